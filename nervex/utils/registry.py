@@ -1,0 +1,114 @@
+"""Registry: a name that a config may use -> a class. Built-ins are stored as ``module:attribute`` and imported on first use."""
+import importlib
+import inspect
+import logging
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from nervex.utils.errors import DuplicateNameError, UnknownNameError, unknown_name
+
+logger = logging.getLogger(__name__)
+
+
+class Registry:
+    """
+    Overview:
+        Maps names to classes (or functions). A built-in is given as a ``'module:attribute'`` string, so that listing
+        names imports nothing. A user's registration of a built-in name replaces it and logs one warning; two user
+        classes under one name are an error that names both files.
+    Interfaces:
+        register, get, build, query, query_details
+    """
+
+    def __init__(self, what: str, builtins: dict[str, str] | None = None) -> None:
+        self.what = what
+        self._entries: dict[str, Any] = dict(builtins or {})
+        self._builtin_origin = dict(self._entries)
+
+    def register(self, name: str, target: Any = None) -> Callable[[Any], Any] | Any:
+        """
+        Overview:
+            ``register(name, cls)`` as a call, ``@register(name)`` as a decorator (decorators stack).
+        """
+        if not isinstance(name, str) or not name:
+            raise TypeError(f'{self.what} registry: a name is a non-empty string, got {name!r}')
+        if target is None:
+            return lambda cls: self.register(name, cls)
+        old = self._entries.get(name)
+        if old is not None and not self._same(name, old, target):
+            if name not in self._builtin_origin or not self._is_builtin(name, old):
+                raise DuplicateNameError(
+                    f"{self.what} '{name}' is registered twice: {_origin(old)} and {_origin(target)}; rename one of them"
+                )
+            logger.warning("%s '%s': the built-in %s is replaced by %s", self.what, name, self._builtin_origin[name],
+                           _origin(target))
+        if not (isinstance(old, str) and self._same(name, old, target)):
+            self._entries[name] = target
+        return target
+
+    def get(self, name: str) -> Any:
+        """The class registered under ``name``; an unknown name raises UnknownNameError with the nearest ones."""
+        if name not in self._entries:
+            raise UnknownNameError(unknown_name(self.what, name, self._entries))
+        entry = self._entries[name]
+        if isinstance(entry, str):
+            module, _, attribute = entry.partition(':')
+            entry = getattr(importlib.import_module(module), attribute)
+            self._entries[name] = entry
+        return entry
+
+    def build(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        """Look up and call. An error raised inside the constructor passes through unchanged."""
+        return self.get(name)(*args, **kwargs)
+
+    def query(self) -> list[str]:
+        """All names, sorted."""
+        return sorted(self._entries)
+
+    def query_details(self, aliases: Iterable[str] | None = None) -> dict[str, str]:
+        """Name -> ``module:attribute`` of all (or the given) names; imports nothing."""
+        names = self.query() if aliases is None else list(aliases)
+        for name in names:
+            if name not in self._entries:
+                raise UnknownNameError(unknown_name(self.what, name, self._entries))
+        return {n: self._entries[n] if isinstance(self._entries[n], str) else _dotted(self._entries[n]) for n in names}
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries
+
+    def __iter__(self) -> Any:
+        return iter(self.query())
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __repr__(self) -> str:
+        return f'Registry({self.what}: {", ".join(self.query())})'
+
+    def _is_builtin(self, name: str, entry: Any) -> bool:
+        return isinstance(entry, str) or _dotted(entry) == self._builtin_origin[name]
+
+    @staticmethod
+    def _same(name: str, old: Any, new: Any) -> bool:
+        """The same thing seen again: a built-in registering itself, or a module that was reloaded."""
+        if old is new:
+            return True
+        old_name = old if isinstance(old, str) else _dotted(old)
+        if old_name != _dotted(new):
+            return False
+        return isinstance(old, str) or _file(old) == _file(new)
+
+
+def _dotted(target: Any) -> str:
+    return f"{getattr(target, '__module__', '?')}:{getattr(target, '__qualname__', repr(target))}"
+
+
+def _file(target: Any) -> str:
+    try:
+        return inspect.getsourcefile(target) or '?'
+    except TypeError:
+        return '?'
+
+
+def _origin(target: Any) -> str:
+    return target if isinstance(target, str) else f'{_dotted(target)} ({_file(target)})'

@@ -1,0 +1,51 @@
+"""The framework's registries. ``nervex -q <name>`` lists one of them."""
+from nervex.utils.registry import Registry
+
+POLICY_REGISTRY = Registry('policy', {
+    'dqn': 'nervex.policy.dqn:DQNPolicy',
+    'ppo': 'nervex.policy.ppo:PPOPolicy',
+})
+ENV_REGISTRY = Registry('env', {
+    'gym': 'nervex.envs.gym_env:GymEnv',
+    'cartpole': 'app_zoo.classic_control.cartpole.envs.cartpole_env:CartPoleEnv',
+})
+ENV_MANAGER_REGISTRY = Registry('env manager', {
+    'base': 'nervex.worker.actor.env_manager:BaseEnvManager',
+    'subprocess': 'nervex.worker.actor.env_manager:SyncSubprocessEnvManager',
+    'sync_subprocess': 'nervex.worker.actor.env_manager:SyncSubprocessEnvManager',
+    'async_subprocess': 'nervex.worker.actor.env_manager:AsyncSubprocessEnvManager',
+    'aynsc_subprocess': 'nervex.worker.actor.env_manager:AsyncSubprocessEnvManager',
+    'thread': 'nervex.worker.actor.env_manager:ThreadEnvManager',
+    'vector': 'nervex.worker.actor.env_manager:VectorEnvManager',
+})
+MODEL_REGISTRY = Registry('model', {
+    'fc_discrete_net': 'nervex.model:FCDiscreteNet',
+    'conv_discrete_net': 'nervex.model:ConvDiscreteNet',
+    'fc_vac': 'nervex.model:FCValueAC',
+    'conv_vac': 'nervex.model:ConvValueAC',
+})
+ARMOR_PLUGIN_REGISTRY = Registry('armor plugin')
+LEARNER_REGISTRY = Registry('learner', {'base': 'nervex.worker.learner:BaseLearner'})
+LEARNER_HOOK_REGISTRY = Registry('learner hook')
+COMM_LEARNER_REGISTRY = Registry('comm learner')
+ACTOR_REGISTRY = Registry('actor', {'base': 'nervex.worker.actor:BaseSerialActor'})
+COMM_ACTOR_REGISTRY = Registry('comm actor')
+COMMANDER_REGISTRY = Registry('commander', {'serial': 'nervex.worker.coordinator:BaseSerialCommander'})
+LEAGUE_REGISTRY = Registry('league')
+PLAYER_REGISTRY = Registry('player')
+
+registries: dict[str, Registry] = {
+    'policy': POLICY_REGISTRY,
+    'env': ENV_REGISTRY,
+    'env_manager': ENV_MANAGER_REGISTRY,
+    'model': MODEL_REGISTRY,
+    'armor_plugin': ARMOR_PLUGIN_REGISTRY,
+    'learner': LEARNER_REGISTRY,
+    'learner_hook': LEARNER_HOOK_REGISTRY,
+    'comm_learner': COMM_LEARNER_REGISTRY,
+    'actor': ACTOR_REGISTRY,
+    'comm_actor': COMM_ACTOR_REGISTRY,
+    'commander': COMMANDER_REGISTRY,
+    'league': LEAGUE_REGISTRY,
+    'player': PLAYER_REGISTRY,
+}

@@ -1,0 +1,61 @@
+"""Packaging of nervex and app_zoo. Tool settings are in pyproject.toml."""
+import os
+
+from setuptools import find_packages, setup
+
+here = os.path.dirname(os.path.abspath(__file__))
+meta: dict[str, str] = {}
+with open(os.path.join(here, 'nervex', 'version.py'), encoding='utf-8') as f:
+    exec(f.read(), meta)
+with open(os.path.join(here, 'README.md'), encoding='utf-8') as f:
+    readme = f.read()
+
+extras = {
+    'parallel': ['ray>=2.40'],
+    'fast': ['numba>=0.60'],
+    'atari': ['ale-py>=0.11', 'opencv-python-headless>=4.8'],
+    'mujoco': ['mujoco>=3.1'],
+    'box2d': ['gymnasium[box2d]'],
+    'gym': ['gym==0.26.2'],
+    'pettingzoo': ['pettingzoo>=1.24'],
+    'video': ['imageio[ffmpeg]>=2.34', 'pygame-ce>=2.5'],
+    'plot': ['matplotlib>=3.8'],
+    'test': ['pytest>=8', 'pytest-timeout>=2.3', 'hypothesis>=6.100', 'scipy>=1.11'],
+    'dev': ['ruff>=0.5', 'mypy>=1.10', 'types-PyYAML', 'pre-commit>=3'],
+}
+
+setup(
+    name=meta['__TITLE__'],
+    version=meta['__VERSION__'],
+    description=meta['__DESCRIPTION__'],
+    author=meta['__AUTHOR__'],
+    author_email=meta['__AUTHOR_EMAIL__'],
+    long_description=readme,
+    long_description_content_type='text/markdown',
+    license='Apache-2.0',
+    packages=find_packages(include=['nervex', 'nervex.*', 'app_zoo', 'app_zoo.*']),
+    package_data={'nervex': ['py.typed', 'scripts/*.sh'], 'app_zoo': ['*/README.md', '*/*/README.md']},
+    python_requires='>=3.10',
+    # The upper bound of torch is the newest release that the tests have run with. It also keeps pip on the CPU build
+    # where an index offers one for that release.
+    install_requires=[
+        'torch>=2.6,<2.14',
+        'numpy>=1.26',
+        'easydict>=1.10',
+        'pyyaml>=6',
+        'click>=8',
+        'tensorboardX>=2.6',
+        'gymnasium>=1.0',
+        'rich>=13',
+    ],
+    extras_require=extras,
+    entry_points={'console_scripts': ['nervex=nervex.entry.cli:main']},
+    classifiers=[
+        'License :: OSI Approved :: Apache Software License',
+        'Programming Language :: Python :: 3 :: Only',
+        'Programming Language :: Python :: 3.10',
+        'Programming Language :: Python :: 3.11',
+        'Programming Language :: Python :: 3.12',
+        'Topic :: Scientific/Engineering :: Artificial Intelligence',
+    ],
+)
