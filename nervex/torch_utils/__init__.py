@@ -1,0 +1,5 @@
+"""Optimizers, flat parameters, networks, losses, distributions, checkpoints and data conversion on top of torch."""
+from nervex.torch_utils.flat import FlatParameters, flatten
+from nervex.torch_utils.optimizer_helper import Adam, RMSprop
+
+__all__ = ['Adam', 'FlatParameters', 'RMSprop', 'flatten']
