@@ -136,7 +136,7 @@ class FlatParameters:
                     continue
                 raise TrainingError(
                     f"parameter '{name}' is not part of the flat tensor: it was replaced or added after flattening "
-                    f'(load_state_dict(assign=True), m.weight = nn.Parameter(...), spectral_norm). {_REMEDY}'
+                    f'(load_state_dict(assign=True), m.weight = nn.Parameter(...), a new layer). {_REMEDY}'
                 )
             if p.data_ptr() != pointer_of[id(p)]:
                 raise TrainingError(
