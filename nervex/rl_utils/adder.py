@@ -1,0 +1,164 @@
+"""From trajectories to training samples: n-step returns, advantages, sequences."""
+import copy
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from nervex.rl_utils import adder_columns, adder_rows
+
+Rows = Sequence[dict]
+
+
+class TrajWindow(list):
+    """
+    Overview:
+        Rows that :meth:`Adder.get_traj` took. The last ``repeats`` of them come again at the head of the next window,
+        so what looks ahead (n-step returns) does not emit them yet.
+    """
+
+    def __init__(self, rows: Rows = (), repeats: int = 0) -> None:
+        super().__init__(rows)
+        self.repeats = repeats
+
+
+class Adder:
+    """
+    Overview:
+        Turns one trajectory into training samples. Every method takes a list or deque of dict rows and answers a
+        list, or takes a Batch with time as first axis, (T, ...) or (T, N, ...) for N envs, and answers a Batch; the
+        numbers are the same.
+    """
+
+    def __init__(
+        self, use_cuda: bool = False, unroll_len: int = 1, last_fn_type: str = 'last',
+        null_transition: dict | None = None,
+    ) -> None:
+        """
+        Arguments:
+            - use_cuda (:obj:`bool`): accepted for compatibility; results stay on the device of their inputs
+            - unroll_len (:obj:`int`): length of the sequences of :meth:`get_train_sample`; 1 leaves the rows alone
+            - last_fn_type (:obj:`str`): what becomes of an incomplete last sequence: ``'last'`` completes it with the
+              rows before it, ``'drop'`` drops it, ``'null_padding'`` appends null transitions
+            - null_transition (:obj:`dict | None`): values of a padding row; None repeats the last row as done, with
+              reward 0
+        """
+        if last_fn_type not in ('last', 'drop', 'null_padding'):
+            raise ValueError(f"Adder: unknown last_fn_type {last_fn_type!r}; use 'last', 'drop' or 'null_padding'")
+        if unroll_len < 1:
+            raise ValueError(f'Adder: unroll_len must be at least 1, got {unroll_len}')
+        self._use_cuda = use_cuda
+        self._unroll_len = unroll_len
+        self._last_fn_type = last_fn_type
+        self._null_transition = null_transition
+
+    def get_traj(self, data: deque, traj_len: int | float | str, return_num: int = 0) -> TrajWindow:
+        """
+        Overview:
+            Pop the next window of at most ``traj_len`` rows from the front. Unless the episode is over, copies of its
+            last ``return_num`` rows stay at the front, so that the next window overlaps and no row loses its n-step
+            target. With too few rows to make progress nothing is taken.
+        Arguments:
+            - data (:obj:`deque`): the live rows of one env, oldest first
+            - traj_len (:obj:`int | float | str`): rows to take; ``'inf'`` takes all
+            - return_num (:obj:`int`): rows that come again, e.g. nstep
+        Returns:
+            - window (:obj:`TrajWindow`): a list; ``window.repeats`` says how many trailing rows come again
+        """
+        wanted = len(data) if traj_len in ('inf', float('inf')) else max(int(traj_len), return_num + 1)
+        if not data:
+            return TrajWindow()
+        wanted = min(wanted, len(data))
+        over = bool(data[wanted - 1]['done'])
+        if not over and wanted <= return_num:
+            return TrajWindow()
+        window = TrajWindow([data.popleft() for _ in range(wanted)], 0 if over else return_num)
+        if window.repeats:
+            data.extendleft(copy.copy(row) for row in reversed(window[-return_num:]))
+        return window
+
+    def get_nstep_return_data(
+        self, data: Any, nstep: int, traj_len: int | float | str | None = None, gamma: float | None = None,
+        overlap: int = 0,
+    ) -> Any:
+        """
+        Overview:
+            n-step transitions: ``reward`` becomes the next n rewards (zeros after the end), ``next_obs``, ``done`` and
+            ``truncated`` those of the last row in the window. Windows end at ``done`` and at the end of the data.
+            Rows that come again are left to the next call, which knows what follows them.
+        Arguments:
+            - data (:obj:`Sequence[dict] | Batch`): one trajectory
+            - nstep (:obj:`int`): number of rewards
+            - traj_len (:obj:`int | float | str | None`): not needed; accepted because older policies pass it
+            - gamma (:obj:`float | None`): adds the column ``value_gamma``, gamma to the power of the steps really
+              taken, which the losses need wherever a window was cut short (for nstep > 1)
+            - overlap (:obj:`int`): for a Batch: how many of its last rows come again; a :class:`TrajWindow` knows it
+              itself
+        Shapes:
+            - rows: ``reward`` :math:`(nstep, )`; Batch: ``reward`` :math:`(T - overlap, [N], nstep)`
+        """
+        if nstep < 1:
+            raise ValueError(f'get_nstep_return_data: nstep must be at least 1, got {nstep}')
+        if _is_rows(data):
+            return adder_rows.nstep_rows(data, nstep, gamma, getattr(data, 'repeats', overlap))
+        return adder_columns.nstep_columns(data, nstep, gamma, overlap)
+
+    def get_gae(
+        self, data: Any, last_value: torch.Tensor | float, gamma: float = 0.99, gae_lambda: float = 0.95
+    ) -> Any:
+        """
+        Overview:
+            Add the column ``adv`` by :func:`nervex.rl_utils.gae` from ``value``, ``reward`` and, where present,
+            ``done``, ``truncated`` and ``next_value``.
+        Arguments:
+            - data (:obj:`Sequence[dict] | Batch`): one trajectory
+            - last_value (:obj:`torch.Tensor | float`): value of the observation after the last row
+        """
+        if _is_rows(data):
+            return adder_rows.gae_rows(data, last_value, gamma, gae_lambda)
+        return adder_columns.gae_columns(data, last_value, gamma, gae_lambda)
+
+    def get_gae_with_default_last_value(
+        self, data: Any, done: bool, gamma: float = 0.99, gae_lambda: float = 0.95
+    ) -> Any:
+        """
+        Overview:
+            :meth:`get_gae` without a value of the last observation at hand: 0 when the episode is over, otherwise the
+            last row is given up and lends its own value.
+        """
+        if done:
+            return self.get_gae(data, 0., gamma, gae_lambda)
+        if len(data) == 0:
+            return data
+        last = data[-1] if _is_rows(data) else data['value'][-1]
+        if _is_rows(data):
+            return self.get_gae(list(data)[:-1], last['value'], gamma, gae_lambda)
+        return self.get_gae(data[:-1], last, gamma, gae_lambda)
+
+    def get_train_sample(self, data: Any) -> Any:
+        """
+        Overview:
+            Cut a trajectory into sequences of ``unroll_len`` steps; with 1 the data is returned as it is.
+        Returns:
+            - samples (:obj:`list[dict] | Batch`): dicts of lists with ``unroll_len`` items each; or a Batch whose
+              columns have shape :math:`(M, unroll\\_len, *)`, piece by piece and within a piece env by env
+        """
+        if self._unroll_len == 1 or len(data) == 0:
+            return data
+        unroll: Callable = adder_rows.unroll_rows if _is_rows(data) else adder_columns.unroll_columns
+        return unroll(data, self._unroll_len, self._last_fn_type, self._null_transition)
+
+
+def _is_rows(data: Any) -> bool:
+    return isinstance(data, (list, tuple, deque))
+
+
+def flatten_time(traj: Any) -> Any:
+    """
+    Overview:
+        Merge the time and env axes of a Batch; columns stay views where their memory allows it.
+    Shapes:
+        - traj (:obj:`Batch`): columns :math:`(T, N, *)`; the result has columns :math:`(T N, *)`
+    """
+    return adder_columns.map_columns(traj, lambda c: c.reshape(c.shape[0] * c.shape[1], *c.shape[2:]))

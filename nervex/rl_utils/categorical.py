@@ -1,0 +1,73 @@
+"""Log-probability and entropy of discrete actions straight from logits: no distribution object, few kernels."""
+from collections.abc import Sequence
+
+import torch
+
+from nervex.rl_utils.checks import check_shape
+
+Logits = torch.Tensor | Sequence[torch.Tensor]
+Actions = torch.Tensor | Sequence[torch.Tensor]
+
+
+def log_prob(logit: Logits, action: Actions) -> torch.Tensor:
+    """
+    Overview:
+        Log-probability of the actions under ``softmax(logit)``. With several heads the joint log-probability, their
+        sum.
+    Arguments:
+        - logit (:obj:`torch.Tensor | Sequence[torch.Tensor]`): one head, or a list with one tensor per head
+        - action (:obj:`torch.Tensor | Sequence[torch.Tensor]`): the same; for several heads also one tensor, heads last
+    Shapes:
+        - logit (:obj:`torch.FloatTensor`): :math:`(*, N)`
+        - action (:obj:`torch.LongTensor`), result: :math:`(*)`
+    """
+    if not isinstance(logit, torch.Tensor):
+        return sum(log_prob(head, taken) for head, taken in _heads(logit, action))
+    check_shape('log_prob', action=(action, logit.shape[:-1]))
+    return _log_softmax(logit).gather(-1, action.unsqueeze(-1)).squeeze(-1)
+
+
+def entropy(logit: Logits) -> torch.Tensor:
+    """
+    Overview:
+        Entropy of ``softmax(logit)``; with several heads the sum. Logits of minus infinity (masked actions) add
+        nothing.
+    Shapes:
+        - logit (:obj:`torch.FloatTensor`): :math:`(*, N)`; the result has shape :math:`(*)`
+    """
+    if not isinstance(logit, torch.Tensor):
+        return sum(entropy(head) for head in logit)
+    log_p = _log_softmax(logit)
+    return _entropy(log_p)
+
+
+def log_prob_and_entropy(logit: Logits, action: Actions) -> tuple[torch.Tensor, torch.Tensor]:
+    """
+    Overview:
+        :func:`log_prob` and :func:`entropy` from one softmax.
+    Shapes:
+        - logit (:obj:`torch.FloatTensor`): :math:`(*, N)`
+        - action (:obj:`torch.LongTensor`) and both results: :math:`(*)`
+    """
+    if not isinstance(logit, torch.Tensor):
+        pairs = [log_prob_and_entropy(head, taken) for head, taken in _heads(logit, action)]
+        return sum(p[0] for p in pairs), sum(p[1] for p in pairs)
+    check_shape('log_prob_and_entropy', action=(action, logit.shape[:-1]))
+    log_p = _log_softmax(logit)
+    return log_p.gather(-1, action.unsqueeze(-1)).squeeze(-1), _entropy(log_p)
+
+
+def _log_softmax(logit: torch.Tensor) -> torch.Tensor:
+    return torch.log_softmax(logit, dim=-1)
+
+
+def _entropy(log_p: torch.Tensor) -> torch.Tensor:
+    # The clamp makes the product 0 * -inf of a masked action 0, in the gradient too.
+    return -(log_p.exp() * log_p.clamp_min(torch.finfo(log_p.dtype).min)).sum(-1)
+
+
+def _heads(logit: Sequence[torch.Tensor], action: Actions) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    taken = action.unbind(-1) if isinstance(action, torch.Tensor) else action
+    if len(logit) != len(taken):
+        raise ValueError(f'got {len(logit)} heads of logits but actions for {len(taken)}; give one action per head')
+    return list(zip(logit, taken))

@@ -1,0 +1,110 @@
+"""Proximal policy optimization."""
+from collections import namedtuple
+
+import torch
+
+from nervex.rl_utils.categorical import log_prob, log_prob_and_entropy
+from nervex.rl_utils.checks import check_shape, weighted_mean
+
+ppo_data = namedtuple(
+    'ppo_data', ['logit_new', 'logit_old', 'action', 'value_new', 'value_old', 'adv', 'return_', 'weight']
+)
+ppo_policy_data = namedtuple('ppo_policy_data', ['logit_new', 'logit_old', 'action', 'adv', 'weight'])
+ppo_value_data = namedtuple('ppo_value_data', ['value_new', 'value_old', 'return_', 'weight'])
+ppo_loss = namedtuple('ppo_loss', ['policy_loss', 'value_loss', 'entropy_loss'])
+ppo_policy_loss = namedtuple('ppo_policy_loss', ['policy_loss', 'entropy_loss'])
+ppo_info = namedtuple('ppo_info', ['approx_kl', 'clipfrac'])
+
+
+def ppo_error(
+    data: namedtuple, clip_ratio: float = 0.2, use_value_clip: bool = True, dual_clip: float | None = None
+) -> tuple[namedtuple, namedtuple]:
+    """
+    Overview:
+        The clipped surrogate of PPO for discrete actions, with its value and entropy parts (arXiv:1707.06347); the
+        second, lower clip of negative advantages is from arXiv:1912.09729.
+    Arguments:
+        - data (:obj:`ppo_data`): fields as below; ``weight`` may be None. Logits may be lists, one tensor per head
+        - clip_ratio (:obj:`float`): the ratio of probabilities is clipped to 1 - clip_ratio .. 1 + clip_ratio
+        - use_value_clip (:obj:`bool`): clip the change of the value in the same way
+        - dual_clip (:obj:`float | None`): above 1: bound of the loss ratio for negative advantages; None is off
+    Returns:
+        - loss (:obj:`ppo_loss`): policy_loss, value_loss (with its factor 0.5), entropy_loss (to be subtracted), 0-dim
+        - info (:obj:`ppo_info`): approx_kl and clipfrac, 0-dim, detached
+    Shapes:
+        - logit_new, logit_old (:obj:`torch.FloatTensor`): :math:`(B, N)`
+        - action (:obj:`torch.LongTensor`): :math:`(B, )`
+        - value_new, value_old, adv, return_, weight (:obj:`torch.FloatTensor`): :math:`(B, )`
+    """
+    policy_fields = (data.logit_new, data.logit_old, data.action, data.adv, data.weight)
+    policy, info = ppo_policy_error(ppo_policy_data(*policy_fields), clip_ratio, dual_clip)
+    value_fields = (data.value_new, data.value_old, data.return_, data.weight)
+    value_loss = ppo_value_error(ppo_value_data(*value_fields), clip_ratio, use_value_clip)
+    return ppo_loss(policy.policy_loss, value_loss, policy.entropy_loss), info
+
+
+def ppo_policy_error(
+    data: namedtuple, clip_ratio: float = 0.2, dual_clip: float | None = None
+) -> tuple[namedtuple, namedtuple]:
+    """
+    Overview:
+        The policy and entropy parts of :func:`ppo_error` alone.
+    Arguments:
+        - data (:obj:`ppo_policy_data`): logit_new, logit_old, action, adv, weight, as in :func:`ppo_error`
+    Returns:
+        - loss (:obj:`ppo_policy_loss`): policy_loss, entropy_loss
+        - info (:obj:`ppo_info`): approx_kl and clipfrac, 0-dim, detached
+    """
+    logit_new, logit_old, action, adv, weight = data
+    logp_new, entropy = log_prob_and_entropy(logit_new, action)
+    with torch.no_grad():
+        logp_old = log_prob(logit_old, action)
+    loss, info = clipped_surrogate('ppo_error', logp_new, logp_old, adv, weight, clip_ratio, dual_clip)
+    return ppo_policy_loss(loss, weighted_mean(entropy, weight)), info
+
+
+def clipped_surrogate(
+    where: str, logp_new: torch.Tensor, logp_old: torch.Tensor, adv: torch.Tensor, weight: torch.Tensor | None,
+    clip_ratio: float, dual_clip: float | None,
+) -> tuple[torch.Tensor, namedtuple]:
+    """
+    Overview:
+        The policy part from log-probabilities, whatever the distribution.
+    Shapes:
+        - logp_new, logp_old, adv, weight (:obj:`torch.FloatTensor`): one shape, usually :math:`(B, )`
+    """
+    if dual_clip is not None and not dual_clip > 1.:
+        raise ValueError(f'{where}: dual_clip must be above 1, got {dual_clip}; None turns it off')
+    shape = logp_new.shape
+    check_shape(where, logp_old=(logp_old, shape), adv=(adv, shape), weight=(weight, shape))
+    log_ratio = logp_new - logp_old
+    ratio = log_ratio.exp()
+    surrogate = torch.min(ratio * adv, ratio.clamp(1 - clip_ratio, 1 + clip_ratio) * adv)
+    if dual_clip is not None:
+        surrogate = torch.where(adv < 0, torch.max(surrogate, dual_clip * adv), surrogate)
+    with torch.no_grad():
+        # r - 1 - log r: never negative, and of far less variance than the mean of -log r
+        shift = ratio - 1
+        info = ppo_info((shift - log_ratio).mean(), (shift.abs() > clip_ratio).to(ratio.dtype).mean())
+    return -weighted_mean(surrogate, weight), info
+
+
+def ppo_value_error(data: namedtuple, clip_ratio: float = 0.2, use_value_clip: bool = True) -> torch.Tensor:
+    """
+    Overview:
+        The value part of :func:`ppo_error` alone: half the squared error, the larger one of the value and of the old
+        value plus its clipped change.
+    Arguments:
+        - data (:obj:`ppo_value_data`): value_new, value_old, return_, weight, as in :func:`ppo_error`; ``value_old``
+          may be None without ``use_value_clip``
+    Returns:
+        - value_loss (:obj:`torch.Tensor`): 0-dim
+    """
+    value_new, value_old, return_, weight = data
+    shape = value_new.shape
+    check_shape('ppo_error', value_old=(value_old, shape), return_=(return_, shape), weight=(weight, shape))
+    error = (return_ - value_new).pow(2)
+    if use_value_clip:
+        clipped = value_old + (value_new - value_old).clamp(-clip_ratio, clip_ratio)
+        error = torch.max(error, (return_ - clipped).pow(2))
+    return 0.5 * weighted_mean(error, weight)

@@ -1,0 +1,149 @@
+"""
+The one recursion of the package, ``y[t] = b[t] + a[t] * y[t + 1]``, solved in log2(T) steps.
+
+Two neighbouring steps compose into one, ``y[t] = (b[t] + a[t] b[t+1]) + a[t] a[t+1] y[t+2]``, so a problem of T steps
+becomes one of T / 2 for the even steps, and the odd steps follow from those. All steps of one level are computed
+together: about 3 T multiplications in all and no division, so ``a`` may be 0 (an episode's end) anywhere.
+"""
+from typing import Any
+
+import numpy as np
+import torch
+
+_ROWS = 8  # at most so many steps are cheaper one by one
+_NUMPY_DTYPES = (torch.float32, torch.float64)
+
+
+def reverse_scan(
+    a: torch.Tensor | float, b: torch.Tensor, init: torch.Tensor | float | None = None
+) -> torch.Tensor:
+    """
+    Overview:
+        Solve ``y[t] = b[t] + a[t] * y[t + 1]`` for t = T-1 .. 0 with ``y[T] = init``. Differentiable in every tensor
+        argument.
+    Arguments:
+        - a (:obj:`torch.Tensor | float`): factors of the next step, broadcastable to the shape of ``b``
+        - b (:obj:`torch.Tensor`): what each step adds
+        - init (:obj:`torch.Tensor | float | None`): the value after the last step; None is 0
+    Returns:
+        - y (:obj:`torch.Tensor`): the solution, with shape and dtype of ``b``
+    Shapes:
+        - a, b, y (:obj:`torch.FloatTensor`): :math:`(T, *)`, time first
+        - init (:obj:`torch.FloatTensor`): :math:`(*)`
+    """
+    if b.dim() == 0 or not b.is_floating_point():
+        raise ValueError(f'reverse_scan: b must be a float tensor (T, *), got {b.dtype} of shape {tuple(b.shape)}')
+    if b.shape[0] == 0:
+        return b.clone()
+    if isinstance(a, torch.Tensor):
+        a = (a if a.dtype is b.dtype else a.to(b.dtype)).expand(b.shape)
+    if isinstance(init, torch.Tensor):
+        init = (init if init.dtype is b.dtype else init.to(b.dtype)).expand(b.shape[1:])
+    elif init is not None:
+        init = b.new_full(b.shape[1:], init)
+    if torch.is_grad_enabled() and any(isinstance(x, torch.Tensor) and x.requires_grad for x in (a, b, init)):
+        return _ReverseScan.apply(a, b, init)
+    return _solve(a, b, init)
+
+
+class _ReverseScan(torch.autograd.Function):
+    """The gradient of a reverse scan is a forward scan over the same factors, so no level of the solution is kept."""
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(a: torch.Tensor | float, b: torch.Tensor, init: torch.Tensor | None) -> torch.Tensor:
+        return _solve(a, b, init)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple, output: torch.Tensor) -> None:
+        a, _, init = inputs
+        ctx.factor = None if isinstance(a, torch.Tensor) else a
+        ctx.save_for_backward(a if ctx.factor is None else None, init, output)
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple:
+        a, init, y = ctx.saved_tensors
+        if a is None:
+            grad_b = reverse_scan(ctx.factor, grad.flip(0)).flip(0)
+            last = ctx.factor * grad_b[-1]
+            return None, grad_b, last if ctx.needs_input_grad[2] else None
+        shifted = torch.cat([a[:-1].flip(0), torch.zeros_like(a[:1])])
+        grad_b = reverse_scan(shifted, grad.flip(0)).flip(0)
+        grad_a = grad_init = None
+        if ctx.needs_input_grad[0]:
+            following = torch.cat([y[1:], (torch.zeros_like(y[0]) if init is None else init).unsqueeze(0)])
+            grad_a = grad_b * following
+        if ctx.needs_input_grad[2]:
+            grad_init = a[-1] * grad_b[-1]
+        return grad_a, grad_b, grad_init
+
+
+def _solve(a: torch.Tensor | float, b: torch.Tensor, init: torch.Tensor | None) -> torch.Tensor:
+    if b.device.type == 'cpu' and b.dtype in _NUMPY_DTYPES and not _is_traced(b):
+        terms = b.detach().numpy()
+        factors = a.detach().numpy() if isinstance(a, torch.Tensor) else a
+        if init is not None:
+            terms = terms.copy()
+            terms[-1] += (factors[-1] if isinstance(a, torch.Tensor) else a) * init.detach().numpy()
+        y = np.empty_like(terms)
+        if terms.ndim == 1:  # single numbers have no memory of their own to write into: one column
+            _solve_numpy(factors[:, None] if isinstance(a, torch.Tensor) else a, terms[:, None], y[:, None])
+        else:
+            _solve_numpy(factors, terms, y)
+        return torch.from_numpy(y)
+    if init is not None:
+        last = b[-1] + (a[-1] if isinstance(a, torch.Tensor) else a) * init
+        b = torch.cat([b[:-1], last.unsqueeze(0)])
+    return _solve_torch(a, b)
+
+
+def _is_traced(tensor: torch.Tensor) -> bool:
+    """A tracer must see torch operators: NumPy's results would be recorded as constants."""
+    return (
+        (type(tensor) is not torch.Tensor and type(tensor) is not torch.nn.Parameter)
+        or torch.compiler.is_compiling()
+        or torch._C._len_torch_dispatch_stack() > 0
+        or torch._C._functorch.peek_interpreter_stack() is not None
+    )
+
+
+def _solve_numpy(a: np.ndarray | float, b: np.ndarray, y: np.ndarray) -> None:
+    steps = b.shape[0]
+    scalar = not isinstance(a, np.ndarray)
+    if steps <= _ROWS:
+        y[-1] = b[-1]
+        for t in range(steps - 2, -1, -1):
+            np.multiply(y[t + 1], a if scalar else a[t], out=y[t])
+            y[t] += b[t]
+        return
+    if steps % 2:
+        _solve_numpy(a if scalar else a[1:], b[1:], y[1:])
+        y[0] = b[0] + (a if scalar else a[0]) * y[1]
+        return
+    even_a, odd_a = (a, a) if scalar else (a[::2], a[1:-1:2])
+    pair_b = even_a * b[1::2]
+    pair_b += b[::2]
+    _solve_numpy(a * a if scalar else even_a * a[1::2], pair_b, y[::2])
+    odd_y = y[1:-1:2]
+    np.multiply(y[2::2], odd_a, out=odd_y)
+    odd_y += b[1:-1:2]
+    y[-1] = b[-1]
+
+
+def _solve_torch(a: torch.Tensor | float, b: torch.Tensor) -> torch.Tensor:
+    steps = b.shape[0]
+    scalar = not isinstance(a, torch.Tensor)
+    if steps == 1:
+        return b.clone()
+    if steps % 2:
+        rest = _solve_torch(a if scalar else a[1:], b[1:])
+        first = b[0] + (a if scalar else a[0]) * rest[0]
+        return torch.cat([first.unsqueeze(0), rest])
+    if scalar:
+        even = _solve_torch(a * a, torch.add(b[::2], b[1::2], alpha=a))
+        odd = torch.add(b[1:-1:2], even[1:], alpha=a)
+    else:
+        even = _solve_torch(a[::2] * a[1::2], torch.addcmul(b[::2], a[::2], b[1::2]))
+        odd = torch.addcmul(b[1:-1:2], a[1:-1:2], even[1:])
+    odd = torch.cat([odd, b[-1:]])
+    return torch.stack([even, odd], dim=1).reshape(b.shape)
