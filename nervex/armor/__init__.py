@@ -1,0 +1,44 @@
+"""
+Run-time behaviour around a model: how its output becomes an action, target networks, hidden state, gradients.
+
+    armor = Armor(model)
+    armor.add_model('target', update_type='assign', update_kwargs={'freq': 100})
+    armor.add_plugin('main', 'eps_greedy_sample')
+    output = armor.forward({'obs': obs}, eps=0.1)
+"""
+from .armor import Armor
+from .base_armor import BaseArmor
+from .plugin import IArmorPlugin, IArmorStatefulPlugin, IArmorStatelessPlugin, add_plugin, register_plugin
+from .sampling import ArgmaxSamplePlugin, EpsGreedySamplePlugin, MultinomialSamplePlugin
+from .switches import GradPlugin, TeacherPlugin
+from .target import TargetPlugin
+
+#: other names of the plugin classes
+GradHelper = GradPlugin
+ArgmaxSampleHelper = ArgmaxSamplePlugin
+EpsGreedySampleHelper = EpsGreedySamplePlugin
+MultinomialSampleHelper = MultinomialSamplePlugin
+TargetNetworkHelper = TargetPlugin
+TeacherNetworkHelper = TeacherPlugin
+
+__all__ = [
+    'ArgmaxSampleHelper',
+    'ArgmaxSamplePlugin',
+    'Armor',
+    'BaseArmor',
+    'EpsGreedySampleHelper',
+    'EpsGreedySamplePlugin',
+    'GradHelper',
+    'GradPlugin',
+    'IArmorPlugin',
+    'IArmorStatefulPlugin',
+    'IArmorStatelessPlugin',
+    'MultinomialSampleHelper',
+    'MultinomialSamplePlugin',
+    'TargetNetworkHelper',
+    'TargetPlugin',
+    'TeacherNetworkHelper',
+    'TeacherPlugin',
+    'add_plugin',
+    'register_plugin',
+]

@@ -24,7 +24,14 @@ MODEL_REGISTRY = Registry('model', {
     'fc_vac': 'nervex.model:FCValueAC',
     'conv_vac': 'nervex.model:ConvValueAC',
 })
-ARMOR_PLUGIN_REGISTRY = Registry('armor plugin')
+ARMOR_PLUGIN_REGISTRY = Registry('armor plugin', {
+    'grad': 'nervex.armor.switches:GradPlugin',
+    'argmax_sample': 'nervex.armor.sampling:ArgmaxSamplePlugin',
+    'eps_greedy_sample': 'nervex.armor.sampling:EpsGreedySamplePlugin',
+    'multinomial_sample': 'nervex.armor.sampling:MultinomialSamplePlugin',
+    'target': 'nervex.armor.target:TargetPlugin',
+    'teacher': 'nervex.armor.switches:TeacherPlugin',
+})
 LEARNER_REGISTRY = Registry('learner', {'base': 'nervex.worker.learner:BaseLearner'})
 LEARNER_HOOK_REGISTRY = Registry('learner hook')
 COMM_LEARNER_REGISTRY = Registry('comm learner')

@@ -1,0 +1,40 @@
+"""Small plugins: gradients on or off, and the settings of a teacher."""
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from .plugin import IArmorStatelessPlugin
+
+
+class GradPlugin(IArmorStatelessPlugin):
+    """
+    Overview:
+        Run forward with gradients (``enable_grad=True``) or without. Outputs without gradients are ordinary tensors
+        that later losses may use.
+    """
+
+    def __init__(self, enable_grad: bool) -> None:
+        self._context = torch.enable_grad if enable_grad else torch.no_grad
+
+    def wrap(self, forward: Callable[..., Any]) -> Callable[..., Any]:
+        context = self._context
+
+        def grad_forward(data: Any, **kwargs: Any) -> Any:
+            with context():
+                return forward(data, **kwargs)
+        return grad_forward
+
+
+class TeacherPlugin(IArmorStatelessPlugin):
+    """
+    Overview:
+        Keeps the settings of a teacher where a loss finds them: ``Armor.teacher_cfg`` and ``model.teacher_cfg``.
+    """
+
+    def __init__(self, teacher_cfg: Any = None) -> None:
+        self._cfg = teacher_cfg
+
+    def bind(self, armor: Any) -> None:
+        armor.cfg = self._cfg
+        armor.model.teacher_cfg = self._cfg

@@ -1,0 +1,97 @@
+"""Encoders: an observation becomes a feature vector."""
+from collections.abc import Sequence
+
+import torch
+import torch.nn as nn
+from torch import Tensor
+
+from .activation import Activation, get_activation
+from .mlp import MLP, LinearType
+from .shapes import InputShapeError, as_shape, as_size
+
+
+class FCEncoder(MLP):
+    """
+    Overview:
+        Linear layers over a vector observation; an observation of a higher rank is flattened.
+    Arguments:
+        - obs_dim (:obj:`int | Sequence[int]`): size or shape of one observation
+        - hidden_dim_list (:obj:`Sequence[int]`): widths of the layers
+        - activation, norm, linear: see ``MLP``
+    Shapes:
+        - input :math:`(*, obs\\_dim)` of any dtype, output :math:`(*, hidden\\_dim\\_list[-1])`
+    """
+
+    def __init__(self, obs_dim: int | Sequence[int], hidden_dim_list: Sequence[int] = (128, 128, 64),
+                 activation: str | Activation = 'relu', norm: bool = False, linear: LinearType = nn.Linear) -> None:
+        self.obs_shape = as_shape(obs_dim)
+        if not hidden_dim_list:
+            raise ValueError('hidden_dim_list needs at least one width')
+        super().__init__(as_size(obs_dim), hidden_dim_list, None, activation, norm, linear, name='obs')
+        self._flatten = len(self.obs_shape) > 1
+
+    def forward(self, obs: Tensor) -> Tensor:
+        """Encode; integer and double observations become the dtype of the weights."""
+        if obs.dtype is not torch.float32:
+            obs = obs.to(next(self.parameters()).dtype)
+        if self._flatten:
+            if tuple(obs.shape[-len(self.obs_shape):]) != self.obs_shape:
+                raise InputShapeError(f'obs of shape {tuple(obs.shape)} does not fit: FCEncoder expects '
+                                      f'(..., {", ".join(map(str, self.obs_shape))})')
+            obs = obs.flatten(-len(self.obs_shape))
+        return super().forward(obs)
+
+
+class ConvEncoder(nn.Module):
+    """
+    Overview:
+        Convolutions over an image observation and linear layers over the flattened result (by default the network of
+        Mnih et al. 2015, https://www.nature.com/articles/nature14236). Bytes become floats between 0 and 1 in here.
+    Arguments:
+        - obs_dim (:obj:`Sequence[int]`): [C, H, W]
+        - hidden_dim_list (:obj:`Sequence[int]`): widths of the linear layers after the convolutions
+        - channels, kernels, strides (:obj:`Sequence[int]`): one entry for each convolution
+        - activation (:obj:`str | Callable`): after each layer
+        - linear: see ``MLP``
+    Shapes:
+        - input :math:`(*, C, H, W)` uint8 or float, output :math:`(*, hidden\\_dim\\_list[-1])`
+    """
+
+    def __init__(self, obs_dim: Sequence[int], hidden_dim_list: Sequence[int] = (512, ),
+                 channels: Sequence[int] = (32, 64, 64), kernels: Sequence[int] = (8, 4, 3),
+                 strides: Sequence[int] = (4, 2, 1), activation: str | Activation = 'relu',
+                 linear: LinearType = nn.Linear) -> None:
+        super().__init__()
+        self.obs_shape = as_shape(obs_dim)
+        if len(self.obs_shape) != 3:
+            raise ValueError(f'a Conv net takes images, obs_dim = [C, H, W], got {obs_dim!r}; vectors go to an FC net')
+        if not len(channels) == len(kernels) == len(strides) or not channels:
+            raise ValueError(f'channels {channels}, kernels {kernels}, strides {strides}: one entry for each layer')
+        sizes = [self.obs_shape[0], *channels]
+        self.convs = nn.ModuleList(nn.Conv2d(i, o, k, s) for i, o, k, s in zip(sizes, sizes[1:], kernels, strides))
+        height, width = self.obs_shape[1:]
+        for kernel, stride in zip(kernels, strides):
+            height, width = (height - kernel) // stride + 1, (width - kernel) // stride + 1
+            if min(height, width) < 1:
+                raise ValueError(f'images of {self.obs_shape[1]}x{self.obs_shape[2]} are too small for kernels '
+                                 f'{tuple(kernels)} with strides {tuple(strides)}; give smaller ones')
+        self.fc = MLP(channels[-1] * height * width, hidden_dim_list, None, activation, linear=linear)
+        self.out_dim = self.fc.out_dim
+        self._act = get_activation(activation)
+
+    def forward(self, obs: Tensor) -> Tensor:
+        """Encode images."""
+        if obs.shape[-3:] != self.obs_shape or obs.dim() < 3:
+            expected = ', '.join(map(str, self.obs_shape))
+            swapped = obs.shape[-3:] == self.obs_shape[1:] + self.obs_shape[:1]
+            remedy = '; channels come first: permute(..., 2, 0, 1) the last three' if swapped else ''
+            raise InputShapeError(f'obs of shape {tuple(obs.shape)} does not fit: ConvEncoder expects (..., {expected})'
+                                  f'{remedy}')
+        if obs.dtype == torch.uint8:
+            obs = obs.to(self.convs[0].weight.dtype) / 255
+        lead = obs.shape[:-3]
+        x, act = obs if len(lead) == 1 else obs.reshape(-1, *self.obs_shape), self._act
+        for conv in self.convs:
+            x = act(conv(x))
+        x = self.fc(x.flatten(1))
+        return x if len(lead) == 1 else x.reshape(*lead, -1)

@@ -1,0 +1,49 @@
+"""Sizes of observations and actions as a config gives them, and the error for an input that does not fit."""
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from torch import Tensor
+
+from nervex.utils.errors import NervexError
+
+
+class InputShapeError(NervexError, ValueError, RuntimeError):
+    """A tensor does not fit the layer it meets; the text names what the layer expects and what came."""
+
+
+def as_shape(dim: int | Sequence[int], what: str = 'obs_dim') -> tuple[int, ...]:
+    """A size given as an int or as a shape, as a tuple."""
+    shape = (dim, ) if isinstance(dim, int) else dim
+    try:
+        shape = tuple(int(size) for size in shape)
+    except (TypeError, ValueError):
+        shape = ()
+    if not shape or min(shape) < 1:
+        raise ValueError(f'{what} is a positive int or a shape such as [4, 84, 84], got {dim!r}')
+    return shape
+
+
+def as_size(dim: int | Sequence[int], what: str = 'obs_dim') -> int:
+    """The number of elements of a size given as an int or as a shape."""
+    return math.prod(as_shape(dim, what))
+
+
+def action_heads(action_dim: int | Sequence[int]) -> tuple[int, ...] | int:
+    """
+    Overview:
+        Number of actions: an int (or a shape of length 1) is one head; a longer list is one head for each entry.
+    """
+    shape = as_shape(action_dim, 'action_dim')
+    return shape[0] if len(shape) == 1 else shape
+
+
+def obs_of(data: Any) -> Any:
+    """The observation of a model's input: ``data['obs']``, or ``data`` itself if it is a bare tensor."""
+    if isinstance(data, Tensor):
+        return data
+    try:
+        return data['obs']
+    except (KeyError, TypeError, IndexError) as error:
+        got = sorted(data) if isinstance(data, dict) else type(data).__name__
+        raise KeyError(f"a model takes a tensor or a dict with 'obs', got {got}") from error
