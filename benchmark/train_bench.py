@@ -33,8 +33,9 @@ def main() -> None:
     folder = Path(chosen.cleanrl).expanduser().resolve()
     found = bool(chosen.cleanrl) and (folder / 'cleanrl' / 'dqn.py').is_file()
     os.environ['CLEANRL_DIR'] = str(folder)
-    names = [one if found or one.name != 'cleanrl' else replace(one, skip=CLEANRL_HINT) for one in BENCH.implementations]
-    run(replace(BENCH, implementations=names), chosen)
+    implementations = [one if found or one.name != 'cleanrl' else replace(one, skip=CLEANRL_HINT)
+                       for one in BENCH.implementations]
+    run(replace(BENCH, implementations=implementations), chosen)
 
 
 if __name__ == '__main__':

@@ -14,7 +14,6 @@ from pathlib import Path
 import gymnasium as gym
 import numpy as np
 from clock import Clock
-
 from peers import settings
 
 MATCHED_WIDTHS = {'.prod(), 120)': '.prod(), {0})', 'nn.Linear(120, 84)': 'nn.Linear({0}, {1})',
@@ -57,7 +56,7 @@ def _run(clock: Clock, script: str, widths: tuple[int, ...] = (), **arguments: o
     source = path.read_text(encoding='utf-8')
     for old, new in MATCHED_WIDTHS.items() if widths else ():
         if source.count(old) != 1:
-            raise ValueError(f'{path}: expected {old!r} once, found {source.count(old)}; this checkout is not supported')
+            raise ValueError(f'{path}: {old!r} must occur once, not {source.count(old)} times; take another checkout')
         source = source.replace(old, new.format(*widths))
     argv = [script, '--seed', str(clock.round + 1), '--no-cuda']
     for key, value in arguments.items():

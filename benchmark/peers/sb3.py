@@ -1,11 +1,10 @@
 """The matched training loops in Stable-Baselines3: ``model.learn`` with logging and progress output off."""
 import gymnasium as gym
 from clock import Clock
+from peers import settings
 from stable_baselines3 import DQN, PPO, SAC
 from stable_baselines3.common.env_util import make_vec_env
 from torch import nn
-
-from peers import settings
 
 
 def _dqn(clock: Clock, s: settings.DQNSettings) -> int:

@@ -3,6 +3,7 @@ import gymnasium as gym
 import numpy as np
 import torch
 from clock import Clock
+from peers import settings
 from tianshou.algorithm import DQN, PPO, SAC
 from tianshou.algorithm.algorithm_base import _gae, _nstep_return
 from tianshou.algorithm.modelfree.dqn import DiscreteQLearningPolicy
@@ -16,8 +17,6 @@ from tianshou.utils.net.common import Net
 from tianshou.utils.net.continuous import ContinuousActorProbabilistic, ContinuousCritic
 from tianshou.utils.net.discrete import DiscreteActor, DiscreteCritic
 from torch import nn
-
-from peers import settings
 
 
 def _compile() -> None:
