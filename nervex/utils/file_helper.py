@@ -1,0 +1,143 @@
+"""Files that are written whole or not at all, and read without running code from them."""
+import contextlib
+import os
+import pickle
+import tempfile
+from collections.abc import Callable, Iterator
+from typing import IO, Any
+
+import torch
+
+from nervex.utils.errors import CheckpointError
+from nervex.utils.lock_helper import get_file_lock
+
+
+@contextlib.contextmanager
+def atomic_write(path: str, mode: str = 'wb') -> Iterator[IO]:
+    """
+    Overview:
+        Open a temporary file beside ``path``; it takes the name ``path`` when the block ends without error, after its
+        contents reached the disk. A reader sees the old file or the new one, never a part.
+    """
+    folder = os.path.dirname(os.path.abspath(path))
+    os.makedirs(folder, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(prefix=f'.{os.path.basename(path)}.', suffix='.tmp', dir=folder)
+    try:
+        with os.fdopen(handle, mode, encoding=None if 'b' in mode else 'utf-8') as f:
+            yield f
+            f.flush()
+            os.fsync(f.fileno())
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(temporary)
+        raise
+    _sync_folder(folder)
+
+
+def save_file(path: str, data: Any, use_lock: bool = False) -> None:
+    """
+    Overview:
+        ``torch.save`` whole or not at all. Tensors that are views of something larger are stored by themselves, so
+        that a part of a flat module does not drag the whole along.
+    Arguments:
+        - use_lock (:obj:`bool`): exclude other processes that use this file with ``use_lock`` for the time of the write
+    """
+    with _locked(path, use_lock), atomic_write(path) as f:
+        torch.save(compact(data), f)
+
+
+def read_file(path: str, use_lock: bool = False, map_location: Any = 'cpu') -> Any:
+    """
+    Overview:
+        Read what ``save_file`` wrote: tensors, numbers, strings, lists, tuples and dicts. Nothing in the file is
+        executed.
+    """
+    if not os.path.exists(path):
+        raise CheckpointError(f"there is no file '{path}'")
+    with _locked(path, use_lock):
+        try:
+            return torch.load(path, map_location=map_location, weights_only=True)
+        except pickle.UnpicklingError as e:
+            raise CheckpointError(
+                f"'{path}' is not read: it is damaged or holds more than tensors and plain values: {e}"
+            ) from e
+        except (RuntimeError, EOFError, OSError) as e:
+            raise CheckpointError(f"'{path}' is damaged or not a file of torch.save: {e}") from e
+
+
+def remove_file(path: str) -> None:
+    """Remove a file; it is no error if it is gone already."""
+    with contextlib.suppress(FileNotFoundError):
+        os.remove(path)
+
+
+def compact(data: Any) -> Any:
+    """
+    Overview:
+        The same nested containers with every tensor that is a view of a larger storage replaced by a copy of its own.
+        Tensors that are one (tied weights) stay one.
+    """
+    return _map_tensors(data, _Compactor())
+
+
+class _Compactor:
+    """Remembers the copies by place and shape, so that equal views stay equal."""
+
+    def __init__(self) -> None:
+        self._done: dict[tuple, tuple[torch.Tensor, torch.Tensor]] = {}
+
+    def __call__(self, tensor: torch.Tensor) -> torch.Tensor:
+        if tensor.layout != torch.strided:
+            return tensor
+        if tensor.untyped_storage().nbytes() == tensor.numel() * tensor.element_size():
+            return tensor
+        key = (tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype)
+        if key not in self._done:
+            self._done[key] = (tensor.detach().clone(), tensor)  # the original is kept, so that its address stays taken
+        return self._done[key][0]
+
+
+def _map_tensors(data: Any, fn: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+    if isinstance(data, torch.Tensor):
+        return fn(data)
+    if isinstance(data, dict):
+        mapped = {k: _map_tensors(v, fn) for k, v in data.items()}
+        return mapped if type(data) is dict else _same_mapping(data, mapped)
+    if type(data) in (list, tuple):
+        return type(data)(_map_tensors(v, fn) for v in data)
+    return data
+
+
+def _same_mapping(original: dict, mapped: dict) -> dict:
+    """OrderedDict (a state_dict) stays one; other dict classes, e.g. EasyDict, become plain dicts that load safely."""
+    made = type(original)(mapped) if type(original).__module__ == 'collections' else mapped
+    if hasattr(original, '_metadata') and hasattr(made, '__dict__'):
+        made._metadata = original._metadata
+    return made
+
+
+@contextlib.contextmanager
+def _locked(path: str, use_lock: bool) -> Iterator[None]:
+    if not use_lock:
+        yield
+        return
+    with get_file_lock(path):
+        yield
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _sync_folder(folder: str) -> None:
+    """The new name reaches the disk too, where folders can be synced (not on Windows)."""
+    if os.name == 'posix':
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -1,0 +1,250 @@
+"""Text and TensorBoard loggers of one part of a run."""
+import logging
+import math
+import numbers
+import os
+import struct
+import threading
+import zlib
+from typing import Any
+
+import numpy as np
+import torch
+
+KINDS = ('scalar', 'scalars', 'histogram', 'image', 'text')
+
+
+def build_logger(
+        path: str, name: str | None = None, need_tb: bool = True, need_text: bool = True
+) -> tuple['TextLogger | None', 'TBLogger | None']:
+    """
+    Overview:
+        The loggers of one worker, as in the run folder: ``<path>/<name>_logger.txt`` and ``<path>/<name>_tb_logger/``.
+    Returns:
+        - loggers (:obj:`tuple`): (text logger, TensorBoard logger); None for one that is not wanted
+    """
+    name = name or 'default'
+    text = TextLogger(path, name) if need_text else None
+    return text, TBLogger(path, name) if need_tb else None
+
+
+class TextLogger:
+    """
+    Overview:
+        Writes timed lines to ``<path>/<name>_logger.txt``, each on disk when the call returns, and to the ``nervex``
+        logger tree for those who listen there.
+    Interfaces:
+        info, debug, warning, error, print_vars, print_vars_hor, close
+    """
+
+    def __init__(self, path: str, name: str = 'default', level: int | str = logging.INFO) -> None:
+        os.makedirs(path, exist_ok=True)
+        self.path = os.path.join(path, f'{name}_logger.txt')
+        self._logger = logging.getLogger(f'nervex.run.{name}')
+        self._level = logging.getLevelName(level) if isinstance(level, str) else level
+        self._lock = threading.Lock()
+        self._file = open(self.path, 'a', buffering=1, encoding='utf-8')  # noqa: SIM115  closed by close()
+        self._format = logging.Formatter('[%(asctime)s][%(levelname)s] %(message)s', '%Y-%m-%d %H:%M:%S')
+
+    def info(self, text: Any, *args: Any) -> None:
+        """One line (or several); ``%`` arguments as in logging."""
+        self.log(logging.INFO, text, *args)
+
+    def debug(self, text: Any, *args: Any) -> None:
+        """As ``info``, only written when the level is DEBUG."""
+        self.log(logging.DEBUG, text, *args)
+
+    def warning(self, text: Any, *args: Any) -> None:
+        """Something that should not be but can be lived with."""
+        self.log(logging.WARNING, text, *args)
+
+    def error(self, text: Any, *args: Any) -> None:
+        """Something failed."""
+        self.log(logging.ERROR, text, *args)
+
+    def log(self, level: int, text: Any, *args: Any) -> None:
+        """Write at a level of the logging module."""
+        if level < self._level:
+            return
+        record = self._logger.makeRecord(self._logger.name, level, __file__, 0, text, args, None)
+        with self._lock:
+            if self._file.closed:
+                raise ValueError(f"'{self.path}' is closed")
+            self._file.write(self._format.format(record) + '\n')
+            self._file.flush()
+        if self._logger.isEnabledFor(level):
+            self._logger.handle(record)
+
+    def print_vars(self, variables: dict[str, Any], level: int = logging.INFO) -> None:
+        """A table of names and values, one row per variable."""
+        rows = [[k, format_value(v)] for k, v in variables.items()]
+        self.log(level, '%s', '\n' + pretty_table([['Name', 'Value'], *rows]))
+
+    def print_vars_hor(self, variables: dict[str, Any], level: int = logging.INFO) -> None:
+        """A table of one row, a column per variable."""
+        self.log(level, '%s', '\n' + pretty_table([list(variables), [format_value(v) for v in variables.values()]]))
+
+    def close(self) -> None:
+        """Close the file; safe to call twice."""
+        with self._lock:
+            self._file.close()
+
+    def __enter__(self) -> 'TextLogger':
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+class TBLogger:
+    """
+    Overview:
+        TensorBoard events in ``<path>/<name>_tb_logger/`` through tensorboardX, which is imported when the first
+        event is written. ``add_val`` takes the framework's variable names, e.g. ``'[histogram]action'``.
+    Interfaces:
+        add_val, add_scalar, add_scalars, add_histogram, add_image, add_text, flush, close
+    """
+
+    def __init__(self, path: str, name: str = 'default') -> None:
+        self.path = os.path.join(path, f'{name}_tb_logger')
+        os.makedirs(self.path, exist_ok=True)
+        self._made: Any = None
+        self._closed = False
+
+    @property
+    def _writer(self) -> Any:
+        if self._closed:
+            raise ValueError(f"'{self.path}' is closed")
+        if self._made is None:
+            from tensorboardX import SummaryWriter
+            self._made = SummaryWriter(self.path)
+        return self._made
+
+    def add_val(self, name: str, value: Any, step: int) -> None:
+        """
+        Overview:
+            Write a variable by the kind that its name states: ``'[kind]name'`` with kind scalar, scalars, histogram,
+            image or text; a name without brackets is a scalar.
+        """
+        kind, name = split_kind(name)
+        getattr(self, f'add_{kind}')(name, value, step)
+
+    def add_scalar(self, name: str, value: Any, step: int | None = None) -> None:
+        """One number."""
+        self._writer.add_scalar(name, float(value), step)
+
+    def add_scalars(self, name: str, value: dict[str, Any], step: int | None = None) -> None:
+        """Several numbers in one chart."""
+        if not isinstance(value, dict):
+            raise TypeError(f"'[scalars]{name}' takes a dict of numbers, got {type(value).__name__}")
+        self._writer.add_scalars(name, {k: float(v) for k, v in value.items()}, step)
+
+    def add_histogram(self, name: str, value: Any, step: int | None = None) -> None:
+        """The distribution of the elements of a tensor, array or list; nothing is written for an empty one."""
+        values = _to_numpy(value).reshape(-1)
+        if values.size:
+            self._writer.add_histogram(name, values.astype(np.float64), step)
+
+    def add_image(self, name: str, value: Any, step: int | None = None) -> None:
+        """An image (C, H, W) or (H, W), floats in [0, 1] or uint8."""
+        from tensorboardX.proto.summary_pb2 import Summary
+        pixels = _pixels(_to_numpy(value))
+        height, width, channels = pixels.shape
+        png = encode_png(pixels)
+        picture = Summary.Image(height=height, width=width, colorspace=channels, encoded_image_string=png)
+        self._writer.file_writer.add_summary(Summary(value=[Summary.Value(tag=name, image=picture)]), step)
+
+    def add_text(self, name: str, value: Any, step: int | None = None) -> None:
+        """A text."""
+        self._writer.add_text(name, str(value), step)
+
+    def flush(self) -> None:
+        """Bring everything to disk."""
+        if self._made is not None and not self._closed:
+            self._made.flush()
+
+    def close(self) -> None:
+        """Flush and close; safe to call twice."""
+        if self._made is not None and not self._closed:
+            self._made.close()
+        self._closed = True
+
+    def __enter__(self) -> 'TBLogger':
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+def split_kind(name: str) -> tuple[str, str]:
+    """
+    Overview:
+        ``'[histogram]action'`` -> ``('histogram', 'action')``; a name without brackets is a scalar.
+    """
+    if not name.startswith('['):
+        return 'scalar', name
+    kind, closed, rest = name[1:].partition(']')
+    if not closed or not rest or kind not in KINDS:
+        raise ValueError(f"variable '{name}': expected '[kind]name' with kind one of {', '.join(KINDS)}")
+    if ']' in rest:
+        raise ValueError(f"variable '{name}': the name after the kind must not contain ']'")
+    return kind, rest
+
+
+def format_value(value: Any) -> str:
+    """A number with six significant digits, a tensor of one element as its number, anything else as text."""
+    if isinstance(value, (torch.Tensor, np.ndarray, np.generic)) and math.prod(value.shape) == 1:
+        value = value.item()
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        return str(value)
+    return f'{float(value):.6g}' if not isinstance(value, numbers.Integral) else str(value)
+
+
+def pretty_table(rows: list[list[Any]]) -> str:
+    """
+    Overview:
+        Rows of cells as an aligned table with rules above, below and under the head.
+    """
+    cells = [[str(c) for c in row] for row in rows]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
+    rule = '+' + '+'.join('-' * (w + 2) for w in widths) + '+'
+    lines = ['| ' + ' | '.join(c.ljust(w) for c, w in zip(row, widths)) + ' |' for row in cells]
+    return '\n'.join([rule, lines[0], rule, *lines[1:], rule])
+
+
+def encode_png(pixels: np.ndarray) -> bytes:
+    """
+    Overview:
+        A PNG file of uint8 pixels; TensorBoard pictures need no imaging package this way.
+    Shapes:
+        - pixels (:obj:`np.ndarray`): :math:`(H, W, C)` with C = 1 (grey), 3 (RGB) or 4 (RGBA)
+    """
+    height, width, channels = pixels.shape
+    colour = {1: 0, 3: 2, 4: 6}[channels]
+    rows = np.zeros((height, 1 + width * channels), dtype=np.uint8)  # every row starts with filter type 0
+    rows[:, 1:] = pixels.reshape(height, -1)
+    parts = [
+        (b'IHDR', struct.pack('>IIBBBBB', width, height, 8, colour, 0, 0, 0)),
+        (b'IDAT', zlib.compress(rows.tobytes())),
+        (b'IEND', b''),
+    ]
+    chunks = [struct.pack('>I', len(d)) + kind + d + struct.pack('>I', zlib.crc32(kind + d)) for kind, d in parts]
+    return b'\x89PNG\r\n\x1a\n' + b''.join(chunks)
+
+
+def _pixels(image: np.ndarray) -> np.ndarray:
+    """(H, W) or (C, H, W), uint8 or floats in [0, 1] -> (H, W, C) uint8."""
+    if image.ndim not in (2, 3) or (image.ndim == 3 and image.shape[0] not in (1, 3, 4)):
+        raise ValueError(f'an [image] variable has shape (H, W) or (1|3|4, H, W), got {image.shape}')
+    image = image[None] if image.ndim == 2 else image
+    if image.dtype != np.uint8:
+        image = np.clip(np.round(image.astype(np.float64) * 255.), 0, 255).astype(np.uint8)
+    return np.ascontiguousarray(image.transpose(1, 2, 0))
+
+
+def _to_numpy(value: Any) -> np.ndarray:
+    if isinstance(value, torch.Tensor):
+        return value.detach().cpu().numpy()
+    if isinstance(value, (list, tuple)) and value and isinstance(value[0], torch.Tensor):
+        return np.stack([v.detach().cpu().numpy() for v in value])
+    return np.asarray(value)

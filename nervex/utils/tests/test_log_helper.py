@@ -1,0 +1,125 @@
+import glob
+import logging
+import os
+import pathlib
+import zlib
+
+import numpy as np
+import pytest
+import torch
+
+from nervex.utils.log_helper import (
+    TBLogger,
+    TextLogger,
+    build_logger,
+    encode_png,
+    format_value,
+    pretty_table,
+    split_kind,
+)
+
+
+def test_files_have_the_documented_names(tmp_path):
+    text, tb = build_logger(str(tmp_path), 'learner', need_tb=True)
+    tb.add_scalar('loss', 1., 0)
+    tb.close()
+    text.close()
+    assert sorted(os.listdir(tmp_path)) == ['learner_logger.txt', 'learner_tb_logger']
+    assert glob.glob(str(tmp_path / 'learner_tb_logger' / 'events*'))
+    assert build_logger(str(tmp_path), 'collect', need_tb=False)[1] is None
+
+
+def test_lines_are_on_disk_at_once_and_formatted(tmp_path):
+    with TextLogger(str(tmp_path), 'a') as text:
+        text.info('loss %.2f', 0.123)
+        text.debug('not shown')
+        assert pathlib.Path(text.path).read_text().endswith('][INFO] loss 0.12\n')
+        text.print_vars({'lr': 1e-3, 'step': 3, 'loss': torch.tensor(0.5)})
+        assert '| lr   | 0.001 |' in pathlib.Path(text.path).read_text()
+    text.close()
+    with pytest.raises(ValueError, match='closed'):
+        text.info('late')
+
+
+def test_text_goes_on_in_an_existing_file(tmp_path):
+    for line in ('one', 'two'):
+        with TextLogger(str(tmp_path), 'a') as text:
+            text.info(line)
+    assert len((tmp_path / 'a_logger.txt').read_text().splitlines()) == 2
+
+
+def test_percent_signs_without_arguments_are_plain_text(tmp_path, caplog):
+    with TextLogger(str(tmp_path), 'a') as text, caplog.at_level(logging.INFO):
+        text.info('100% done')
+    assert '100% done' in (tmp_path / 'a_logger.txt').read_text() and '100% done' in caplog.text
+
+
+def read_events(folder):
+    from tensorboardX.proto import event_pb2
+    values = []
+    for file in pathlib.Path(folder).rglob('events*'):
+        raw, at = file.read_bytes(), 0
+        while at < len(raw):
+            size = int.from_bytes(raw[at:at + 8], 'little')
+            event = event_pb2.Event.FromString(raw[at + 12:at + 12 + size])
+            values += [(v, event.step) for v in event.summary.value]
+            at += 12 + size + 4
+    return values
+
+
+def test_every_kind_reaches_tensorboard(tmp_path):
+    with TBLogger(str(tmp_path), 'a') as tb:
+        tb.add_val('plain', torch.tensor(2.), 1)
+        tb.add_val('[scalar]named', 3, 2)
+        tb.add_val('[scalars]group', {'p': 4., 'q': torch.tensor(5.)}, 3)
+        tb.add_val('[histogram]action', torch.tensor([0, 1, 1]), 4)
+        tb.add_val('[histogram]listed', [torch.tensor(0), torch.tensor(1)], 4)
+        tb.add_val('[histogram]empty', [], 4)
+        tb.add_val('[image]frame', np.zeros((3, 4, 4), dtype=np.uint8), 5)
+        tb.add_val('[text]note', 'hello', 6)
+    events = read_events(str(tmp_path))
+    found = {v.tag: (v, step) for v, step in events}
+    assert found['plain'][0].simple_value == 2. and found['plain'][1] == 1
+    assert found['named'][0].simple_value == 3. and found['named'][1] == 2
+    assert sorted(v.simple_value for v, _ in events if v.tag.startswith('group')) == [4., 5.]
+    assert found['action'][0].histo.num == 3 and found['action'][0].histo.sum == 2.
+    assert found['listed'][0].histo.num == 2
+    assert found['frame'][0].image.height == 4
+    assert any(tag.startswith('note') for tag in found) and 'empty' not in found
+
+
+@pytest.mark.parametrize('name', ['[bogus]x', '[histogram]', '[histogram', '[histogram]a]b'])
+def test_wrong_variable_kinds_are_refused(name):
+    with pytest.raises(ValueError, match='variable'):
+        split_kind(name)
+
+
+def test_wrong_values_say_which_variable(tmp_path):
+    with TBLogger(str(tmp_path)) as tb:
+        with pytest.raises(TypeError, match=r'\[scalars\]x'):
+            tb.add_val('[scalars]x', 1., 0)
+        with pytest.raises(ValueError, match=r'\[image\]'):
+            tb.add_val('[image]x', [1.], 0)
+
+
+def test_nothing_is_written_before_the_first_event(tmp_path):
+    tb = TBLogger(str(tmp_path), 'a')
+    assert os.listdir(tb.path) == []
+    tb.close()
+    with pytest.raises(ValueError, match='closed'):
+        tb.add_scalar('x', 1.)
+
+
+def test_values_and_tables_as_text():
+    assert [format_value(v) for v in (1 / 3, 2, torch.tensor([4.]), np.float32(.5), 'x', True, None)] == [
+        '0.333333', '2', '4', '0.5', 'x', 'True', 'None']
+    assert pretty_table([['a', 'bb'], [1, 2]]).split('\n')[1:4] == ['| a | bb |', '+---+----+', '| 1 | 2  |']
+
+
+def test_png_holds_the_pixels():
+    pixels = np.arange(2 * 3 * 3, dtype=np.uint8).reshape(2, 3, 3)
+    png = encode_png(pixels)
+    size, kind = int.from_bytes(png[33:37], 'big'), png[37:41]
+    rows = np.frombuffer(zlib.decompress(png[41:41 + size]), dtype=np.uint8).reshape(2, 10)
+    assert png[:8] == b'\x89PNG\r\n\x1a\n' and kind == b'IDAT' and png[16:24] == b'\0\0\0\3\0\0\0\2'
+    assert np.array_equal(rows[:, 1:].reshape(2, 3, 3), pixels) and not rows[:, 0].any()
