@@ -1,0 +1,211 @@
+"""Rows to batches of tensors and back."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from nervex.data.batch import Batch
+
+
+def default_collate(batch: Sequence[Any] | Batch) -> Any:
+    """
+    Overview:
+        Turn a list of rows into one row of batched tensors. Works on tensors, arrays, numbers, bools, strings, dicts,
+        namedtuples and sequences (which are transposed), nested at will. A Batch, whose rows are stacked already,
+        becomes a dict of tensors.
+    Arguments:
+        - batch (:obj:`list | Batch`): rows of equal structure
+    Returns:
+        - collated (:obj:`Any`): the structure of one row; floats are float32, ints int64, strings stay a list
+    Shapes:
+        - tensor or array: B times :math:`(*)` -> :math:`(B, *)`; B times :math:`(1, )` -> :math:`(B, )`
+        - number or bool: :math:`(B, )`
+    Examples:
+        >>> default_collate([{'obs': torch.zeros(4), 'reward': torch.ones(1)}] * 8)['reward'].shape
+        torch.Size([8])
+    """
+    if isinstance(batch, Batch):
+        return _squeeze_columns(batch.to_torch())
+    if not len(batch):
+        raise ValueError('default_collate: got no rows, at least one is needed')
+    first = batch[0]
+    if isinstance(first, torch.Tensor):
+        return _collate_tensors(batch)
+    if isinstance(first, np.ndarray):
+        if first.dtype.kind in 'SUO':
+            raise TypeError(f'default_collate: an array of dtype {first.dtype} cannot become a tensor')
+        return _collate_tensors([torch.as_tensor(v) for v in batch])
+    if isinstance(first, (bool, np.bool_)):
+        return torch.tensor([bool(v) for v in batch], dtype=torch.bool)
+    if isinstance(first, (float, np.floating)):
+        return torch.tensor([float(v) for v in batch], dtype=torch.float32)
+    if isinstance(first, (int, np.integer)):
+        if any(isinstance(v, (float, np.floating)) for v in batch):  # a float that was written short
+            return torch.tensor([float(v) for v in batch], dtype=torch.float32)
+        return torch.tensor([int(v) for v in batch], dtype=torch.int64)
+    if isinstance(first, (str, bytes)):
+        return list(batch)
+    if first is None and all(v is None for v in batch):
+        return None
+    return _collate_containers(batch, default_collate, 'default_collate')
+
+
+def _collate_tensors(batch: Sequence[torch.Tensor]) -> torch.Tensor:
+    if batch[0].shape == (1, ):
+        return torch.cat(list(batch), 0)
+    return torch.stack(list(batch), 0)
+
+
+def _collate_containers(batch: Sequence[Any], collate: Any, name: str) -> Any:
+    first = batch[0]
+    if isinstance(first, (Mapping, Batch)):
+        for position, row in enumerate(batch):
+            if set(row.keys()) != set(first.keys()):
+                odd = sorted(set(row.keys()) ^ set(first.keys()), key=str)
+                raise KeyError(f'{name}: row {position} differs from row 0 in key(s) {odd}')
+        return {key: collate([row[key] for row in batch]) for key in list(first.keys())}
+    if isinstance(first, tuple) and hasattr(first, '_fields'):
+        return type(first)(*(collate(parts) for parts in zip(*batch)))
+    if isinstance(first, Sequence):
+        lengths = {len(v) for v in batch}
+        if len(lengths) > 1:
+            raise ValueError(f'{name}: sequences of different lengths {sorted(lengths)} cannot be transposed')
+        return [collate(parts) for parts in zip(*batch)]
+    raise TypeError(f'{name}: rows of type {type(first).__name__} are not supported; use tensors, arrays, numbers, '
+                    'bools, strings, dicts, namedtuples or sequences')
+
+
+def _squeeze_columns(columns: dict[str, Any]) -> dict[str, Any]:
+    """Columns as collating their rows would give them: (B, 1) -> (B, )."""
+    out = {}
+    for name, column in columns.items():
+        if isinstance(column, dict):
+            out[name] = _squeeze_columns(column)
+        elif isinstance(column, torch.Tensor):
+            out[name] = column.squeeze(1) if column.dim() == 2 and column.shape[1] == 1 else column
+        elif isinstance(column, np.ndarray) and column.dtype == object:
+            out[name] = default_collate(list(column))
+        else:
+            out[name] = column
+    return out
+
+
+def default_decollate(batch: Any, ignore: Sequence[str] = ('prev_state', )) -> list[Any]:
+    """
+    Overview:
+        The inverse of ``default_collate``: one row of batched tensors becomes a list of rows.
+    Arguments:
+        - batch (:obj:`Any`): tensor, sequence, namedtuple, dict or Batch; all parts with the same number of rows
+        - ignore (:obj:`Sequence[str]`): dict keys whose value already is a list with one item a row
+    Returns:
+        - rows (:obj:`list`): one per row; a tensor of shape (B, ) gives B tensors of shape (1, )
+    Shapes:
+        - :math:`(B, *)` -> B times :math:`(*)`; :math:`(B, )` -> B times :math:`(1, )`
+    """
+    if isinstance(batch, torch.Tensor):
+        return list(batch.split(1)) if batch.dim() == 1 else list(batch.unbind(0))
+    if isinstance(batch, np.ndarray):
+        return list(np.split(batch, len(batch))) if batch.ndim == 1 and batch.dtype != object else list(batch)
+    if isinstance(batch, (Mapping, Batch)):
+        parts = {k: v if k in ignore else default_decollate(v, ignore) for k, v in batch.items()}
+        rows = _equal_rows(parts)
+        return [{k: v[i] for k, v in parts.items()} for i in range(rows)]
+    if isinstance(batch, tuple) and hasattr(batch, '_fields'):
+        fields = [default_decollate(v, ignore) for v in batch]
+        _equal_rows(dict(zip(batch._fields, fields)))
+        return [type(batch)(*row) for row in zip(*fields)]
+    if isinstance(batch, Sequence) and not isinstance(batch, (str, bytes)):
+        if not batch or isinstance(batch[0], (str, bytes)):
+            return list(batch)
+        columns = [default_decollate(v, ignore) for v in batch]
+        _equal_rows(dict(enumerate(columns)))
+        return [list(row) for row in zip(*columns)]
+    raise TypeError(f'default_decollate: {type(batch).__name__} is not supported; use tensors, arrays, dicts, '
+                    'namedtuples or sequences of them')
+
+
+def _equal_rows(parts: dict) -> int:
+    lengths = {key: len(value) for key, value in parts.items()}
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f'default_decollate: parts with different numbers of rows: {lengths}')
+    return next(iter(lengths.values()), 0)
+
+
+def timestep_collate(batch: Sequence[Mapping] | Batch) -> dict[str, Any]:
+    """
+    Overview:
+        Collate sequences for recurrent nets: time first, batch second. The inputs are neither changed nor aliased.
+    Arguments:
+        - batch (:obj:`list[dict]`): each value is a list of T items, or an array or tensor whose first axis is time
+    Returns:
+        - collated (:obj:`dict`): tensors with time first; ``prev_state`` is a list of T lists of B states
+    Shapes:
+        - B times T items :math:`(*)` -> :math:`(T, B, *)`
+    """
+    if not len(batch):
+        raise ValueError('timestep_collate: got no rows, at least one is needed')
+    if isinstance(batch, Batch):
+        columns = {k: v for k, v in batch.items() if k != 'prev_state'}
+        states = list(batch['prev_state']) if 'prev_state' in batch else None
+        out = {k: _time_first(v) for k, v in Batch.of(columns).to_torch().items()}
+    else:
+        states = [row['prev_state'] for row in batch] if 'prev_state' in batch[0] else None
+        out = {k: _stack_time([row[k] for row in batch]) for k, _ in batch[0].items() if k != 'prev_state'}
+    if states is not None:
+        out['prev_state'] = [list(step) for step in zip(*states)]
+    return out
+
+
+def _time_first(column: Any) -> Any:
+    if isinstance(column, dict):
+        return {k: _time_first(v) for k, v in column.items()}
+    if isinstance(column, torch.Tensor) and column.dim() > 1:
+        column = column.transpose(0, 1)
+        return (column.squeeze(2) if column.dim() == 3 and column.shape[2] == 1 else column).contiguous()
+    if isinstance(column, np.ndarray) and column.dtype == object:
+        return _stack_time(list(column))
+    return column.clone() if isinstance(column, torch.Tensor) else column
+
+
+def _stack_time(values: Sequence[Any]) -> Any:
+    """The values of one key in all rows -> (T, B, *)."""
+    first = values[0]
+    if isinstance(first, (Mapping, Batch)):
+        return {k: _stack_time([v[k] for v in values]) for k in list(first.keys())}
+    if isinstance(first, (torch.Tensor, np.ndarray)) and getattr(first, 'ndim', 0) > 0:
+        return _time_first(torch.stack([torch.as_tensor(v) for v in values], 0))
+    if isinstance(first, Sequence) and not isinstance(first, (str, bytes)):
+        return _stack_steps(default_collate(values))
+    return default_collate(values)
+
+
+def _stack_steps(steps: Any) -> Any:
+    """A list of T collated steps -> one structure with time as the first axis of each tensor."""
+    if isinstance(steps[0], torch.Tensor):
+        return torch.stack(steps, 0)
+    if isinstance(steps[0], Mapping):
+        return {k: _stack_steps([step[k] for step in steps]) for k in steps[0]}
+    return steps
+
+
+def diff_shape_collate(batch: Sequence[Any]) -> Any:
+    """
+    Overview:
+        Like ``default_collate``, but parts that contain None or tensors of different shapes stay lists.
+    """
+    if not len(batch):
+        raise ValueError('diff_shape_collate: got no rows, at least one is needed')
+    first = batch[0]
+    if any(v is None for v in batch):
+        return list(batch)
+    if isinstance(first, (torch.Tensor, np.ndarray)):
+        tensors = [torch.as_tensor(v) for v in batch]
+        return torch.stack(tensors) if len({t.shape for t in tensors}) == 1 else tensors
+    if isinstance(first, (bool, int, float, str, bytes, np.generic)):
+        return default_collate(batch)
+    if isinstance(first, Sequence) and not hasattr(first, '_fields') and len({len(v) for v in batch}) > 1:
+        return list(batch)
+    return _collate_containers(batch, diff_shape_collate, 'diff_shape_collate')

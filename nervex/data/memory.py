@@ -1,0 +1,56 @@
+"""Will it fit: the bytes that a buffer needs against those that the machine can give."""
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+import numpy as np
+
+
+class BufferMemoryError(MemoryError, ValueError):
+    """A buffer of the configured size does not fit into memory; the text says how many bytes it needs."""
+
+
+def available_bytes() -> int | None:
+    """Bytes that this process may still take: the machine's free memory, or less in a container. None if unknown."""
+    limits = []
+    try:
+        with open('/proc/meminfo', encoding='ascii') as f:
+            for line in f:
+                if line.startswith('MemAvailable:'):
+                    limits.append(int(line.split()[1]) * 1024)
+    except OSError:
+        pages = {'SC_AVPHYS_PAGES', 'SC_PAGE_SIZE'} <= set(getattr(os, 'sysconf_names', {}))
+        if pages:
+            limits.append(os.sysconf('SC_AVPHYS_PAGES') * os.sysconf('SC_PAGE_SIZE'))
+    limit, used = _read_int('/sys/fs/cgroup/memory.max'), _read_int('/sys/fs/cgroup/memory.current')
+    if limit is not None and used is not None:
+        limits.append(max(limit - used, 0))
+    return min(limits) if limits else None
+
+
+def _read_int(path: str) -> int | None:
+    try:
+        with open(path, encoding='ascii') as f:
+            text = f.read().strip()
+    except OSError:
+        return None
+    return int(text) if text.isdigit() else None
+
+
+def check_memory(name: str, capacity: int, rows: Mapping[object, np.ndarray]) -> int:
+    """
+    Overview:
+        Bytes that ``capacity`` rows like the given one need; BufferMemoryError if the machine cannot give them.
+    Arguments:
+        - rows (:obj:`Mapping`): column name -> array with one row
+    """
+    row_bytes = sum(a.dtype.itemsize * int(np.prod(a.shape[1:], dtype=np.int64)) for a in rows.values())
+    needed, free = row_bytes * capacity, available_bytes()
+    if free is not None and needed > free:
+        raise BufferMemoryError(
+            f"{name}: {capacity} rows of {row_bytes} bytes need {needed} bytes ({needed / 2**30:.1f} GiB), but only "
+            f'{free} bytes ({free / 2**30:.1f} GiB) are free; at most {free // max(row_bytes, 1)} rows fit: lower '
+            'meta_maxlen, store uint8 images, or let the buffer keep each frame once'
+        )
+    return needed

@@ -1,0 +1,133 @@
+"""The on-policy kind of buffer: rows of one round, given out in shuffled minibatches, then forgotten."""
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from nervex.data.batch import Batch
+from nervex.data.columns import ColumnStore
+from nervex.data.sampled import Sampled, UniqueIds
+
+logger = logging.getLogger(__name__)
+
+
+class OnPolicyKind:
+    """
+    Overview:
+        Keeps everything that is pushed in one round (it grows as needed, nothing is dropped). ``batches`` gives epochs
+        of shuffled minibatches without replacement, as slices of one permuted copy, and empties the buffer at its end.
+    """
+
+    def __init__(self, name: str, cfg: Any, seed: Any = None) -> None:
+        self.name = name
+        self.start_size = cfg.replay_start_size
+        self.min_sample_ratio = cfg.min_sample_ratio
+        self.drop_last = cfg.drop_last
+        self._rng = np.random.default_rng(seed)
+        self._store: ColumnStore | None = None
+        self._size = 0
+        self._total = 0
+        self._outputs: list = []
+
+    @property
+    def count(self) -> int:
+        """Rows that can be sampled."""
+        return self._size
+
+    def push(self, columns: dict, n: int) -> None:
+        """Append ``n`` rows."""
+        if self._store is None or self._size + n > self._store.capacity:
+            self._grow(self._size + n)
+        self._store.write(columns, self._size, n)
+        self._size += n
+        self._total += n
+
+    def _grow(self, rows: int) -> None:
+        old = self._store
+        exact = old is None or not self._size
+        self._store = ColumnStore(rows if exact else max(rows, 2 * self._size), f"buffer '{self.name}'")
+        if old is not None and self._size:
+            self._store.write(old.gather(np.arange(self._size)), 0, self._size)
+
+    def ready(self, batch_size: int) -> bool:
+        """Whether ``batch_size`` rows may be sampled."""
+        return self._size >= max(batch_size * self.min_sample_ratio, self.start_size, 1)
+
+    def sample(self, batch_size: int, cur_learner_iter: int = 0, reuse: bool = False) -> Sampled | None:
+        """Rows drawn without replacement; the buffer keeps them. None when there is not enough data."""
+        if not self.ready(batch_size):
+            return None
+        slots = self._rng.choice(self._size, batch_size, replace=batch_size > self._size)
+        return self._sampled(self._store.gather(slots), slots, cur_learner_iter)
+
+    def _sampled(self, columns: dict, slots: np.ndarray, cur_learner_iter: int) -> Sampled:
+        first = self._total - self._size
+
+        def describe() -> dict[str, Any]:
+            ones = np.ones(len(slots), dtype=np.float32)
+            found = {'IS': ones, 'priority': ones.copy(), 'replay_unique_id': UniqueIds.of(slots + first, self.name),
+                     'replay_buffer_idx': slots, 'use': np.ones(len(slots), dtype=np.int64)}
+            born = columns.get('collect_iter')
+            found['staleness'] = np.zeros(len(slots), np.int64) if born is None else cur_learner_iter - np.asarray(born)
+            return found
+
+        return Sampled.drawn(columns, describe)
+
+    def batches(self, batch_size: int, count: int, cur_learner_iter: int = 0) -> Iterator[Sampled]:
+        """
+        Overview:
+            ``count`` epochs of minibatches; the last one of an epoch may be short, unless ``drop_last``. Then the
+            buffer is empty, also when the caller stops early.
+        """
+        size = self._size
+        try:
+            if not size:
+                logger.warning("buffer '%s': no rows to learn from", self.name)
+                return
+            if self.drop_last and size < batch_size:
+                logger.warning("buffer '%s': %d rows are less than one minibatch of %d", self.name, size, batch_size)
+            for _ in range(count):
+                order = self._rng.permutation(size)
+                epoch = Batch.of(self._permuted(order))
+                end = size - size % batch_size if self.drop_last else size
+                for start in range(0, end, batch_size):
+                    rows = slice(start, start + batch_size)
+                    yield self._sampled(epoch[rows]._columns, order[rows], cur_learner_iter)
+                    cur_learner_iter += 1
+        finally:
+            self.clear()
+
+    def _permuted(self, order: np.ndarray) -> dict:
+        """The rows in this order, in one of two alternating outputs."""
+        if not self._outputs or self._outputs[0][2] != (len(order), id(self._store)):
+            key = (len(order), id(self._store))
+            self._outputs = [(*self._store.outputs(len(order)), key) for _ in range(2)]
+        self._outputs.reverse()
+        flat, view, _ = self._outputs[0]
+        self._store.gather_into(order, flat)
+        return view
+
+    def update(self, info: dict) -> None:
+        """On-policy data has no priorities: nothing to do."""
+
+    def clear(self) -> None:
+        """Forget all rows."""
+        self._size = 0
+
+    def state_dict(self) -> dict[str, Any]:
+        """Contents, counters and generator."""
+        store = self._store.state_dict(slice(0, self._size)) if self._store is not None else {'columns': []}
+        return {'kind': 'on_policy', 'total': self._total, 'size': self._size, 'store': store,
+                'generator': self._rng.bit_generator.state}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Put back what ``state_dict`` gave."""
+        self._total, self._size = state['total'], state['size']
+        self._rng.bit_generator.state = state['generator']
+        self._store = ColumnStore(max(self._size, 1), f"buffer '{self.name}'") if state['store']['columns'] else None
+        if self._store is not None:
+            self._store.load_state_dict(state['store'], slice(0, self._size))
+        self._outputs = []
