@@ -1,0 +1,90 @@
+"""
+The matched training loops in nervex: the workers that ``build_serial`` wires from a config, in the order in which
+``serial_pipeline`` calls them, without evaluations. Logs, TensorBoard and hooks are on, as in any run.
+
+``CASES`` run Gymnasium's CartPole like everybody else; ``OWN_ENV_CASES`` run the one of ``app_zoo``, which has the same
+equations in plain Python floats.
+"""
+from clock import Clock
+from peers import settings
+
+from nervex.entry.build import build_serial
+
+GYM_CARTPOLE = {'env_type': 'gym', 'env_id': 'CartPole-v1'}
+OWN_CARTPOLE = {'env_type': 'cartpole', 'import_names': ['app_zoo.classic_control.cartpole.envs.cartpole_env'],
+                'max_episode_steps': 500}
+
+
+def dqn_config(s: settings.DQNSettings, env: dict) -> dict:
+    return {
+        'exp_name': f'dqn_{s.update_every}',
+        'env': {**env, 'actor_env_num': 1, 'evaluator_env_num': 1},
+        'policy': {
+            'policy_type': 'dqn',
+            'model': {'hidden_dim_list': list(s.hidden), 'dueling': False},
+            'learn': {
+                'train_step': 1, 'batch_size': s.batch_size, 'learning_rate': s.learning_rate,
+                'init_data_count': s.warm_up,
+                'algo': {'target_update_freq': s.target_copy_every // s.update_every, 'discount_factor': s.gamma,
+                         'nstep': 1, 'double_q': False},
+            },
+            'command': {'eps': {'type': 'linear', 'start': 1., 'end': s.epsilon_end, 'by': 'envstep',
+                                'decay': int(s.env_steps * s.epsilon_fraction)}},
+        },
+        'replay_buffer': {'agent': {'meta_maxlen': s.buffer_size}},
+        'actor': {'n_sample': s.update_every},
+        'commander': {'max_env_step': s.env_steps},
+    }
+
+
+def ppo_config(s: settings.PPOSettings, env: dict) -> dict:
+    return {
+        'exp_name': 'ppo',
+        'env': {**env, 'actor_env_num': s.envs, 'evaluator_env_num': 1},
+        'policy': {
+            'policy_type': 'ppo',
+            'model': {'hidden_dim_list': list(s.hidden), 'share_encoder': False, 'head_layer_num': 0,
+                      'activation': 'tanh', 'ortho_init': True},
+            'learn': {
+                'epochs': s.epochs, 'batch_size': s.batch_size, 'learning_rate': s.learning_rate,
+                'grad_clip_norm': s.grad_clip_norm,
+                'algo': {'value_weight': s.value_weight, 'entropy_weight': s.entropy_weight, 'clip_ratio': s.clip,
+                         'discount_factor': s.gamma, 'gae_lambda': s.gae_lambda},
+            },
+        },
+        'actor': {'n_sample': s.envs * s.rollout},
+        'commander': {'max_env_step': s.env_steps},
+    }
+
+
+def _train(clock: Clock, config: dict, updates: int) -> int:
+    with build_serial(config, seed=clock.round) as run:
+        run.learner.call_hook('before_run')
+        with clock:
+            while not run.commander.out_of_budget():
+                run.commander.step()
+                run.collect()
+                for batch in run.batches():
+                    run.train(batch)
+        assert abs(run.learner.train_iter - updates) <= 1, (run.learner.train_iter, updates)
+        return run.actor.total_step
+
+
+def _dqn(clock: Clock, s: settings.DQNSettings, env: dict) -> int:
+    return _train(clock, dqn_config(s, env), updates=(s.env_steps - s.warm_up) // s.update_every)
+
+
+def _ppo(clock: Clock, s: settings.PPOSettings, env: dict) -> int:
+    return _train(clock, ppo_config(s, env), updates=s.epochs * s.env_steps // s.batch_size)
+
+
+def _cases(env: dict) -> dict:
+    return {
+        'dqn': lambda clock: _dqn(clock, settings.DQN, env),
+        'dqn1': lambda clock: _dqn(clock, settings.DQN_1_TO_1, env),
+        'ppo': lambda clock: _ppo(clock, settings.PPO, env),
+    }
+
+
+CASES = _cases(GYM_CARTPOLE)
+OWN_ENV_CASES = _cases(OWN_CARTPOLE)
