@@ -13,7 +13,8 @@ class Norm:
     """
     Overview:
         A function of a value that supports all operators: ``norm(item('a')) + norm(item('b')) == norm(item('sum'))`` is
-        again a Norm; calling it with a value gives the result. A plain operand stands for itself, a loader for its answer.
+        again a Norm; calling it with a value gives the result. A plain operand stands for itself, a loader for its
+        answer.
         ``Loader(a_norm)`` turns it back into a loader.
     """
     __slots__ = ('_function', )

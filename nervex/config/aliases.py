@@ -1,0 +1,160 @@
+"""Older spellings of settings, all of them in one table, and settings that say the same thing in two places."""
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from nervex.config.problems import Problems
+from nervex.config.tree import MISSING, get_path, has_path, pop_path, set_path
+from nervex.loader.exception import shown
+
+#: Where whole sections were elsewhere, and the names of env, manager and policy. Applied first and always.
+STRUCTURE: dict[str, str] = {
+    'collector': 'actor',
+    'policy.collect.collector': 'actor',
+    'policy.eval.evaluator': 'evaluator',
+    'policy.learn.learner': 'learner',
+    'policy.other.replay_buffer': 'replay_buffer',
+    'policy.other.eps': 'policy.command.eps',
+    'policy.type': 'policy.policy_type',
+    'policy.other.commander': 'commander',
+    'env.type': 'env.env_type',
+    'env.manager.type': 'env.env_manager_type',
+    'env.manager.env_manager_type': 'env.env_manager_type',
+    'env_manager.type': 'env.env_manager_type',
+    'env_manager': 'env.manager',
+}
+
+#: old path -> today's path; ``*`` is one name. Applied where the class declares today's name and not the old one.
+ALIASES: dict[str, str] = {
+    'env.collector_env_num': 'env.actor_env_num',
+    'env.stop_value': 'evaluator.stop_val',
+    'env.stop_val': 'evaluator.stop_val',
+    'env.n_evaluator_episode': 'evaluator.n_episode',
+    'policy.cuda': 'policy.use_cuda',
+    'policy.priority': 'policy.use_priority',
+    'policy.multi_gpu': 'policy.use_distributed',
+    'policy.learn.multi_gpu': 'policy.use_distributed',
+    'policy.learn.train_iteration': 'policy.learn.train_step',
+    'policy.learn.update_per_collect': 'policy.learn.train_step',
+    'policy.learn.weight_decay_rate': 'policy.learn.weight_decay',
+    'policy.learn.epoch_per_collect': 'policy.learn.epochs',
+    'policy.random_collect_size': 'policy.learn.init_data_count',
+    'policy.nstep': 'policy.learn.algo.nstep',
+    'policy.learn.nstep': 'policy.learn.algo.nstep',
+    'policy.collect.nstep': 'policy.collect.algo.nstep',
+    'policy.discount_factor': 'policy.learn.algo.discount_factor',
+    'policy.learn.discount_factor': 'policy.learn.algo.discount_factor',
+    'policy.collect.discount_factor': 'policy.collect.algo.discount_factor',
+    'policy.learn.target_update_freq': 'policy.learn.algo.target_update_freq',
+    'policy.learn.value_weight': 'policy.learn.algo.value_weight',
+    'policy.learn.entropy_weight': 'policy.learn.algo.entropy_weight',
+    'policy.learn.clip_ratio': 'policy.learn.algo.clip_ratio',
+    'policy.collect.gae_lambda': 'policy.collect.algo.gae_lambda',
+    'policy.collect.n_sample': 'actor.n_sample',
+    'policy.collect.n_episode': 'actor.n_episode',
+    'policy.collect.collector_env_num': 'policy.collect.env_num',
+    'policy.collect.actor_env_num': 'policy.collect.env_num',
+    'policy.eval.evaluator_env_num': 'policy.eval.env_num',
+    'policy.model.obs_shape': 'policy.model.obs_dim',
+    'policy.model.action_shape': 'policy.model.action_dim',
+    'policy.model.act_shape': 'policy.model.action_dim',
+    'policy.model.encoder_hidden_size_list': 'policy.model.hidden_dim_list',
+    'policy.model.hidden_size_list': 'policy.model.hidden_dim_list',
+    'policy.model.agent_obs_shape': 'policy.model.obs_dim',
+    'policy.model.global_obs_shape': 'policy.model.global_obs_dim',
+    'evaluator.stop_value': 'evaluator.stop_val',
+}
+for _old, _new in (('maxlen', 'meta_maxlen'), ('replay_buffer_size', 'meta_maxlen'), ('buffer_length', 'meta_maxlen'),
+                   ('buffer_size', 'meta_maxlen'), ('max_use', 'max_reuse')):
+    ALIASES[f'replay_buffer.{_old}'] = f'replay_buffer.{_new}'
+    ALIASES[f'replay_buffer.*.{_old}'] = f'replay_buffer.*.{_new}'
+
+#: Settings that must agree: what is given for one holds for all, two different values are an error.
+TIES: tuple[tuple[str, ...], ...] = (
+    ('policy.learn.algo.nstep', 'policy.collect.algo.nstep'),
+    ('policy.learn.algo.discount_factor', 'policy.collect.algo.discount_factor'),
+    ('policy.collect.traj_len', 'actor.traj_len'),
+    ('env.actor_env_num', 'policy.collect.env_num'),
+    ('env.evaluator_env_num', 'policy.eval.env_num'),
+)
+
+#: Settings of which at most one may be given.
+EXCLUSIVE: tuple[tuple[str, str], ...] = (('actor.n_sample', 'actor.n_episode'), )
+
+
+def apply_structure(given: dict[str, Any], problems: Problems) -> None:
+    """Move what older configs kept elsewhere, in place."""
+    for old, new in STRUCTURE.items():
+        if old == 'env.manager.type' and not isinstance(get_path(given, old), str):
+            continue
+        move(given, old, new, problems)
+
+
+def apply_aliases(given: dict[str, Any], is_declared: Callable[[str], bool], problems: Problems) -> None:
+    """
+    Overview:
+        Replace old spellings by today's, in place. A class that declares the old name itself keeps it, and nothing is
+        moved to a setting that no class knows.
+    """
+    for old, new in ALIASES.items():
+        for old_path, new_path in _expanded(given, old, new):
+            if is_declared(new_path) and not is_declared(old_path):
+                move(given, old_path, new_path, problems)
+
+
+def _expanded(given: dict[str, Any], old: str, new: str) -> list[tuple[str, str]]:
+    if '*' not in old:
+        return [(old, new)]
+    section = get_path(given, old.split('.*')[0])
+    if not isinstance(section, Mapping):
+        return []
+    names = [name for name, value in section.items() if isinstance(value, Mapping)]
+    return [(old.replace('*', name), new.replace('*', name)) for name in names]
+
+
+def move(given: dict[str, Any], old: str, new: str, problems: Problems) -> None:
+    """Move the value at ``old`` to ``new``; dicts merge, and two different values for one setting are a problem."""
+    if not has_path(given, old):
+        return
+    value = get_path(given, old)
+    if isinstance(value, Mapping) and isinstance(get_path(given, new), Mapping):
+        for key in list(value):
+            move(given, f'{old}.{key}', f'{new}.{key}', problems)
+        if not get_path(given, old, MISSING):
+            pop_path(given, old)
+        return
+    if has_path(given, new) and get_path(given, new) != value:
+        problems.add(old, f'got {shown(value)}, but {new} is {shown(get_path(given, new))}; both are names of one '
+                          f'setting, so keep only {new}')
+        pop_path(given, old)
+        return
+    pop_path(given, old)
+    if not set_path(given, new, value):
+        problems.add(old, f'is now {new}, but the section there is not a dict')
+
+
+def same_setting(path: str) -> set[str]:
+    """All other paths that mean (or must agree with) the setting at ``path``."""
+    table = {**STRUCTURE, **ALIASES}
+    today = {_today(path, table)}
+    for group in TIES:
+        if today & set(group):
+            today |= set(group)
+    if path.startswith('replay_buffer.'):
+        parent, _, last = path.rpartition('.')
+        star = f'replay_buffer.*.{last}' if parent != 'replay_buffer' else path
+        new = table.get(star, star).rpartition('.')[2]
+        olds = [old.rpartition('.')[2] for old, to in ALIASES.items() if to == f'replay_buffer.{new}']
+        return {f'{parent}.{name}' for name in [new, *olds]} - {path}
+    return (today | {old for old, new in table.items() if _today(new, table) in today}) - {path}
+
+
+def _today(path: str, table: Mapping[str, str]) -> str:
+    """Today's path of a setting, also where one of its parents moved."""
+    for _ in range(3):
+        head = path
+        while head and head not in table:
+            head = head.rpartition('.')[0]
+        if not head:
+            return path
+        path = table[head] + path[len(head):]
+    return path

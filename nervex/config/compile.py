@@ -1,0 +1,162 @@
+"""``compile_config``: what the user wrote -> everything that a run needs, checked."""
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from easydict import EasyDict
+
+from nervex.config.aliases import apply_aliases, apply_structure
+from nervex.config.buffers import merge_buffers
+from nervex.config.check import Declared, declared_by, merge_section
+from nervex.config.derive import cross_check, fill_ties, settle_exclusive
+from nervex.config.imports import import_listed
+from nervex.config.model import check_model, find_model, model_declared, model_parameters
+from nervex.config.overrides import override_tree
+from nervex.config.problems import Problems
+from nervex.config.read import read_config
+from nervex.config.sections import (
+    MANDATORY,
+    SECTIONS,
+    TOP_SETTINGS,
+    env_declared,
+    find_policy,
+    section_declared,
+)
+from nervex.config.tree import get_path, leaves, plain_copy
+from nervex.utils.errors import nearest
+
+
+def compile_config(cfg: str | os.PathLike | Mapping, policy: Any = None, env: Any = None, model: Any = None,
+                   overrides: Iterable[str] = ()) -> EasyDict:
+    """
+    Overview:
+        Defaults of all classes, the user's config on top, overrides on top of that: with older spellings replaced,
+        derived settings filled in and every setting checked. All mistakes are raised together, before anything starts,
+        as one ConfigError. The caller's object is not changed.
+    Arguments:
+        - cfg (:obj:`str | os.PathLike | Mapping`): a config, or what ``read_config`` takes
+        - policy (:obj:`type | str | None`): policy class (or name) that replaces ``policy.policy_type``
+        - env (:obj:`Any`): env class, function or (function, actor cfgs, evaluator cfgs) that replaces ``env.env_type``
+        - model (:obj:`Any`): model or model class that replaces the policy's default
+        - overrides (:obj:`Iterable[str]`): ``'path=value'`` settings
+    Returns:
+        - resolved (:obj:`EasyDict`): the complete config; compiling it again gives the same
+    """
+    if isinstance(cfg, (str, os.PathLike)):
+        cfg = read_config(cfg)
+    if not isinstance(cfg, Mapping):
+        raise TypeError(f'config: got {type(cfg).__name__}, must be a dict, or the path or name of a config')
+    problems = Problems()
+    given = _readable(plain_copy(cfg), problems)
+    override_tree(given, overrides, problems)
+    apply_structure(given, problems)
+    resolved = _top_level(given, problems)
+    compiler = _Compiler(given, problems, policy, env, model)
+    resolved.update(compiler.sections())
+    compiler.across(resolved)
+    problems.raise_if_any()
+    return EasyDict(resolved)
+
+
+def _readable(tree: dict, problems: Problems, path: str = '') -> dict:
+    """Keys must be strings; others are reported and left out."""
+    kept = {}
+    for key, value in tree.items():
+        if not isinstance(key, str):
+            problems.add(path, f'the key {key!r} is a {type(key).__name__}, must be a str')
+        else:
+            below = f'{path}.{key}' if path else key
+            kept[key] = _readable(value, problems, below) if isinstance(value, dict) else value
+    return kept
+
+
+def _top_level(given: dict[str, Any], problems: Problems) -> dict[str, Any]:
+    """Check the keys at the top and the settings that stand there; answers these, complete."""
+    known = [*SECTIONS, *TOP_SETTINGS]
+    misspelt = set()
+    for key, value in given.items():
+        if key not in known:
+            problems.unknown(key, value, known, 'a config')
+            misspelt.add(nearest(key, known))
+    for section in SECTIONS:
+        if given.get(section) is None and section in given:
+            given[section] = {}
+        if section in MANDATORY and section not in given and section not in misspelt:
+            problems.add(section, f'missing section; {MANDATORY[section]}')
+        if not isinstance(given.get(section, {}), dict):
+            problems.add(section, f'got {given[section]!r}, must be a dict')
+            given[section] = {}
+    top = {}
+    for key, (rule, default) in TOP_SETTINGS.items():
+        top[key] = given.get(key, default)
+        if not rule.check(top[key]):
+            problems.add(key, f'got {top[key]!r}, must be {rule.what}')
+    import_listed('import_names', top['import_names'] if TOP_SETTINGS['import_names'][0].check(top['import_names'])
+                  else None, problems)
+    return top
+
+
+class _Compiler:
+    """One compilation: the declarations of all sections, then the sections merged with them."""
+
+    def __init__(self, given: dict[str, Any], problems: Problems, policy: Any, env: Any, model: Any) -> None:
+        self._given, self._problems = given, problems
+        self._declared = {name: section_declared(name) for name in SECTIONS if name not in ('env', 'policy')}
+        if 'env' in given:
+            self._declared['env'] = env_declared(given['env'], env, problems)
+        self._model: Any = None
+        if 'policy' in given:
+            self._declared['policy'] = self._policy_declared(policy, model)
+        for section, declared in self._declared.items():
+            problems.declared_paths.update(path for path, _ in leaves(declared.defaults, f'{section}.'))
+        apply_aliases(given, self._is_declared, problems)
+
+    def _policy_declared(self, policy: Any, model: Any) -> Declared:
+        given, problems = self._given['policy'], self._problems
+        found = find_policy(given, policy, problems)
+        declared = Declared('the policy', is_open=True) if found is None else declared_by(found)
+        section = given.get('model')
+        chosen = model is not None or (isinstance(section, Mapping) and section.get('model_type') is not None)
+        self._model = find_model({**declared.defaults, **given}, found, model, problems)
+        return model_declared(declared, self._model, is_default=not chosen)
+
+    def _is_declared(self, path: str) -> bool:
+        """Whether a class declares the setting at ``path``."""
+        section, _, rest = path.partition('.')
+        declared = self._declared.get(section)
+        if declared is None or not rest:
+            return declared is not None
+        if section == 'policy' and rest.startswith('model.'):
+            parameters = model_parameters(self._model)
+            return parameters is not None and rest.partition('.')[2] in parameters
+        if section == 'replay_buffer':
+            rest = rest.rpartition('.')[2]
+        return get_path(declared.defaults, rest, self) is not self or get_path(declared.rules, rest, self) is not self
+
+    def _may_hold(self, path: str) -> bool:
+        declared = self._declared.get(path.partition('.')[0])
+        return declared is not None and (declared.is_open or self._is_declared(path))
+
+    def sections(self) -> dict[str, Any]:
+        """Every section, complete."""
+        resolved: dict[str, Any] = {}
+        for name in SECTIONS:
+            declared, given = self._declared.get(name), self._given.get(name, {})
+            if declared is None:
+                continue
+            if name == 'replay_buffer':
+                resolved[name] = merge_buffers(given, declared, self._problems)
+            else:
+                resolved[name] = merge_section(name, declared, given, self._problems)
+        model = get_path(resolved, 'policy.model')
+        if isinstance(model, dict):
+            check_model(model, self._model, self._problems)
+        return resolved
+
+    def across(self, resolved: dict[str, Any]) -> None:
+        """Derived settings and checks between sections."""
+        fill_ties(resolved, self._given, self._may_hold, self._problems)
+        settle_exclusive(resolved, self._given, self._problems)
+        cross_check(resolved, self._problems)

@@ -1,0 +1,105 @@
+"""``policy.model`` is checked against the signature of the model that it builds."""
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+from easydict import EasyDict
+
+from nervex.config.check import Declared
+from nervex.config.imports import import_listed
+from nervex.config.problems import Problems
+from nervex.config.sections import look_up
+from nervex.loader.base import instance_of, type_name
+from nervex.utils.registry_factory import MODEL_REGISTRY
+
+#: Arguments that are taken from the env where the config leaves them out.
+FROM_ENV = ('obs_dim', 'obs_shape', 'action_dim', 'action_shape', 'act_shape')
+#: Entries of ``policy.model`` that choose the model and are not passed to it.
+CHOOSING = ('model_type', 'import_names')
+_SIMPLE = {'int': int, 'float': (int, float), 'bool': bool, 'str': str}
+
+
+def find_model(cfg_policy: Mapping, policy: Any, model: Any, problems: Problems) -> Any:
+    """
+    Overview:
+        What ``policy.model`` will be passed to: the caller's class, the registered ``model_type``, or the policy's
+        default. None where nobody can say: a model that is built already, or a policy that builds it in its own way.
+    """
+    section = cfg_policy.get('model')
+    section = section if isinstance(section, Mapping) else {}
+    if model is not None:
+        return model if isinstance(model, type) else None
+    import_listed('policy.model.import_names', section.get('import_names'), problems)
+    if section.get('model_type') is not None:
+        return look_up(MODEL_REGISTRY, 'policy.model.model_type', section['model_type'], problems)
+    if policy is None or _builds_its_own(policy) or not hasattr(policy, 'default_model'):
+        return None
+    probe = policy.__new__(policy)
+    probe._cfg = EasyDict(cfg_policy)
+    try:
+        name, import_names = probe.default_model()
+    except NotImplementedError as error:
+        problems.add('policy.model', str(error))
+        return None
+    except Exception as error:  # a user's hook may want more than a config to answer
+        problems.add('policy.model', f'{policy.__name__}.default_model() failed: {type(error).__name__}: {error}')
+        return None
+    import_listed('policy.model', import_names, problems)
+    return look_up(MODEL_REGISTRY, 'policy.model', name, problems)
+
+
+def _builds_its_own(policy: type) -> bool:
+    """Whether ``_create_model_from_cfg`` was overridden further down than ``default_model``."""
+    for cls in policy.__mro__:
+        if 'default_model' in vars(cls):
+            return False
+        if '_create_model_from_cfg' in vars(cls):
+            return True
+    return False
+
+
+def model_parameters(model: Any) -> dict[str, inspect.Parameter] | None:
+    """The named arguments of a model; None where they cannot be known or any name is taken."""
+    if model is None:
+        return None
+    try:
+        parameters = inspect.signature(model).parameters
+    except (TypeError, ValueError):
+        return None
+    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        return None
+    return {name: p for name, p in parameters.items() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+
+
+def check_model(given: Mapping, model: Any, problems: Problems) -> None:
+    """Unknown, missing and plainly mistyped arguments of the model."""
+    parameters = model_parameters(model)
+    if parameters is None:
+        return
+    owner = getattr(model, '__name__', None) or getattr(getattr(model, 'func', None), '__name__', 'the model')
+    for key, value in given.items():
+        if key in parameters:
+            _check_annotation(f'policy.model.{key}', parameters[key], value, problems)
+        elif key not in CHOOSING:
+            problems.unknown(f'policy.model.{key}', value, parameters, owner)
+    for name, parameter in parameters.items():
+        if parameter.default is parameter.empty and name not in given and name not in FROM_ENV:
+            problems.add(f'policy.model.{name}', f'missing; {owner} needs it')
+
+
+def _check_annotation(path: str, parameter: inspect.Parameter, value: Any, problems: Problems) -> None:
+    annotation = parameter.annotation
+    wanted = _SIMPLE.get(annotation if isinstance(annotation, str) else getattr(annotation, '__name__', ''))
+    if wanted is None or (value is None and parameter.default is None) or instance_of(value, wanted):
+        return
+    words = 'a number' if isinstance(wanted, tuple) else type_name(wanted)
+    problems.add(path, f'got {value!r}, must be {words}')
+
+
+def model_declared(declared: Declared, model: Any, is_default: bool) -> Declared:
+    """The policy's declaration with ``model`` open: its defaults stay only for the model that they were written for."""
+    defaults = {**declared.defaults, 'model': declared.defaults.get('model', {}) if is_default else {}}
+    rules = {key: rule for key, rule in declared.rules.items() if key != 'model' or is_default}
+    return Declared(declared.owner, defaults, rules, declared.is_open)

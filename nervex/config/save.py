@@ -1,0 +1,52 @@
+"""Writing a config as YAML that ``read_config`` reads back."""
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+from nervex.config.read import FLOAT
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes a string such as '1e-4', which our reader would take for a number."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+_Dumper.add_implicit_resolver('tag:yaml.org,2002:float', FLOAT, list('-+0123456789.'))
+
+
+def save_config(cfg: Mapping, path: str | os.PathLike) -> None:
+    """
+    Overview:
+        Write ``cfg`` as YAML, whole or not at all. Tuples become lists; a class or function becomes its name as
+        ``module:attribute``.
+    """
+    target = os.fspath(path)
+    if os.path.dirname(target):
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+    text = yaml.dump(_plain(cfg), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+    temporary = f'{target}.{os.getpid()}.tmp'
+    with open(temporary, 'w', encoding='utf-8') as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, target)
+
+
+def _plain(value: Any) -> Any:
+    """What YAML can hold."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(value[key]) for key in value}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_plain(item) for item in value]
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, (int, float)):
+        return value.item() if hasattr(value, 'item') else value
+    if hasattr(value, 'tolist'):  # NumPy scalars and arrays, tensors
+        return _plain(value.tolist())
+    name = getattr(value, '__qualname__', None)
+    return f'{value.__module__}:{name}' if name and hasattr(value, '__module__') else repr(value)

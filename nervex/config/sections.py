@@ -1,0 +1,127 @@
+"""What each section of a config may contain: found through the registries, imported only now."""
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+from nervex.config.check import Declared, declared_by
+from nervex.config.imports import import_listed
+from nervex.config.problems import Problems
+from nervex.loader import Loader, collection, interval, is_type, optional
+from nervex.utils.class_config import merge_config
+from nervex.utils.errors import unknown_name
+from nervex.utils.registry import Registry
+from nervex.utils.registry_factory import ENV_MANAGER_REGISTRY, ENV_REGISTRY, POLICY_REGISTRY
+
+SECTIONS = ('env', 'policy', 'replay_buffer', 'actor', 'evaluator', 'learner', 'commander')
+MANDATORY = {
+    'env': "it names the environment, e.g. env=dict(env_type='cartpole')",
+    'policy': "it names the algorithm, e.g. policy=dict(policy_type='dqn')",
+}
+TOP_SETTINGS = {
+    'exp_name': (is_type(str), ''),                   # folder of the run, '' for the current one
+    'seed': (optional(is_type(int)), None),           # the seed that a saved config ran with
+    'import_names': (optional(is_type((list, tuple, str))), None),  # modules to import before anything is looked up
+}
+#: section -> the class that declares it
+SECTION_CLASSES = {
+    'replay_buffer': 'nervex.data:BufferManager',
+    'actor': 'nervex.worker.actor:BaseSerialActor',
+    'evaluator': 'nervex.worker.actor:BaseSerialEvaluator',
+    'learner': 'nervex.worker.learner:BaseLearner',
+    'commander': 'nervex.worker.coordinator:BaseSerialCommander',
+}
+
+
+class CommonEnvSettings:
+    """Settings of ``env`` that every env has, whatever its class declares."""
+
+    config = dict(
+        env_type=None,            # (str | None) registered name; None when the caller passes the env itself
+        env_id=None,              # (str | None) which of several environments of that type, e.g. 'LunarLander-v3'
+        import_names=None,        # (list of str | None) modules to import first, so that their registrations happen
+        env_manager_type='base',  # (str) registered name: how the envs are run
+        manager={},               # (dict) options of the env manager
+        actor_env_num=8,          # (int) envs that collect
+        evaluator_env_num=5,      # (int) envs that evaluate
+        replay_path=None,         # (str | None) folder for videos
+    )
+    config_rules = dict(
+        actor_env_num=is_type(int) & interval(1),
+        evaluator_env_num=is_type(int) & interval(1),
+        import_names=optional(Loader(str) | collection(str)),
+        env_id=optional(is_type(str)),
+        replay_path=optional(is_type(str)),
+    )
+
+
+def load_attribute(path: str) -> Any:
+    """``'module:attribute'`` -> the object."""
+    module, _, attribute = path.partition(':')
+    return getattr(importlib.import_module(module), attribute)
+
+
+def look_up(registry: Registry, path: str, name: Any, problems: Problems) -> Any:
+    """The class that a setting names (or is); None, and a problem, where there is none."""
+    if isinstance(name, type):
+        return name
+    if not isinstance(name, str):
+        problems.add(path, f'got {name!r}, must be the name of a {registry.what}: {", ".join(registry.query())}')
+        return None
+    if name not in registry:
+        problems.add(path, unknown_name(registry.what, name, registry))
+        return None
+    try:
+        return registry.get(name)
+    except (ImportError, AttributeError) as error:
+        problems.add(path, f"{registry.what} '{name}' cannot be loaded: {error}")
+        return None
+
+
+def section_declared(section: str) -> Declared:
+    """The declaration of one of the workers' sections."""
+    return declared_by(load_attribute(SECTION_CLASSES[section]))
+
+
+def env_declared(cfg_env: Mapping, env: Any, problems: Problems) -> Declared:
+    """
+    Overview:
+        Declaration of the env section: the common settings, the env's own, and the manager's.
+    Arguments:
+        - env (:obj:`Any`): what the caller passed: a class, a function, (function, actor cfgs, evaluator cfgs), or None
+    """
+    import_listed('env.import_names', cfg_env.get('import_names'), problems)
+    common = declared_by(CommonEnvSettings)
+    if isinstance(env, (tuple, list)):
+        env = env[0]
+    elif env is None:
+        env = _named(ENV_REGISTRY, cfg_env, 'env', 'env_type', problems)
+    own = Declared('env', is_open=True) if env is None else declared_by(env)
+    manager = _manager_declared(cfg_env, problems)
+    defaults = merge_config(merge_config(common.defaults, own.defaults), {'manager': manager.defaults})
+    rules = {**common.rules, **own.rules, 'manager': manager.rules}
+    if not manager.defaults and not manager.rules:
+        rules.pop('manager')
+    return Declared(own.owner, defaults, rules, own.is_open)
+
+
+def _manager_declared(cfg_env: Mapping, problems: Problems) -> Declared:
+    name = cfg_env.get('env_manager_type', CommonEnvSettings.config['env_manager_type'])
+    cls = look_up(ENV_MANAGER_REGISTRY, 'env.env_manager_type', name, problems)
+    return Declared('env manager', is_open=True) if cls is None else declared_by(cls)
+
+
+def find_policy(cfg_policy: Mapping, policy: Any, problems: Problems) -> Any:
+    """The policy class: the caller's, or the one that the config names; None where it cannot be found."""
+    import_listed('policy.import_names', cfg_policy.get('import_names'), problems)
+    if isinstance(policy, str):
+        return look_up(POLICY_REGISTRY, 'policy_fn', policy, problems)
+    return policy if policy is not None else _named(POLICY_REGISTRY, cfg_policy, 'policy', 'policy_type', problems)
+
+
+def _named(registry: Registry, section: Mapping, name: str, key: str, problems: Problems) -> Any:
+    if section.get(key) is None:
+        problems.add(f'{name}.{key}', f'missing; must be one of: {", ".join(registry.query())}')
+        return None
+    return look_up(registry, f'{name}.{key}', section[key], problems)

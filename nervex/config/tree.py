@@ -1,0 +1,77 @@
+"""Nested dicts addressed by dotted paths: copy, look up, set, remove."""
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+MISSING = object()
+
+
+def plain_copy(value: Any) -> Any:
+    """
+    Overview:
+        A copy made of plain dicts, lists and tuples; everything else (classes, functions, modules) is shared. Unlike
+        ``copy.deepcopy`` it leaves nothing of EasyDict, whose attributes would follow the old object.
+    """
+    if isinstance(value, Mapping):
+        return {key: plain_copy(item) for key, item in dict.items(value)} if isinstance(value, dict) else \
+            {key: plain_copy(value[key]) for key in value}
+    if type(value) in (list, tuple):
+        return type(value)(plain_copy(item) for item in value)
+    return value
+
+
+def get_path(tree: Any, path: str, default: Any = None) -> Any:
+    """The value at ``a.b.c``, or ``default`` where the path ends early."""
+    for key in path.split('.'):
+        if not isinstance(tree, Mapping) or key not in tree:
+            return default
+        tree = tree[key]
+    return tree
+
+
+def has_path(tree: Any, path: str) -> bool:
+    """Whether there is a value (None counts) at ``a.b.c``."""
+    return get_path(tree, path, MISSING) is not MISSING
+
+
+def set_path(tree: dict, path: str, value: Any) -> bool:
+    """Set the value at ``a.b.c``, making dicts on the way; False (and no change) where the way is not a dict."""
+    *parents, last = path.split('.')
+    node: Any = tree
+    for key in parents:
+        if not isinstance(node, dict):
+            return False
+        node = node.setdefault(key, {})
+    if not isinstance(node, dict):
+        return False
+    node[last] = value
+    return True
+
+
+def pop_path(tree: dict, path: str) -> Any:
+    """Remove and answer the value at ``a.b.c`` (MISSING if there is none); dicts that this leaves empty go too."""
+    *parents, last = path.split('.')
+    chain: list[tuple[dict, str]] = []
+    node: Any = tree
+    for key in parents:
+        if not isinstance(node, dict) or key not in node:
+            return MISSING
+        chain.append((node, key))
+        node = node[key]
+    if not isinstance(node, dict) or last not in node:
+        return MISSING
+    value = node.pop(last)
+    for parent, key in reversed(chain[1:]):  # a top section stays, even when it is empty
+        if parent[key]:
+            break
+        del parent[key]
+    return value
+
+
+def leaves(tree: Mapping, prefix: str = '') -> Iterator[tuple[str, Any]]:
+    """Pairs (dotted path, value) of everything that is not itself a non-empty dict."""
+    for key, value in tree.items():
+        path = f'{prefix}{key}'
+        if isinstance(value, Mapping) and value:
+            yield from leaves(value, f'{path}.')
+        else:
+            yield path, value
