@@ -79,9 +79,7 @@ class GradientRules:
         bounds: list[torch.Tensor] = []
         if self.needs_momentum:
             for g, average, step in zip(grads, averages, steps):
-                new = average.mul(beta2).addcmul_(g, g, value=1. - beta2)
-                average.copy_(torch.where(torch.isfinite(new), new, average))
-                bounds.append(average.div(1. - beta2 ** (step + 1)).sqrt_())
+                bounds.append(_update_average(average, g, step, beta2))
         norm = None
         if self.ignore:
             norm = self._apply_ignore(grads, bounds, steps)
@@ -130,6 +128,15 @@ def total_norm(tensors: Sequence[torch.Tensor], norm_type: float = 2.) -> torch.
     if len(tensors) == 1:
         return torch.linalg.vector_norm(tensors[0], norm_type)
     return torch.linalg.vector_norm(torch.stack(torch._foreach_norm(list(tensors), norm_type)), norm_type)
+
+
+def _update_average(average: torch.Tensor, g: torch.Tensor, step: int, beta2: float) -> torch.Tensor:
+    """The bias-corrected root of the average; an element that is not finite leaves it where it was."""
+    correction, correction_before = 1. - beta2 ** (step + 1), 1. - beta2 ** step
+    new = average.mul(beta2).addcmul_(g, g, value=1. - beta2)
+    unchanged = average * (correction / correction_before) if step else average
+    average.copy_(torch.where(torch.isfinite(new), new, unchanged))
+    return average.div(correction).sqrt_()
 
 
 def _scale_to(grads: Sequence[torch.Tensor], limit: float | torch.Tensor, norm_type: float) -> torch.Tensor:
