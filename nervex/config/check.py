@@ -27,17 +27,20 @@ class Declared:
         - defaults (:obj:`dict`): every setting with its default
         - rules (:obj:`dict`): same nesting, loaders as leaves; a rule replaces the check by the default's type
         - is_open (:obj:`bool`): settings that are not declared are accepted
+        - is_closed (:obj:`bool`): they are refused even if nothing at all is declared; a nested ``{}`` default is open
+          unless its rule is ``{}``, too
     """
     owner: str
     defaults: dict[str, Any] = field(default_factory=dict)
     rules: dict[str, Any] = field(default_factory=dict)
     is_open: bool = False
+    is_closed: bool = False
 
     def under(self, key: str) -> Declared:
         """The declaration of a nested dict, with its rules."""
         defaults, rules = self.defaults.get(key), self.rules.get(key)
         return Declared(self.owner, defaults if isinstance(defaults, dict) else {},
-                        rules if isinstance(rules, dict) else {}, self.is_open)
+                        rules if isinstance(rules, dict) else {}, self.is_open, isinstance(rules, dict))
 
 
 def declared_by(cls: Any) -> Declared:
@@ -73,7 +76,8 @@ def merge_section(path: str, declared: Declared, given: Any, problems: Problems)
         return plain_copy(declared.defaults)
     defaults = declared.defaults
     other_type = 'type' in defaults and 'type' in given and defaults['type'] != given['type']
-    is_open = declared.is_open or not (defaults or declared.rules) or (other_type and not declared.rules)
+    undeclared = not declared.rules and not declared.is_closed and (other_type or not defaults)
+    is_open = declared.is_open or undeclared
     known = {**defaults, **declared.rules}
     merged: dict[str, Any] = {}
     for key, default in defaults.items():

@@ -16,6 +16,7 @@ from nervex.config.model import check_model, find_model, model_declared, model_p
 from nervex.config.overrides import override_tree
 from nervex.config.problems import Problems
 from nervex.config.read import read_config
+from nervex.config.rules import with_framework_rules
 from nervex.config.sections import (
     MANDATORY,
     SECTIONS,
@@ -52,7 +53,8 @@ def compile_config(cfg: str | os.PathLike | Mapping, policy: Any = None, env: An
     given = _readable(plain_copy(cfg), problems)
     override_tree(given, overrides, problems)
     apply_structure(given, problems)
-    resolved = _top_level(given, problems)
+    passed = {name for name, value in (('env', env), ('policy', policy)) if value is not None}
+    resolved = _top_level(given, passed, problems)
     compiler = _Compiler(given, problems, policy, env, model)
     resolved.update(compiler.sections())
     compiler.across(resolved)
@@ -72,8 +74,13 @@ def _readable(tree: dict, problems: Problems, path: str = '') -> dict:
     return kept
 
 
-def _top_level(given: dict[str, Any], problems: Problems) -> dict[str, Any]:
-    """Check the keys at the top and the settings that stand there; answers these, complete."""
+def _top_level(given: dict[str, Any], passed: set[str], problems: Problems) -> dict[str, Any]:
+    """
+    Overview:
+        Check the keys at the top and the settings that stand there; answers these, complete.
+    Arguments:
+        - passed (:obj:`set[str]`): sections that may be missing, since the caller passed what they name
+    """
     known = [*SECTIONS, *TOP_SETTINGS]
     misspelt = set()
     for key, value in given.items():
@@ -83,8 +90,11 @@ def _top_level(given: dict[str, Any], problems: Problems) -> dict[str, Any]:
     for section in SECTIONS:
         if given.get(section) is None and section in given:
             given[section] = {}
-        if section in MANDATORY and section not in given and section not in misspelt:
-            problems.add(section, f'missing section; {MANDATORY[section]}')
+        if section in MANDATORY and section not in given:
+            if section in passed:
+                given[section] = {}
+            elif section not in misspelt:
+                problems.add(section, f'missing section; {MANDATORY[section]}')
         if not isinstance(given.get(section, {}), dict):
             problems.add(section, f'got {given[section]!r}, must be a dict')
             given[section] = {}
@@ -105,11 +115,14 @@ class _Compiler:
         self._given, self._problems = given, problems
         self._declared = {name: section_declared(name) for name in SECTIONS if name not in ('env', 'policy')}
         if 'env' in given:
+            if isinstance(env, (tuple, list)) and len(env) == 3:  # so many envs there are, whatever the config says
+                given['env'].update(actor_env_num=len(env[1]), evaluator_env_num=len(env[2]))
             self._declared['env'] = env_declared(given['env'], env, problems)
         self._model: Any = None
         if 'policy' in given:
             self._declared['policy'] = self._policy_declared(policy, model)
         for section, declared in self._declared.items():
+            self._declared[section] = with_framework_rules(section, declared)
             problems.declared_paths.update(path for path, _ in leaves(declared.defaults, f'{section}.'))
         apply_aliases(given, self._is_declared, problems)
 

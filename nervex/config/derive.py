@@ -7,6 +7,7 @@ from typing import Any
 
 from nervex.config.aliases import EXCLUSIVE, TIES
 from nervex.config.problems import Problems
+from nervex.config.rules import FRAMEWORK_RULES
 from nervex.config.tree import MISSING, get_path, has_path, set_path
 from nervex.loader.exception import shown
 from nervex.utils.errors import unknown_name
@@ -57,10 +58,13 @@ def settle_exclusive(resolved: dict[str, Any], given: Mapping, problems: Problem
 
 
 def cross_check(resolved: dict[str, Any], problems: Problems) -> None:
-    """Everything that one setting alone cannot tell."""
+    """Ranges of the settings that the framework itself reads, and everything that one setting alone cannot tell."""
+    for path, rule in FRAMEWORK_RULES.items():
+        value = get_path(resolved, path)
+        if value is not None and not problems.about(path) and not rule.check(value):
+            problems.add(path, f'got {shown(value)}, must be {rule.what}')
     _check_buffer_sizes(resolved, problems)
     _check_lengths(resolved, problems)
-    _check_counts(resolved, problems)
     _check_hooks(resolved, problems)
     _check_cuda(resolved, problems)
 
@@ -91,15 +95,6 @@ def _check_lengths(resolved: dict[str, Any], problems: Problems) -> None:
     if unroll is not None and traj is not None and unroll > traj:
         problems.add('policy.collect.unroll_len', f'got {unroll}, must be at most policy.collect.traj_len = {traj}: a '
                                                   'training sample is cut out of one window of steps')
-
-
-def _check_counts(resolved: dict[str, Any], problems: Problems) -> None:
-    for path in ('actor.n_sample', 'actor.n_episode', 'evaluator.n_episode', 'evaluator.eval_freq'):
-        value = get_path(resolved, path)
-        if value is None:
-            continue
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            problems.add(path, f'got {value!r}, must be an int >= 1')
 
 
 def _check_hooks(resolved: dict[str, Any], problems: Problems) -> None:

@@ -44,6 +44,10 @@ class Problems:
     def __len__(self) -> int:
         return len(self._entries)
 
+    def about(self, path: str) -> bool:
+        """Whether there is a problem at this path already."""
+        return any((e if isinstance(e, str) else f'{e.path}:').startswith(f'{path}:') for e in self._entries)
+
     def add(self, path: str, text: str) -> None:
         """A mistake in words."""
         entry = f'{path}: {text}' if path else text

@@ -20,9 +20,10 @@ class ConfigYamlLoader(yaml.SafeLoader):
     """safe_load that also reads ``1e-4`` as a number (YAML 1.1 asks for ``1.0e-4``) and refuses a key given twice."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
-        self.flatten_mapping(node)
         seen: set = set()
         for key_node, _ in node.value:
+            if key_node.tag == 'tag:yaml.org,2002:merge':
+                continue  # what '<<' brings may be given again
             key = self.construct_object(key_node, deep=True)
             try:
                 twice = key in seen
@@ -57,7 +58,7 @@ def read_config(path_or_name: str | os.PathLike) -> EasyDict:
 
 def find_config(path_or_name: str | os.PathLike) -> str:
     """The file that a config argument means; ConfigError where there is none."""
-    path = os.fspath(path_or_name)
+    path = os.path.expanduser(os.fspath(path_or_name))
     if os.path.isfile(path):
         if not path.endswith(SUFFIXES):
             raise ConfigError(f"{path}: a config file ends in {', '.join(SUFFIXES)}")

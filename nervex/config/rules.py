@@ -1,0 +1,50 @@
+"""Ranges of the settings that the framework itself reads. A class that declares a rule for one of them goes first."""
+import math
+from typing import Any
+
+from nervex.config.check import Declared
+from nervex.config.tree import MISSING, get_path, has_path, set_path
+from nervex.loader import Loader, enum, interval, is_type, mapping, numeric, optional
+
+_COUNT = is_type(int) & interval(1)
+_SHARE = numeric() & interval(0, 1)
+_ENDLESS = enum('inf') | Loader(lambda value: interval(math.inf)(numeric()(value)), 'an infinity')
+#: A value of None is left to the classes.
+FRAMEWORK_RULES: dict[str, Loader] = {
+    'actor.n_sample': _COUNT,
+    'actor.n_episode': _COUNT,
+    'evaluator.n_episode': _COUNT,
+    'evaluator.eval_freq': _COUNT,
+    'evaluator.stop_val': numeric(),
+    'policy.learn.train_step': _COUNT,
+    'policy.learn.epochs': _COUNT,
+    'policy.learn.batch_size': _COUNT | Loader(mapping(str, _COUNT), 'a dict of them by buffer name'),
+    'policy.learn.learning_rate': numeric(inf_ok=False) & interval(0, left_ok=False),
+    'policy.learn.weight_decay': numeric(inf_ok=False) & interval(0),
+    'policy.learn.init_data_count': is_type(int) & interval(0),
+    'policy.learn.algo.nstep': _COUNT,
+    'policy.learn.algo.discount_factor': _SHARE,
+    'policy.learn.algo.gae_lambda': _SHARE,
+    'policy.learn.algo.target_update_freq': _COUNT,
+    'policy.collect.traj_len': _COUNT | _ENDLESS,
+    'policy.collect.unroll_len': _COUNT,
+    'policy.command.eps.type': enum('exp', 'linear'),
+    'policy.command.eps.start': _SHARE,
+    'policy.command.eps.end': _SHARE,
+    'policy.command.eps.decay': numeric() & interval(0, left_ok=False),
+}
+
+
+def with_framework_rules(section: str, declared: Declared) -> Declared:
+    """The declaration with these rules for settings that it declares without a rule of its own."""
+    rules: dict[str, Any] = _copy(declared.rules)
+    for path, rule in FRAMEWORK_RULES.items():
+        of, _, rest = path.partition('.')
+        default = get_path(declared.defaults, rest, MISSING)
+        if of == section and default is not MISSING and not has_path(rules, rest):
+            set_path(rules, rest, optional(rule) if default is None else rule)
+    return Declared(declared.owner, declared.defaults, rules, declared.is_open)
+
+
+def _copy(rules: dict[str, Any]) -> dict[str, Any]:
+    return {key: _copy(rule) if isinstance(rule, dict) else rule for key, rule in rules.items()}
