@@ -8,6 +8,8 @@ Run-time behaviour around a model: how its output becomes an action, target netw
 """
 from .armor import Armor
 from .base_armor import BaseArmor
+from .hidden_state import HiddenStatePlugin
+from .noise import ActionNoisePlugin
 from .plugin import IArmorPlugin, IArmorStatefulPlugin, IArmorStatelessPlugin, add_plugin, register_plugin
 from .sampling import ArgmaxSamplePlugin, EpsGreedySamplePlugin, MultinomialSamplePlugin
 from .switches import GradPlugin, TeacherPlugin
@@ -15,13 +17,17 @@ from .target import TargetPlugin
 
 #: other names of the plugin classes
 GradHelper = GradPlugin
+HiddenStateHelper = HiddenStatePlugin
 ArgmaxSampleHelper = ArgmaxSamplePlugin
 EpsGreedySampleHelper = EpsGreedySamplePlugin
 MultinomialSampleHelper = MultinomialSamplePlugin
+ActionNoiseHelper = ActionNoisePlugin
 TargetNetworkHelper = TargetPlugin
 TeacherNetworkHelper = TeacherPlugin
 
 __all__ = [
+    'ActionNoiseHelper',
+    'ActionNoisePlugin',
     'ArgmaxSampleHelper',
     'ArgmaxSamplePlugin',
     'Armor',
@@ -30,6 +36,8 @@ __all__ = [
     'EpsGreedySamplePlugin',
     'GradHelper',
     'GradPlugin',
+    'HiddenStateHelper',
+    'HiddenStatePlugin',
     'IArmorPlugin',
     'IArmorStatefulPlugin',
     'IArmorStatelessPlugin',

@@ -4,6 +4,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from nervex.utils.errors import UnknownNameError
+
 
 class DrawsPerDevice:
     """
@@ -41,6 +43,13 @@ class DrawsPerDevice:
             self.on(torch.device(name)).set_state(value)
 
 
+def row_ids(data_id: Any) -> list[int]:
+    """Ids of rows, given as a list, an array, a tensor or one int, as a list."""
+    if isinstance(data_id, int):
+        return [data_id]
+    return [int(i) for i in (data_id.tolist() if hasattr(data_id, 'tolist') else data_id)]
+
+
 def per_head(output: Any, choose: Any) -> Any:
     """
     Overview:
@@ -54,7 +63,7 @@ def per_head(output: Any, choose: Any) -> Any:
         logit = output['logit']
     except (KeyError, TypeError, IndexError) as error:
         got = sorted(output) if isinstance(output, dict) else type(output).__name__
-        raise KeyError(f"sampling an action needs a model output dict with 'logit', got {got}") from error
+        raise UnknownNameError(f"sampling an action needs a model output dict with 'logit', got {got}") from error
     mask = output.get('action_mask')
     if isinstance(logit, Tensor):
         if mask is not None and not isinstance(mask, Tensor):

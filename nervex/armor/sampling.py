@@ -92,13 +92,24 @@ class EpsGreedySamplePlugin(_DrawingPlugin):
         draws = self._draws.on(logit.device)
         coin = torch.rand(greedy.shape, dtype=torch.float64, device=logit.device, generator=draws)
         if isinstance(eps, (float, int)):
-            if logit.device.type == 'cpu' and (coin.numel() == 0 or coin.min().item() >= eps):
-                return greedy
+            if mask is None and logit.device.type == 'cpu' and logit.dim() == 2 and len(logit) <= 32:
+                return _few_rows(coin.tolist(), eps, logit.shape[1], greedy)
             explores, share = coin < eps, coin.div_(max(eps, 1e-12))
         else:
             rows = rows_of(eps, logit)
             explores, share = coin < rows, coin.div_(rows.clamp(min=1e-12))
         return torch.where(explores, _pick(share, logit.shape[-1], mask, logit.shape), greedy)
+
+
+def _few_rows(coins: list[float], eps: float, actions: int, greedy: Tensor) -> Tensor:
+    """The same choice for a handful of rows, in plain Python: for these faster than five tensor calls."""
+    if not coins or min(coins) >= eps:
+        return greedy
+    action = greedy.tolist()
+    for row, coin in enumerate(coins):
+        if coin < eps:
+            action[row] = int(coin / max(eps, 1e-12) * actions)
+    return torch.tensor(action)
 
 
 def _pick(share: Tensor, actions: int, mask: Tensor | None, shape: torch.Size) -> Tensor:

@@ -15,14 +15,18 @@ class GradPlugin(IArmorStatelessPlugin):
     """
 
     def __init__(self, enable_grad: bool) -> None:
-        self._context = torch.enable_grad if enable_grad else torch.no_grad
+        self._enable_grad = bool(enable_grad)
 
     def wrap(self, forward: Callable[..., Any]) -> Callable[..., Any]:
-        context = self._context
+        enable_grad, switch, is_enabled = self._enable_grad, torch._C._set_grad_enabled, torch.is_grad_enabled
 
         def grad_forward(data: Any, **kwargs: Any) -> Any:
-            with context():
+            before = is_enabled()
+            switch(enable_grad)  # what the context managers of torch call, without making one of them a call
+            try:
                 return forward(data, **kwargs)
+            finally:
+                switch(before)
         return grad_forward
 
 

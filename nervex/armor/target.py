@@ -6,6 +6,8 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
+from nervex.torch_utils.flat import FlatParameters
+
 from .plugin import IArmorStatefulPlugin
 
 
@@ -74,21 +76,27 @@ class TargetPlugin(IArmorStatefulPlugin):
 def follow(model: nn.Module, source: nn.Module | Mapping[str, Tensor], theta: float = 1.) -> None:
     """
     Overview:
-        Move the parameters of ``model`` by the share ``theta`` towards ``source`` and copy the buffers. Nothing is
-        written if the two do not fit.
+        Move the parameters of ``model`` by the share ``theta`` towards ``source`` and copy the buffers; two flat
+        modules in one operation. Nothing is written if the two do not fit.
     """
-    state = source.state_dict() if isinstance(source, nn.Module) else source
+    if isinstance(source, nn.Module):
+        flat, source_flat = FlatParameters.of(model), FlatParameters.of(source)
+        if flat is not None and source_flat is not None:
+            flat.copy_from(source_flat, theta)
+            return
+        state: Mapping[str, Tensor] = source.state_dict()
+    else:
+        state = source
     own = model.state_dict()
     if own.keys() != state.keys() or any(own[k].shape != v.shape for k, v in state.items() if isinstance(v, Tensor)):
         raise ValueError(_misfit(own, state))
-    names = {name for name, _ in model.named_parameters(remove_duplicate=False)}
-    parameters = [k for k in own if k in names]
+    parameters = [name for name, _ in model.named_parameters()]  # tied ones once: a second step would move them twice
     if theta == 1.:
         torch._foreach_copy_([own[k] for k in parameters], [state[k] for k in parameters])
     else:
-        torch._foreach_lerp_([own[k] for k in parameters], [state[k].to(own[k].device) for k in parameters], theta)
-    for name in own:
-        if name not in names and isinstance(own[name], Tensor):
+        torch._foreach_lerp_([own[k] for k in parameters], [state[k].to(own[k]) for k in parameters], theta)
+    for name, _ in model.named_buffers():
+        if name in own:  # not in there: a buffer that is no part of the state
             own[name].copy_(state[name])
 
 

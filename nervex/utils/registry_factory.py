@@ -1,43 +1,61 @@
 """The framework's registries. ``nervex -q <name>`` lists one of them."""
+
 from nervex.utils.registry import Registry
 
-POLICY_REGISTRY = Registry('policy', {
-    'dqn': 'nervex.policy.dqn:DQNPolicy',
-    'ppo': 'nervex.policy.ppo:PPOPolicy',
-})
-ENV_REGISTRY = Registry('env', {
-    'gym': 'nervex.envs.gym_env:GymEnv',
-    'cartpole': 'app_zoo.classic_control.cartpole.envs.cartpole_env:CartPoleEnv',
-})
-ENV_MANAGER_REGISTRY = Registry('env manager', {
-    'base': 'nervex.worker.actor.env_manager:BaseEnvManager',
-    'subprocess': 'nervex.worker.actor.env_manager:SyncSubprocessEnvManager',
-    'sync_subprocess': 'nervex.worker.actor.env_manager:SyncSubprocessEnvManager',
-    'async_subprocess': 'nervex.worker.actor.env_manager:AsyncSubprocessEnvManager',
-    'aynsc_subprocess': 'nervex.worker.actor.env_manager:AsyncSubprocessEnvManager',
-    'thread': 'nervex.worker.actor.env_manager:ThreadEnvManager',
-    'vector': 'nervex.worker.actor.env_manager:VectorEnvManager',
-})
-MODEL_REGISTRY = Registry('model', {
-    'fc_discrete_net': 'nervex.model:FCDiscreteNet',
-    'conv_discrete_net': 'nervex.model:ConvDiscreteNet',
-    'fc_vac': 'nervex.model:FCValueAC',
-    'conv_vac': 'nervex.model:ConvValueAC',
-})
-ARMOR_PLUGIN_REGISTRY = Registry('armor plugin', {
-    'grad': 'nervex.armor.switches:GradPlugin',
-    'argmax_sample': 'nervex.armor.sampling:ArgmaxSamplePlugin',
-    'eps_greedy_sample': 'nervex.armor.sampling:EpsGreedySamplePlugin',
-    'multinomial_sample': 'nervex.armor.sampling:MultinomialSamplePlugin',
-    'target': 'nervex.armor.target:TargetPlugin',
-    'teacher': 'nervex.armor.switches:TeacherPlugin',
-})
-LEARNER_REGISTRY = Registry('learner', {'base': 'nervex.worker.learner:BaseLearner'})
+POLICY_REGISTRY = Registry(
+    'policy',
+    {
+        'dqn': 'nervex.policy.dqn:DQNPolicy',
+        'ppo': 'nervex.policy.ppo:PPOPolicy',
+    },
+)
+ENV_REGISTRY = Registry(
+    'env',
+    {
+        'gym': 'nervex.envs.gym_env:GymEnv',
+        'cartpole': 'app_zoo.classic_control.cartpole.envs.cartpole_env:CartPoleEnv',
+    },
+)
+ENV_MANAGER_REGISTRY = Registry(
+    'env manager',
+    {
+        'base': 'nervex.worker.actor.env_manager:BaseEnvManager',
+        'subprocess': 'nervex.worker.actor.env_manager:SyncSubprocessEnvManager',
+        'sync_subprocess': 'nervex.worker.actor.env_manager:SyncSubprocessEnvManager',
+        'async_subprocess': 'nervex.worker.actor.env_manager:AsyncSubprocessEnvManager',
+        'aynsc_subprocess': 'nervex.worker.actor.env_manager:AsyncSubprocessEnvManager',
+        'thread': 'nervex.worker.actor.env_manager:ThreadEnvManager',
+        'vector': 'nervex.worker.actor.env_manager:VectorEnvManager',
+    },
+)
+MODEL_REGISTRY = Registry(
+    'model',
+    {
+        'fc_discrete_net': 'nervex.model:FCDiscreteNet',
+        'conv_discrete_net': 'nervex.model:ConvDiscreteNet',
+        'fc_vac': 'nervex.model:FCValueAC',
+        'conv_vac': 'nervex.model:ConvValueAC',
+    },
+)
+ARMOR_PLUGIN_REGISTRY = Registry(
+    'armor plugin',
+    {
+        'grad': 'nervex.armor.switches:GradPlugin',
+        'argmax_sample': 'nervex.armor.sampling:ArgmaxSamplePlugin',
+        'eps_greedy_sample': 'nervex.armor.sampling:EpsGreedySamplePlugin',
+        'multinomial_sample': 'nervex.armor.sampling:MultinomialSamplePlugin',
+        'hidden_state': 'nervex.armor.hidden_state:HiddenStatePlugin',
+        'action_noise': 'nervex.armor.noise:ActionNoisePlugin',
+        'target': 'nervex.armor.target:TargetPlugin',
+        'teacher': 'nervex.armor.switches:TeacherPlugin',
+    },
+)
+LEARNER_REGISTRY = Registry('learner', {'base': 'nervex.worker.learner.base_learner:BaseLearner'})
 LEARNER_HOOK_REGISTRY = Registry('learner hook')
 COMM_LEARNER_REGISTRY = Registry('comm learner')
-ACTOR_REGISTRY = Registry('actor', {'base': 'nervex.worker.actor:BaseSerialActor'})
+ACTOR_REGISTRY = Registry('actor', {'base': 'nervex.worker.actor.base_serial_actor:BaseSerialActor'})
 COMM_ACTOR_REGISTRY = Registry('comm actor')
-COMMANDER_REGISTRY = Registry('commander', {'serial': 'nervex.worker.coordinator:BaseSerialCommander'})
+COMMANDER_REGISTRY = Registry('commander', {'serial': 'nervex.worker.coordinator.base_serial_commander:BaseSerialCommander'})
 LEAGUE_REGISTRY = Registry('league')
 PLAYER_REGISTRY = Registry('player')
 

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from nervex.model.common.activation import Activation
 from nervex.model.common.initialise import orthogonal_out
-from nervex.model.common.mlp import MLP
+from nervex.model.common.mlp import mlp
 from nervex.model.common.shapes import action_heads, as_size
 
 
@@ -34,12 +34,12 @@ class GaussianHead(nn.Module):
             raise ValueError(f"sigma_type is 'independent', 'conditioned' or 'fixed', got {sigma_type!r}")
         if sigma <= 0.:
             raise ValueError(f'sigma is a standard deviation: positive, got {sigma}')
-        self.mu = MLP(hidden_dim, widths, action_dim, activation)
+        self.mu = mlp(hidden_dim, widths, action_dim, activation)
         log_sigma = torch.full((action_dim, ), float(sigma)).log()
         if sigma_type == 'conditioned':
-            self.log_sigma: nn.Module | Tensor = MLP(hidden_dim, widths, action_dim, activation)
+            self.log_sigma: nn.Module | Tensor = mlp(hidden_dim, widths, action_dim, activation)
             with torch.no_grad():
-                self.log_sigma.out.bias.add_(log_sigma)  # type: ignore[union-attr]
+                next(reversed(list(self.log_sigma.parameters()))).add_(log_sigma)  # bias of the last layer
         elif sigma_type == 'independent':
             self.log_sigma = nn.Parameter(log_sigma)
         else:
@@ -79,5 +79,5 @@ def policy_head(hidden_dim: int, action_dim: int | Sequence[int], continuous: bo
         return head
     heads = action_heads(action_dim)
     if isinstance(heads, int):
-        return finished(MLP(hidden_dim, widths, heads, activation))
-    return LogitHeads([finished(MLP(hidden_dim, widths, n, activation)) for n in heads])
+        return finished(mlp(hidden_dim, widths, heads, activation))
+    return LogitHeads([finished(mlp(hidden_dim, widths, n, activation)) for n in heads])

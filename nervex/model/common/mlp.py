@@ -11,10 +11,11 @@ from .shapes import InputShapeError
 LinearType = Callable[[int, int], nn.Module]
 
 
-class MLP(nn.Module):
+class MLP(nn.Sequential):
     """
     Overview:
-        Linear layers, each followed by the activation; with ``out_dim`` a last linear layer without one.
+        Linear layers, each followed by the activation; with ``out_dim`` a last linear layer without one. The
+        activations are functions, not modules: for small layers that saves as much as the wrapping costs.
     Arguments:
         - in_dim (:obj:`int`): size of the last axis of the input
         - hidden_dim_list (:obj:`Sequence[int]`): widths of the layers
@@ -30,31 +31,39 @@ class MLP(nn.Module):
     def __init__(self, in_dim: int, hidden_dim_list: Sequence[int], out_dim: int | None = None,
                  activation: str | Activation = 'relu', norm: bool = False, linear: LinearType = nn.Linear,
                  name: str = 'input') -> None:
-        super().__init__()
         sizes = [in_dim, *hidden_dim_list]
+        layers = [nn.Sequential(linear(i, o), nn.LayerNorm(o)) if norm else linear(i, o) for i, o in pairwise(sizes)]
+        super().__init__(*layers, *([] if out_dim is None else [linear(sizes[-1], out_dim)]))
         self.in_dim = in_dim
         self.out_dim = sizes[-1] if out_dim is None else out_dim
-        self.layers = nn.ModuleList(linear(i, o) for i, o in pairwise(sizes))
-        self.norms = nn.ModuleList(nn.LayerNorm(o) for o in sizes[1:]) if norm else None
-        self.out = None if out_dim is None else linear(sizes[-1], out_dim)
+        self._ends_linear = out_dim is not None
         self._act = get_activation(activation)
         self._name = name
 
     def forward(self, x: Tensor) -> Tensor:
         act, given = self._act, x
         try:
-            if self.norms is None:
-                for layer in self.layers:
+            if self._ends_linear:
+                *hidden, out = self._modules.values()
+                for layer in hidden:
                     x = act(layer(x))
-            else:
-                for layer, norm in zip(self.layers, self.norms):
-                    x = act(norm(layer(x)))
-            return x if self.out is None else self.out(x)
+                return out(x)
+            for layer in self._modules.values():
+                x = act(layer(x))
+            return x
         except RuntimeError as error:
-            raise self._explained(given, error) from error
+            raise self.explain(given, error) from error
 
-    def _explained(self, x: Tensor, error: RuntimeError) -> RuntimeError:
+    def explain(self, x: Tensor, error: RuntimeError) -> RuntimeError:
+        """The error to raise instead of torch's, when the input does not fit the first layer."""
         if x.dim() and x.shape[-1] == self.in_dim:
             return error
         return InputShapeError(f'{self._name} of shape {tuple(x.shape)} does not fit: the first layer expects '
                                f'(..., {self.in_dim})')
+
+
+def mlp(in_dim: int, hidden_dim_list: Sequence[int], out_dim: int, activation: str | Activation = 'relu',
+        linear: LinearType = nn.Linear) -> nn.Module:
+    """An ``MLP`` with an output, or just the one linear layer where there is nothing to stack."""
+    return MLP(in_dim, hidden_dim_list, out_dim, activation, linear=linear) if hidden_dim_list else linear(
+        in_dim, out_dim)

@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import Tensor
 
-from nervex.utils.errors import NervexError
+from nervex.utils.errors import NervexError, UnknownNameError
 
 
 class InputShapeError(NervexError, ValueError, RuntimeError):
@@ -46,4 +46,4 @@ def obs_of(data: Any) -> Any:
         return data['obs']
     except (KeyError, TypeError, IndexError) as error:
         got = sorted(data) if isinstance(data, dict) else type(data).__name__
-        raise KeyError(f"a model takes a tensor or a dict with 'obs', got {got}") from error
+        raise UnknownNameError(f"a model takes a tensor or a dict with 'obs', got {got}") from error
