@@ -1,4 +1,5 @@
 """Packaging of nervex and app_zoo. Tool settings are in pyproject.toml."""
+
 import os
 
 from setuptools import find_packages, setup

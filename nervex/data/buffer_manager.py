@@ -33,7 +33,8 @@ class BufferManager:
 
     #: What a buffer is when its config does not say otherwise.
     config = {
-        'type': 'replay',             # 'replay': a ring, sampled at random; 'on_policy': one round, used up by batches()
+        'type': None,                 # 'replay': a ring, sampled at random; 'on_policy': one round, used up by batches();
+                                      # None: what the policy is
         'meta_maxlen': 4096,          # rows that a replay buffer keeps
         'replay_start_size': 0,       # rows that must be there before the first sample
         'max_reuse': math.inf,        # samples that a row may take part in before it is removed
@@ -64,7 +65,7 @@ class BufferManager:
         seeds = np.random.SeedSequence(seed).spawn(len(sections))
         self._buffers: dict[str, Any] = {}
         for (name, section), child in zip(sections.items(), seeds):
-            kind = 'on_policy' if on_policy and 'type' not in _given(cfg, name) else section['type']
+            kind = section['type'] or ('on_policy' if on_policy else 'replay')
             self._buffers[name] = _KINDS[kind](name, SimpleNamespace(**section), child)
         self._only = next(iter(self._buffers.values())) if len(self._buffers) == 1 else None
 
@@ -258,11 +259,6 @@ def _has_length(batch: Batch) -> bool:
         return False
 
 
-def _given(cfg: Mapping | None, name: str) -> Mapping:
-    cfg = cfg or {}
-    return {**cfg, **(cfg.get(name) or {})}
-
-
 def _sections(cfg: Mapping, defaults: Mapping) -> dict[str, dict]:
     """Name -> complete options of every buffer that ``cfg`` describes."""
     names = _names(cfg.get('buffer_name') or DEFAULT_NAME)
@@ -286,7 +282,7 @@ def _section(name: str, given: Mapping, defaults: Mapping, problems: list[str]) 
             section[key].update(value or {})
         else:
             section[key] = value
-    if section['type'] not in _KINDS:
+    if section['type'] not in (None, *_KINDS):
         problems.append(f"replay_buffer.{name}.type: '{section['type']}' is not one of {', '.join(_KINDS)}")
     if not isinstance(section['meta_maxlen'], (int, np.integer)) or section['meta_maxlen'] < 1:
         problems.append(f"replay_buffer.{name}.meta_maxlen: {section['meta_maxlen']!r} is not a number of rows >= 1")

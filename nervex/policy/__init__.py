@@ -1,0 +1,26 @@
+"""Algorithms. Names are imported when they are first used; ``nervex -q policy`` lists what configs may name."""
+
+import importlib
+from typing import Any
+
+from nervex.policy.base_policy import Policy, create_policy, register_policy
+from nervex.policy.batched import batched, is_batched
+from nervex.utils import POLICY_REGISTRY
+
+_HOMES = {
+    'CommonPolicy': 'nervex.policy.common_policy',
+    'check_batched': 'nervex.policy.equivalence',
+    'DQNPolicy': 'nervex.policy.dqn',
+    'PPOPolicy': 'nervex.policy.ppo',
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        value = getattr(importlib.import_module(_HOMES[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f'nervex.policy has no {name!r}')
+
+
+__all__ = ['POLICY_REGISTRY', 'Policy', 'batched', 'create_policy', 'is_batched', 'register_policy', *_HOMES]

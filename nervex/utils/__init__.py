@@ -1,4 +1,5 @@
 """Helpers without any knowledge of RL: registries, errors, logging, seeding, files."""
+
 from nervex.utils.errors import (
     CheckpointError,
     ConfigError,
@@ -30,9 +31,29 @@ from nervex.utils.registry_factory import (
 )
 
 __all__ = [
-    'ACTOR_REGISTRY', 'ARMOR_PLUGIN_REGISTRY', 'COMMANDER_REGISTRY', 'COMM_ACTOR_REGISTRY', 'COMM_LEARNER_REGISTRY',
-    'ENV_MANAGER_REGISTRY', 'ENV_REGISTRY', 'LEAGUE_REGISTRY', 'LEARNER_HOOK_REGISTRY', 'LEARNER_REGISTRY',
-    'MODEL_REGISTRY', 'PLAYER_REGISTRY', 'POLICY_REGISTRY', 'CheckpointError', 'ConfigError', 'DuplicateNameError',
-    'EnvError', 'ExtraMissingError', 'NervexError', 'Registry', 'TrainingError', 'UnknownNameError', 'nearest',
-    'registries', 'unknown_name',
+    'ACTOR_REGISTRY',
+    'ARMOR_PLUGIN_REGISTRY',
+    'COMMANDER_REGISTRY',
+    'COMM_ACTOR_REGISTRY',
+    'COMM_LEARNER_REGISTRY',
+    'ENV_MANAGER_REGISTRY',
+    'ENV_REGISTRY',
+    'LEAGUE_REGISTRY',
+    'LEARNER_HOOK_REGISTRY',
+    'LEARNER_REGISTRY',
+    'MODEL_REGISTRY',
+    'PLAYER_REGISTRY',
+    'POLICY_REGISTRY',
+    'CheckpointError',
+    'ConfigError',
+    'DuplicateNameError',
+    'EnvError',
+    'ExtraMissingError',
+    'NervexError',
+    'Registry',
+    'TrainingError',
+    'UnknownNameError',
+    'nearest',
+    'registries',
+    'unknown_name',
 ]

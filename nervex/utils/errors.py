@@ -1,4 +1,5 @@
 """Error classes of the framework, and the did-you-mean text that they share."""
+
 import difflib
 from collections.abc import Iterable
 

@@ -1,4 +1,5 @@
-"""Registry: a name that a config may use -> a class. Built-ins are stored as ``module:attribute`` and imported on first use."""
+"""Registry: a name that a config may use -> a class; built-ins are ``module:attribute``, imported on first use."""
+
 import importlib
 import inspect
 import logging
@@ -38,10 +39,15 @@ class Registry:
         if old is not None and not self._same(name, old, target):
             if name not in self._builtin_origin or not self._is_builtin(name, old):
                 raise DuplicateNameError(
-                    f"{self.what} '{name}' is registered twice: {_origin(old)} and {_origin(target)}; rename one of them"
+                    f"{self.what} '{name}' is registered twice: {_origin(old)} and {_origin(target)}; rename one"
                 )
-            logger.warning("%s '%s': the built-in %s is replaced by %s", self.what, name, self._builtin_origin[name],
-                           _origin(target))
+            logger.warning(
+                "%s '%s': the built-in %s is replaced by %s",
+                self.what,
+                name,
+                self._builtin_origin[name],
+                _origin(target),
+            )
         if not (isinstance(old, str) and self._same(name, old, target)):
             self._entries[name] = target
         return target
@@ -100,7 +106,7 @@ class Registry:
 
 
 def _dotted(target: Any) -> str:
-    return f"{getattr(target, '__module__', '?')}:{getattr(target, '__qualname__', repr(target))}"
+    return f'{getattr(target, "__module__", "?")}:{getattr(target, "__qualname__", repr(target))}'
 
 
 def _file(target: Any) -> str:

@@ -1,0 +1,23 @@
+# Every target runs in the active Python environment. `make help` lists them.
+PYTHON ?= python
+.PHONY: help install quickstart test slow check format bench docs
+
+help:        ## list the targets
+	@grep -E '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/ -/'
+
+install:     ## nervex and app_zoo, editable
+	$(PYTHON) -m pip install --quiet -e .
+
+test:        ## install with the test extra, then run the test suite
+	$(PYTHON) -m pip install --quiet -e ".[test]"
+	OMP_NUM_THREADS=1 $(PYTHON) -m pytest
+
+slow:        ## the long tests: learning runs, soaks, clean installs
+	OMP_NUM_THREADS=1 $(PYTHON) -m pytest -m slow --timeout 3600
+
+check:       ## lint, format of imports, types
+	ruff check .
+	mypy
+
+bench:       ## training speed beside the peers (see benchmark/README.md)
+	$(PYTHON) -m benchmark.train_bench

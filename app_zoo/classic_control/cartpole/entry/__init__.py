@@ -1,0 +1,6 @@
+"""Configs of CartPole."""
+
+from app_zoo.classic_control.cartpole.entry.cartpole_dqn_default_config import cartpole_dqn_default_config
+from app_zoo.classic_control.cartpole.entry.cartpole_ppo_default_config import cartpole_ppo_default_config
+
+__all__ = ['cartpole_dqn_default_config', 'cartpole_ppo_default_config']

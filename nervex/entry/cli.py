@@ -1,0 +1,148 @@
+"""The ``nervex`` command. Exit codes: 0 solved or finished, 1 failure, 2 wrong usage or config, 130 Ctrl-C."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from nervex.version import __TITLE__, __VERSION__
+
+EXIT_FAILURE, EXIT_USAGE, EXIT_INTERRUPT = 1, 2, 130
+
+
+@click.command(context_settings={'help_option_names': ['-h', '--help']})
+@click.option('-v', '--version', is_flag=True, help='Show the version and leave.')
+@click.option('-m', '--mode', type=click.Choice(['serial', 'parallel', 'eval']), help='What to run.')
+@click.option('-c', '--config', help='Config file (.py or .yaml), or the name of a built-in one: nervex -q config.')
+@click.option('-s', '--seed', type=int, help='Seed; a random one is drawn and shown if it is left out.')
+@click.option(
+    '-o',
+    '--override',
+    multiple=True,
+    metavar='PATH=VALUE',
+    help='Override a setting, e.g. -o policy.learn.learning_rate=3e-4; repeatable.',
+)
+@click.option('--load', metavar='FILE', help='Checkpoint for -m eval, or to start training from.')
+@click.option('--episodes', type=click.IntRange(min=1), help='Episodes of -m eval.')
+@click.option(
+    '-p',
+    '--platform',
+    type=click.Choice(['local', 'slurm', 'k8s']),
+    default='local',
+    show_default=True,
+    help='Where -m parallel runs.',
+)
+@click.option('-ch', '--coordinator_host', help='Host of the coordinator (-m parallel).')
+@click.option('-lh', '--learner_host', default='0.0.0.0', show_default=True, help='Host of the learners (-m parallel).')
+@click.option('-ah', '--actor_host', default='0.0.0.0', show_default=True, help='Host of the actors (-m parallel).')
+@click.option(
+    '-q',
+    '--query-registry',
+    metavar='NAME',
+    help="List a registry's names (policy, env, ...), or the built-in configs with 'config'.",
+)
+def cli(**options: Any) -> None:
+    """Train, evaluate and inspect deep-RL agents from one config."""
+    if options['version']:
+        click.echo(f'{__TITLE__} {__VERSION__}')
+    elif options['query_registry']:
+        _query(options['query_registry'])
+    elif options['mode'] is None:
+        raise click.UsageError('give a mode: -m serial, -m parallel or -m eval (or -q NAME, -v, -h)')
+    elif options['mode'] == 'parallel':
+        from nervex.entry.parallel_entry import NOT_YET
+
+        raise click.UsageError(NOT_YET)
+    elif not options['config']:
+        raise click.UsageError(f'-m {options["mode"]} needs a config: -c FILE')
+    elif options['mode'] == 'eval':
+        _eval(options)
+    else:
+        _serial(options)
+
+
+def _serial(options: dict[str, Any]) -> None:
+    from nervex.entry.progress import Progress
+    from nervex.entry.serial_entry import serial_pipeline
+
+    Progress.enabled = True
+    overrides = list(options['override']) + ([f'learner.load_path={options["load"]}'] if options['load'] else [])
+    result = serial_pipeline(options['config'], options['seed'], overrides=tuple(overrides))
+    stop = result.config.evaluator.stop_val
+    verdict = (
+        f'solved: return {result.final_return:.1f} reached stop_val {stop:g}'
+        if result.solved
+        else f'finished: return {result.final_return:.1f} (best {result.best_return:.1f}), stop_val '
+        + (f'{stop:g} not reached' if stop is not None else 'not set')
+    )
+    click.echo(
+        f'{verdict} after {result.env_steps:,} env steps, {result.train_iters:,} updates, '
+        f'{result.seconds:.1f} s, seed {result.seed}'
+    )
+    click.echo(f'checkpoint: {result.best_checkpoint or result.checkpoint}')
+    click.echo(
+        f'logs:       {result.log_path}  (details of the evaluations: {result.log_path}/evaluator/evaluator_logger.txt)'
+    )
+    click.echo(f'curve:      {result.curve_path}  (or: tensorboard --logdir {result.log_path})')
+
+
+def _eval(options: dict[str, Any]) -> None:
+    from nervex.entry.eval_entry import eval
+
+    result = eval(
+        options['config'],
+        options['seed'] or 0,
+        load_path=options['load'],
+        n_episode=options['episodes'],
+        overrides=tuple(options['override']),
+    )
+    r, k = result.returns, result.lengths
+    click.echo('returns: ' + ', '.join(f'{x:.1f}' for x in r))
+    click.echo(
+        f'{len(r)} episodes: mean {r.mean():.2f}, std {r.std():.2f}, min {r.min():.2f}, max {r.max():.2f}, '
+        f'length mean {k.mean():.1f} (min {k.min()}, max {k.max()})'
+    )
+
+
+def _query(name: str) -> None:
+    from nervex.utils import registries, unknown_name
+
+    if name == 'config':
+        from nervex.config import builtin_configs
+
+        entries: dict[str, Any] = builtin_configs()
+    elif name in registries:
+        entries = registries[name].query_details()
+    else:
+        raise click.UsageError(unknown_name('registry', name, [*registries, 'config']))
+    for key, where in sorted(entries.items()):
+        click.echo(f'{key:32} {where}')
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Entry point: run the command, and turn what went wrong into one message and an exit code."""
+    from nervex.utils.errors import ConfigError, NervexError, UnknownNameError
+
+    try:
+        cli.main(args=argv, prog_name='nervex', standalone_mode=False)
+    except click.ClickException as e:
+        e.show()
+        sys.exit(EXIT_USAGE)
+    except (click.Abort, KeyboardInterrupt) as e:
+        click.echo(f'interrupted; checkpoint saved: {e.args[0]}' if e.args else 'interrupted', err=True)
+        sys.exit(EXIT_INTERRUPT)
+    except ConfigError as e:
+        click.echo('config error:\n' + '\n'.join(f'  {problem}' for problem in e.problems), err=True)
+        sys.exit(EXIT_USAGE)
+    except UnknownNameError as e:
+        click.echo(f'config error:\n  {e}', err=True)
+        sys.exit(EXIT_USAGE)
+    except (NervexError, OSError) as e:
+        click.echo(f'error: {e}', err=True)
+        sys.exit(EXIT_FAILURE)
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,96 @@
+"""What a person sees while a run goes on: one live line on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from nervex.entry.build import SerialRun
+
+logger = logging.getLogger(__name__)
+_REFRESH_S = 0.25  # between two redraws of the live line
+_PLAIN_LINE_S = 10.0  # between two plain lines without an evaluation
+
+
+class Progress:
+    """
+    Overview:
+        Env steps, updates, speed, last and best return, and the time left to the step limit. Silent until ``show`` is
+        called, as the command line does: a library call prints nothing.
+    """
+
+    enabled = False  # the command line turns this on
+
+    def __init__(self, run: SerialRun) -> None:
+        self._run = run
+        self._start = self._last = time.perf_counter()
+        self._live: Any = None
+        self._handler: logging.Handler | None = None
+        if Progress.enabled and sys.stdout.isatty():
+            from rich.live import Live
+
+            self._live = Live('', refresh_per_second=4, transient=False)
+            self._live.start()
+
+    def show_logs(self, total: bool) -> None:
+        """With ``total``, log lines of all workers also go to stderr."""
+        if total:
+            self._handler = logging.StreamHandler()
+            logging.getLogger('nervex').addHandler(self._handler)
+
+    def update(self) -> None:
+        """Called once a round; draws when it is time to."""
+        if not Progress.enabled:
+            return
+        now = time.perf_counter()
+        if now - self._last >= (_REFRESH_S if self._live is not None else _PLAIN_LINE_S):
+            self._draw(now)
+
+    def evaluated(self) -> None:
+        """A new evaluation is worth a line of its own where lines are plain."""
+        if Progress.enabled:
+            self._draw(time.perf_counter())
+
+    def _draw(self, now: float) -> None:
+        self._last = now
+        if self._live is not None:
+            self._live.update(self.line())
+        else:
+            print(self.line(), flush=True)
+
+    def line(self) -> str:
+        """The line itself."""
+        run = self._run
+        seconds = max(time.perf_counter() - self._start, 1e-9)
+        steps = run.actor.total_step
+        text = f'env steps {steps:,} | updates {run.learner.train_iter:,} | {steps / seconds:,.0f} steps/s'
+        if run.evaluator.last is not None:
+            last, best = run.evaluator.last.mean, run.evaluator.best
+            text += f' | return {last:.1f} (best {max(best, last):.1f}'
+            stop = run.cfg.evaluator.stop_val
+            text += f', stop at {stop:g})' if stop is not None else ')'
+        limit = run.commander.limit
+        if limit is not None and steps:
+            text += f' | at most {duration(max(limit - steps, 0) * seconds / steps)} left'
+        return text
+
+    def close(self) -> None:
+        """Leave the last line on the terminal."""
+        if self._live is not None:
+            self._live.update(self.line())
+            self._live.stop()
+            self._live = None
+        if self._handler is not None:
+            logging.getLogger('nervex').removeHandler(self._handler)
+            self._handler = None
+
+
+def duration(seconds: float) -> str:
+    """Seconds as 45s, 3m 20s or 2h 5m."""
+    s = int(seconds)
+    if s < 60:
+        return f'{s}s'
+    return f'{s // 60}m {s % 60}s' if s < 3600 else f'{s // 3600}h {s % 3600 // 60}m'

@@ -1,0 +1,60 @@
+"""Serial mode: collect, learn and evaluate in turn, in one process."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nervex.entry.build import EnvSetting, RunResult, build_serial
+
+
+def serial_pipeline(
+    cfg: str | dict,
+    seed: int | None = 0,
+    env_setting: EnvSetting | None = None,
+    policy_fn: Any = None,
+    model_type: Any = None,
+    *,
+    policy_type: Any = None,
+    model: Any = None,
+    enable_total_log: bool = False,
+    overrides: tuple[str, ...] = (),
+) -> RunResult:
+    """
+    Overview:
+        Train until the evaluation return reaches ``evaluator.stop_val`` or the commander's limit is reached.
+    Arguments:
+        - cfg (:obj:`str | dict`): path of a config, name of a built-in one, or the dict itself; it is not changed
+        - seed (:obj:`int | None`): None draws one; the result and the run folder tell it
+        - env_setting (:obj:`tuple | None`): (env class or function, actor env cfgs, evaluator env cfgs)
+        - policy_fn (:obj:`type | None`): policy class, instead of the config's; older name ``policy_type``
+        - model_type (:obj:`torch.nn.Module | type | None`): model or its class; older name ``model``
+        - enable_total_log (:obj:`bool`): also show the log lines of all workers on the terminal
+        - overrides (:obj:`tuple[str, ...]`): settings like ``'policy.learn.learning_rate=3e-4'``
+    """
+    policy, model = _one(policy_fn=policy_fn, policy_type=policy_type), _one(model_type=model_type, model=model)
+    with build_serial(cfg, seed, env_setting, policy, model, overrides) as run:
+        run.progress.show_logs(enable_total_log)
+        run.learner.call_hook('before_run')
+        try:
+            while not run.commander.out_of_budget():
+                run.commander.step()
+                if run.evaluator.due(run.learner.train_iter) and run.evaluate():
+                    break
+                run.collect()
+                for batch in run.batches():
+                    run.train(batch)
+            else:
+                run.evaluate()
+        except KeyboardInterrupt:
+            run.learner.call_hook('after_run')
+            raise KeyboardInterrupt(run.learner.last_checkpoint) from None
+        run.learner.call_hook('after_run')
+        return run.result()
+
+
+def _one(**spellings: Any) -> Any:
+    """The one argument that was given among several spellings."""
+    given = {name: value for name, value in spellings.items() if value is not None}
+    if len(given) > 1:
+        raise TypeError(f'give only one of {" and ".join(given)}: they are two names of the same argument')
+    return next(iter(given.values()), None)

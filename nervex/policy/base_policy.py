@@ -1,0 +1,232 @@
+"""``Policy``: the frame of one algorithm - a model and up to four modes."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from easydict import EasyDict
+
+from nervex.policy import modes
+from nervex.utils import POLICY_REGISTRY, unknown_name
+from nervex.utils.class_config import class_config
+from nervex.utils.import_helper import import_modules
+
+FIELDS = ('learn', 'collect', 'eval', 'command')
+
+
+class Policy:
+    """
+    Overview:
+        A model and the modes ``learn``, ``collect``, ``eval`` and ``command``. A subclass writes the hooks named
+        ``_init_<mode>``, ``_forward_<mode>``, ...; workers hold ``policy.learn_mode`` and its siblings.
+    Arguments:
+        - cfg (:obj:`dict`): the policy section of a config; what it leaves out comes from the ``config`` of the class
+        - model (:obj:`torch.nn.Module | type | None`): an instance, a class that is built from ``cfg.model``, or None
+          for the policy's default model
+        - enable_field (:obj:`Iterable[str] | None`): which modes to initialise; None means all four
+    """
+
+    config: dict[str, Any] = dict(
+        policy_type=None,  # (str) registered name; None when the class itself was passed
+        import_names=None,  # (list of str | None) modules to import first, so that their registrations happen
+        on_policy=False,  # (bool) learn only from what was collected since the last round of updates
+        use_cuda=False,  # (bool) run on the GPU
+        use_distributed=False,  # (bool) average gradients over the processes of torch.distributed
+        torch_threads=None,  # (int | None) CPU threads of torch; None: 1 unless a layer is 256 wide or wider
+        use_priority=False,  # (bool) prioritized replay: weights from the buffer, priorities back to it
+        model={},  # (dict) arguments of the model's constructor
+        learn={},
+        collect={},
+        eval={},
+        command={},
+    )
+
+    def __init__(
+        self, cfg: dict, model: torch.nn.Module | type | None = None, enable_field: Iterable[str] | None = None
+    ) -> None:
+        self._cfg = EasyDict(class_config(type(self), cfg))
+        fields = tuple(FIELDS if enable_field is None else enable_field)
+        for field in fields:
+            if field not in FIELDS:
+                raise ValueError(unknown_name('policy mode', field, FIELDS))
+        self._enable_field = fields
+        self._use_cuda = bool(self._cfg.use_cuda) and torch.cuda.is_available()
+        self._use_distributed = bool(self._cfg.use_distributed)
+        self._rank = torch.distributed.get_rank() if self._use_distributed else 0
+        self._device = (
+            torch.device('cuda', self._rank % torch.cuda.device_count()) if self._use_cuda else torch.device('cpu')
+        )
+        for field in FIELDS:
+            setattr(self, f'_{field}_setting_set', set())
+        if {'learn', 'collect', 'eval'} & set(fields):
+            self._model = self._build_model(model).to(self._device)
+        for field in fields:
+            getattr(self, f'_init_{field}')()
+
+    def _build_model(self, model: torch.nn.Module | type | None) -> torch.nn.Module:
+        if isinstance(model, torch.nn.Module):
+            return model
+        if model is not None and not isinstance(model, type):
+            raise TypeError(f'model: got {type(model).__name__}, must be a torch.nn.Module, a class of one, or None')
+        return self._create_model_from_cfg(self._cfg, model)
+
+    # ---- modes ----
+    @property
+    def learn_mode(self) -> modes.LearnMode:
+        return modes.learn_mode(self)
+
+    @property
+    def collect_mode(self) -> modes.CollectMode:
+        return modes.collect_mode(self)
+
+    @property
+    def eval_mode(self) -> modes.EvalMode:
+        return modes.eval_mode(self)
+
+    @property
+    def command_mode(self) -> modes.CommandMode:
+        return modes.command_mode(self)
+
+    def set_setting(self, mode: str, setting: dict) -> None:
+        """
+        Overview:
+            Sets attributes of a mode from outside: ``set_setting('collect', {'eps': .3})`` does ``self._eps = .3``.
+            Only names that the policy lists in ``_<mode>_setting_set`` are accepted.
+        """
+        if mode not in FIELDS:
+            raise ValueError(unknown_name('policy mode', mode, FIELDS))
+        allowed = getattr(self, f'_{mode}_setting_set')
+        for key, value in setting.items():
+            if key not in allowed:
+                raise KeyError(unknown_name(f'{mode} setting of {type(self).__name__}', key, allowed))
+            setattr(self, f'_{key}', value)
+
+    def __repr__(self) -> str:
+        return f'{type(self).__name__}(modes={list(self._enable_field)}, device={self._device})'
+
+    # ---- what a subclass may or must write ----
+    def default_model(self) -> tuple[str, list[str]]:
+        """The registered name of the default model, and the modules to import for it."""
+        raise NotImplementedError(
+            f'{type(self).__name__} has no default model: write default_model() or '
+            '_create_model_from_cfg(cfg, model_type), or pass a model'
+        )
+
+    def _create_model_from_cfg(self, cfg: dict, model_type: type | None = None) -> torch.nn.Module:
+        """Build the model from ``cfg.model``; ``model_type`` is the class that the caller passed, or None."""
+        from nervex.model import create_model
+
+        if model_type is not None:
+            return model_type(**cfg.model)
+        name, import_names = self.default_model()
+        return create_model({'model_type': name, 'import_names': import_names, **cfg.model})
+
+    def _init_learn(self) -> None:
+        raise NotImplementedError(f'{type(self).__name__}._init_learn')
+
+    def _init_collect(self) -> None:
+        raise NotImplementedError(f'{type(self).__name__}._init_collect')
+
+    def _init_eval(self) -> None:
+        raise NotImplementedError(f'{type(self).__name__}._init_eval')
+
+    def _init_command(self) -> None:
+        """Most policies give no commands."""
+
+    def _data_preprocess_learn(self, data: Any) -> dict:
+        raise NotImplementedError(f'{type(self).__name__}._data_preprocess_learn')
+
+    def _forward_learn(self, data: dict) -> dict[str, Any]:
+        raise NotImplementedError(f'{type(self).__name__}._forward_learn')
+
+    def _reset_learn(self, data_id: list[int] | None = None) -> None:
+        """Nothing to reset by default."""
+
+    def _monitor_vars_learn(self) -> list[str]:
+        """Which keys of ``_forward_learn``'s answer are logged."""
+        return ['cur_lr', 'total_loss']
+
+    def _data_preprocess_collect(self, data: Any) -> Any:
+        raise NotImplementedError(f'{type(self).__name__}._data_preprocess_collect')
+
+    def _forward_collect(self, data_id: list[int], data: dict) -> dict:
+        raise NotImplementedError(f'{type(self).__name__}._forward_collect')
+
+    def _data_postprocess_collect(self, data_id: list[int], output: dict) -> Any:
+        raise NotImplementedError(f'{type(self).__name__}._data_postprocess_collect')
+
+    def _process_transition(self, obs: Any, armor_output: dict, timestep: Any) -> dict:
+        raise NotImplementedError(f'{type(self).__name__}._process_transition')
+
+    def _get_train_sample(self, traj_cache: deque) -> Any:
+        raise NotImplementedError(f'{type(self).__name__}._get_train_sample')
+
+    def _reset_collect(self, data_id: list[int] | None = None) -> None:
+        """Nothing to reset by default."""
+
+    def _data_preprocess_eval(self, data: Any) -> Any:
+        return self._data_preprocess_collect(data)
+
+    def _forward_eval(self, data_id: list[int], data: dict) -> dict:
+        raise NotImplementedError(f'{type(self).__name__}._forward_eval')
+
+    def _data_postprocess_eval(self, data_id: list[int], output: dict) -> Any:
+        return self._data_postprocess_collect(data_id, output)
+
+    def _reset_eval(self, data_id: list[int] | None = None) -> None:
+        """Nothing to reset by default."""
+
+    def _get_setting_learn(self, command_info: dict) -> dict:
+        return {}
+
+    def _get_setting_collect(self, command_info: dict) -> dict:
+        return {}
+
+    def _get_setting_eval(self, command_info: dict) -> dict:
+        return {}
+
+    def _get_attribute(self, name: str) -> Any:
+        """What a worker asks for by name: ``_get_<name>()`` if the policy has it, else ``_<name>``, else None."""
+        getter = getattr(self, f'_get_{name}', None)
+        return getter() if getter is not None else getattr(self, f'_{name}', None)
+
+    def _get_batch_size(self) -> int | dict[str, int] | None:
+        """Rows of one update, or rows of each named buffer."""
+        return self._cfg.learn.batch_size if 'batch_size' in self._cfg.learn else None
+
+    def _state_dict_learn(self) -> dict:
+        return {'model': self._model.state_dict()}
+
+    def _load_state_dict_learn(self, state_dict: dict) -> None:
+        self._model.load_state_dict(state_dict['model'])
+
+    def _state_dict_collect(self) -> dict:
+        return {'model': self._model.state_dict()}
+
+    def _load_state_dict_collect(self, state_dict: dict) -> None:
+        self._model.load_state_dict(state_dict['model'])
+
+    def _state_dict_eval(self) -> dict:
+        return {'model': self._model.state_dict()}
+
+    def _load_state_dict_eval(self, state_dict: dict) -> None:
+        self._model.load_state_dict(state_dict['model'])
+
+
+def register_policy(name: str, cls: type[Policy]) -> None:
+    """Register a policy class under a name that configs may use."""
+    POLICY_REGISTRY.register(name, cls)
+
+
+def create_policy(cfg: dict, **kwargs: Any) -> Policy:
+    """
+    Overview:
+        Import ``cfg['import_names']``, then build the policy registered as ``cfg['policy_type']``.
+    Arguments:
+        - kwargs: what ``Policy`` takes beside cfg: ``model``, ``enable_field``
+    """
+    import_modules(cfg.get('import_names') or [])
+    return POLICY_REGISTRY.get(cfg['policy_type'])(cfg, **kwargs)

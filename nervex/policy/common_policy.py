@@ -1,0 +1,194 @@
+"""``CommonPolicy``: what most algorithms share, so that an algorithm's own file holds only the algorithm."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from nervex.data import Batch, default_collate
+from nervex.loader import Loader, collection, enum, interval, is_type, optional
+from nervex.policy.base_policy import Policy
+from nervex.policy.batched import batched
+from nervex.rl_utils import Adder, flatten_time
+
+
+class CommonPolicy(Policy):
+    """
+    Overview:
+        Default pre- and postprocessing of the three modes, n-step samples, and the state of a learner.
+        All of it takes N rows at once; a subclass that overrides a hook without ``@batched`` gets rows for that hook.
+    """
+
+    config = dict(
+        learn=dict(
+            train_step=1,  # (int) updates per round of collecting
+            batch_size=64,  # (int) rows of one update
+            learning_rate=1e-3,  # (float) step size of the optimizer
+            weight_decay=0.0,  # (float) L2 penalty
+            init_data_count=0,  # (int) rows in the buffer before the first update
+            ignore_done=False,  # (bool) treat every end as if the episode went on
+            algo={},
+        ),
+        collect=dict(
+            traj_len=None,  # (int | 'inf' | None) steps of one env that make a sample window; 'inf': whole episodes
+            unroll_len=1,  # (int) steps of one training sample; above 1 for recurrent models
+            algo={},
+        ),
+    )
+    config_rules = dict(
+        torch_threads=optional(is_type(int) & interval(1)),
+        import_names=optional(Loader(str) | collection(str)),
+        learn=dict(
+            train_step=is_type(int) & interval(1),
+            batch_size=is_type(int) & interval(1),
+            learning_rate=interval(0, left_ok=False),
+            weight_decay=interval(0),
+            init_data_count=is_type(int) & interval(0),
+            algo=dict(discount_factor=interval(0, 1), nstep=is_type(int) & interval(1)),
+        ),
+        collect=dict(
+            traj_len=optional(enum('inf') | is_type(float) & interval(1) | is_type(int) & interval(1)),
+            unroll_len=is_type(int) & interval(1),
+            algo=dict(nstep=is_type(int) & interval(1)),
+        ),
+    )
+
+    # ---- learn ----
+    def _data_preprocess_learn(self, data: Batch | list[dict]) -> dict[str, Any]:
+        """
+        Overview:
+            Rows -> tensors on the device. ``done`` becomes 1. where the episode truly ended and 0. where only the time
+            ran out; ``weight`` is the buffer's importance weight with ``use_priority``, else None.
+        """
+        if isinstance(data, Batch):
+            out = data.to_torch(self._device)
+        else:
+            out = _to_device(default_collate(list(data)), self._device)
+        done = out.get('done')
+        if self._cfg.learn.ignore_done:
+            out['done'] = None
+        elif done is not None:
+            truncated = out.get('truncated')
+            out['done'] = done.float() if truncated is None else (done.bool() & ~truncated.bool()).float()
+        out['weight'] = out.get('IS') if self._use_priority else None
+        return out
+
+    @property
+    def _use_priority(self) -> bool:
+        return self._cfg.use_priority
+
+    def _state_dict_learn(self) -> dict:
+        """Model, optimizer and target network, as far as the policy has them under the usual names."""
+        state = {'model': self._model.state_dict()}
+        for name, part in self._learn_parts().items():
+            state[name] = part.state_dict()
+        return state
+
+    def _load_state_dict_learn(self, state_dict: dict) -> None:
+        self._model.load_state_dict(state_dict['model'])
+        for name, part in self._learn_parts().items():
+            if name in state_dict:
+                part.load_state_dict(state_dict[name])
+
+    def _learn_parts(self) -> dict[str, Any]:
+        """Everything beside the model that a resumed learner needs, by name; each has ``state_dict``."""
+        parts = {}
+        if hasattr(self, '_optimizer'):
+            parts['optimizer'] = self._optimizer
+        armor = getattr(self, '_armor', None)
+        if armor is not None and hasattr(armor, 'target_model'):
+            parts['target_model'] = armor.target_model
+        return parts
+
+    # ---- collect and eval ----
+    @batched
+    def _data_preprocess_collect(self, data: Any) -> tuple[list[int], dict]:
+        """``{env_id: obs}``, or the actor's block of observations -> (env ids, ``{'obs': batch}``)."""
+        if isinstance(data, dict):
+            ids = list(data)
+            return ids, {'obs': _to_device(default_collate([data[i] for i in ids]), self._device)}
+        return data.env_id, {'obs': _to_device(data.obs, self._device)}
+
+    @batched
+    def _data_postprocess_collect(self, data_id: list[int], output: dict) -> dict:
+        """The output on the CPU, still as columns; workers cut it into rows where a hook wants rows."""
+        return _to_device(output, torch.device('cpu')) if self._use_cuda else output
+
+    @batched
+    def _data_preprocess_eval(self, data: Any) -> tuple[list[int], dict]:
+        return self._data_preprocess_collect(data)
+
+    @batched
+    def _data_postprocess_eval(self, data_id: list[int], output: dict) -> dict:
+        return self._data_postprocess_collect(data_id, output)
+
+    def _reset_collect(self, data_id: list[int] | None = None) -> None:
+        armor = getattr(self, '_collect_armor', None)
+        if armor is not None:
+            armor.reset(data_id=data_id)
+
+    def _reset_eval(self, data_id: list[int] | None = None) -> None:
+        armor = getattr(self, '_eval_armor', None)
+        if armor is not None:
+            armor.reset(data_id=data_id)
+
+    def _get_traj_overlap(self) -> int:
+        """Steps at a window's end that come again in the next one: n-step targets need the steps behind them."""
+        return self._collect_algo('nstep', 1) - 1
+
+    def _collect_algo(self, key: str, default: Any) -> Any:
+        return self._cfg.collect.algo[key] if key in self._cfg.collect.algo else default
+
+    @batched
+    def _get_train_sample(self, traj_cache: Batch | deque) -> Batch | list[dict]:
+        """
+        Overview:
+            A window of steps -> training samples with n-step rewards. Takes the actor's columns, time first, or the
+            documented deque of one env's rows, from which it pops what it used.
+        """
+        nstep, gamma = self._collect_algo('nstep', 1), self._gamma_for_nstep()
+        if isinstance(traj_cache, Batch):
+            samples = traj_cache
+            if nstep > 1:
+                overlap = min(self._get_traj_overlap(), len(traj_cache))
+                samples = self._the_adder.get_nstep_return_data(traj_cache, nstep, gamma=gamma, overlap=overlap)
+            return flatten_time(samples)
+        traj_len = self._cfg.collect.traj_len or 1
+        window = self._the_adder.get_traj(traj_cache, traj_len, return_num=nstep if nstep > 1 else 0)
+        window = self._the_adder.get_nstep_return_data(window, nstep, gamma=gamma)
+        return self._the_adder.get_train_sample(window)
+
+    @property
+    def _the_adder(self) -> Adder:
+        if not hasattr(self, '_adder'):
+            self._adder = Adder(self._use_cuda, self._cfg.collect.unroll_len)
+        return self._adder
+
+    def _gamma_for_nstep(self) -> float | None:
+        learn = self._cfg.learn.algo
+        return learn.discount_factor if 'discount_factor' in learn else None
+
+    # ---- update ----
+    def _minimize(
+        self, loss_fn: Callable[[dict], tuple[torch.Tensor, dict]], data: dict, optimizer: Any
+    ) -> tuple[torch.Tensor, dict]:
+        """One update of ``optimizer``'s parameters along the gradient of ``loss_fn(data) -> (loss, log values)``."""
+        loss, info = loss_fn(data)
+        info['grad_norm'] = optimizer.minimize(loss)
+        return loss.detach(), info
+
+
+def _to_device(value: Any, device: torch.device) -> Any:
+    """Tensors inside dicts and lists to ``device``; float64 becomes float32, everything else keeps its dtype."""
+    if isinstance(value, torch.Tensor):
+        if value.dtype is torch.float64:
+            return value.to(device, torch.float32)
+        return value if value.device == device else value.to(device)
+    if isinstance(value, dict):
+        return {key: _to_device(item, device) for key, item in value.items()}
+    if isinstance(value, (list, tuple)) and not hasattr(value, '_fields'):
+        return type(value)(_to_device(item, device) for item in value)
+    return value

@@ -1,0 +1,43 @@
+"""Defaults declared in classes: how they are inherited, and how a user's settings go on top."""
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def merge_config(default: Mapping[str, Any], override: Mapping[str, Any]) -> dict[str, Any]:
+    """
+    Overview:
+        ``override`` on top of ``default``, as a new dict: two dicts merge key by key, anything else replaces; so does a
+        dict whose ``type`` differs from the default's. None is a value like any other. Neither argument is changed.
+    """
+    merged = {key: _copied(value) for key, value in default.items()}
+    for key, value in override.items():
+        old = merged.get(key)
+        if isinstance(old, dict) and isinstance(value, Mapping) and not _other_type(old, value):
+            merged[key] = merge_config(old, value)
+        else:
+            merged[key] = _copied(value)
+    return merged
+
+
+def declared_config(cls: type) -> dict[str, Any]:
+    """The ``config`` dicts of a class and its bases, merged base first."""
+    merged: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        merged = merge_config(merged, vars(base).get('config') or {})
+    return merged
+
+
+def class_config(cls: type, cfg: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What an object of ``cls`` runs with: the declared defaults with the user's settings on top."""
+    return merge_config(declared_config(cls), cfg or {})
+
+
+def _other_type(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    return 'type' in old and 'type' in new and old['type'] != new['type']
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _copied(item) for key, item in value.items()}
+    return list(value) if isinstance(value, list) else value

@@ -1,0 +1,198 @@
+"""The evaluator: plays whole episodes with the eval mode and keeps the learning curve."""
+
+from __future__ import annotations
+
+import csv
+import os
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from easydict import EasyDict
+
+from nervex.utils.class_config import class_config
+from nervex.utils.log_helper import build_logger
+from nervex.worker.actor.columns import as_array, policy_forward
+
+CURVE_COLUMNS = (
+    'train_iter',
+    'env_step',
+    'seconds',
+    'return_mean',
+    'return_std',
+    'return_min',
+    'return_max',
+    'length_mean',
+)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Returns and lengths of the episodes of one evaluation."""
+
+    returns: np.ndarray
+    lengths: np.ndarray
+    seconds: float
+
+    @property
+    def mean(self) -> float:
+        return float(self.returns.mean())
+
+
+class BaseSerialEvaluator:
+    """
+    Overview:
+        ``eval(train_iter)`` plays ``n_episode`` episodes on envs with fixed seeds. Every env plays the same number of
+        episodes (to within one), so that short episodes are not counted more often than long ones.
+    Interfaces:
+        eval, evaluate, due, close, env, policy
+    """
+
+    config = dict(
+        n_episode=5,  # (int) episodes of one evaluation
+        eval_freq=50,  # (int) updates between two evaluations
+        stop_val=None,  # (float | None) mean return at which the run counts as solved; None: never
+    )
+
+    def __init__(self, cfg: dict | None = None, exp_name: str = '.', need_curve: bool = True) -> None:
+        self._cfg = EasyDict(class_config(type(self), cfg))
+        path = f'{exp_name}/log/evaluator'
+        self._logger, self._tb_logger = build_logger(path, 'evaluator', need_tb=need_curve)
+        self.curve_path = os.path.join(path, 'curve.csv') if need_curve else None
+        self._env: Any = None
+        self._policy: Any = None
+        self._last_iter: int | None = None
+        self._start = time.perf_counter()
+        self.best = float('-inf')
+        self.last: Evaluation | None = None
+        self.history: list[tuple[int, int, float]] = []
+
+    @property
+    def env(self) -> Any:
+        return self._env
+
+    @env.setter
+    def env(self, env_manager: Any) -> None:
+        self._env = env_manager
+
+    @property
+    def policy(self) -> Any:
+        return self._policy
+
+    @policy.setter
+    def policy(self, eval_mode: Any) -> None:
+        self._policy = eval_mode
+
+    def due(self, train_iter: int) -> bool:
+        """Whether ``eval_freq`` updates went by since the last evaluation; the untrained policy is evaluated once."""
+        return self._last_iter is None or train_iter - self._last_iter >= self._cfg.eval_freq
+
+    def eval(self, train_iter: int, n_episode: int | None = None, envstep: int = 0) -> tuple[bool, float]:
+        """
+        Overview:
+            Evaluate, log, and judge.
+        Returns:
+            - stop_flag (:obj:`bool`): the mean reached ``stop_val``, with a policy that was trained at all
+            - mean (:obj:`float`): mean return
+        """
+        result = self.evaluate(n_episode)
+        self._last_iter = train_iter
+        self.last = result
+        self.history.append((train_iter, envstep, result.mean))
+        self._write(train_iter, envstep, result)
+        stop_val = self._cfg.stop_val
+        return stop_val is not None and result.mean >= stop_val and train_iter > 0, result.mean
+
+    def is_new_best(self) -> bool:
+        """Whether the last evaluation beat all before it; remembers it if so."""
+        if self.last is None or self.last.mean <= self.best:
+            return False
+        self.best = self.last.mean
+        return True
+
+    def evaluate(self, n_episode: int | None = None) -> Evaluation:
+        """Play the episodes; writes nothing."""
+        start = time.perf_counter()
+        n = self._cfg.n_episode if n_episode is None else n_episode
+        if not isinstance(n, (int, np.integer)) or n < 1:
+            raise ValueError(f'n_episode: got {n!r}, must be an int > 0')
+        env_num = self._env.env_num
+        left = np.full(env_num, n // env_num) + (np.arange(env_num) < n % env_num)
+        returns: list[list[float]] = [[] for _ in range(env_num)]
+        lengths: list[list[int]] = [[] for _ in range(env_num)]
+        self._env.reset()
+        self._policy.reset()
+        while (left > 0).any():
+            ids, obs = self._env.observe()
+            if not (left[ids] > 0).all():
+                playing = left[ids] > 0
+                ids, obs = ids[playing], _rows(obs, playing)
+            step = self._env.advance(ids, as_array(policy_forward(self._policy, ids, obs)['action']))
+            for env_id in step.abnormal:
+                self._policy.reset(data_id=[int(env_id)])
+            for k in np.flatnonzero(step.done):
+                i = int(step.env_id[k])
+                returns[i].append(float(np.sum(step.episode_return[k])))
+                lengths[i].append(int(step.episode_length[k]))
+                left[i] -= 1
+                self._policy.reset(data_id=[i])
+        return Evaluation(
+            np.array([r for env in returns for r in env]),
+            np.array([k for env in lengths for k in env]),
+            time.perf_counter() - start,
+        )
+
+    def _write(self, train_iter: int, envstep: int, result: Evaluation) -> None:
+        r = result.returns
+        self._logger.info(
+            f'train_iter {train_iter}, ckpt_name iteration_{train_iter}.pth.tar, env_step {envstep}, '
+            f'episode_count {len(r)}, step_count {result.lengths.sum()}, '
+            f'avg_step_per_episode {result.lengths.mean():.2f}, '
+            f'avg_step_per_sec {result.lengths.sum() / max(result.seconds, 1e-9):.1f}, '
+            f'avg_time_per_episode {result.seconds / len(r):.4f}, '
+            f'reward_mean {r.mean():.4f}, reward_std {r.std():.4f}, '
+            f'each_reward {[round(float(x), 4) for x in r]}'
+        )
+        if self.curve_path is None:
+            return
+        for axis, x in (('iter', train_iter), ('envstep', envstep)):
+            for name, value in (('mean', r.mean()), ('min', r.min()), ('max', r.max()), ('std', r.std())):
+                self._tb_logger.add_scalar(f'evaluator_{axis}/reward_{name}', value, x)
+        fresh = len(self.history) == 1
+        with open(self.curve_path, 'w' if fresh else 'a', newline='', encoding='utf-8') as f:
+            writer = csv.writer(f)
+            if fresh:
+                writer.writerow(CURVE_COLUMNS)
+            writer.writerow(
+                [
+                    train_iter,
+                    envstep,
+                    round(time.perf_counter() - self._start, 3),
+                    r.mean(),
+                    r.std(),
+                    r.min(),
+                    r.max(),
+                    result.lengths.mean(),
+                ]
+            )
+
+    def state_dict(self) -> dict[str, Any]:
+        """Best score and when the last evaluation was."""
+        return {'best': self.best, 'last_iter': self._last_iter, 'history': [list(h) for h in self.history]}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.best, self._last_iter = state['best'], state['last_iter']
+        self.history = [tuple(h) for h in state['history']]
+
+    def close(self) -> None:
+        """Close the envs and the log files; closing twice is fine."""
+        if self._env is not None:
+            self._env.close()
+        self._logger.close()
+        if self._tb_logger is not None:
+            self._tb_logger.close()
+
+
+def _rows(obs: Any, index: np.ndarray) -> Any:
+    return {key: _rows(value, index) for key, value in obs.items()} if isinstance(obs, dict) else obs[index]

@@ -1,0 +1,131 @@
+"""Columns on their way between env manager and policy: NumPy and torch on the same memory, blocks and rows."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from nervex.data import Batch
+from nervex.envs import BaseEnvTimestep
+from nervex.policy.batched import is_batched
+
+
+class ObsBlock(NamedTuple):
+    """Observations of the ready envs: row k belongs to ``env_id[k]``."""
+
+    env_id: np.ndarray
+    obs: Any
+
+
+def tensor_block(obs: Any) -> Any:
+    """NumPy columns -> tensors on the same memory."""
+    if isinstance(obs, dict):
+        return {key: tensor_block(value) for key, value in obs.items()}
+    return torch.from_numpy(obs)
+
+
+class BlockTimestep:
+    """
+    Overview:
+        One step of n envs as ``_process_transition`` takes it: ``obs``, ``reward``, ``done``, ``truncated`` as tensors
+        on the env manager's memory, ``info`` as a list; each is made when it is asked for.
+    """
+
+    __slots__ = ('_step',)
+
+    def __init__(self, step: Any) -> None:
+        self._step = step
+
+    @property
+    def env_id(self) -> np.ndarray:
+        return self._step.env_id
+
+    @property
+    def obs(self) -> Any:
+        return tensor_block(self._step.obs)
+
+    @property
+    def reward(self) -> torch.Tensor:
+        return torch.from_numpy(self._step.reward)
+
+    @property
+    def done(self) -> torch.Tensor:
+        return torch.from_numpy(self._step.done)
+
+    @property
+    def truncated(self) -> torch.Tensor:
+        return torch.from_numpy(self._step.truncated)
+
+    @property
+    def info(self) -> list[dict]:
+        return self._step.info
+
+    def row(self, k: int) -> BaseEnvTimestep:
+        """The documented form of one env's step; tensors of its own."""
+        reward = torch.from_numpy(np.array(self._step.reward[k], ndmin=1))
+        return BaseEnvTimestep(row_of(self.obs, k), reward, bool(self._step.done[k]), dict(self._step.info[k]))
+
+
+def policy_forward(mode: Any, ids: np.ndarray, obs: Any) -> dict[str, Any]:
+    """
+    Overview:
+        Preprocess, forward and postprocess of a collect or eval mode, in columns where the hooks take columns and in
+        the documented ``{env_id: row}`` form where they do not.
+    Returns:
+        - output (:obj:`dict[str, Any]`): columns on the CPU, one row an env, in the order of ``ids``
+    """
+    if is_batched(mode.data_preprocess):
+        data_id, data = mode.data_preprocess(ObsBlock(ids, tensor_block(obs)))
+    else:
+        block = tensor_block(obs)
+        data_id, data = mode.data_preprocess({int(i): row_of(block, k) for k, i in enumerate(ids)})
+    output = mode.forward(data_id, data)
+    if is_batched(mode.data_postprocess):
+        return mode.data_postprocess(data_id, output)
+    rows = mode.data_postprocess(data_id, output)
+    return Batch.from_rows([rows[int(i)] for i in ids]).to_dict()
+
+
+def row_of(block: Any, k: int) -> Any:
+    return {key: row_of(value, k) for key, value in block.items()} if isinstance(block, dict) else block[k]
+
+
+def own(value: Any) -> Any:
+    """The same value on memory of its own: rows outlive the env manager's blocks."""
+    if isinstance(value, torch.Tensor):
+        return value.clone()
+    return {key: own(item) for key, item in value.items()} if isinstance(value, dict) else value
+
+
+def as_array(value: Any) -> Any:
+    """A column as NumPy (no copy on the CPU); nested dicts stay dicts."""
+    if isinstance(value, torch.Tensor):
+        return value.detach().cpu().numpy()
+    if isinstance(value, (dict, Batch)):
+        return {key: as_array(value[key]) for key in value.keys()}
+    return value if isinstance(value, np.ndarray) else np.asarray(value)
+
+
+def copy_row(obs: Any, k: int) -> Any:
+    return {key: copy_row(value, k) for key, value in obs.items()} if isinstance(obs, dict) else obs[k].copy()
+
+
+def pick(value: Any, k: int) -> Any:
+    if isinstance(value, dict):
+        return {key: pick(item, k) for key, item in value.items()}
+    if isinstance(value, (list, tuple)) and value and isinstance(value[0], torch.Tensor):
+        return [item[k] for item in value]
+    return value[k]
+
+
+def stack_rows(rows: list[Any]) -> Any:
+    first = rows[0]
+    if isinstance(first, dict):
+        return {key: stack_rows([row[key] for row in rows]) for key in first}
+    if isinstance(first, torch.Tensor):
+        return torch.stack(rows)
+    if isinstance(first, list):
+        return [stack_rows([row[h] for row in rows]) for h in range(len(first))]
+    return np.stack(rows)

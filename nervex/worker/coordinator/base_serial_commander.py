@@ -1,0 +1,73 @@
+"""The serial commander: tells the policy's modes what changed, and when the run is over."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from easydict import EasyDict
+
+from nervex.utils import COMMANDER_REGISTRY
+from nervex.utils.class_config import class_config
+
+
+@COMMANDER_REGISTRY.register('serial')
+class BaseSerialCommander:
+    """
+    Overview:
+        ``step()`` passes the counters to the policy's command mode, and its answers (exploration, ...) to the modes.
+    """
+
+    config = dict(
+        max_env_step=10_000_000,  # (int | None) env steps after which the run ends unsolved
+        max_train_iter=None,  # (int | None) updates after which the run ends unsolved
+    )
+
+    def __init__(
+        self,
+        cfg: dict | None,
+        learner: Any = None,
+        actor: Any = None,
+        evaluator: Any = None,
+        replay_buffer: Any = None,
+        policy: Any = None,
+    ) -> None:
+        self._cfg = EasyDict(class_config(type(self), cfg))
+        self._learner, self._actor, self._evaluator, self._buffer = learner, actor, evaluator, replay_buffer
+        self.policy = policy
+
+    def info(self) -> dict[str, Any]:
+        """What the policy's command mode is told."""
+        info = dict(self._learner.learn_info)
+        info.update(
+            envstep=self._actor.total_step,
+            total_collect_step=self._actor.total_step,
+            total_episode=self._actor.total_episode,
+        )
+        return info
+
+    def step(self) -> None:
+        """Ask the policy for new settings and hand them on."""
+        info = self.info()
+        for mode, worker in (('learn', self._learner), ('collect', self._actor), ('eval', self._evaluator)):
+            setting = getattr(self.policy, f'get_setting_{mode}')(info)
+            if setting:
+                worker.policy.set_setting(mode, setting)
+
+    @property
+    def limit(self) -> int | None:
+        """Env steps at which the run ends."""
+        return self._cfg.max_env_step
+
+    def out_of_budget(self) -> bool:
+        """Whether a limit on env steps or updates is reached."""
+        steps, iters = self._cfg.max_env_step, self._cfg.max_train_iter
+        return (steps is not None and self._actor.total_step >= steps) or (
+            iters is not None and self._learner.train_iter >= iters
+        )
+
+    def state_dict(self) -> dict[str, Any]:
+        """Nothing of its own: all counters live in the workers."""
+        return {}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Nothing to load."""

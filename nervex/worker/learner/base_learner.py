@@ -1,0 +1,287 @@
+"""The learner: updates the policy with batches, runs hooks, logs, and writes checkpoints."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from easydict import EasyDict
+
+from nervex.utils import LEARNER_REGISTRY, CheckpointError, TrainingError
+from nervex.utils.class_config import class_config
+from nervex.utils.file_helper import read_file, save_file
+from nervex.utils.import_helper import import_modules
+from nervex.utils.log_helper import build_logger
+from nervex.worker.learner.learner_hook import LearnerHook, add_learner_hook, build_learner_hook_by_cfg
+
+logger = logging.getLogger(__name__)
+CHECKPOINT_VERSION = 1
+_KINDS = ('scalar', 'scalars', 'histogram', 'image', 'text')
+
+
+@LEARNER_REGISTRY.register('base')
+class BaseLearner:
+    """
+    Overview:
+        ``train(batch)`` is one update: preprocess, ``before_iter`` hooks, forward, log, ``after_iter`` hooks.
+    Interfaces:
+        train, call_hook, register_hook, save_checkpoint, load_checkpoint, learn_info, priority_info, state_dict, close
+    """
+
+    config = dict(
+        load_path='',  # (str) checkpoint to start from, '' for none
+        import_names=None,  # (list of str | None) modules that register hook types
+        log_window=10,  # (int) updates that a TensorBoard value is averaged over
+        hook=dict(
+            load_ckpt=dict(name='load_ckpt', type='load_ckpt', priority=20, position='before_run', ext_args={}),
+            log_show=dict(
+                name='log_show', type='log_show', priority=20, position='after_iter', ext_args=dict(freq=100)
+            ),
+            save_ckpt_after_run=dict(
+                name='save_ckpt_after_run', type='save_ckpt', priority=20, position='after_run', ext_args={}
+            ),
+        ),
+    )
+
+    def __init__(self, cfg: dict | None = None, exp_name: str = '.') -> None:
+        self.cfg = EasyDict(class_config(type(self), cfg))
+        import_modules(self.cfg.import_names or [])
+        self._exp_name = exp_name
+        self._logger, self.tb_logger = build_logger(f'{exp_name}/log/learner', 'learner', need_tb=True)
+        self._hooks = build_learner_hook_by_cfg(self.cfg.hook)
+        self._log_window: deque[dict[str, Any]] = deque(maxlen=self.cfg.log_window)
+        self._policy: Any = None
+        self._ckpt_path: str | None = None
+        self.train_iter = 0
+        self.envstep = 0
+        self.priority_info: dict[str, Any] | None = None
+        self.last_checkpoint: str | None = None
+        self.train_seconds = 0.0
+
+    # ---- parts ----
+    @property
+    def policy(self) -> Any:
+        return self._policy
+
+    @policy.setter
+    def policy(self, learn_mode: Any) -> None:
+        self._policy = learn_mode
+        self._monitor_vars = tuple(learn_mode.monitor_vars())
+
+    @property
+    def last_iter(self) -> int:
+        """The number of updates done; an older name of ``train_iter``."""
+        return self.train_iter
+
+    @property
+    def learn_info(self) -> dict[str, Any]:
+        """What the commander is told."""
+        return {'learner_step': self.train_iter, 'train_iter': self.train_iter, 'priority_info': self.priority_info}
+
+    # ---- training ----
+    def train(self, data: Any, envstep: int = 0) -> dict[str, Any]:
+        """
+        Overview:
+            One update.
+        Arguments:
+            - data (:obj:`Batch | list[dict]`): samples, as the buffer gives them
+            - envstep (:obj:`int`): env steps collected so far, the second axis of the curves
+        Returns:
+            - log_vars (:obj:`dict[str, Any]`): what the policy answered; tensors stay tensors
+        """
+        start = time.perf_counter()
+        self.envstep = envstep
+        batch = self._policy.data_preprocess(data)
+        if self._hooks['before_iter']:
+            self.call_hook('before_iter')
+        log_vars = self._policy.forward(batch)
+        priority = log_vars.pop('priority', None)
+        self.priority_info = None if priority is None else self._priority_info(data, priority)
+        self._log_window.append(log_vars)
+        self.train_iter += 1
+        self.call_hook('after_iter')
+        self.train_seconds += time.perf_counter() - start
+        return log_vars
+
+    def _priority_info(self, data: Any, priority: Any) -> dict[str, Any] | None:
+        """Priorities with the buffer's own keys of the rows they belong to; None if the rows carry no such keys."""
+        if len(priority) != len(data):
+            raise ValueError(
+                f'priority: _forward_learn returned {len(priority)} values for a batch of {len(data)} rows; '
+                'it must be one value a row'
+            )
+        keys = ('replay_unique_id', 'replay_buffer_idx')
+        columns = isinstance(data, list) is False
+        if not (keys[0] in data if columns else keys[0] in data[0]):
+            return None
+        info = {key: data[key] if columns else [row[key] for row in data] for key in keys}
+        info['priority'] = (
+            priority.detach().cpu().numpy() if isinstance(priority, torch.Tensor) else np.asarray(priority)
+        )
+        return info
+
+    def start(self, batches: Any) -> None:
+        """Train on an iterable of batches between the ``before_run`` and ``after_run`` hooks."""
+        self.call_hook('before_run')
+        for batch in batches:
+            self.train(batch)
+        self.call_hook('after_run')
+
+    # ---- hooks ----
+    def call_hook(self, position: str) -> None:
+        """Run the hooks of a position that are due."""
+        for hook in self._hooks[position]:
+            if position in ('before_run', 'after_run') or self.train_iter % hook.freq == 0:
+                hook(self)
+
+    def register_hook(self, hook: LearnerHook) -> None:
+        """Add a hook to this learner."""
+        add_learner_hook(self._hooks, hook)
+
+    # ---- log ----
+    def log_values(self, window: bool) -> dict[str, float]:
+        """
+        Overview:
+            The monitored scalars as floats: of the last update, or averaged over the window's updates that have them.
+        """
+        values: dict[str, list[float]] = {}
+        for log_vars in self._log_window if window else list(self._log_window)[-1:]:
+            for name in self._monitor_vars:
+                value = log_vars.get(name)
+                if value is not None:
+                    values.setdefault(name, []).append(
+                        float(value.float().mean() if isinstance(value, torch.Tensor) else np.mean(value))
+                    )
+        return {name: sum(items) / len(items) for name, items in values.items()}
+
+    def write_log(self) -> None:
+        """Text: values of the last update. TensorBoard: window means, against updates and env steps."""
+        if not self._log_window:
+            return
+        instant = self.log_values(window=False)
+        self._check_finite(instant)
+        self._logger.info(
+            f'iteration {self.train_iter}, env step {self.envstep}: '
+            + ', '.join(f'{name} {value:.6g}' for name, value in instant.items())
+        )
+        axes = (('iter', self.train_iter), ('envstep', self.envstep))
+        for name, value in self.log_values(window=True).items():
+            for axis, x in axes:
+                self.tb_logger.add_scalar(f'learner_{axis}/{name}', value, x)
+        for key, value in self._log_window[-1].items():
+            if key.startswith('['):
+                self._write_special(key, value)
+
+    def _write_special(self, key: str, value: Any) -> None:
+        kind, _, name = key[1:].partition(']')
+        if kind not in _KINDS or not name:
+            raise ValueError(f"log key {key!r}: a special key is '[kind]name' with kind one of {', '.join(_KINDS)}")
+        if isinstance(value, torch.Tensor):
+            value = value.detach().cpu().numpy()
+        getattr(self.tb_logger, f'add_{kind}')(f'learner_iter/{name}', value, self.train_iter)
+
+    def _check_finite(self, values: dict[str, float]) -> None:
+        for name, value in values.items():
+            if not math.isfinite(value):
+                raise TrainingError(
+                    f'iteration {self.train_iter}: {name} is {value}; training stopped. Last checkpoint: '
+                    f'{self.last_checkpoint or "none"}. Lower policy.learn.learning_rate, or clip the gradient'
+                )
+
+    def reduce_log(self, allreduce: Callable[[torch.Tensor], Any]) -> None:
+        """Replace the monitored values of the last update by their mean over all processes."""
+        last = self._log_window[-1]
+        for name in self._monitor_vars:
+            if last.get(name) is not None:
+                value = torch.as_tensor(last[name], dtype=torch.float32).mean()
+                allreduce(value)
+                last[name] = value
+
+    # ---- checkpoints ----
+    @property
+    def ckpt_path(self) -> str:
+        """This learner's own checkpoint folder; the digits sort by start time and are never used twice."""
+        if self._ckpt_path is None:
+            while True:
+                path = os.path.join(self._exp_name, f'ckptBaseLearner{time.time_ns()}')
+                try:
+                    os.makedirs(path)
+                except FileExistsError:
+                    continue
+                self._ckpt_path = path
+                break
+        return self._ckpt_path
+
+    def save_checkpoint(self, name: str | None = None) -> str:
+        """
+        Overview:
+            Write the policy's learn state and the counters, whole or not at all.
+        Arguments:
+            - name (:obj:`str | None`): file name; None gives ``iteration_<n>.pth.tar``
+        Returns:
+            - path (:obj:`str`): the file
+        """
+        path = os.path.join(self.ckpt_path, name or f'iteration_{self.train_iter}.pth.tar')
+        save_file(path, self.state_dict())
+        self.last_checkpoint = path
+        self._logger.info(f'checkpoint {path} saved')
+        return path
+
+    def load_checkpoint(self, path: str) -> None:
+        """Load what ``save_checkpoint`` wrote; the iteration goes on from there."""
+        self.load_state_dict(load_checkpoint_file(path), path)
+        self._logger.info(f'checkpoint {path} loaded, iteration {self.train_iter}')
+
+    def state_dict(self) -> dict[str, Any]:
+        """The policy's learn state (``model``, ``optimizer``, ...) and ``last_iter``, ``envstep``, ``version``."""
+        return {
+            **self._policy.state_dict(),
+            'last_iter': self.train_iter,
+            'envstep': self.envstep,
+            'version': CHECKPOINT_VERSION,
+        }
+
+    def load_state_dict(self, state: dict[str, Any], source: str = 'state dict') -> None:
+        try:
+            self._policy.load_state_dict(state)
+        except (RuntimeError, KeyError) as e:
+            raise CheckpointError(f'{source}: does not fit this policy and model: {e}') from e
+        self.train_iter = int(state.get('last_iter', 0))
+        self.envstep = int(state.get('envstep', 0))
+
+    def close(self) -> None:
+        """Close the log files; closing twice is fine."""
+        self._logger.close()
+        if self.tb_logger is not None:
+            self.tb_logger.close()
+
+
+def load_checkpoint_file(path: str) -> dict[str, Any]:
+    """
+    Overview:
+        Read a checkpoint, checking that it is one of ours and not newer than this version understands.
+    """
+    if not os.path.isfile(path):
+        raise CheckpointError(f'{path}: no such checkpoint file')
+    state = read_file(path)
+    if not isinstance(state, dict) or 'model' not in state:
+        raise CheckpointError(f"{path}: is not a nervex checkpoint: it has no key 'model'")
+    if int(state.get('version', 0)) > CHECKPOINT_VERSION:
+        raise CheckpointError(
+            f'{path}: has checkpoint version {state["version"]}, this nervex reads up to '
+            f'{CHECKPOINT_VERSION}; update nervex'
+        )
+    return state
+
+
+def create_learner(cfg: dict, **kwargs: Any) -> BaseLearner:
+    """Import ``cfg['import_names']``, then build the learner registered as ``cfg['learner_type']``, or the base one."""
+    import_modules(cfg.get('import_names') or [])
+    return LEARNER_REGISTRY.get(cfg.get('learner_type') or 'base')(cfg, **kwargs)

@@ -1,0 +1,126 @@
+"""The command as a person types it: what it prints, how it ends."""
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import yaml
+
+NERVEX = [sys.executable, '-m', 'nervex.entry.cli']
+
+
+def run(*args, **kwargs):
+    return subprocess.run([*NERVEX, *args], capture_output=True, text=True, timeout=120, **kwargs)
+
+
+@pytest.fixture
+def config_file(short_dqn, tmp_path):
+    path = tmp_path / 'short.yaml'
+    path.write_text(yaml.safe_dump(to_plain(short_dqn)), encoding='utf-8')
+    return str(path)
+
+
+def to_plain(value):
+    return {k: to_plain(v) for k, v in value.items()} if isinstance(value, dict) else value
+
+
+def test_version_and_help():
+    assert run('-v').stdout.startswith('nervex ')
+    text = run('-h').stdout
+    for flag in ('-v', '-m', '-c', '-s', '-p', '-ch', '-lh', '-ah', '-h', '-q', '-o'):
+        assert f' {flag},' in text
+
+
+def test_query_lists_a_registry_and_the_configs():
+    assert 'nervex.policy.dqn:DQNPolicy' in run('-q', 'policy').stdout
+    assert 'cartpole_dqn_default_config.py' in run('-q', 'config').stdout
+    wrong = run('-q', 'polisy')
+    assert wrong.returncode == 2 and "did you mean 'policy'" in wrong.stderr
+
+
+@pytest.mark.parametrize(
+    'args, said',
+    [
+        ((), 'give a mode'),
+        (('-m', 'serial'), 'needs a config'),
+        (('-m', 'serial', '-c', 'nowhere.py'), 'nowhere.py'),
+        (('-m', 'parallel', '-c', 'cartpole_dqn'), "'-m serial'"),
+        (('-m', 'sereal', '-c', 'cartpole_dqn'), 'sereal'),
+        (('-x',), '-x'),
+    ],
+)
+def test_wrong_usage_is_one_message_and_exit_code_2(args, said):
+    result = run(*args)
+    assert result.returncode == 2 and said in result.stderr
+    assert 'Traceback' not in result.stderr
+
+
+def test_parallel_says_so_in_one_line():
+    assert (
+        len([line for line in run('-m', 'parallel', '-c', 'cartpole_dqn').stderr.splitlines() if 'parallel' in line])
+        == 1
+    )
+
+
+def test_a_short_run_prints_plain_lines_and_where_its_files_are(config_file):
+    result = run('-m', 'serial', '-c', config_file, '-s', '0', '-o', 'policy.learn.learning_rate=5e-4')
+    assert result.returncode == 0, result.stderr
+    for word in ('env steps', 'updates', 'steps/s', 'return', 'left', 'checkpoint:', 'logs:', 'curve:', 'seed 0'):
+        assert word in result.stdout
+    assert '\x1b' not in result.stdout
+    with open('log/config.yaml', encoding='utf-8') as f:
+        assert yaml.safe_load(f)['policy']['learn']['learning_rate'] == 5e-4
+    checkpoint = next(line.split()[1] for line in result.stdout.splitlines() if line.startswith('checkpoint:'))
+    played = run('-m', 'eval', '-c', config_file, '--load', checkpoint, '--episodes', '3')
+    assert played.returncode == 0 and '3 episodes: mean' in played.stdout
+
+
+def test_eval_without_a_checkpoint_is_a_failure_with_one_message(config_file):
+    result = run('-m', 'eval', '-c', config_file)
+    assert result.returncode == 1 and '--load' in result.stderr and 'Traceback' not in result.stderr
+
+
+def test_a_terminal_shows_one_live_line(config_file):
+    parent, child = pty.openpty()
+    process = subprocess.Popen([*NERVEX, '-m', 'serial', '-c', config_file, '-s', '0'], stdout=child, stderr=child)
+    os.close(child)
+    shown = b''
+    while True:
+        try:
+            piece = os.read(parent, 4096)
+        except OSError:  # the other end is closed
+            break
+        if not piece:
+            break
+        shown += piece
+    os.close(parent)
+    assert process.wait(60) == 0
+    assert b'\x1b[' in shown and b'env steps' in shown
+
+
+@pytest.mark.parametrize('number', [signal.SIGINT])
+def test_ctrl_c_saves_a_checkpoint_and_exits_with_130(config_file, tmp_path, number):
+    process = subprocess.Popen(
+        [*NERVEX, '-m', 'serial', '-c', config_file, '-s', '0', '-o', 'commander.max_env_step=100000000'],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    wait_for(lambda: len(list(tmp_path.glob('ckptBaseLearner*/iteration_*'))) > 0)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 130, err
+    saved = err.strip().rsplit(' ', 1)[-1]
+    assert 'checkpoint saved' in err and os.path.exists(saved)
+    assert 'Traceback' not in err
+
+
+def wait_for(condition, seconds=60):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)

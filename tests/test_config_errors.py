@@ -1,0 +1,134 @@
+"""Mistakes in a config: one clear message each, all at once, exit code 2, before anything starts."""
+
+import os
+
+import pytest
+from click.testing import CliRunner
+
+from nervex.entry import serial_pipeline
+from nervex.utils import ConfigError
+
+
+def problems(cfg, **kwargs) -> str:
+    before = set(os.listdir())
+    with pytest.raises(ConfigError) as error:
+        serial_pipeline(cfg, **kwargs)
+    assert set(os.listdir()) == before, 'something was written before the config was checked'
+    return str(error.value)
+
+
+@pytest.mark.parametrize(
+    'path, value, said',
+    [
+        ('polcy', {}, "did you mean 'policy'"),
+        ('policy.lern', {}, "did you mean 'learn'"),
+        ('policy.learn.learnig_rate', 1e-3, "did you mean 'learning_rate'"),
+        ('policy.learn.algo.nsteps', 3, "did you mean 'nstep'"),
+        ('policy.model.hiden_dim_list', [3], "did you mean 'hidden_dim_list'"),
+        ('env.actor_env_nun', 3, "did you mean 'actor_env_num'"),
+        ('replay_buffer.agent.max_reus', 3, "did you mean 'max_reuse'"),
+        ('actor.n_sampel', 3, "did you mean 'n_sample'"),
+        ('evaluator.stop_vall', 3, "did you mean 'stop_val'"),
+        ('learner.hok', {}, "did you mean 'hook'"),
+        ('commander.max_env_stp', 3, "did you mean 'max_env_step'"),
+        ('policy.learn.batch_size', 'many', 'many'),
+        ('policy.learn.batch_size', -1, '-1'),
+        ('policy.learn.algo.discount_factor', 1.5, '1.5'),
+        ('policy.policy_type', 'dqm', "did you mean 'dqn'"),
+        ('env.env_type', 'cartpol', "did you mean 'cartpole'"),
+        ('env.env_manager_type', 'bas', "did you mean 'base'"),
+        ('policy.import_names', ['nervex.polcy.dqn'], 'nervex.polcy'),
+        ('policy.use_cuda', True, 'GPU'),
+    ],
+)
+def test_each_mistake_names_its_path_and_the_remedy(short_dqn, path, value, said):
+    *parents, name = path.split('.')
+    at = short_dqn
+    for parent in parents:
+        at = at.setdefault(parent, type(short_dqn)())
+    at[name] = value
+    message = problems(short_dqn)
+    assert path in message and said in message, message
+
+
+def test_a_batch_larger_than_the_buffer(short_dqn):
+    short_dqn.replay_buffer.agent.meta_maxlen = 32
+    message = problems(short_dqn)
+    assert 'policy.learn.batch_size' in message and '64' in message and '32' in message
+
+
+def test_a_missing_section(short_dqn):
+    short_dqn.pop('policy')
+    assert 'policy' in problems(short_dqn)
+
+
+def test_all_problems_at_once(short_dqn):
+    short_dqn.policy.learn.batch_size = 0
+    short_dqn.actor.n_sampel = 3
+    short_dqn.evaluator.n_episode = 'five'
+    message = problems(short_dqn)
+    for path in ('policy.learn.batch_size', 'actor.n_sampel', 'evaluator.n_episode'):
+        assert path in message
+
+
+def test_an_unknown_armor_plugin_says_what_exists():
+    import torch
+
+    from nervex.armor import Armor
+
+    with pytest.raises(KeyError, match='argmax_sample'):
+        Armor(torch.nn.Linear(1, 1)).add_plugin('main', 'argmax_sampel')
+
+
+@pytest.mark.parametrize(
+    'name, text, said',
+    [
+        ('broken.yaml', 'env: [1, 2\npolicy: {}\n', 'broken.yaml'),
+        ('no_main.py', 'config = {}\n', 'main_config'),
+        ('broken.py', 'main_config = {\n', 'broken.py'),
+        ('raises.py', 'main_config = 1 / 0\n', 'division by zero'),
+        ('no_dict.yaml', '- 1\n- 2\n', 'no_dict.yaml'),
+        ('config.txt', 'x', '.yaml'),
+    ],
+)
+def test_files_that_are_no_config(tmp_path, name, text, said):
+    from nervex.entry.cli import main
+
+    (tmp_path / name).write_text(text, encoding='utf-8')
+    assert said in problems(name)
+    with pytest.raises(SystemExit) as stop:
+        main(['-m', 'serial', '-c', name])
+    assert stop.value.code == 2
+
+
+def test_a_wrong_override_exits_with_2_and_no_traceback(capsys):
+    from nervex.entry.cli import main
+
+    with pytest.raises(SystemExit) as stop:
+        main(['-m', 'serial', '-c', 'cartpole_dqn', '-o', 'policy.learn.learnig_rate=1', '-o', 'actor.n_sample=x'])
+    err = capsys.readouterr().err
+    assert stop.value.code == 2
+    assert "'learning_rate'" in err and 'actor.n_sample' in err and 'Traceback' not in err
+
+
+def test_help_does_not_import_torch():
+    from nervex.entry.cli import cli
+
+    assert CliRunner().invoke(cli, ['-h']).exit_code == 0
+
+
+def test_older_spellings_are_accepted(short_dqn):
+    cfg = short_dqn
+    cfg.policy.learn['update_per_collect'] = cfg.policy.learn.pop('train_step')
+    cfg.evaluator['stop_value'] = cfg.evaluator.pop('stop_val')
+    cfg.replay_buffer.agent['replay_buffer_size'] = cfg.replay_buffer.agent.pop('meta_maxlen')
+    cfg['collector'] = cfg.pop('actor')
+    result = serial_pipeline(cfg)
+    assert result.config.policy.learn.train_step == 4
+    assert result.config.replay_buffer.agent.meta_maxlen == 20000
+    assert result.config.evaluator.stop_val == 1000
+
+
+def test_two_spellings_with_two_values_are_an_error(short_dqn):
+    short_dqn.policy.learn.train_iteration = 9
+    assert 'train_iteration' in problems(short_dqn)

@@ -1,0 +1,97 @@
+"""Imports point one way, and `import nervex` stays light."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import nervex
+
+ROOT = Path(nervex.__file__).parent
+# package -> what it may import beside itself, utils and the standard library
+ALLOWED = {
+    'utils': set(),
+    'loader': set(),
+    'config': {'loader'},
+    'data': set(),
+    'rl_utils': {'data', 'hpc_rl'},
+    'hpc_rl': {'rl_utils'},
+    'torch_utils': set(),
+    'model': {'torch_utils'},
+    'armor': {'model', 'torch_utils'},
+    'envs': set(),
+    'interaction': set(),
+    'policy': {'armor', 'data', 'loader', 'model', 'rl_utils', 'torch_utils'},
+    'league': set(),
+    'worker': {'data', 'envs', 'interaction', 'league', 'loader', 'policy', 'torch_utils'},
+}
+
+
+def imported_packages(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding='utf-8'))):
+        names = (
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module or '']
+            if isinstance(node, ast.ImportFrom)
+            else []
+        )
+        found.update(names)
+    return found
+
+
+def sources(package: str) -> list[Path]:
+    return [p for p in (ROOT / package).rglob('*.py') if 'tests' not in p.parts]
+
+
+@pytest.mark.parametrize('package', sorted(ALLOWED))
+def test_a_package_imports_only_what_it_may(package):
+    allowed = ALLOWED[package] | {package, 'utils', 'version'}
+    for path in sources(package):
+        for name in imported_packages(path):
+            parts = name.split('.')
+            if parts[0] == 'nervex' and len(parts) > 1:
+                assert parts[1] in allowed, f'{path.relative_to(ROOT)} imports {name}'
+
+
+def test_every_package_has_its_rule():
+    packages = {p.name for p in ROOT.iterdir() if (p / '__init__.py').exists()}
+    assert packages - {'entry'} == set(ALLOWED)
+
+
+def test_nothing_imports_app_zoo_and_only_entry_imports_entry():
+    for path in ROOT.rglob('*.py'):
+        if 'tests' in path.parts:
+            continue
+        names = imported_packages(path)
+        assert not any(n.split('.')[0] == 'app_zoo' for n in names), path
+        if 'entry' not in path.relative_to(ROOT).parts:
+            assert not any(n.startswith('nervex.entry') for n in names), path
+
+
+def test_generic_code_names_no_algorithm():
+    for package in ('worker', 'entry', 'config', 'data', 'armor'):
+        for path in sources(package):
+            for node in ast.walk(ast.parse(path.read_text(encoding='utf-8'))):
+                if isinstance(node, ast.Compare):
+                    for item in [node.left, *node.comparators]:
+                        assert not (isinstance(item, ast.Constant) and item.value in ('dqn', 'ppo', 'sac', 'td3')), path
+
+
+def test_import_nervex_is_light():
+    code = (
+        'import torch, sys, time; t = time.perf_counter(); import nervex, nervex.policy, nervex.armor; '
+        'print(time.perf_counter() - t); '
+        'print([m for m in ("gymnasium", "gym", "ray", "numba", "app_zoo", "ale_py") if m in sys.modules])'
+    )
+    best = min(run(code) for _ in range(3))
+    assert best < 0.15
+
+
+def run(code: str) -> float:
+    out = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, check=True).stdout.splitlines()
+    assert out[1] == '[]'
+    return float(out[0])

@@ -1,0 +1,72 @@
+"""Which files a serial run leaves, and where."""
+
+import csv
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+
+from nervex.entry import serial_pipeline
+
+TREE = (
+    'log/learner/learner_logger.txt',
+    'log/learner/learner_tb_logger',
+    'log/actor/collect_logger.txt',
+    'log/evaluator/evaluator_logger.txt',
+    'log/evaluator/evaluator_tb_logger',
+    'log/evaluator/curve.csv',
+    'log/buffer/agent_buffer/agent_logger.txt',
+    'log/buffer/agent_buffer/agent_tb_logger',
+    'log/config.yaml',
+)
+
+
+@pytest.mark.parametrize('exp_name', ['', 'runs/first'])
+def test_file_tree(short_dqn, exp_name, empty_folder):
+    short_dqn.exp_name = exp_name
+    result = serial_pipeline(short_dqn, seed=3)
+    base = empty_folder / exp_name
+    for name in TREE:
+        assert (base / name).exists(), name
+    (ckpt,) = base.glob('ckptBaseLearner*')
+    assert ckpt.name.removeprefix('ckptBaseLearner').isdigit()
+    assert (ckpt / f'iteration_{result.train_iters}.pth.tar').exists()
+    assert (ckpt / 'ckpt_best.pth.tar').exists()
+    outside = {p.name for p in empty_folder.iterdir()} - {'log', ckpt.name, 'runs'}
+    assert not outside
+
+
+def test_the_only_buffer_is_called_armor_where_the_config_names_none(short_ppo, empty_folder):
+    serial_pipeline(short_ppo)
+    assert (empty_folder / 'log/buffer/armor_buffer/armor_logger.txt').exists()
+
+
+def test_checkpoint_holds_what_a_learner_needs_and_loads_safely(short_dqn):
+    result = serial_pipeline(short_dqn)
+    state = torch.load(result.checkpoint, weights_only=True)
+    assert {'model', 'target_model', 'optimizer', 'last_iter', 'version'} <= set(state)
+    assert state['last_iter'] == result.train_iters
+
+
+def test_curve_has_one_row_an_evaluation(short_dqn):
+    result = serial_pipeline(short_dqn)
+    with open(result.curve_path, encoding='utf-8') as f:
+        rows = list(csv.DictReader(f))
+    assert [int(r['train_iter']) for r in rows] == [h[0] for h in result.history]
+    assert [float(r['return_mean']) for r in rows] == [h[2] for h in result.history]
+
+
+def test_saved_config_repeats_the_run(short_dqn):
+    first = serial_pipeline(short_dqn, seed=5)
+    saved = Path('log/config.yaml')
+    assert yaml.safe_load(saved.read_text(encoding='utf-8'))['seed'] == 5
+    saved.rename('again.yaml')
+    second = serial_pipeline('again.yaml', seed=5)
+    assert second.history == first.history
+
+
+def test_two_runs_in_one_folder_keep_their_checkpoints_apart(short_dqn, empty_folder):
+    first, second = serial_pipeline(short_dqn), serial_pipeline(short_dqn)
+    assert first.ckpt_path < second.ckpt_path
+    assert len(list(empty_folder.glob('ckptBaseLearner*'))) == 2
