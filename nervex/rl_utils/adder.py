@@ -4,9 +4,10 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
-from nervex.rl_utils import adder_columns, adder_rows
+from nervex.rl_utils import adder_columns, adder_rows, her
 
 Rows = Sequence[dict]
 
@@ -33,7 +34,7 @@ class Adder:
 
     def __init__(
         self, use_cuda: bool = False, unroll_len: int = 1, last_fn_type: str = 'last',
-        null_transition: dict | None = None,
+        null_transition: dict | None = None, her_strategy: str = 'future', her_replay_k: int = 1, seed: int = 0,
     ) -> None:
         """
         Arguments:
@@ -43,15 +44,23 @@ class Adder:
               rows before it, ``'drop'`` drops it, ``'null_padding'`` appends null transitions
             - null_transition (:obj:`dict | None`): values of a padding row; None repeats the last row as done, with
               reward 0
+            - her_strategy (:obj:`str`): goals of :meth:`get_her`: ``'future'``, ``'final'`` or ``'episode'``
+            - her_replay_k (:obj:`int`): new goals for each row
+            - seed (:obj:`int`): of the generator that draws the goals
         """
         if last_fn_type not in ('last', 'drop', 'null_padding'):
             raise ValueError(f"Adder: unknown last_fn_type {last_fn_type!r}; use 'last', 'drop' or 'null_padding'")
+        if her_strategy not in ('future', 'final', 'episode'):
+            raise ValueError(f"Adder: unknown her_strategy {her_strategy!r}; use 'future', 'final' or 'episode'")
         if unroll_len < 1:
             raise ValueError(f'Adder: unroll_len must be at least 1, got {unroll_len}')
         self._use_cuda = use_cuda
         self._unroll_len = unroll_len
         self._last_fn_type = last_fn_type
         self._null_transition = null_transition
+        self._her_strategy = her_strategy
+        self._her_replay_k = her_replay_k
+        self._generator = np.random.default_rng(seed)
 
     def get_traj(self, data: deque, traj_len: int | float | str, return_num: int = 0) -> TrajWindow:
         """
@@ -148,6 +157,29 @@ class Adder:
             return data
         unroll: Callable = adder_rows.unroll_rows if _is_rows(data) else adder_columns.unroll_columns
         return unroll(data, self._unroll_len, self._last_fn_type, self._null_transition)
+
+    def get_her(
+        self, data: Any, merge_func: her.Merge | None = None, split_func: her.Split | None = None,
+        goal_reward_func: her.GoalReward | None = None, ends_at_goal: bool = True,
+    ) -> Any:
+        """
+        Overview:
+            Hindsight experience replay: the rows of one episode again, with goals that it reached, ``her_replay_k``
+            for each row. The rows themselves are not among them. See :func:`nervex.rl_utils.her.relabel`.
+        Arguments:
+            - data (:obj:`Sequence[dict] | Batch`): one whole episode
+            - merge_func, split_func, goal_reward_func (:obj:`Callable | None`): how goals sit in observations, of
+              single rows; None is ``concat(state, goal)`` with reward 1 on equality
+            - ends_at_goal (:obj:`bool`): a row that reaches its new goal is done
+        """
+        if len(data) == 0:
+            return data
+        sources = her.goal_sources(self._her_strategy, len(data), self._her_replay_k, self._generator)
+        rows = her.relabel(
+            data if _is_rows(data) else adder_columns.to_rows(data), sources, merge_func, split_func, goal_reward_func,
+            ends_at_goal,
+        )
+        return rows if _is_rows(data) else adder_columns.from_rows(rows, data)
 
 
 def _is_rows(data: Any) -> bool:

@@ -19,7 +19,7 @@ def map_columns(column: Column, fn: Callable[[Any], Any]) -> Column:
     """
     if isinstance(column, (torch.Tensor, np.ndarray)):
         return fn(column)
-    return type(column).of({key: map_columns(column[key], fn) for key in column.keys()})  # noqa: SIM118
+    return type(column).of({key: map_columns(column[key], fn) for key in column.keys()})
 
 
 def nstep_columns(traj: Any, nstep: int, gamma: float | None, overlap: int) -> Any:
@@ -32,7 +32,7 @@ def nstep_columns(traj: Any, nstep: int, gamma: float | None, overlap: int) -> A
     kept = steps - overlap
     if not 0 <= overlap <= steps:
         raise ShapeError(f'get_nstep_return_data: overlap {overlap} of a block of {steps} steps')
-    columns = {key: traj[key][:kept] for key in traj.keys()}  # noqa: SIM118
+    columns = {key: traj[key][:kept] for key in traj.keys()}
     reward = _step_reward(traj['reward'], done.shape)
     if nstep == 1:
         columns['reward'] = reward[:kept, ..., None]
@@ -93,7 +93,7 @@ def gae_columns(traj: Any, last_value: torch.Tensor | float, gamma: float, gae_l
     Overview:
         See :meth:`nervex.rl_utils.adder.Adder.get_gae`.
     """
-    columns = {key: traj[key] for key in traj.keys()}  # noqa: SIM118
+    columns = {key: traj[key] for key in traj.keys()}
     value = _as_tensor(columns['value'])
     reward = _as_tensor(_step_reward(columns['reward'], value.shape)).to(value.dtype)
     done, truncated, following = (
@@ -134,7 +134,7 @@ def unroll_columns(traj: Any, unroll_len: int, last_fn_type: str, null_transitio
             picked = picked.reshape(-1, *picked.shape[2:])
         return picked
 
-    columns = {key: map_columns(traj[key], cut) for key in traj.keys()}  # noqa: SIM118
+    columns = {key: map_columns(traj[key], cut) for key in traj.keys()}
     if pad:
         zeros = {key: 0 for key in ('reward', 'value_gamma') if key in columns}
         filler = {'done': 1, **zeros, **(null_transition or {})}
@@ -154,6 +154,27 @@ def _fill(column: Column, value: Any, first: int, start: int) -> Column:
         for key in value:
             _fill(column[key], value[key], first, start)
     return column
+
+
+def to_rows(traj: Any) -> list[dict]:
+    """
+    Overview:
+        The rows of a Batch (T, ...) as dicts of tensors.
+    """
+    columns = {key: _as_tensor(traj[key]) for key in traj.keys()}
+    return [{key: column[t] for key, column in columns.items()} for t in range(len(traj))]
+
+
+def from_rows(rows: list[dict], like: Any) -> Any:
+    """
+    Overview:
+        The inverse of :func:`to_rows`: columns of the shape, dtype and kind that ``like`` has.
+    """
+    columns = {}
+    for key in rows[0]:
+        column = torch.stack([torch.as_tensor(row[key]) for row in rows])
+        columns[key] = _like(column.reshape(len(rows), *like[key].shape[1:]), like[key])
+    return type(like).of(columns)
 
 
 def _step_reward(reward: Any, shape: tuple[int, ...]) -> Any:

@@ -24,7 +24,7 @@ def log_prob(logit: Logits, action: Actions) -> torch.Tensor:
     if not isinstance(logit, torch.Tensor):
         return sum(log_prob(head, taken) for head, taken in _heads(logit, action))
     check_shape('log_prob', action=(action, logit.shape[:-1]))
-    return _log_softmax(logit).gather(-1, action.unsqueeze(-1)).squeeze(-1)
+    return torch.log_softmax(logit, dim=-1).gather(-1, action.unsqueeze(-1)).squeeze(-1)
 
 
 def entropy(logit: Logits) -> torch.Tensor:
@@ -37,8 +37,7 @@ def entropy(logit: Logits) -> torch.Tensor:
     """
     if not isinstance(logit, torch.Tensor):
         return sum(entropy(head) for head in logit)
-    log_p = _log_softmax(logit)
-    return _entropy(log_p)
+    return _entropy(torch.log_softmax(logit, dim=-1))
 
 
 def log_prob_and_entropy(logit: Logits, action: Actions) -> tuple[torch.Tensor, torch.Tensor]:
@@ -53,12 +52,24 @@ def log_prob_and_entropy(logit: Logits, action: Actions) -> tuple[torch.Tensor, 
         pairs = [log_prob_and_entropy(head, taken) for head, taken in _heads(logit, action)]
         return sum(p[0] for p in pairs), sum(p[1] for p in pairs)
     check_shape('log_prob_and_entropy', action=(action, logit.shape[:-1]))
-    log_p = _log_softmax(logit)
+    log_p = torch.log_softmax(logit, dim=-1)
     return log_p.gather(-1, action.unsqueeze(-1)).squeeze(-1), _entropy(log_p)
 
 
-def _log_softmax(logit: torch.Tensor) -> torch.Tensor:
-    return torch.log_softmax(logit, dim=-1)
+def kl_divergence(logit_old: Logits, logit_new: Logits) -> torch.Tensor:
+    """
+    Overview:
+        :math:`KL(old || new) = \\sum_a p_{old}(a) (\\log p_{old}(a) - \\log p_{new}(a))` over all actions; with
+        several heads the sum. The old policy gets no gradient.
+    Shapes:
+        - logit_old, logit_new (:obj:`torch.FloatTensor`): :math:`(*, N)`; the result has shape :math:`(*)`
+    """
+    if not isinstance(logit_old, torch.Tensor):
+        return sum(kl_divergence(old, new) for old, new in zip(logit_old, logit_new, strict=True))
+    check_shape('kl_divergence', logit_new=(logit_new, logit_old.shape))
+    log_old = torch.log_softmax(logit_old.detach(), dim=-1)
+    ratio = log_old - torch.log_softmax(logit_new, dim=-1)
+    return (log_old.exp() * ratio.masked_fill(log_old.isneginf(), 0.)).sum(-1)
 
 
 def _entropy(log_p: torch.Tensor) -> torch.Tensor:

@@ -5,6 +5,7 @@ import torch
 
 from nervex.rl_utils.categorical import log_prob, log_prob_and_entropy
 from nervex.rl_utils.checks import check_shape, weighted_mean
+from nervex.rl_utils.gaussian import gaussian_log_prob, gaussian_log_prob_and_entropy
 
 ppo_data = namedtuple(
     'ppo_data', ['logit_new', 'logit_old', 'action', 'value_new', 'value_old', 'adv', 'return_', 'weight']
@@ -41,6 +42,35 @@ def ppo_error(
     value_fields = (data.value_new, data.value_old, data.return_, data.weight)
     value_loss = ppo_value_error(ppo_value_data(*value_fields), clip_ratio, use_value_clip)
     return ppo_loss(policy.policy_loss, value_loss, policy.entropy_loss), info
+
+
+def ppo_error_continuous(
+    data: namedtuple, clip_ratio: float = 0.2, use_value_clip: bool = True, dual_clip: float | None = None
+) -> tuple[namedtuple, namedtuple]:
+    """
+    Overview:
+        :func:`ppo_error` for actions from a diagonal normal distribution (arXiv:1707.06347).
+    Arguments:
+        - data (:obj:`ppo_data`): ``logit_new`` and ``logit_old`` are pairs (mu, sigma), or mappings with these keys
+        - clip_ratio, use_value_clip, dual_clip: as in :func:`ppo_error`
+    Returns:
+        - loss (:obj:`ppo_loss`): policy_loss, value_loss, entropy_loss, 0-dim
+        - info (:obj:`ppo_info`): approx_kl and clipfrac, 0-dim, detached
+    Shapes:
+        - mu, sigma, action (:obj:`torch.FloatTensor`): :math:`(B, D)`
+        - value_new, value_old, adv, return_, weight (:obj:`torch.FloatTensor`): :math:`(B, )`
+    """
+    logp_new, entropy = gaussian_log_prob_and_entropy(data.logit_new, data.action)
+    with torch.no_grad():
+        logp_old = gaussian_log_prob(data.logit_old, data.action)
+    where = 'ppo_error_continuous'
+    policy_loss, info = clipped_surrogate(where, logp_new, logp_old, data.adv, data.weight, clip_ratio, dual_clip)
+    value_fields = (data.value_new, data.value_old, data.return_, data.weight)
+    value_loss = ppo_value_error(ppo_value_data(*value_fields), clip_ratio, use_value_clip)
+    return ppo_loss(policy_loss, value_loss, weighted_mean(entropy, data.weight)), info
+
+
+ppo_error_continous = ppo_error_continuous  # the documented spelling
 
 
 def ppo_policy_error(

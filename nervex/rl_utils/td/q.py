@@ -1,11 +1,15 @@
 """Temporal-difference errors of action values."""
 from collections import namedtuple
+from collections.abc import Callable
 
 import torch
 
 from nervex.rl_utils.checks import check_rank, check_shape
 from nervex.rl_utils.td.loss import Criterion, TDLoss, reduce_td, squared_error
 from nervex.rl_utils.td.nstep import nstep_target
+from nervex.rl_utils.value_rescale import value_inv_transform, value_transform
+
+Rescale = Callable[[torch.Tensor], torch.Tensor]
 
 q_1step_td_data = namedtuple('q_1step_td_data', ['q', 'next_q', 'act', 'next_act', 'reward', 'done', 'weight'])
 q_nstep_td_data = namedtuple(
@@ -66,6 +70,35 @@ def q_nstep_td_error(
     value, next_value = take_actions('q_nstep_td_error', q, next_q, action, next_action, weight)
     target = nstep_target(reward, next_value, done, gamma, nstep, value_gamma, cum_reward, 'q_nstep_td_error')
     return reduce_td(value, target, weight, criterion, 'q_nstep_td_error')
+
+
+def q_nstep_td_error_with_rescale(
+    data: namedtuple, gamma: float, nstep: int = 1, cum_reward: bool = False,
+    value_gamma: torch.Tensor | float | None = None, criterion: Criterion = squared_error,
+    trans_fn: Rescale = value_transform, inv_trans_fn: Rescale = value_inv_transform,
+) -> TDLoss:
+    """
+    Overview:
+        :func:`q_nstep_td_error` for networks that estimate transformed values h(Q): the next value is transformed
+        back, and the target is :math:`h(\\sum_k \\gamma^k r_k + \\gamma^n (1 - d) h^{-1}(Q'))`. R2D2 (Recurrent
+        Experience Replay in Distributed Reinforcement Learning), section 2.3; Observe and Look Further
+        (arXiv:1805.11593).
+    Arguments:
+        - data, gamma, nstep, cum_reward, value_gamma, criterion: as in :func:`q_nstep_td_error`
+        - trans_fn, inv_trans_fn (:obj:`Callable`): h and its inverse
+    Returns:
+        - loss (:obj:`TDLoss`): the pair (weighted mean error, 0-dim; signed error target - q per sample, detached)
+    Shapes:
+        - q, next_n_q (:obj:`torch.FloatTensor`): :math:`(B, N)`
+        - action, next_n_action (:obj:`torch.LongTensor`): :math:`(B, )`
+        - reward (:obj:`torch.FloatTensor`): :math:`(nstep, B)`, time first; :math:`(B, )` is accepted when nstep is 1
+        - done, weight, value_gamma, td_error_per_sample (:obj:`torch.FloatTensor`): :math:`(B, )`
+    """
+    q, next_q, action, next_action, reward, done, weight = data
+    where = 'q_nstep_td_error_with_rescale'
+    value, next_value = take_actions(where, q, next_q, action, next_action, weight)
+    target = nstep_target(reward, inv_trans_fn(next_value), done, gamma, nstep, value_gamma, cum_reward, where)
+    return reduce_td(value, trans_fn(target), weight, criterion, where)
 
 
 def take_actions(

@@ -143,7 +143,8 @@ def test_truncated_row_uses_the_last_value_and_inner_ones_need_their_own():
 
 
 UNROLL = [('last', 5, [[0, 1], [2, 3], [3, 4]]), ('drop', 5, [[0, 1], [2, 3]]),
-          ('null_padding', 5, [[0, 1], [2, 3], [4, 4]]), ('last', 4, [[0, 1], [2, 3]]), ('last', 1, [[0, 0]]), ('drop', 1, [])]
+          ('null_padding', 5, [[0, 1], [2, 3], [4, 4]]),
+          ('last', 4, [[0, 1], [2, 3]]), ('last', 1, [[0, 0]]), ('drop', 1, [])]
 
 
 @pytest.mark.parametrize('last_fn_type, length, expected', UNROLL)

@@ -1,0 +1,71 @@
+"""Counterfactual multi-agent policy gradients."""
+from collections import namedtuple
+
+import torch
+import torch.nn.functional as F
+
+from nervex.rl_utils.categorical import log_prob_and_entropy
+from nervex.rl_utils.checks import ShapeError, check_rank, check_shape, weighted_mean
+from nervex.rl_utils.td.lambda_returns import generalized_lambda_returns
+
+coma_data = namedtuple(
+    'coma_data', ['logit', 'action', 'q_value', 'target_q_value', 'reward', 'weight', 'done'], defaults=(None, )
+)
+coma_loss = namedtuple('coma_loss', ['policy_loss', 'q_value_loss', 'entropy_loss'])
+
+
+def coma_error(data: namedtuple, gamma: float, lambda_: float) -> namedtuple:
+    """
+    Overview:
+        The losses of COMA: the advantage of an agent's action over what its policy would have earned on average, all
+        other actions equal, and TD(lambda) targets for the central critic (arXiv:1705.08926).
+    Arguments:
+        - data (:obj:`coma_data`): fields as below; ``weight`` may be None. Without ``done`` the last step, which
+          nothing follows, does not train the critic; with it, it does where the episode ended there, and returns stop
+          at ends
+        - gamma (:obj:`float`): discount factor in [0, 1]
+        - lambda_ (:obj:`float`): 0 is the one-step target, 1 the full return
+    Returns:
+        - loss (:obj:`coma_loss`): policy_loss, q_value_loss, entropy_loss (to be subtracted), 0-dim
+    Shapes:
+        - logit, q_value, target_q_value (:obj:`torch.FloatTensor`): :math:`(T, B, A, N)`
+        - action (:obj:`torch.LongTensor`): :math:`(T, B, A)`
+        - weight (:obj:`torch.FloatTensor`): :math:`(T, B, A)` or :math:`(T, B)`
+        - reward, done (:obj:`torch.FloatTensor`): :math:`(T, B)`
+    """
+    logit, action, q_value, target_q_value, reward, weight, done = data
+    check_rank('coma_error', 'logit', logit, 4, '(T, B, A, N)')
+    shape, step_shape = logit.shape, logit.shape[:2]
+    check_shape('coma_error', action=(action, shape[:3]), q_value=(q_value, shape), reward=(reward, step_shape),
+                target_q_value=(target_q_value, shape), done=(done, step_shape))
+    if weight is not None:
+        if weight.shape not in (step_shape, shape[:3]):
+            raise ShapeError(f'coma_error: weight has shape {tuple(weight.shape)}, expected {tuple(shape[:3])}')
+        weight = weight.reshape(*step_shape, -1).expand(shape[:3])
+    q_taken = q_value.gather(-1, action.unsqueeze(-1)).squeeze(-1)
+    logp, entropy = log_prob_and_entropy(logit, action)
+    with torch.no_grad():
+        adv = q_taken - (torch.softmax(logit, dim=-1) * q_value).sum(-1)
+        target_taken = target_q_value.gather(-1, action.unsqueeze(-1)).squeeze(-1)
+    q_value_loss = _critic_loss(q_taken, target_taken, reward, weight, done, gamma, lambda_)
+    return coma_loss(-weighted_mean(logp * adv, weight), q_value_loss, weighted_mean(entropy, weight))
+
+
+def _critic_loss(
+    q_taken: torch.Tensor, target_taken: torch.Tensor, reward: torch.Tensor, weight: torch.Tensor | None,
+    done: torch.Tensor | None, gamma: float, lambda_: float,
+) -> torch.Tensor:
+    reward = reward.unsqueeze(-1).expand_as(target_taken)
+    if done is None:
+        if q_taken.shape[0] == 1:
+            return 0. * q_taken.sum()
+        target = generalized_lambda_returns(target_taken, reward[:-1], gamma, lambda_)
+        return weighted_mean(F.mse_loss(q_taken[:-1], target, reduction='none'),
+                             None if weight is None else weight[:-1])
+    ended = done.to(reward.dtype).unsqueeze(-1).expand_as(target_taken)
+    beyond = torch.cat([target_taken, torch.zeros_like(target_taken[:1])])
+    target = generalized_lambda_returns(beyond, reward, gamma, lambda_, ended)
+    counts = torch.cat([torch.ones_like(ended[:-1]), ended[-1:]])
+    error = counts * F.mse_loss(q_taken, target, reduction='none')
+    error = error if weight is None else error * weight
+    return error.sum() / counts.sum().clamp_min(1.)

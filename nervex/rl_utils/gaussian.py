@@ -1,0 +1,59 @@
+"""Log-probability and entropy of a diagonal normal distribution: no distribution object, few kernels."""
+import math
+from collections.abc import Mapping, Sequence
+
+import torch
+
+from nervex.rl_utils.checks import ShapeError, check_shape
+
+MuSigma = Sequence[torch.Tensor] | Mapping[str, torch.Tensor]
+_HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
+
+
+def mu_sigma(logit: MuSigma) -> tuple[torch.Tensor, torch.Tensor]:
+    """
+    Overview:
+        Mean and standard deviation from a pair ``(mu, sigma)`` or a mapping with these keys.
+    """
+    mu, sigma = (logit['mu'], logit['sigma']) if isinstance(logit, Mapping) else logit
+    if torch.broadcast_shapes(mu.shape, sigma.shape) != mu.shape:
+        raise ShapeError(f'sigma has shape {tuple(sigma.shape)}, it must fit mu {tuple(mu.shape)}')
+    return mu, sigma
+
+
+def gaussian_log_prob(logit: MuSigma, action: torch.Tensor) -> torch.Tensor:
+    """
+    Overview:
+        Log-density of the actions, summed over the action dimensions.
+    Arguments:
+        - logit (:obj:`Sequence | Mapping`): mu and sigma (a standard deviation, positive)
+    Shapes:
+        - mu, sigma, action (:obj:`torch.FloatTensor`): :math:`(B, D)`; the result has shape :math:`(B, )`
+    """
+    mu, sigma = mu_sigma(logit)
+    check_shape('gaussian_log_prob', action=(action, mu.shape))
+    density = -0.5 * ((action - mu) / sigma).pow(2) - sigma.log() - _HALF_LOG_2PI
+    return density.sum(-1) if density.dim() > 1 else density
+
+
+def gaussian_entropy(logit: MuSigma) -> torch.Tensor:
+    """
+    Overview:
+        Entropy, summed over the action dimensions.
+    Shapes:
+        - mu, sigma (:obj:`torch.FloatTensor`): :math:`(B, D)`; the result has shape :math:`(B, )`
+    """
+    mu, sigma = mu_sigma(logit)
+    entropy = (sigma.log() + (0.5 + _HALF_LOG_2PI)).expand(mu.shape)
+    return entropy.sum(-1) if entropy.dim() > 1 else entropy
+
+
+def gaussian_log_prob_and_entropy(logit: MuSigma, action: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """
+    Overview:
+        :func:`gaussian_log_prob` and :func:`gaussian_entropy`; the continuous counterpart of
+        :func:`nervex.rl_utils.log_prob_and_entropy`.
+    Shapes:
+        - mu, sigma, action (:obj:`torch.FloatTensor`): :math:`(B, D)`; both results :math:`(B, )`
+    """
+    return gaussian_log_prob(logit, action), gaussian_entropy(logit)

@@ -1,0 +1,128 @@
+"""Temporal-difference errors of quantile value distributions (IQN, QR-DQN)."""
+from collections import namedtuple
+
+import torch
+
+from nervex.rl_utils.checks import ShapeError, check_rank, check_shape, weighted_mean
+from nervex.rl_utils.td.loss import TDLoss
+from nervex.rl_utils.td.nstep import nstep_target
+
+iqn_nstep_td_data = namedtuple(
+    'iqn_nstep_td_data', ['q', 'next_n_q', 'action', 'next_n_action', 'reward', 'done', 'replay_quantiles', 'weight']
+)
+qrdqn_nstep_td_data = namedtuple(
+    'qrdqn_nstep_td_data', ['q', 'next_n_q', 'action', 'next_n_action', 'reward', 'done', 'tau', 'weight']
+)
+
+
+def iqn_nstep_td_error(
+    data: namedtuple, gamma: float, nstep: int = 1, kappa: float = 1.0,
+    value_gamma: torch.Tensor | float | None = None,
+) -> TDLoss:
+    """
+    Overview:
+        n-step error of sampled quantiles: the quantile Huber loss, summed over the own quantiles and averaged over
+        those of the target. Implicit Quantile Networks (arXiv:1806.06923).
+    Arguments:
+        - data (:obj:`iqn_nstep_td_data`): fields as below; ``done`` may be bool or float, ``done`` and ``weight`` may
+          be None
+        - gamma (:obj:`float`): discount factor in [0, 1]
+        - nstep (:obj:`int`): number of rewards
+        - kappa (:obj:`float`): where the Huber loss turns linear; 0 is the plain quantile loss
+        - value_gamma (:obj:`torch.Tensor | float | None`): replaces :math:`\\gamma^n` where fewer steps were taken
+    Returns:
+        - loss (:obj:`TDLoss`): the pair (weighted mean loss, 0-dim; loss per sample, detached)
+    Shapes:
+        - q (:obj:`torch.FloatTensor`): :math:`(\\tau, B, N)`
+        - next_n_q (:obj:`torch.FloatTensor`): :math:`(\\tau', B, N)`
+        - action, next_n_action (:obj:`torch.LongTensor`): :math:`(B, )`
+        - reward (:obj:`torch.FloatTensor`): :math:`(nstep, B)`, time first; :math:`(B, )` is accepted when nstep is 1
+        - replay_quantiles (:obj:`torch.FloatTensor`): :math:`(\\tau, B)`, :math:`(\\tau, B, 1)` or :math:`(\\tau B,
+          1)`: fractions of ``q``
+        - done, weight, value_gamma, td_error_per_sample (:obj:`torch.FloatTensor`): :math:`(B, )`
+    """
+    q, next_q, action, next_action, reward, done, quantiles, weight = data
+    where = 'iqn_nstep_td_error'
+    check_rank(where, 'q', q, 3, '(tau, B, N)')
+    check_rank(where, 'next_n_q', next_q, 3, "(tau', B, N)")
+    tau, batch, _ = q.shape
+    check_shape(where, next_n_q=(next_q, (next_q.shape[0], *q.shape[1:])), action=(action, (batch, )),
+                next_n_action=(next_action, (batch, )), weight=(weight, (batch, )))
+    if quantiles.numel() != tau * batch:
+        raise ShapeError(f'{where}: replay_quantiles has shape {tuple(quantiles.shape)}, expected {(tau, batch)}')
+    rows = torch.arange(batch, device=q.device)
+    value, next_value = q[:, rows, action].t(), next_q[:, rows, next_action].t()
+    fractions = quantiles.reshape(tau, batch).t()
+    return _quantile_td(value, next_value, fractions, reward, done, weight, gamma, nstep, kappa, value_gamma, where)
+
+
+def qrdqn_nstep_td_error(
+    data: namedtuple, gamma: float, nstep: int = 1, value_gamma: torch.Tensor | float | None = None,
+    kappa: float = 1.0,
+) -> TDLoss:
+    """
+    Overview:
+        n-step error of fixed quantiles: the quantile Huber loss, summed over the own quantiles and averaged over
+        those of the target. Distributional RL with Quantile Regression (arXiv:1710.10044).
+    Arguments:
+        - data (:obj:`qrdqn_nstep_td_data`): fields as below; ``done`` may be bool or float, ``done`` and ``weight``
+          may be None
+        - gamma, nstep, value_gamma, kappa: as in :func:`iqn_nstep_td_error`
+    Returns:
+        - loss (:obj:`TDLoss`): the pair (weighted mean loss, 0-dim; loss per sample, detached)
+    Shapes:
+        - q (:obj:`torch.FloatTensor`): :math:`(B, N, \\tau)`; next_n_q: :math:`(B, N, \\tau')`
+        - action, next_n_action (:obj:`torch.LongTensor`): :math:`(B, )`
+        - reward (:obj:`torch.FloatTensor`): :math:`(nstep, B)`, time first; :math:`(B, )` is accepted when nstep is 1
+        - tau (:obj:`torch.FloatTensor`): the fractions, :math:`(\\tau, )`, :math:`(1, \\tau)` or :math:`(B, \\tau)`,
+          also with a last axis of 1
+        - done, weight, value_gamma, td_error_per_sample (:obj:`torch.FloatTensor`): :math:`(B, )`
+    """
+    q, next_q, action, next_action, reward, done, tau, weight = data
+    where = 'qrdqn_nstep_td_error'
+    check_rank(where, 'q', q, 3, '(B, N, tau)')
+    check_rank(where, 'next_n_q', next_q, 3, "(B, N, tau')")
+    batch, _, count = q.shape
+    check_shape(where, next_n_q=(next_q, (*q.shape[:2], next_q.shape[2])), action=(action, (batch, )),
+                next_n_action=(next_action, (batch, )), weight=(weight, (batch, )))
+    if tau.numel() not in (count, batch * count):
+        raise ShapeError(f'{where}: tau has shape {tuple(tau.shape)}, expected {(count, )} or {(batch, count)}')
+    rows = torch.arange(batch, device=q.device)
+    value, next_value = q[rows, action], next_q[rows, next_action]
+    fractions = tau.reshape(-1, count)
+    return _quantile_td(value, next_value, fractions, reward, done, weight, gamma, nstep, kappa, value_gamma, where)
+
+
+def _quantile_td(
+    value: torch.Tensor, next_value: torch.Tensor, fractions: torch.Tensor, reward: torch.Tensor,
+    done: torch.Tensor | None, weight: torch.Tensor | None, gamma: float, nstep: int, kappa: float,
+    value_gamma: torch.Tensor | float | None, where: str,
+) -> TDLoss:
+    """Shapes: value (B, tau), next_value (B, tau'), fractions (B or 1, tau)."""
+    with torch.no_grad():
+        zero = torch.zeros_like(next_value[:, 0])
+        shift = nstep_target(reward, zero, done, gamma, nstep, value_gamma, where=where)
+        scale = nstep_target(zero, torch.ones_like(zero), done, gamma, nstep, value_gamma, True, where)
+        target = torch.addcmul(shift.unsqueeze(1), scale.unsqueeze(1), next_value)
+    per_sample = quantile_huber_loss(value, target, fractions, kappa)
+    return TDLoss(weighted_mean(per_sample, weight), per_sample.detach())
+
+
+def quantile_huber_loss(
+    value: torch.Tensor, target: torch.Tensor, fractions: torch.Tensor, kappa: float = 1.0
+) -> torch.Tensor:
+    """
+    Overview:
+        :math:`\\frac{1}{\\tau'} \\sum_{i,j} |\\tau_i - 1\\{\\delta_{ij} < 0\\}| L_\\kappa(\\delta_{ij}) / \\kappa` with
+        :math:`\\delta_{ij} = target_j - value_i`.
+    Shapes:
+        - value (:obj:`torch.FloatTensor`): :math:`(B, \\tau)`
+        - target (:obj:`torch.FloatTensor`): :math:`(B, \\tau')`
+        - fractions (:obj:`torch.FloatTensor`): :math:`(B, \\tau)` or :math:`(1, \\tau)`; the result has shape
+          :math:`(B, )`
+    """
+    delta = target.unsqueeze(1) - value.unsqueeze(2)
+    size = delta.abs()
+    huber = size if kappa == 0 else torch.where(size <= kappa, 0.5 / kappa * delta.pow(2), size - 0.5 * kappa)
+    asymmetry = (fractions.unsqueeze(2) - (delta.detach() < 0).to(delta.dtype)).abs()
+    return (asymmetry * huber).sum(1).mean(1)

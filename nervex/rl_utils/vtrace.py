@@ -1,0 +1,130 @@
+"""V-trace, the off-policy correction of IMPALA."""
+from collections import namedtuple
+
+import torch
+import torch.nn.functional as F
+
+from nervex.rl_utils.bootstrap import successors
+from nervex.rl_utils.categorical import log_prob, log_prob_and_entropy
+from nervex.rl_utils.checks import check_shape, weighted_mean
+from nervex.rl_utils.scan import reverse_scan
+
+vtrace_data = namedtuple(
+    'vtrace_data',
+    ['target_output', 'behaviour_output', 'action', 'value', 'reward', 'weight', 'done', 'truncated', 'next_value'],
+    defaults=(None, None, None),
+)
+vtrace_loss = namedtuple('vtrace_loss', ['policy_loss', 'value_loss', 'entropy_loss'])
+vtrace_targets_data = namedtuple(
+    'vtrace_targets_data', ['log_rho', 'value', 'reward', 'done', 'truncated', 'next_value'],
+    defaults=(None, None, None),
+)
+
+
+def vtrace_error(
+    data: namedtuple, gamma: float = 0.99, lambda_: float = 0.95, rho_clip_ratio: float = 1.0,
+    c_clip_ratio: float = 1.0, rho_pg_clip_ratio: float = 1.0,
+) -> namedtuple:
+    """
+    Overview:
+        The losses of IMPALA with V-trace targets for discrete actions (arXiv:1802.01561).
+    Arguments:
+        - data (:obj:`vtrace_data`): fields as below; ``weight`` may be None; optional done, truncated, next_value as in
+          :func:`nervex.rl_utils.gae`. Logits may be lists, one tensor per head
+        - gamma (:obj:`float`): discount factor in [0, 1]
+        - lambda_ (:obj:`float`): additional factor of the trace
+        - rho_clip_ratio, c_clip_ratio, rho_pg_clip_ratio (:obj:`float`): upper bounds of the importance weights in
+          the TD errors, in the trace, and in the policy gradient
+    Returns:
+        - loss (:obj:`vtrace_loss`): policy_loss -mean(w log pi(a) adv), value_loss mean(w (vs - V)^2), entropy_loss
+          mean(w H), to be subtracted; 0-dim
+    Shapes:
+        - target_output, behaviour_output (:obj:`torch.FloatTensor`): :math:`(T, B, N)`
+        - action (:obj:`torch.LongTensor`): :math:`(T, B)`
+        - value (:obj:`torch.FloatTensor`): :math:`(T + 1, B)`
+        - reward, weight, done, truncated, next_value (:obj:`torch.FloatTensor`): :math:`(T, B)`
+    """
+    logp, entropy = log_prob_and_entropy(data.target_output, data.action)
+    reward, weight = data.reward, data.weight
+    check_shape('vtrace_error', reward=(reward, logp.shape), weight=(weight, logp.shape))
+    with torch.no_grad():
+        log_rho = logp - log_prob(data.behaviour_output, data.action)
+        fields = (log_rho, data.value, reward, data.done, data.truncated, data.next_value)
+        return_, adv = vtrace_targets(
+            vtrace_targets_data(*fields), gamma, lambda_, rho_clip_ratio, c_clip_ratio, rho_pg_clip_ratio
+        )
+    value = data.value[:reward.shape[0]]
+    policy_loss = -weighted_mean(logp * adv, weight)
+    value_loss = weighted_mean(F.mse_loss(value, return_, reduction='none'), weight)
+    return vtrace_loss(policy_loss, value_loss, weighted_mean(entropy, weight))
+
+
+def vtrace_targets(
+    data: namedtuple, gamma: float = 0.99, lambda_: float = 0.95, rho_clip_ratio: float = 1.0,
+    c_clip_ratio: float = 1.0, rho_pg_clip_ratio: float = 1.0,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """
+    Overview:
+        The value targets :math:`vs_t` and the advantages of the policy gradient from the log-ratios of the two policies
+        (arXiv:1802.01561, equation 1 and section 4.2).
+    Arguments:
+        - data (:obj:`vtrace_targets_data`): ``log_rho`` is :math:`\\log \\pi(a) - \\log \\mu(a)`; the rest as in
+          :func:`vtrace_error`
+        - gamma, lambda_, rho_clip_ratio, c_clip_ratio, rho_pg_clip_ratio: as in :func:`vtrace_error`
+    Returns:
+        - return_, adv (:obj:`torch.Tensor`): value targets and advantages
+    Shapes:
+        - value (:obj:`torch.FloatTensor`): :math:`(T + 1, B)`
+        - everything else (:obj:`torch.FloatTensor`): :math:`(T, B)`
+    """
+    log_rho, value, reward, done, truncated, next_value = data
+    check_shape('vtrace_targets', log_rho=(log_rho, reward.shape))
+    value, following, bootstrap, trace = successors('vtrace_targets', value, reward, done, truncated, next_value)
+    rho = log_rho.exp()
+    discount = gamma if bootstrap is None else gamma * bootstrap
+    cut = gamma * lambda_ if trace is None else gamma * lambda_ * trace
+    delta = rho.clamp_max(rho_clip_ratio) * (reward + discount * following - value)
+    return_ = value + reverse_scan(cut * rho.clamp_max(c_clip_ratio), delta)
+    next_return = torch.cat([return_[1:], following[-1:]])
+    if trace is not None:
+        next_return = torch.where(trace > 0, next_return, following)
+    adv = vtrace_advantage(rho.clamp_max(rho_pg_clip_ratio), reward, next_return, value, discount)
+    return return_, adv
+
+
+def vtrace_nstep_return(
+    clipped_rhos: torch.Tensor, clipped_cs: torch.Tensor, reward: torch.Tensor, bootstrap_values: torch.Tensor,
+    gamma: float = 0.99, lambda_: float = 0.95,
+) -> torch.Tensor:
+    """
+    Overview:
+        The V-trace value targets, :math:`vs_t = V_t + \\delta_t + \\gamma \\lambda c_t (vs_{t+1} - V_{t+1})` with
+        :math:`\\delta_t = \\rho_t (r_t + \\gamma V_{t+1} - V_t)` (arXiv:1802.01561).
+    Shapes:
+        - clipped_rhos, clipped_cs, reward, result (:obj:`torch.FloatTensor`): :math:`(T, B)`
+        - bootstrap_values (:obj:`torch.FloatTensor`): :math:`(T + 1, B)`
+    """
+    shape = reward.shape
+    check_shape('vtrace_nstep_return', clipped_rhos=(clipped_rhos, shape), clipped_cs=(clipped_cs, shape))
+    value, following, _, _ = successors('vtrace_nstep_return', bootstrap_values, reward, None, None, None)
+    delta = clipped_rhos * (reward + gamma * following - value)
+    return value + reverse_scan((gamma * lambda_) * clipped_cs, delta)
+
+
+def vtrace_advantage(
+    clipped_pg_rhos: torch.Tensor, reward: torch.Tensor, return_: torch.Tensor, bootstrap_values: torch.Tensor,
+    gamma: torch.Tensor | float,
+) -> torch.Tensor:
+    """
+    Overview:
+        The advantages of the policy gradient, :math:`\\rho_t (r_t + \\gamma vs_{t+1} - V_t)` (arXiv:1802.01561).
+    Arguments:
+        - return_ (:obj:`torch.Tensor`): the value targets of the *next* steps
+        - gamma (:obj:`torch.Tensor | float`): discount factor, or one for each step
+    Shapes:
+        - all tensors and the result (:obj:`torch.FloatTensor`): :math:`(T, B)`
+    """
+    shape = reward.shape
+    check_shape('vtrace_advantage', clipped_pg_rhos=(clipped_pg_rhos, shape), return_=(return_, shape),
+                bootstrap_values=(bootstrap_values, shape))
+    return clipped_pg_rhos * (reward + gamma * return_ - bootstrap_values)
