@@ -25,7 +25,7 @@ class LockContext:
     """
 
     def __init__(self, type_: LockContextType = LockContextType.THREAD_LOCK) -> None:
-        if type_ not in LockContextType:
+        if not isinstance(type_, LockContextType):
             raise ValueError(f'expected a LockContextType, got {type_!r}')
         self.lock = threading.RLock() if type_ == LockContextType.THREAD_LOCK else multiprocessing.RLock()
 
