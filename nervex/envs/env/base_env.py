@@ -1,0 +1,138 @@
+"""What an environment is: BaseEnv, and the tuples that its methods answer with."""
+import copy
+from abc import ABC, abstractmethod
+from collections import namedtuple
+from typing import Any
+
+from easydict import EasyDict
+
+from nervex.envs.env.env_setting import env_mapping, get_env_cls, get_vec_env_setting, register_env
+
+__all__ = [
+    'BaseEnv', 'BaseEnvInfo', 'BaseEnvTimestep', 'env_mapping', 'get_env_cls', 'get_vec_env_setting', 'register_env',
+]
+
+BaseEnvTimestep = namedtuple('BaseEnvTimestep', ['obs', 'reward', 'done', 'info'])
+BaseEnvInfo = namedtuple('BaseEnvInfo', ['agent_num', 'obs_space', 'act_space', 'rew_space', 'use_wrappers'],
+                         defaults=[None])
+
+
+class BaseEnv(ABC):
+    """
+    Overview:
+        An environment: a superset of the Gym interface. The constructor is light; what is heavy is built in the first
+        ``reset``. A subclass declares its settings in ``config``, keeps its own random generator, and puts
+        ``final_eval_reward`` (and ``truncated=True`` if only a time limit ended the episode) into the last ``info``.
+    Interfaces:
+        reset, step, seed, close, info, create_actor_env_cfg, create_evaluator_env_cfg, enable_save_replay
+
+    .. note::
+        An env may also offer ``step_into(action, row) -> (reward, terminated, truncated, info)``, which writes the next
+        observation into ``row`` (an array of the observation's shape) and answers plain Python values. Env managers
+        then use it instead of ``step``; it saves the objects that ``step`` makes. It is ignored in a subclass that
+        overrides ``step`` alone.
+    """
+
+    config: dict = dict(
+        actor_env_num=1,      # envs that collect
+        evaluator_env_num=1,  # envs that evaluate
+    )
+
+    def __init__(self, cfg: dict | None = None) -> None:
+        self._cfg = self.complete_cfg(cfg)
+
+    @classmethod
+    def default_config(cls) -> dict:
+        """The settings of the class and its bases, merged base first."""
+        merged: dict = {}
+        for base in reversed(cls.__mro__):
+            merged = _merge(merged, base.__dict__.get('config') or {})
+        return merged
+
+    @classmethod
+    def complete_cfg(cls, cfg: dict | None) -> EasyDict:
+        """A copy of ``cfg`` over the defaults; the caller's dict is not changed."""
+        return EasyDict(_merge(cls.default_config(), cfg or {}))
+
+    @abstractmethod
+    def reset(self, **kwargs: Any) -> Any:
+        """Begin an episode; answers the first observation."""
+
+    @abstractmethod
+    def step(self, action: Any) -> BaseEnvTimestep:
+        """One step. ``reward`` is a float32 array of shape (1, ), ``done`` a bool, ``info`` a dict."""
+
+    @abstractmethod
+    def info(self) -> BaseEnvInfo:
+        """The spaces; works before the first ``reset``."""
+
+    @abstractmethod
+    def __repr__(self) -> str:
+        """One line that tells this env from others."""
+
+    def seed(self, seed: int, dynamic_seed: bool = True) -> None:
+        """
+        Overview:
+            Seed this env's own generator. With ``dynamic_seed`` every episode differs (to collect); without, each
+            episode begins from the same seed (to evaluate).
+        """
+        self._seed = int(seed)
+        self._dynamic_seed = bool(dynamic_seed)
+
+    def close(self) -> None:
+        """Free what the env holds; may be called twice."""
+
+    @staticmethod
+    def create_actor_env_cfg(cfg: dict) -> list[dict]:
+        """One config for each env that collects."""
+        return [copy.deepcopy(cfg) for _ in range(_env_num(cfg, 'actor_env_num'))]
+
+    @staticmethod
+    def create_evaluator_env_cfg(cfg: dict) -> list[dict]:
+        """One config for each env that evaluates."""
+        return [copy.deepcopy(cfg) for _ in range(_env_num(cfg, 'evaluator_env_num'))]
+
+    def enable_save_replay(self, replay_path: str) -> None:
+        """Save a video of every following episode in ``replay_path``, if the env can."""
+        raise NotImplementedError(f'{type(self).__name__} cannot save replays')
+
+    @property
+    def observation_space(self) -> Any:
+        """The observation space as a Gymnasium space."""
+        from nervex.envs.spaces import to_gymnasium
+        return to_gymnasium(self.info().obs_space)
+
+    @property
+    def action_space(self) -> Any:
+        """The action space as a Gymnasium space."""
+        from nervex.envs.spaces import to_gymnasium
+        return to_gymnasium(self.info().act_space)
+
+    def __enter__(self) -> 'BaseEnv':
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        self.close()
+
+
+def _env_num(cfg: dict, key: str) -> int:
+    num = cfg.get(key, 1)
+    if isinstance(num, bool) or not isinstance(num, int) or num < 1:
+        raise ValueError(f'env.{key}: must be an int >= 1, got {num!r}')
+    return num
+
+
+def _merge(old: dict, new: dict) -> dict:
+    """A deep copy of ``old`` with ``new`` laid over it; nested dicts merge, everything else replaces."""
+    merged = {k: _copied(v) for k, v in old.items()}
+    for key, value in new.items():
+        merged[key] = _merge(merged[key], value) if isinstance(value, dict) and isinstance(merged.get(key), dict) \
+            else _copied(value)
+    return merged
+
+
+def _copied(value: Any) -> Any:
+    """Containers are copied; env objects, classes and functions are passed on as they are."""
+    if isinstance(value, dict):
+        return {k: _copied(v) for k, v in value.items()}
+    return list(value) if type(value) is list else value

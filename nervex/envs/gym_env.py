@@ -1,0 +1,172 @@
+"""GymEnv: any Gymnasium id, or any Gymnasium or old gym env object, as a BaseEnv, without writing a class."""
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from nervex.envs.env.base_env import BaseEnv, BaseEnvInfo, BaseEnvTimestep
+from nervex.envs.gym_compat import reset_gym, step_gym
+from nervex.envs.hosting.layout import write_row
+from nervex.envs.spaces import ActionCodec, ObsCodec, reward_info
+from nervex.utils.errors import ExtraMissingError, UnknownNameError, nearest
+
+
+class GymEnv(BaseEnv):
+    """
+    Overview:
+        ``env_type='gym', env_id='LunarLander-v3'`` in a config, or ``GymEnv(env_object)``. Spaces become EnvElementInfo
+        (see ``nervex.envs.spaces`` for what happens to each kind), a time limit becomes ``truncated``, and rewards are
+        float32.
+    Arguments:
+        - cfg (:obj:`dict | Any`): the settings below, or an env object
+    """
+
+    config = dict(
+        env_id=None,             # the id, e.g. 'CartPole-v1'; 'module:Id-v0' imports the module first
+        env_fn=None,             # instead of an id: a function without arguments that makes the env (Python configs)
+        package='gymnasium',     # 'gymnasium', or 'gym' for ids that only the old package knows
+        make_kwargs={},          # passed on to gymnasium.make, e.g. {'continuous': True}
+        max_episode_steps=None,  # None: what the id's registration says; a number replaces it
+        use_act_scale=False,     # True: the policy speaks [-1, 1], the env gets the bounds of its Box
+        one_hot_obs=True,        # discrete observations as one-hot vectors; False: as integers
+        flatten_obs=False,       # True: a Dict or Tuple observation as one vector
+        replay_path=None,        # a folder for videos; None: no video
+    )
+
+    def __init__(self, cfg: Any = None) -> None:
+        env = None
+        if cfg is not None and not isinstance(cfg, dict):
+            env, cfg = cfg, None
+        super().__init__(cfg)
+        if env is None and self._cfg.env_id is None and self._cfg.env_fn is None:
+            raise ValueError("GymEnv needs env.env_id, e.g. env_type='gym', env_id='CartPole-v1'")
+        self._env, self._limit = env, self._cfg.max_episode_steps
+        self._seed: int | None = None
+        self._dynamic_seed = True
+        self._seeded = False  # whether the present seed has reached the env
+        self._raw_step: Callable[[Any], tuple] | None = None
+        self._final_eval_reward, self._steps = 0., 0
+        self._codecs: tuple[ActionCodec, ObsCodec] | None = None
+        if env is not None:
+            self._bind()
+
+    # ------------------------------------------------------------------ the BaseEnv interface
+    def reset(self, **kwargs: Any) -> Any:
+        self._build()
+        seed = None
+        if self._seed is not None and not (self._seeded and self._dynamic_seed):
+            seed = self._seed
+        obs, _ = reset_gym(self._env, seed, **kwargs)
+        self._seeded, self._steps, self._final_eval_reward, self._running = True, 0, 0., True
+        return self._codecs[1](obs)
+
+    def step(self, action: Any) -> BaseEnvTimestep:
+        if not self._running:
+            raise RuntimeError(f'{self!r}: call reset() before step(), and after the end of an episode')
+        raw, reward, terminated, truncated, info = self._step(self._codecs[0].to_env(action))
+        self._steps += 1
+        reward = np.asarray(reward, np.float32).reshape(-1)
+        self._final_eval_reward += float(reward.sum())
+        if self._limit is not None and self._steps >= self._limit and not terminated:
+            truncated = True
+        if terminated or truncated:
+            self._running = False
+            info = dict(info)
+            info.setdefault('final_eval_reward', self._final_eval_reward)
+            info['truncated'] = bool(truncated and not terminated)
+        return BaseEnvTimestep(self._codecs[1](raw), reward, bool(terminated or truncated), info)
+
+    def step_into(self, action: Any, row: Any) -> tuple[Any, bool, bool, dict]:
+        """One step that writes the observation into ``row``; see BaseEnv."""
+        raw, reward, terminated, truncated, info = self._step(self._to_env(action))
+        if self._plain_obs and type(raw) is np.ndarray and raw.shape == row.shape and raw.dtype == row.dtype:
+            row[...] = raw
+        else:
+            write_row(row, raw if self._plain_obs else self._codecs[1](raw))
+        self._steps = steps = self._steps + 1
+        if steps == self._limit and not terminated:
+            truncated = True
+        return reward, terminated, truncated, info
+
+    def seed(self, seed: int, dynamic_seed: bool = True) -> None:
+        super().seed(seed, dynamic_seed)
+        self._seeded = False
+
+    def info(self) -> BaseEnvInfo:
+        self._build()
+        act, obs = self._codecs
+        return BaseEnvInfo(1, obs.info, act.info, reward_info())
+
+    def close(self) -> None:
+        if self._env is not None and self._codecs is not None:
+            self._env.close()
+        if self._cfg.env_id is not None or self._cfg.env_fn is not None:
+            self._env = self._codecs = None
+        self._running = False
+
+    def __repr__(self) -> str:
+        return f'GymEnv({self._cfg.env_id or self._env or "env_fn"})'
+
+    @property
+    def env(self) -> Any:
+        """The Gym object itself."""
+        self._build()
+        return self._env
+
+    # ------------------------------------------------------------------ building
+    _running = False
+
+    def _build(self) -> None:
+        if self._env is None:
+            self._env = self._cfg.env_fn() if self._cfg.env_fn is not None else self._make()
+            self._bind()
+
+    def _make(self) -> Any:
+        kwargs = dict(self._cfg.make_kwargs)
+        if self._cfg.package == 'gymnasium':
+            env, limit = make_gymnasium(self._cfg.env_id, kwargs)
+            self._limit = limit if self._cfg.max_episode_steps is None else self._cfg.max_episode_steps
+            return env
+        try:
+            gym = importlib.import_module(self._cfg.package)
+        except ImportError as error:
+            raise ExtraMissingError(f"env.package '{self._cfg.package}' is not installed: pip install nervex[gym]") from error
+        # gym 0.26's checker uses a NumPy name that is gone; the adapter checks for itself.
+        return gym.make(self._cfg.env_id, disable_env_checker=True, **kwargs)
+
+    def _bind(self) -> None:
+        act = ActionCodec(self._env.action_space, self._cfg.use_act_scale)
+        obs = ObsCodec(self._env.observation_space, self._cfg.one_hot_obs, self._cfg.flatten_obs)
+        self._codecs, self._plain_obs = (act, obs), obs.plain
+        self._to_env = _same if act.plain else act.to_env
+        step = self._env.step
+        self._step = lambda action: step_gym(step(action))
+
+
+def make_gymnasium(env_id: str, kwargs: dict) -> tuple[Any, int | None]:
+    """
+    Overview:
+        ``gymnasium.make`` without the wrappers that GymEnv and the env managers replace (checker, order, time limit).
+    Returns:
+        - made (:obj:`tuple`): the env, and the time limit of its registration (None: none)
+    """
+    import copy
+
+    import gymnasium
+    try:
+        spec = copy.deepcopy(gymnasium.spec(env_id))
+        spec.order_enforce, limit = False, spec.max_episode_steps
+        return gymnasium.make(spec, disable_env_checker=True, max_episode_steps=-1, **kwargs), limit
+    except (gymnasium.error.UnregisteredEnv, ModuleNotFoundError) as error:
+        near = nearest(env_id, gymnasium.registry)
+        hint = f"; did you mean '{near}'?" if near else ''
+        raise UnknownNameError(
+            f"Gymnasium has no env '{env_id}'{hint} Ids of other packages need their module: 'ale_py:ALE/Pong-v5'. ({error})"
+        ) from error
+    except gymnasium.error.DependencyNotInstalled as error:
+        raise ExtraMissingError(f"env '{env_id}' needs a package that is not installed: {error}") from error
+
+
+def _same(action: Any) -> Any:
+    return action

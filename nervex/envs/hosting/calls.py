@@ -1,0 +1,18 @@
+"""Reading attributes and calling methods of an env from outside, also across a process border."""
+from typing import Any
+
+
+class Method:
+    """Stands for a method, which stays with its env."""
+
+
+METHOD = 'nervex.envs.hosting.calls.METHOD'  # a plain string: survives pickling with its meaning
+
+
+def ask_env(env: Any, name: str, call: tuple[tuple, dict] | None) -> Any:
+    """The attribute ``name`` (METHOD if it can be called), or with ``call`` the method's answer."""
+    value = getattr(env, name)
+    if call is None:
+        return METHOD if callable(value) else value
+    args, kwargs = call
+    return value(*args, **kwargs)

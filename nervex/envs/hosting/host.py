@@ -1,0 +1,255 @@
+"""EnvHost: the envs that one process (or thread) owns. It builds, seeds, resets and steps them and writes their rows."""
+import inspect
+import traceback
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nervex.envs.hosting.layout import InvalidStepError, layout_of, read_row, tree_leaves, write_row
+from nervex.envs.hosting.stepper import flag, has_step_into, make_stepper
+from nervex.envs.hosting.store import SLOTS, BlockStore
+
+
+class EnvFault(NamedTuple):
+    """What went wrong in one env: ``phase`` is build, reset or step; ``kind`` is error, invalid, abnormal, ..."""
+    env_id: int
+    phase: str
+    kind: str
+    text: str
+
+
+class Events:
+    """What a step brought besides numbers: finished episodes, infos that are not empty, faults; all by local index."""
+
+    __slots__ = ('faults', 'finished', 'infos')
+
+    def __init__(self) -> None:
+        self.finished: list[int] = []
+        self.infos: dict[int, dict] = {}
+        self.faults: list[EnvFault] = []
+
+
+class EnvHost:
+    """
+    Overview:
+        Envs ``first_id .. first_id + len(cfgs) - 1`` of a manager, by local index 0, 1, ... Errors of an env never leave
+        ``step``: they become EnvFaults, and the manager decides what follows.
+    Interfaces:
+        build, attach, seed, reset, step, renew, close
+    """
+
+    def __init__(self, env_fn: Callable[[dict], Any], cfgs: Sequence[dict], first_id: int = 0, auto_reset: bool = True,
+                 episode_num: float = float('inf')) -> None:
+        self.num, self.first_id = len(cfgs), first_id
+        self.envs: list[Any] = [None] * self.num
+        self.auto_reset, self.episode_num = auto_reset, episode_num
+        self.reset_kwargs: list[dict] = [{} for _ in cfgs]
+        self.episodes = [0] * self.num
+        self._env_fn, self._cfgs = env_fn, list(cfgs)
+        self._seeds: list[tuple[int, bool | None] | None] = [None] * self.num
+        self._renewed = [0] * self.num
+        self._returns: list[Any] = [0.] * self.num
+        self._lengths = [0] * self.num
+        self._dirty = False
+
+    # ------------------------------------------------------------------ building
+    def build(self, index: int) -> Any:
+        """Make one env (a Gym object is adapted) and seed it."""
+        env = self._env_fn(self._cfgs[index])
+        if not callable(getattr(env, 'info', None)):
+            from nervex.envs.gym_env import GymEnv
+            env = GymEnv(env)
+        self.envs[index] = env
+        if self._seeds[index] is not None:
+            self._apply_seed(index)
+        return env
+
+    def renew(self, index: int) -> None:
+        """Replace one env by a new one; with dynamic seeds it does not replay the old one's episodes."""
+        self.close_env(index)
+        self._renewed[index] += 1
+        self.build(index)
+        if self._store is not None:
+            self._steppers[index] = make_stepper(self.envs[index], self._store.reward_size)
+
+    def first_observation(self) -> tuple[Any, Any]:
+        """Build and reset env 0; answers its description (``info()``) and its first observation."""
+        env = self.envs[0] if self.envs[0] is not None else self.build(0)
+        info = env.info()
+        return info, env.reset(**self.reset_kwargs[0])
+
+    _store: BlockStore | None = None
+
+    def attach(self, store: BlockStore, low: int = 0) -> None:
+        """Write into rows ``low ..`` of this store from now on; all envs are built."""
+        self._store, high = store, low + self.num
+        self._rows = [store.rows[slot][low:high] for slot in range(SLOTS)]
+        self._final_rows = store.final_rows[low:high]
+        self._rewards = [reward[low:high] for reward in store.reward]
+        self._floats = [store.floats(slot, low, high) for slot in range(SLOTS)]
+        self._done, self._truncated = store.done[low:high], store.truncated[low:high]
+        self._episode_return, self._episode_length = store.episode_return[low:high], store.episode_length[low:high]
+        self._steppers = [make_stepper(env, store.reward_size) for env in self.envs]
+        self.plain_actions = all(has_step_into(env) for env in self.envs)
+
+    def seed(self, index: int, seed: int, dynamic_seed: bool | None) -> None:
+        """Seed one env; None leaves the choice between dynamic and fixed to the env."""
+        self._seeds[index] = (int(seed), dynamic_seed)
+        self._renewed[index] = 0
+        if self.envs[index] is not None:
+            self._apply_seed(index)
+
+    # ------------------------------------------------------------------ running
+    def reset(self, index: int, slot: int) -> None:
+        """Begin an episode of one env and write its first observation; raises what the env raises."""
+        obs = self.envs[index].reset(**self.reset_kwargs[index])
+        self._returns[index], self._lengths[index] = 0., 0
+        row = self._rows[slot][index]
+        write_row(row, obs)
+        _check_finite(row, 'the first observation')
+
+    def step(self, slot: int, actions: Sequence[Any], which: Iterable[int] | None = None) -> Events | None:
+        """
+        Overview:
+            One step of all envs (or of those in ``which``) into this slot.
+        Returns:
+            - events (:obj:`Events | None`): None if no episode ended, no info came and nothing went wrong
+        """
+        if self._dirty:
+            self._done[:] = False
+            self._dirty = False
+        events = None
+        rows, rewards, steppers = self._rows[slot], self._rewards[slot], self._steppers
+        returns, lengths = self._returns, self._lengths
+        for k, action in zip(range(self.num) if which is None else which, actions):
+            try:
+                reward, terminated, truncated, info = steppers[k](action, rows[k])
+                rewards[k] = reward
+                returns[k] += reward
+            except Exception as error:
+                events = events or Events()
+                events.faults.append(self.fault(k, 'step', error))
+                continue
+            lengths[k] += 1
+            if terminated is False and truncated is False and not info:
+                continue
+            events = events or Events()
+            try:
+                self._settle(k, slot, terminated, truncated, info, events)
+            except Exception as error:
+                events.faults.append(self.fault(k, 'step', error))
+        for view, zeros in self._floats[slot]:
+            if view.dot(zeros) != 0.:  # 0 * x is 0 for every finite x, NaN for the others: one pass, no temporary
+                events = self._find_nan(slot, events or Events(), which)
+                break
+        return events
+
+    def fault(self, index: int, phase: str, error: BaseException) -> EnvFault:
+        """The record of an error, with the env's own traceback."""
+        kind = 'invalid' if isinstance(error, InvalidStepError) else 'error'
+        text = ''.join(traceback.format_exception(type(error), error, error.__traceback__)).rstrip()
+        return EnvFault(self.first_id + index, phase, kind, text)
+
+    def _settle(self, k: int, slot: int, terminated: Any, truncated: Any, info: Any, events: Events) -> None:
+        """What seldom happens in a step: an info, or the end of an episode."""
+        if info is not None and not isinstance(info, dict):
+            raise InvalidStepError(f'info must be a dict, got {info!r}')
+        terminated, truncated = flag(terminated, 'terminated'), flag(truncated, 'truncated')
+        if info and info.get('abnormal'):
+            events.faults.append(EnvFault(self.first_id + k, 'step', 'abnormal', f'the env calls itself abnormal: {info}'))
+            return
+        if not (terminated or truncated):
+            if info:
+                events.infos[k] = info
+            return
+        self._check_end(k, slot)
+        events.finished.append(k)
+        total = float(np.sum(self._returns[k]))
+        self._dirty = self._done[k] = True
+        self._truncated[k] = truncated and not terminated
+        self._episode_return[k], self._episode_length[k] = total, self._lengths[k]
+        events.infos[k] = info = dict(info or ())
+        info.setdefault('final_eval_reward', total)
+        info['truncated'] = truncated and not terminated
+        write_row(self._final_rows[k], read_row(self._rows[slot][k]))
+        self._returns[k], self._lengths[k] = 0., 0
+        self.episodes[k] += 1
+        if self.auto_reset and self.episodes[k] < self.episode_num:
+            try:
+                self.reset(k, slot)
+            except Exception as error:
+                events.faults.append(self.fault(k, 'reset', error))
+
+    def _check_end(self, k: int, slot: int) -> None:
+        """The last step of an episode is checked at once, for its row is about to be overwritten."""
+        _check_finite(self._rows[slot][k], 'the observation')
+        if not np.isfinite(self._returns[k]).all():
+            raise InvalidStepError('the reward is not finite')
+
+    def _find_nan(self, slot: int, events: Events, which: Iterable[int] | None) -> Events:
+        """Slow path of the check in ``step``: which env wrote NaN? Infinite values are let through."""
+        faulty = {fault.env_id - self.first_id for fault in events.faults}
+        for k in (range(self.num) if which is None else which):
+            if k in faulty or k in events.finished:
+                continue
+            try:
+                _check_finite(self._rows[slot][k], 'the observation')
+                if np.isnan(self._rewards[slot][k]).any():
+                    raise InvalidStepError('the reward is NaN')
+            except InvalidStepError as error:
+                events.infos.pop(k, None)
+                events.faults.append(self.fault(k, 'step', error))
+        return events if events.faults or events.finished or events.infos else None
+
+    # ------------------------------------------------------------------ the rest
+    def close_env(self, index: int) -> None:
+        """Close one env, if it was built."""
+        env, self.envs[index] = self.envs[index], None
+        if env is not None:
+            env.close()
+
+    def close(self) -> list[EnvFault]:
+        """Close all envs; what their ``close`` raises is answered, not raised."""
+        faults = []
+        for index in range(self.num):
+            try:
+                self.close_env(index)
+            except Exception as error:
+                faults.append(self.fault(index, 'close', error))
+        return faults
+
+    def _apply_seed(self, index: int) -> None:
+        seed, dynamic = self._seeds[index]
+        env = self.envs[index]
+        if self._renewed[index] and dynamic is not False:
+            seed = int(np.random.SeedSequence([abs(seed), self._renewed[index]]).generate_state(1)[0] % (2 ** 31))
+        if dynamic is None or 'dynamic_seed' not in inspect.signature(env.seed).parameters:
+            env.seed(seed)
+        else:
+            env.seed(seed, dynamic_seed=dynamic)
+
+
+def reward_size(info: Any) -> int:
+    """1 for the usual scalar reward, else the length of the vector that ``rew_space`` declares."""
+    shape = getattr(getattr(info, 'rew_space', None), 'shape', None)
+    if shape is None or isinstance(shape, dict):
+        return 1
+    return max(1, int(np.prod(shape)))
+
+
+def layout_from(info: Any, obs: Any) -> Any:
+    """The layout of a manager's observations; an observation that contradicts ``info()`` is an InvalidStepError."""
+    space = getattr(info, 'obs_space', None)
+    layout = layout_of(obs, getattr(space, 'value', None))
+    shape = getattr(space, 'shape', None)
+    if not isinstance(layout, dict) and isinstance(shape, (tuple, list)) and not layout.is_object \
+            and tuple(shape) != layout.shape:
+        raise InvalidStepError(f'the first observation has shape {layout.shape}, but info() says {tuple(shape)}')
+    return layout
+
+
+def _check_finite(row: Any, what: str) -> None:
+    for leaf in tree_leaves(row):
+        if isinstance(leaf, np.ndarray) and leaf.dtype.kind == 'f' and np.isnan(leaf).any():
+            raise InvalidStepError(f'{what} has NaN in it: {leaf.tolist() if leaf.size <= 8 else "..."}')

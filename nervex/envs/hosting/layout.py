@@ -1,0 +1,181 @@
+"""
+How observations lie in memory: one array a leaf, one row an env.
+
+An observation is an array, or a dict (of dicts) of arrays. Whatever is not a numeric array (text, ragged lists, objects)
+is kept in an object column.
+"""
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+
+class InvalidStepError(ValueError):
+    """An env answered something that its description does not allow."""
+
+
+class ObjectCell:
+    """The row of an object column: remembers where the object belongs."""
+
+    __slots__ = ('column', 'index')
+
+    def __init__(self, column: np.ndarray, index: int) -> None:
+        self.column, self.index = column, index
+
+    def set(self, value: Any) -> None:
+        self.column[self.index] = value
+
+    def get(self) -> Any:
+        return self.column[self.index]
+
+
+class Leaf:
+    """Shape and dtype of one array of an observation; ``dtype`` object for what is no numeric array."""
+
+    __slots__ = ('dtype', 'shape')
+
+    def __init__(self, shape: tuple[int, ...], dtype: Any) -> None:
+        self.shape, self.dtype = tuple(shape), np.dtype(dtype)
+
+    @property
+    def is_object(self) -> bool:
+        return self.dtype == object
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Leaf) and (self.shape, self.dtype) == (other.shape, other.dtype)
+
+    def __repr__(self) -> str:
+        return f'{self.dtype.name}{list(self.shape)}'
+
+
+def tree_map(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
+    """Apply to every leaf of a dict of dicts; the others have the same keys."""
+    if isinstance(tree, dict):
+        return {k: tree_map(function, v, *(o[k] for o in others)) for k, v in tree.items()}
+    return function(tree, *others)
+
+
+def tree_leaves(tree: Any) -> list[Any]:
+    """The leaves in key order."""
+    if isinstance(tree, dict):
+        return [leaf for v in tree.values() for leaf in tree_leaves(v)]
+    return [tree]
+
+
+def layout_of(obs: Any, declared: Any = None) -> Any:
+    """
+    Overview:
+        The tree of Leafs that holds observations like this one. float64 becomes float32 unless a dtype is declared.
+    Arguments:
+        - obs (:obj:`Any`): a first observation
+        - declared (:obj:`Any`): the ``value`` of an ``EnvElementInfo``, or None; its ``dtype`` decides
+    """
+    if isinstance(obs, dict):
+        return {str(k): layout_of(v, declared.get(k) if isinstance(declared, dict) else None) for k, v in obs.items()}
+    array = _as_array(obs)
+    if array is None:
+        return Leaf((), object)
+    dtype = array.dtype
+    if dtype == np.float64:
+        dtype = np.dtype(np.float32)
+    wanted = declared.get('dtype') if isinstance(declared, dict) else None
+    if wanted is not None and not isinstance(wanted, dict):
+        wanted = np.dtype(wanted)
+        if not _may_become(array, wanted):
+            raise InvalidStepError(f'the observation has dtype {array.dtype}, but info() says {wanted}')
+        dtype = wanted
+    return Leaf(array.shape, dtype)
+
+
+def allocate(layout: Any, *lead: int) -> Any:
+    """Zeroed arrays with these leading axes."""
+    return tree_map(lambda leaf: np.zeros((*lead, *(() if leaf.is_object else leaf.shape)), leaf.dtype), layout)
+
+
+def row_of(block: Any, index: int) -> Any:
+    """A writable view of one row; an ObjectCell for an object column."""
+    return tree_map(lambda a: ObjectCell(a, index) if a.dtype == object else a[index, ...], block)
+
+
+def take_rows(block: Any, index: Any) -> Any:
+    """A copy of some rows; ``index`` is an array or list of ints."""
+    return {k: take_rows(v, index) for k, v in block.items()} if isinstance(block, dict) else block[index]
+
+
+def copy_rows(target: Any, source: Any, index: Any) -> None:
+    """``target[index] = source[index]`` in every leaf."""
+    for to, of in zip(tree_leaves(target), tree_leaves(source)):
+        to[index] = of[index]
+
+
+def write_row(row: Any, obs: Any) -> None:
+    """
+    Overview:
+        Store one observation. Nothing is broadcast: another shape, kind of number or set of keys is an InvalidStepError.
+    """
+    if type(row) is np.ndarray:
+        if not (type(obs) is np.ndarray and obs.shape == row.shape and obs.dtype == row.dtype):
+            obs = checked(obs, row.shape, row.dtype)
+        row[...] = obs
+    elif type(row) is ObjectCell:
+        row.set(obs)
+    else:
+        if not isinstance(obs, dict) or len(obs) != len(row):
+            raise InvalidStepError(f'the observation must be a dict with the keys {list(row)}, got {_describe(obs)}')
+        for key, part in row.items():
+            if key not in obs:
+                raise InvalidStepError(f'the observation lacks the key {key!r}; it has {list(obs)}')
+            write_row(part, obs[key])
+
+
+def put_row(block: Any, index: int, row: Any) -> None:
+    """``block[index] = row`` for a row of the same layout."""
+    if isinstance(block, dict):
+        for key, part in block.items():
+            put_row(part, index, row[key])
+    else:
+        block[index] = row.get() if isinstance(row, ObjectCell) else row
+
+
+def read_row(row: Any) -> Any:
+    """A copy of what a row holds."""
+    if isinstance(row, dict):
+        return {k: read_row(v) for k, v in row.items()}
+    return row.get() if isinstance(row, ObjectCell) else row.copy()
+
+
+def checked(obs: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """The observation as an array of this shape that may be stored as this dtype, or an InvalidStepError."""
+    array = _as_array(obs)
+    if array is None:
+        raise InvalidStepError(f'the observation must be an array of shape {shape} and dtype {dtype}, got {_describe(obs)}')
+    if array.shape != shape:
+        raise InvalidStepError(f'the observation must have shape {shape}, got {array.shape}')
+    if not _may_become(array, dtype):
+        raise InvalidStepError(f'the observation must have dtype {dtype}, got {array.dtype}')
+    return array
+
+
+def _as_array(obs: Any) -> np.ndarray | None:
+    """None for what is no array of numbers."""
+    if obs is None or isinstance(obs, (str, bytes)):
+        return None
+    try:
+        array = np.asarray(obs)
+    except (ValueError, TypeError):  # ragged lists
+        return None
+    return array if array.dtype.kind in 'biuf' else None
+
+
+def _may_become(array: np.ndarray, dtype: np.dtype) -> bool:
+    if np.can_cast(array.dtype, dtype, 'same_kind'):
+        return True
+    if array.dtype.kind in 'iu' and dtype.kind in 'iu':
+        limits = np.iinfo(dtype)
+        return array.size == 0 or bool(array.min() >= limits.min and array.max() <= limits.max)
+    return False
+
+
+def _describe(obs: Any) -> str:
+    text = repr(obs)
+    return f'{type(obs).__name__} {text if len(text) <= 80 else text[:77] + "..."}'

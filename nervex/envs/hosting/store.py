@@ -1,0 +1,89 @@
+"""The block of memory that a step writes: observations, rewards, and what is known about finished episodes."""
+from typing import Any
+
+import numpy as np
+
+from nervex.envs.hosting.layout import allocate, row_of, tree_leaves, tree_map
+
+SLOTS = 3  # a block stays valid while the next one is written, and the one after that
+ALIGNMENT = 64
+
+
+class BlockStore:
+    """
+    Overview:
+        ``obs[slot]`` and ``reward[slot]`` hold one step of all envs; steps go round the slots. ``final``, ``done``,
+        ``truncated``, ``episode_return`` and ``episode_length`` describe the episodes that ended in the last step.
+        All numeric arrays lie in one buffer, which may be shared between processes; object columns are private.
+    Arguments:
+        - layout (:obj:`Any`): tree of Leafs, see ``hosting.layout``
+        - num (:obj:`int`): envs
+        - reward_size (:obj:`int`): 1, or the length of a vector reward
+        - buffer (:obj:`Any`): memory of ``BlockStore.nbytes(...)`` zeroed bytes, or None for private memory
+    """
+
+    def __init__(self, layout: Any, num: int, reward_size: int = 1, buffer: Any = None) -> None:
+        self.layout, self.num, self.reward_size = layout, num, reward_size
+        if buffer is None:
+            buffer = np.zeros(self.nbytes(layout, num, reward_size), np.uint8)
+        cursor = _Cursor(buffer)
+        self.obs, self.reward, self._joint = [], [], []
+        for _ in range(SLOTS):
+            self._add_slot(cursor)
+        self.final = _tree(cursor, layout, num)
+        self.done, self.truncated = cursor.array((num, ), bool), cursor.array((num, ), bool)
+        self.episode_return, self.episode_length = cursor.array((num, ), np.float64), cursor.array((num, ), np.int64)
+        self.rows = [[row_of(block, k) for k in range(num)] for block in self.obs]
+        self.final_rows = [row_of(self.final, k) for k in range(num)]
+
+    @staticmethod
+    def nbytes(layout: Any, num: int, reward_size: int = 1) -> int:
+        """The bytes that the numeric arrays need (with room for alignment)."""
+        row = sum(leaf.dtype.itemsize * int(np.prod(leaf.shape)) for leaf in tree_leaves(layout) if not leaf.is_object)
+        arrays = (SLOTS + 1) * (len(tree_leaves(layout)) + 1) + 4
+        return (SLOTS + 1) * num * row + SLOTS * num * reward_size * 4 + num * 18 + arrays * 2 * ALIGNMENT
+
+    def floats(self, slot: int, low: int, high: int) -> list[tuple[np.ndarray, np.ndarray]]:
+        """What must be finite in rows low..high of a slot: pairs (flat view, zeros of its length)."""
+        if (low, high) == (0, self.num) and self._joint[slot] is not None:
+            views = [self._joint[slot]]
+        else:
+            leaves = [leaf for leaf in tree_leaves(self.obs[slot]) if leaf.dtype.kind == 'f']
+            views = [leaf[low:high].reshape(-1) for leaf in (*leaves, self.reward[slot])]
+        return [(view, np.zeros(len(view), view.dtype)) for view in views if len(view)]
+
+    def _add_slot(self, cursor: '_Cursor') -> None:
+        """Observations and rewards of one step; side by side where one check for NaN can then cover both."""
+        shape = (self.num, ) if self.reward_size == 1 else (self.num, self.reward_size)
+        leaf = self.layout
+        if not isinstance(leaf, dict) and leaf.dtype == np.float32:
+            size = self.num * int(np.prod(leaf.shape))
+            joint = cursor.array((size + self.num * self.reward_size, ), np.float32)
+            self.obs.append(joint[:size].reshape(self.num, *leaf.shape))
+            self.reward.append(joint[size:].reshape(shape))
+            self._joint.append(joint)
+        else:
+            self.obs.append(_tree(cursor, self.layout, self.num))
+            self.reward.append(cursor.array(shape, np.float32))
+            self._joint.append(None)
+
+
+class _Cursor:
+    """Cuts aligned arrays from a buffer, one after the other."""
+
+    def __init__(self, buffer: Any) -> None:
+        self._bytes = np.frombuffer(buffer, np.uint8)
+        self._at = 0
+
+    def array(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+        size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+        begin = self._bytes.ctypes.data + self._at
+        start = self._at + (-begin) % ALIGNMENT
+        self._at = start + size
+        return self._bytes[start:self._at].view(dtype).reshape(shape)
+
+
+def _tree(cursor: _Cursor, layout: Any, num: int) -> Any:
+    return tree_map(
+        lambda leaf: allocate(leaf, num) if leaf.is_object else cursor.array((num, *leaf.shape), leaf.dtype), layout
+    )

@@ -1,0 +1,200 @@
+"""
+Envs for tests, with returns that are known beforehand.
+
+CounterEnv: the observation says which env, which episode and which step; the reward is the step's number.
+FaultyEnv: a CounterEnv that goes wrong, in many ways, at chosen steps.
+"""
+import os
+import time
+from typing import Any
+
+import numpy as np
+
+from nervex.envs import BaseEnv, BaseEnvInfo, BaseEnvTimestep, EnvElementInfo
+
+
+def box(shape: tuple[int, ...], dtype: Any = np.float32) -> EnvElementInfo:
+    """An unbounded continuous element."""
+    return EnvElementInfo(shape, {'min': -np.inf, 'max': np.inf, 'dtype': dtype, 'kind': 'continuous'})
+
+
+def discrete(n: int) -> EnvElementInfo:
+    """A discrete action."""
+    return EnvElementInfo((n, ), {'min': 0, 'max': n - 1, 'dtype': np.int64, 'kind': 'discrete', 'n': n})
+
+
+class CounterEnv(BaseEnv):
+    """
+    Overview:
+        Step t (1, 2, ...) of an episode gives the reward t; an episode of L steps returns L (L + 1) / 2.
+        Observation: [tag, episode, step, last action] as float32; a reset gives [tag, episode, 0, -1].
+    """
+
+    config = dict(
+        tag=0,             # first number of every observation: which env it is
+        length=5,          # steps of an episode
+        truncate=False,    # True: episodes end by a time limit
+        act_dim=0,         # 0: two discrete actions; k: k continuous ones
+        obs='vector',      # 'vector' | 'dict' | 'image' | 'object'
+        step_info=False,   # True: every step has an info
+        sleep_s=0.,        # seconds that a step takes
+    )
+
+    def __init__(self, cfg: dict | None = None) -> None:
+        super().__init__(cfg)
+        self.episode, self.steps, self.closed, self.resets_seen = 0, 0, False, []
+        self._seed, self._dynamic_seed = None, True
+        self._rng = np.random.default_rng(0)
+
+    def seed(self, seed: int, dynamic_seed: bool = True) -> None:
+        super().seed(seed, dynamic_seed)
+        self._rng = np.random.default_rng(seed)
+
+    def reset(self, **kwargs: Any) -> Any:
+        if self._seed is not None and not self._dynamic_seed:
+            self._rng = np.random.default_rng(self._seed)
+        self.draw = float(self._rng.random())  # differs between episodes with a dynamic seed
+        self.resets_seen.append(kwargs)
+        self.episode += 1
+        self.steps, self.total = 0, 0.
+        return self._obs(-1)
+
+    def step(self, action: Any) -> BaseEnvTimestep:
+        if self._cfg.sleep_s:
+            time.sleep(self._cfg.sleep_s)
+        self.steps += 1
+        self.total += self.steps
+        done = self.steps >= self._cfg.length
+        info = {'step': self.steps} if self._cfg.step_info else {}
+        if done:
+            info.update(final_eval_reward=self.total, truncated=bool(self._cfg.truncate))
+        return BaseEnvTimestep(self._obs(float(np.asarray(action).reshape(-1)[0])),
+                               np.array([self.steps], np.float32), done, info)
+
+    def info(self) -> BaseEnvInfo:
+        act = discrete(2) if not self._cfg.act_dim else EnvElementInfo(
+            (self._cfg.act_dim, ), {'min': -1., 'max': 1., 'dtype': np.float32, 'kind': 'continuous'})
+        kind = self._cfg.obs
+        if kind == 'dict':
+            obs = EnvElementInfo({'vector': (4, ), 'image': (2, 3)}, {'vector': {'dtype': np.float32},
+                                                                     'image': {'dtype': np.uint8}})
+        elif kind == 'object':
+            obs = EnvElementInfo(None, None)
+        else:
+            obs = box((4, )) if kind == 'vector' else box((8, 8), np.uint8)
+        return BaseEnvInfo(1, obs, act, box((1, )))
+
+    def close(self) -> None:
+        self.closed = True
+
+    def get_tag(self, plus: int = 0) -> int:
+        """A method to be called through a manager."""
+        return self._cfg.tag + plus
+
+    @property
+    def tag(self) -> int:
+        """An attribute to be read through a manager."""
+        return self._cfg.tag
+
+    def _obs(self, action: float) -> Any:
+        vector = np.array([self._cfg.tag, self.episode, self.steps, action], np.float32)
+        if self._cfg.obs == 'vector':
+            return vector
+        if self._cfg.obs == 'image':
+            return np.full((8, 8), self.steps, np.uint8)
+        if self._cfg.obs == 'object':
+            return {'vector': vector, 'units': ['unit'] * self.steps}
+        return {'vector': vector, 'image': np.full((2, 3), self.steps, np.uint8)}
+
+    def __repr__(self) -> str:
+        return f'{type(self).__name__}(tag={self._cfg.tag})'
+
+
+class TimeLimitEnv(CounterEnv):
+    """A CounterEnv whose episodes end by a time limit only."""
+
+    config = dict(truncate=True)
+
+
+class FaultyEnv(CounterEnv):
+    """
+    Overview:
+        Goes wrong at step ``at`` of the episodes in ``episodes`` (None: all of them), or in ``reset``. With ``once_file``
+        (a path) it happens once over all processes and renewed envs: the file marks that it has.
+    """
+
+    config = dict(
+        fault=None,      # raise | sleep | shape | broadcast | dtype | nan | nan_reward | none | none_reward | exit | kill |
+                         # huge_info | abnormal | interrupt | bad_done; with the prefix 'reset_': in reset
+        at=2,            # the step of the episode
+        episodes=None,   # list of episodes (1, 2, ...) in which it happens
+        seconds=30.,     # how long 'sleep' sleeps
+        once_file=None,  # path of a marker file
+        mb=4,            # size of 'huge_info'
+    )
+
+    def reset(self, **kwargs: Any) -> Any:
+        obs = super().reset(**kwargs)
+        fault = self._cfg.fault or ''
+        if fault.startswith('reset_') and self._due():
+            answer = self._go_wrong(fault[len('reset_'):], BaseEnvTimestep(obs, np.zeros(1, np.float32), False, {}))
+            return answer.obs if isinstance(answer, tuple) else answer
+        return obs
+
+    def step(self, action: Any) -> Any:
+        timestep = super().step(action)
+        fault = self._cfg.fault
+        if fault and not fault.startswith('reset_') and self.steps == self._cfg.at and self._due():
+            return self._go_wrong(fault, timestep)
+        return timestep
+
+    def _due(self) -> bool:
+        if self._cfg.episodes is not None and self.episode not in self._cfg.episodes:
+            return False
+        if self._cfg.once_file is None:
+            return True
+        try:
+            os.close(os.open(self._cfg.once_file, os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return False
+        return True
+
+    def _go_wrong(self, fault: str, timestep: BaseEnvTimestep) -> Any:
+        obs, reward, _, info = timestep
+        if fault == 'raise':
+            raise RuntimeError(f'deliberate error of env {self._cfg.tag}')
+        if fault == 'interrupt':
+            raise KeyboardInterrupt
+        if fault == 'sleep':
+            time.sleep(self._cfg.seconds)
+        if fault == 'exit':
+            os._exit(3)
+        if fault == 'kill':
+            os.kill(os.getpid(), 9)
+        answers = {
+            'shape': timestep._replace(obs=np.zeros(5, np.float32)),
+            'broadcast': timestep._replace(obs=np.zeros(1, np.float32)),
+            'dtype': timestep._replace(obs=np.array(['a', 'b', 'c', 'd'])),
+            'nan': timestep._replace(obs=obs * np.float32('nan') if isinstance(obs, np.ndarray) else obs),
+            'nan_reward': timestep._replace(reward=reward * np.float32('nan')),
+            'none': None,
+            'none_reward': timestep._replace(reward=None),
+            'bad_done': timestep._replace(done=None),
+            'abnormal': timestep._replace(info={**info, 'abnormal': True}),
+            'huge_info': timestep._replace(info={**info, 'blob': b'x' * int(self._cfg.mb * 2 ** 20)}),
+        }
+        return answers.get(fault, timestep)
+
+
+class RaisingEnv(FaultyEnv):
+    """Raises in the second step of every episode."""
+
+    config = dict(fault='raise')
+
+
+class GlobalSeedEnv(CounterEnv):
+    """Reseeds NumPy's global generator in every reset, which no env may do."""
+
+    def reset(self, **kwargs: Any) -> Any:
+        np.random.seed(7)
+        return super().reset(**kwargs)

@@ -1,0 +1,45 @@
+"""The env managers: N envs behind one interface."""
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from nervex.utils.registry_factory import ENV_MANAGER_REGISTRY
+from nervex.worker.actor.env_manager.base_env_manager import BaseEnvManager
+from nervex.worker.actor.env_manager.manager_base import EnvManager
+from nervex.worker.actor.env_manager.mapping import RowMap, TimestepMap
+from nervex.worker.actor.env_manager.step_block import EnvState, EnvStateError, StepBlock
+
+__all__ = [
+    'AsyncSubprocessEnvManager', 'BaseEnvManager', 'EnvManager', 'EnvState', 'EnvStateError', 'RowMap', 'StepBlock',
+    'SubprocessEnvManager', 'SyncSubprocessEnvManager', 'ThreadEnvManager', 'TimestepMap', 'VectorEnvManager',
+    'create_env_manager',
+]
+
+
+class SyncSubprocessEnvManager(BaseEnvManager):
+    """Subprocesses are not there yet: the envs run in this process."""
+
+
+class AsyncSubprocessEnvManager(BaseEnvManager):
+    """Subprocesses are not there yet: the envs run in this process."""
+
+
+SubprocessEnvManager = AsyncSubprocessEnvManager
+
+
+class ThreadEnvManager(BaseEnvManager):
+    """Threads are not there yet: the envs run one after the other."""
+
+
+class VectorEnvManager(BaseEnvManager):
+    """Vectorised envs are not there yet: the envs run one after the other."""
+
+
+def create_env_manager(manager_type: str | type, env_fn: Callable[[dict], Any], env_cfgs: Sequence[dict],
+                       manager_cfg: Mapping | None = None) -> EnvManager:
+    """
+    Overview:
+        The env manager that ``env.env_manager_type`` names ('base', 'subprocess', 'async_subprocess', 'thread',
+        'vector', or a registered name; a class may be given itself), not launched yet.
+    """
+    cls = ENV_MANAGER_REGISTRY.get(manager_type) if isinstance(manager_type, str) else manager_type
+    return cls(env_fn=env_fn, env_cfg=env_cfgs, env_num=len(env_cfgs), manager_cfg=manager_cfg)

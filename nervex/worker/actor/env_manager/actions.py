@@ -1,0 +1,75 @@
+"""From a policy's action columns to what each env's step takes."""
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+
+class ActionRows:
+    """
+    Overview:
+        Splits a block of actions into rows. Discrete actions become Python ints for envs with ``step_into`` and 0-d
+        arrays for the others (never arrays of one element, which Gymnasium refuses).
+    Arguments:
+        - act_space (:obj:`Any`): the ``act_space`` of ``env.info()``
+    """
+
+    def __init__(self, act_space: Any) -> None:
+        value = getattr(act_space, 'value', None)
+        value = value if isinstance(value, dict) else {}
+        self.kind = value.get('kind')
+        shape = getattr(act_space, 'shape', None)
+        self.shape: tuple[int, ...] | None = tuple(shape) if isinstance(shape, (tuple, list)) else None
+        if self.kind == 'discrete':
+            self.shape = ()
+        elif self.kind is None:
+            self.shape = None  # the env says too little: pass actions on as they come
+        self.ndim = None if self.shape is None else len(self.shape) + 1
+
+    def block(self, actions: Any) -> Any:
+        """The actions as one array (or a dict of arrays, or a list if they are objects), trailing axes as declared."""
+        if isinstance(actions, dict):
+            return {k: self._array(v) for k, v in actions.items()}
+        if not isinstance(actions, np.ndarray):
+            actions = self._array(actions)
+        if isinstance(actions, np.ndarray) and self.ndim is not None and actions.ndim != self.ndim \
+                and actions.dtype != object:
+            actions = self._fit(actions)
+        return actions
+
+    def rows(self, block: Any, plain: bool) -> Sequence[Any]:
+        """One action a row."""
+        if isinstance(block, dict):
+            size = len(next(iter(block.values())))
+            return [{k: v[i] for k, v in block.items()} for i in range(size)]
+        if not isinstance(block, np.ndarray):
+            return block
+        if block.ndim == 1:
+            return block.tolist() if plain else [block[i, ...] for i in range(len(block))]
+        return list(block)
+
+    def stack(self, actions: Sequence[Any]) -> Any:
+        """One block from single actions: ints, arrays, tensors, dicts of them."""
+        if isinstance(actions[0], dict):
+            return {k: self.stack([a[k] for a in actions]) for k in actions[0]}
+        arrays = [self._array(a) for a in actions]
+        if any(not isinstance(a, np.ndarray) or a.dtype == object or a.shape != arrays[0].shape for a in arrays):
+            return list(actions)
+        return np.stack(arrays)
+
+    def _fit(self, actions: np.ndarray) -> np.ndarray:
+        size = int(np.prod(self.shape))
+        if actions.size == len(actions) * size:
+            return actions.reshape(len(actions), *self.shape)
+        raise ValueError(f'actions of shape {actions.shape} do not fit: the env takes {self.shape or "one int"} each')
+
+    @staticmethod
+    def _array(actions: Any) -> Any:
+        if hasattr(actions, 'detach'):
+            actions = actions.detach().cpu().numpy()
+        if isinstance(actions, np.ndarray):
+            return actions
+        try:
+            return np.asarray(actions)
+        except ValueError:  # ragged: left as a list
+            return actions

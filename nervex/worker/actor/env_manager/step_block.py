@@ -1,0 +1,81 @@
+"""What the block form of an env manager answers: one step of n envs as columns."""
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+
+from nervex.utils.errors import NervexError
+
+
+class EnvState(IntEnum):
+    """Where an env stands. VOID: not built; INIT: built; RUN: waits for an action or steps; RESET: begins an episode;
+    DONE: has had its episodes; ERROR: has failed for good."""
+    VOID = 0
+    INIT = 1
+    RUN = 2
+    RESET = 3
+    DONE = 4
+    ERROR = 5
+
+
+class EnvStateError(NervexError, ValueError):
+    """A call that the state of the manager or of an env does not allow."""
+
+
+class StepBlock:
+    """
+    Overview:
+        One step of n envs; read only. ``obs`` is what the step returned: the final observation where an episode ended
+        (``observe()`` then shows the next episode's first). Valid until the advance after the next one.
+    Shapes:
+        - env_id (:obj:`np.ndarray`): :math:`(n, )` int64
+        - obs (:obj:`np.ndarray | dict`): :math:`(n, ...)`
+        - reward (:obj:`np.ndarray`): :math:`(n, )` or :math:`(n, k)` float32
+        - done, truncated (:obj:`np.ndarray`): :math:`(n, )` bool; done = terminated or truncated
+        - episode_return, episode_length (:obj:`np.ndarray`): :math:`(n, )`, valid where done
+        - info (:obj:`list`): a dict for each row; the same empty one where the env gave none
+        - abnormal (:obj:`Sequence[int]`): ids whose unfinished episode must be dropped; they have no row here
+    """
+
+    __slots__ = ('_infos', 'abnormal', 'done', 'env_id', 'episode_length', 'episode_return', 'obs', 'reward', 'truncated')
+
+    def __init__(self, env_id: np.ndarray, obs: Any, reward: np.ndarray, done: np.ndarray, truncated: np.ndarray,
+                 episode_return: np.ndarray, episode_length: np.ndarray, infos: dict[int, dict] | None = None,
+                 abnormal: Any = ()) -> None:
+        self.env_id, self.obs, self.reward = env_id, obs, reward
+        self.done, self.truncated = done, truncated
+        self.episode_return, self.episode_length = episode_return, episode_length
+        self._infos, self.abnormal = infos or NO_INFOS, abnormal
+
+    @property
+    def info(self) -> list[dict]:
+        """One dict a row; made when asked for."""
+        infos = self._infos
+        return [infos.get(k, EMPTY_INFO) for k in range(len(self.env_id))]
+
+    @property
+    def infos(self) -> dict[int, dict]:
+        """Only the infos that are not empty: row -> dict."""
+        return self._infos
+
+    def __len__(self) -> int:
+        return len(self.env_id)
+
+    def __repr__(self) -> str:
+        return f'StepBlock(env_id={self.env_id.tolist()}, done={self.done.tolist()}, abnormal={list(self.abnormal)})'
+
+
+class _ReadOnlyDict(dict):
+    """The empty info that all rows share; writing to it would write to all of them."""
+
+    def _refuse(self, *args: Any, **kwargs: Any) -> None:
+        raise TypeError('this info is shared and empty; make a dict of your own')
+
+    __setitem__ = __delitem__ = update = setdefault = pop = popitem = clear = __ior__ = _refuse
+
+    def __reduce__(self) -> Any:
+        return dict, ()
+
+
+EMPTY_INFO: dict = _ReadOnlyDict()
+NO_INFOS: dict[int, dict] = _ReadOnlyDict()
