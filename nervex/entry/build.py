@@ -188,7 +188,7 @@ class SerialRun:
             self.commander = COMMANDER_REGISTRY.get('serial')(
                 cfg.commander, self.learner, self.actor, self.evaluator, self.buffer, self.policy.command_mode
             )
-            (self.progress,) = self._close_later(Progress(self))
+            self.show(False)
             undo.pop_all()
 
     def _close_later(self, *parts: Any) -> tuple[Any, ...]:
@@ -209,6 +209,10 @@ class SerialRun:
 
     def __exit__(self, *exc: Any) -> None:
         self._stack.close()
+
+    def show(self, progress: bool, total_log: bool = False) -> None:
+        """Whether a person watches: a progress line, and the log lines of all workers."""
+        (self.progress,) = self._close_later(Progress(self, progress, total_log))
 
     # ---- the steps of the loop ----
     def evaluate(self) -> bool:

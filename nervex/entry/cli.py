@@ -64,12 +64,10 @@ def cli(**options: Any) -> None:
 
 
 def _serial(options: dict[str, Any]) -> None:
-    from nervex.entry.progress import Progress
     from nervex.entry.serial_entry import serial_pipeline
 
-    Progress.enabled = True
     overrides = list(options['override']) + ([f'learner.load_path={options["load"]}'] if options['load'] else [])
-    result = serial_pipeline(options['config'], options['seed'], overrides=tuple(overrides))
+    result = serial_pipeline(options['config'], options['seed'], overrides=tuple(overrides), progress=True)
     stop = result.config.evaluator.stop_val
     verdict = (
         f'solved: return {result.final_return:.1f} reached stop_val {stop:g}'
@@ -131,7 +129,8 @@ def main(argv: list[str] | None = None) -> None:
         e.show()
         sys.exit(EXIT_USAGE)
     except (click.Abort, KeyboardInterrupt) as e:
-        click.echo(f'interrupted; checkpoint saved: {e.args[0]}' if e.args else 'interrupted', err=True)
+        path = next(iter((e.__cause__ or e).args), None)  # click wraps KeyboardInterrupt
+        click.echo(f'interrupted; checkpoint saved: {path}' if path else 'interrupted', err=True)
         sys.exit(EXIT_INTERRUPT)
     except ConfigError as e:
         click.echo('config error:\n' + '\n'.join(f'  {problem}' for problem in e.problems), err=True)

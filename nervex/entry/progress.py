@@ -18,32 +18,30 @@ _PLAIN_LINE_S = 10.0  # between two plain lines without an evaluation
 class Progress:
     """
     Overview:
-        Env steps, updates, speed, last and best return, and the time left to the step limit. Silent until ``show`` is
-        called, as the command line does: a library call prints nothing.
+        Env steps, updates, speed, last and best return, and the time left to the step limit.
+    Arguments:
+        - enabled (:obj:`bool`): False prints nothing
+        - total_log (:obj:`bool`): also show the log lines of all workers, on stderr
     """
 
-    enabled = False  # the command line turns this on
-
-    def __init__(self, run: SerialRun) -> None:
-        self._run = run
+    def __init__(self, run: SerialRun, enabled: bool, total_log: bool = False) -> None:
+        self._run, self._enabled = run, enabled
         self._start = self._last = time.perf_counter()
         self._live: Any = None
         self._handler: logging.Handler | None = None
-        if Progress.enabled and sys.stdout.isatty():
+        if enabled and sys.stdout.isatty():
             from rich.live import Live
 
             self._live = Live('', refresh_per_second=4, transient=False)
             self._live.start()
-
-    def show_logs(self, total: bool) -> None:
-        """With ``total``, log lines of all workers also go to stderr."""
-        if total:
+        if total_log:
             self._handler = logging.StreamHandler()
             logging.getLogger('nervex').addHandler(self._handler)
+            logging.getLogger('nervex').setLevel(logging.INFO)
 
     def update(self) -> None:
         """Called once a round; draws when it is time to."""
-        if not Progress.enabled:
+        if not self._enabled:
             return
         now = time.perf_counter()
         if now - self._last >= (_REFRESH_S if self._live is not None else _PLAIN_LINE_S):
@@ -51,7 +49,7 @@ class Progress:
 
     def evaluated(self) -> None:
         """A new evaluation is worth a line of its own where lines are plain."""
-        if Progress.enabled:
+        if self._enabled:
             self._draw(time.perf_counter())
 
     def _draw(self, now: float) -> None:

@@ -18,6 +18,7 @@ def serial_pipeline(
     model: Any = None,
     enable_total_log: bool = False,
     overrides: tuple[str, ...] = (),
+    progress: bool = False,
 ) -> RunResult:
     """
     Overview:
@@ -30,10 +31,11 @@ def serial_pipeline(
         - model_type (:obj:`torch.nn.Module | type | None`): model or its class; older name ``model``
         - enable_total_log (:obj:`bool`): also show the log lines of all workers on the terminal
         - overrides (:obj:`tuple[str, ...]`): settings like ``'policy.learn.learning_rate=3e-4'``
+        - progress (:obj:`bool`): show a live line on a terminal, plain lines elsewhere
     """
     policy, model = _one(policy_fn=policy_fn, policy_type=policy_type), _one(model_type=model_type, model=model)
     with build_serial(cfg, seed, env_setting, policy, model, overrides) as run:
-        run.progress.show_logs(enable_total_log)
+        run.show(progress, enable_total_log)
         run.learner.call_hook('before_run')
         try:
             while not run.commander.out_of_budget():

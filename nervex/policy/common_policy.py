@@ -73,6 +73,9 @@ class CommonPolicy(Policy):
         elif done is not None:
             truncated = out.get('truncated')
             out['done'] = done.float() if truncated is None else (done.bool() & ~truncated.bool()).float()
+        reward = out.get('reward')
+        if reward is not None and reward.dim() == 2 and reward.shape[1] == 1:
+            out['reward'] = reward.squeeze(1)  # rows carry rewards of shape (1, )
         out['weight'] = out.get('IS') if self._use_priority else None
         return out
 
@@ -155,7 +158,7 @@ class CommonPolicy(Policy):
             if nstep > 1:
                 overlap = min(self._get_traj_overlap(), len(traj_cache))
                 samples = self._the_adder.get_nstep_return_data(traj_cache, nstep, gamma=gamma, overlap=overlap)
-            return flatten_time(samples)
+            return samples if traj_cache['done'].ndim == 1 else flatten_time(samples)
         traj_len = self._cfg.collect.traj_len or 1
         window = self._the_adder.get_traj(traj_cache, traj_len, return_num=nstep if nstep > 1 else 0)
         window = self._the_adder.get_nstep_return_data(window, nstep, gamma=gamma)

@@ -160,7 +160,8 @@ class PPOPolicy(CommonPolicy):
         next_value = self._next_values(traj, value, done, truncated)
         adv = gae(gae_data(value, reward, next_value=next_value, done=done, truncated=truncated), *self._gae_args)
         kept = {key: traj[key] for key in traj.keys() if key not in ('next_obs', 'reward', 'done', 'truncated')}
-        return flatten_time(Batch.of({**kept, 'adv': adv.numpy(), 'return_': (adv + value).numpy()}))
+        samples = Batch.of({**kept, 'adv': adv.numpy(), 'return_': (adv + value).numpy()})
+        return samples if done.dim() == 1 else flatten_time(samples)
 
     def _next_values(
         self, traj: Batch, value: torch.Tensor, done: torch.Tensor, truncated: torch.Tensor

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from easydict import EasyDict
 
-from nervex.data import Batch, default_decollate
+from nervex.data import Batch
 from nervex.data.names import FRAMEWORK_COLUMNS
 from nervex.policy.batched import is_batched
 from nervex.utils import ACTOR_REGISTRY
@@ -170,7 +170,7 @@ class BaseSerialActor:
     def _answered(self, ids: np.ndarray, obs: Any, output: dict, answered: np.ndarray) -> tuple[Any, dict]:
         """What the answered envs had seen and what the policy had said, whichever call that was in."""
         for k, i in enumerate(ids):
-            self._pool[int(i)] = (copy_row(obs, k), {key: pick(value, k) for key, value in output.items()})
+            self._pool[int(i)] = (copy_row(obs, k), {key: pick(value, k, key) for key, value in output.items()})
         rows = [self._pool.pop(int(i)) for i in answered]
         if not rows:
             return obs, output
@@ -198,10 +198,10 @@ class BaseSerialActor:
         if self._transition_columns:
             columns = self._policy.process_transition(obs, output, timestep)
             return [{key: row_of(value, k) for key, value in columns.items()} for k in range(len(timestep.env_id))]
-        outputs = default_decollate(output)
         rows = []
         for k in range(len(timestep.env_id)):
-            rows.append(self._policy.process_transition(row_of(obs, k), outputs[k], timestep.row(k)))
+            said = {key: pick(value, k, key) for key, value in output.items()}
+            rows.append(self._policy.process_transition(row_of(obs, k), said, timestep.row(k)))
         return rows
 
     def _store_rows(self, rows: list[dict], step: Any, iter_count: int) -> list[list[dict]]:

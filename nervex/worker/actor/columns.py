@@ -112,10 +112,11 @@ def copy_row(obs: Any, k: int) -> Any:
     return {key: copy_row(value, k) for key, value in obs.items()} if isinstance(obs, dict) else obs[k].copy()
 
 
-def pick(value: Any, k: int) -> Any:
+def pick(value: Any, k: int, name: str) -> Any:
+    """What a policy said for row k: of a column, of several action heads, or of a list with one state an env."""
     if isinstance(value, dict):
-        return {key: pick(item, k) for key, item in value.items()}
-    if isinstance(value, (list, tuple)) and value and isinstance(value[0], torch.Tensor):
+        return {key: pick(item, k, key) for key, item in value.items()}
+    if name != 'prev_state' and isinstance(value, (list, tuple)) and value and isinstance(value[0], torch.Tensor):
         return [item[k] for item in value]
     return value[k]
 
