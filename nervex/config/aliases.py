@@ -135,28 +135,36 @@ def move(given: dict[str, Any], old: str, new: str, problems: Problems) -> None:
 
 
 def same_setting(path: str) -> set[str]:
-    """All other paths that mean (or must agree with) the setting at ``path``."""
-    table = {**STRUCTURE, **ALIASES}
-    today = {_today(path, table)}
-    for group in TIES:
-        if today & set(group):
-            today |= set(group)
-    if path.startswith('replay_buffer.'):
-        parent, _, last = path.rpartition('.')
-        star = f'replay_buffer.*.{last}' if parent != 'replay_buffer' else path
-        new = table.get(star, star).rpartition('.')[2]
-        olds = [old.rpartition('.')[2] for old, to in ALIASES.items() if to == f'replay_buffer.{new}']
-        return {f'{parent}.{name}' for name in [new, *olds]} - {path}
-    return (today | {old for old, new in table.items() if _today(new, table) in today}) - {path}
+    """All other paths that mean, or must agree with, the setting at ``path``."""
+    today = _today(path)
+    found = {today}.union(*(group for group in TIES if today in group))
+    waiting = list(found)
+    while waiting:
+        here = waiting.pop()
+        for old, new in _TABLE.items():
+            spelling = _renamed(here, new, old)
+            if spelling is not None and spelling not in found:
+                found.add(spelling)
+                waiting.append(spelling)
+    return found - {path}
 
 
-def _today(path: str, table: Mapping[str, str]) -> str:
-    """Today's path of a setting, also where one of its parents moved."""
-    for _ in range(3):
-        head = path
-        while head and head not in table:
-            head = head.rpartition('.')[0]
-        if not head:
-            return path
-        path = table[head] + path[len(head):]
+_TABLE = {**STRUCTURE, **ALIASES}
+
+
+def _today(path: str) -> str:
+    """Today's spelling of a path, also where one of its parents moved."""
+    for old in sorted(_TABLE, key=len, reverse=True):
+        new = _renamed(path, old, _TABLE[old])
+        if new is not None:
+            return _today(new)
     return path
+
+
+def _renamed(path: str, old: str, new: str) -> str | None:
+    """``path`` with its first parts ``old`` (``*``: any one) replaced by ``new``; None if it starts otherwise."""
+    parts, wanted = path.split('.'), old.split('.')
+    if len(parts) < len(wanted) or any(want not in ('*', part) for want, part in zip(wanted, parts)):
+        return None
+    star = next((part for want, part in zip(wanted, parts) if want == '*'), '')
+    return '.'.join([star if part == '*' else part for part in new.split('.')] + parts[len(wanted):])

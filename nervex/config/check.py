@@ -103,8 +103,9 @@ def merge_section(path: str, declared: Declared, given: Any, problems: Problems)
 def _merge_value(path: str, key: str, declared: Declared, value: Any, problems: Problems, other_type: bool) -> Any:
     default, rule = declared.defaults.get(key), declared.rules.get(key)
     if rule is not None and not isinstance(rule, dict):
-        both = isinstance(default, dict) and isinstance(value, Mapping)
-        return _apply_rule(path, Loader(rule), merge_config(default, value) if both else plain_copy(value), problems)
+        if isinstance(default, dict) and isinstance(value, Mapping):
+            return _apply_rule(path, Loader(rule), merge_config(default, value), problems)
+        return _apply_rule(path, Loader(rule), plain_copy(value), problems)
     if isinstance(value, Mapping) and (isinstance(default, dict) or isinstance(rule, dict)):
         return merge_section(path, declared.under(key), value, problems)
     if key not in declared.defaults or other_type:

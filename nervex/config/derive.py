@@ -79,7 +79,7 @@ def _check_buffer_sizes(resolved: dict[str, Any], problems: Problems) -> None:
     batch = get_path(resolved, 'policy.learn.batch_size')
     for name in names:
         size = _number(resolved, f'replay_buffer.{name}.meta_maxlen')
-        if size is None:
+        if size is None or size < 1:  # a wrong size is reported already
             continue
         wanted = {path: get_path(resolved, path)
                   for path in ('policy.learn.init_data_count', f'replay_buffer.{name}.replay_start_size')}

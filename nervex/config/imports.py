@@ -55,6 +55,6 @@ def _not_found(name: str, missing: str) -> str:
 
 
 def _where(error: BaseException) -> str:
-    frames = traceback.extract_tb(error.__traceback__)
-    frames = [f for f in frames if 'importlib' not in f.filename and f.filename != __file__]
+    stack = traceback.extract_tb(error.__traceback__)
+    frames = [f for f in stack if 'importlib' not in f.filename and f.filename != __file__]
     return f'{frames[-1].filename}:{frames[-1].lineno}' if frames else 'no further detail'

@@ -18,7 +18,7 @@ from nervex.utils.registry_factory import MODEL_REGISTRY
 FROM_ENV = ('obs_dim', 'obs_shape', 'action_dim', 'action_shape', 'act_shape')
 #: Entries of ``policy.model`` that choose the model and are not passed to it.
 CHOOSING = ('model_type', 'import_names')
-_SIMPLE = {'int': int, 'float': (int, float), 'bool': bool, 'str': str}
+_SIMPLE: dict[str, type | tuple[type, ...]] = {'int': int, 'float': (int, float), 'bool': bool, 'str': str}
 
 
 def find_model(cfg_policy: Mapping, policy: Any, model: Any, problems: Problems) -> Any:
@@ -78,7 +78,8 @@ def check_model(given: Mapping, model: Any, problems: Problems) -> None:
     parameters = model_parameters(model)
     if parameters is None:
         return
-    owner = getattr(model, '__name__', None) or getattr(getattr(model, 'func', None), '__name__', 'the model')
+    named = model if hasattr(model, '__name__') else getattr(model, 'func', model)  # a functools.partial has none
+    owner = str(getattr(named, '__name__', 'the model'))
     for key, value in given.items():
         if key in parameters:
             _check_annotation(f'policy.model.{key}', parameters[key], value, problems)

@@ -34,12 +34,12 @@ def override_tree(tree: dict[str, Any], overrides: Iterable[str], problems: Prob
     parsed = [_parse(text, problems) for text in overrides]
     settings = dict(filter(None, parsed))
     for path in settings:
-        for other in same_setting(path) - set(settings):
-            pop_path(tree, other)
+        for other in (same_setting(path) | _below_each_buffer(tree, path)) - set(settings):
+            pop_path(tree, other, prune=False)
     for first, second in EXCLUSIVE:
         for chosen, left_out in ((first, second), (second, first)):
             if settings.get(chosen) is not None and left_out not in settings:
-                pop_path(tree, left_out)
+                pop_path(tree, left_out, prune=False)
     for path, value in settings.items():
         old = get_path(tree, path)
         if isinstance(old, dict) and isinstance(value, dict):
@@ -60,6 +60,16 @@ def _parse(text: Any, problems: Problems) -> tuple[str, Any] | None:
     except (yaml.YAMLError, ConfigError) as error:
         problems.add(path, f'the value {value!r} is not valid YAML ({getattr(error, "problem", None) or error})')
         return None
+
+
+def _below_each_buffer(tree: dict[str, Any], path: str) -> set[str]:
+    """A setting for all buffers also replaces what single buffers say."""
+    section, _, key = path.partition('.')
+    buffers = get_path(tree, 'replay_buffer')
+    if section != 'replay_buffer' or '.' in key or not isinstance(buffers, dict):
+        return set()
+    below = {f'replay_buffer.{name}.{key}' for name, value in buffers.items() if isinstance(value, dict)}
+    return below.union(*(same_setting(other) for other in below))
 
 
 def _blocking(tree: Any, path: str) -> str:

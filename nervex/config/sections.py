@@ -37,7 +37,7 @@ SECTION_CLASSES = {
 class CommonEnvSettings:
     """Settings of ``env`` that every env has, whatever its class declares."""
 
-    config = dict(
+    config: dict[str, Any] = dict(
         env_type=None,            # (str | None) registered name; None when the caller passes the env itself
         env_id=None,              # (str | None) which of several environments of that type, e.g. 'LunarLander-v3'
         import_names=None,        # (list of str | None) modules to import first, so that their registrations happen

@@ -47,8 +47,13 @@ def set_path(tree: dict, path: str, value: Any) -> bool:
     return True
 
 
-def pop_path(tree: dict, path: str) -> Any:
-    """Remove and answer the value at ``a.b.c`` (MISSING if there is none); dicts that this leaves empty go too."""
+def pop_path(tree: dict, path: str, prune: bool = True) -> Any:
+    """
+    Overview:
+        Remove and answer the value at ``a.b.c``; MISSING if there is none.
+    Arguments:
+        - prune (:obj:`bool`): dicts that this leaves empty go too (not the sections at the top)
+    """
     *parents, last = path.split('.')
     chain: list[tuple[dict, str]] = []
     node: Any = tree
@@ -60,8 +65,8 @@ def pop_path(tree: dict, path: str) -> Any:
     if not isinstance(node, dict) or last not in node:
         return MISSING
     value = node.pop(last)
-    for parent, key in reversed(chain[1:]):  # a top section stays, even when it is empty
-        if parent[key]:
+    for parent, key in reversed(chain[1:]):
+        if parent[key] or not prune:
             break
         del parent[key]
     return value

@@ -29,12 +29,9 @@ class Loader:
     __slots__ = ('_load', 'what')
 
     def __init__(self, source: Any, what: str | None = None) -> None:
-        if isinstance(source, Loader):
-            load, words = source._load, source.what
-        else:
-            load, words = _lift(source)
-        self._load = load
-        self.what = words if what is None else what
+        load, words = _lift(source)
+        self._load: Callable[[Any], Any] = load
+        self.what: str = words if what is None else what
 
     def load(self, value: Any) -> Any:
         """The value after this loader; raises where it does not fit."""
@@ -109,6 +106,8 @@ def instance_of(value: Any, types: type | tuple[type, ...]) -> bool:
 
 def _lift(source: Any) -> tuple[Callable[[Any], Any], str]:
     """What a plain Python object means as a loader: its function, and its rule in words."""
+    if isinstance(source, Loader):
+        return source._load, source.what
     if isinstance(source, bool):
         return (_anything, '') if source else (_nothing, 'never given')
     if source is None:

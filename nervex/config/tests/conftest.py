@@ -1,0 +1,99 @@
+"""Classes with declarations, registered for the time of a test: no real env, policy or worker is imported."""
+import pytest
+
+from nervex.config import sections
+from nervex.loader import enum, interval, is_positive, is_type, keep, numeric
+from nervex.utils import ENV_MANAGER_REGISTRY, ENV_REGISTRY, LEARNER_HOOK_REGISTRY, MODEL_REGISTRY, POLICY_REGISTRY
+
+
+class FakeEnv:
+    config = dict(frame_stack=4, norm_obs=dict(use_norm=False))
+
+
+class FakeManager:
+    config = dict(step_timeout=60.0, shared_memory=True, context='fork')
+    config_rules = dict(step_timeout=numeric() & is_positive(), context=enum('fork', 'spawn'))
+
+
+class FakePolicyBase:
+    """As the framework's base classes: what every policy has."""
+    config = dict(
+        policy_type=None, import_names=None, on_policy=False, use_cuda=False, use_priority=False, model={},
+        learn=dict(train_step=1, batch_size=64, learning_rate=1e-3, weight_decay=0.0, init_data_count=0, algo={}),
+        collect=dict(traj_len=None, unroll_len=1, algo={}), eval={}, command={},
+    )
+
+
+class FakePolicy(FakePolicyBase):
+    config = dict(
+        policy_type='fake',
+        learn=dict(train_step=3, algo=dict(target_update_freq=100, discount_factor=0.97, nstep=1)),
+        collect=dict(algo=dict(nstep=1)),
+        command=dict(eps=dict(type='exp', start=0.95, end=0.1, decay=10000)),
+    )
+    config_rules = dict(
+        learn=dict(target_theta=interval(0, 1)),
+        eval={},
+        command=dict(eps=dict(
+            type=enum('exp', 'linear'), start=interval(0, 1), end=interval(0, 1), decay=is_positive())),
+    )
+
+    def default_model(self):
+        return 'fake_net', []
+
+
+class FakeNet:
+    def __init__(self, obs_dim, action_dim, embedding_dim: int = 64, hidden_dim_list=None, dueling: bool = True):
+        self.args = obs_dim, action_dim, embedding_dim, hidden_dim_list, dueling
+
+
+class BufferManager:
+    config = dict(type='replay', meta_maxlen=4096, replay_start_size=0, max_reuse=float('inf'), alpha=0.6,
+                  monitor=dict(log_freq=2000))
+    config_rules = dict(type=enum('replay', 'on_policy'), meta_maxlen=is_type(int) & is_positive(),
+                        max_reuse=numeric() & is_positive())
+
+
+class BaseSerialActor:
+    config = dict(n_sample=None, n_episode=None, traj_len=None, traj_print_freq=100, collect_print_freq=100)
+
+
+class BaseSerialEvaluator:
+    config = dict(n_episode=5, eval_freq=50, stop_val=None)
+
+
+class BaseLearner:
+    config = dict(load_path='', hook=dict(log_show=dict(type='log_show', priority=20, ext_args=dict(freq=100))))
+    config_rules = dict(hook=keep())
+
+
+class BaseSerialCommander:
+    config = dict(max_env_step=10_000_000)
+
+
+_WORKERS = (BufferManager, BaseSerialActor, BaseSerialEvaluator, BaseLearner, BaseSerialCommander)
+WORKERS = {cls.__name__: cls for cls in _WORKERS}
+
+
+@pytest.fixture
+def fakes(monkeypatch):
+    """Register the fakes; answers the list of registries, so that a test can register more for its own time."""
+    registries = {ENV_REGISTRY: {'fake': FakeEnv}, ENV_MANAGER_REGISTRY: {'base': FakeManager},
+                  POLICY_REGISTRY: {'fake': FakePolicy}, MODEL_REGISTRY: {'fake_net': FakeNet},
+                  LEARNER_HOOK_REGISTRY: {'log_show': object, 'save_ckpt': object}}
+    for registry, entries in registries.items():
+        monkeypatch.setattr(registry, '_entries', {**registry._entries, **entries})
+    monkeypatch.setattr(sections, 'load_attribute', lambda path: WORKERS[path.partition(':')[2]])
+    return dict(FakePolicyBase=FakePolicyBase, FakePolicy=FakePolicy, FakeNet=FakeNet, FakeEnv=FakeEnv)
+
+
+@pytest.fixture
+def config(fakes):
+    """A small config that is right."""
+    return dict(
+        env=dict(env_type='fake', actor_env_num=8, evaluator_env_num=5),
+        policy=dict(policy_type='fake', model=dict(dueling=True), learn=dict(batch_size=32)),
+        replay_buffer=dict(agent=dict(meta_maxlen=1000)),
+        actor=dict(n_sample=8),
+        evaluator=dict(stop_val=195),
+    )
