@@ -136,7 +136,7 @@ def _same_dimension(given: Any, value: Any) -> bool:
 
 
 def env_dimensions(env_info: Any) -> tuple[Any, Any]:
-    """Size of an observation (int or list) and of an action (a list for several heads); None if there is no one size."""
+    """Size of an observation (int or list) and of an action (a list for several heads); None: there is no one size."""
     obs_shape, act = env_info.obs_space.shape, env_info.act_space
     obs_dim = (
         None

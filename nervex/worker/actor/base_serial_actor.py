@@ -60,7 +60,8 @@ class BaseSerialActor:
         self._env: Any = None
         self._policy: Any = None
         self._spare: list[Any] = []
-        self._rounds = 0
+        self._rounds = self._last_iter = 0
+        self._open = True
         self.total_step = self.total_sample = self.total_episode = 0
         self.total_duration = 0.0
         self.recent_returns: deque = deque(maxlen=100)
@@ -142,6 +143,7 @@ class BaseSerialActor:
         self.total_sample += len(data)
         self.total_duration += time.perf_counter() - start
         self._rounds += 1
+        self._last_iter = iter_count
         info = self._collect_info(iter_count, len(data), first_step, first_episode, time.perf_counter() - start)
         return data, info
 
@@ -250,17 +252,8 @@ class BaseSerialActor:
         return data
 
     def _collect_info(self, iter_count: int, samples: int, first_step: int, first_episode: int, seconds: float) -> dict:
-        steps = self.total_step - first_step
         if self._cfg.collect_print_freq and self._rounds % self._cfg.collect_print_freq == 0:
-            mean = f'{np.mean(self.recent_returns):.3f}' if self.recent_returns else 'none yet'
-            self._logger.info(
-                f'round {self._rounds}: {self.total_step} env steps, {self.total_sample} samples, '
-                f'{self.total_episode} episodes, mean return of the last {len(self.recent_returns)}: {mean}, '
-                f'{self.total_step / max(self.total_duration, 1e-9):.0f} env steps/s'
-            )
-            if self._tb_logger is not None and self.recent_returns:
-                for x, axis in ((iter_count, 'iter'), (self.total_step, 'envstep')):
-                    self._tb_logger.add_scalar(f'actor_{axis}/return_mean', np.mean(self.recent_returns), x)
+            self._write_log(iter_count)
         return dict(
             total_collect_step=self.total_step,
             total_step=self.total_step,
@@ -268,11 +261,23 @@ class BaseSerialActor:
             total_episode=self.total_episode,
             total_duration=self.total_duration,
             envstep=self.total_step,
-            step=steps,
+            step=self.total_step - first_step,
             sample=samples,
             episode=self.total_episode - first_episode,
             duration=seconds,
         )
+
+    def _write_log(self, iter_count: int) -> None:
+        n = len(self.recent_returns)
+        mean = f'{np.mean(self.recent_returns):.3f}' if n else 'none yet'
+        self._logger.info(
+            f'round {self._rounds}: {self.total_step} env steps, {self.total_sample} samples, '
+            f'{self.total_episode} episodes, mean return of the last {n}: {mean}, '
+            f'{self.total_step / max(self.total_duration, 1e-9):.0f} env steps/s'
+        )
+        if self._tb_logger is not None and n:
+            for x, axis in ((iter_count, 'iter'), (self.total_step, 'envstep')):
+                self._tb_logger.add_scalar(f'actor_{axis}/return_mean', np.mean(self.recent_returns), x)
 
     # ---- life ----
     def state_dict(self) -> dict[str, Any]:
@@ -291,7 +296,10 @@ class BaseSerialActor:
         self._rounds = state['rounds']
 
     def close(self) -> None:
-        """Close the envs and the log file; closing twice is fine."""
+        """Log the totals, close the envs and the log file; closing twice is fine."""
         if self._env is not None:
             self._env.close()
-        self._logger.close()
+        if self._open:
+            self._open = False
+            self._write_log(self._last_iter)
+            self._logger.close()

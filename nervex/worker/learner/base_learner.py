@@ -229,8 +229,10 @@ class BaseLearner:
             - path (:obj:`str`): the file
         """
         path = os.path.join(self.ckpt_path, name or f'iteration_{self.train_iter}.pth.tar')
+        if name is None and path == self.last_checkpoint:
+            return path  # this iteration is on disk already
         save_file(path, self.state_dict())
-        self.last_checkpoint = path
+        self.last_checkpoint = path if name is None else self.last_checkpoint
         self._logger.info(f'checkpoint {path} saved')
         return path
 
