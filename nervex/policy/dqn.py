@@ -93,7 +93,7 @@ class DQNPolicy(CommonPolicy):
             'total_loss': loss,
             'q_value': info['q_value'],
             'grad_norm': info['grad_norm'],
-            'priority': info['td_error'].abs(),
+            **({'priority': info['td_error'].abs()} if self._use_priority else {}),
         }
 
     def _monitor_vars_learn(self) -> list[str]:

@@ -164,8 +164,9 @@ class BaseSerialActor:
         self.total_step += n
         if n == 0:
             return []
-        samples = self._store(obs, output, step, iter_count)
-        if step.done.any():
+        any_done = step.done.any()
+        samples = self._store(obs, output, step, any_done, iter_count)
+        if any_done:
             self._finish_episodes(step)
         return samples
 
@@ -178,7 +179,7 @@ class BaseSerialActor:
             return obs, output
         return stack_rows([r[0] for r in rows]), {key: stack_rows([r[1][key] for r in rows]) for key in output}
 
-    def _store(self, obs: Any, output: dict, step: Any, iter_count: int) -> list[Any]:
+    def _store(self, obs: Any, output: dict, step: Any, any_done: bool, iter_count: int) -> list[Any]:
         obs_t, ids, timestep = tensor_block(obs), step.env_id, BlockTimestep(step)
         if self._transition_columns and self._sample_columns:
             columns = {
@@ -191,9 +192,10 @@ class BaseSerialActor:
             columns = {key: as_array(value) for key, value in Batch.from_rows(rows).to_dict().items()}
         self._check_names(columns)
         columns.setdefault('truncated', step.truncated)
-        columns['collect_iter'] = np.full(len(ids), iter_count, dtype=np.int64)
-        all_envs = ids is self._env.all_ids
-        return list(self._rollout.add(ids, all_envs, columns, step.done))
+        samples = self._rollout.add(ids, ids is self._env.all_ids, columns, step.done if any_done else None)
+        for batch in samples:
+            batch['collect_iter'] = np.full(len(batch), iter_count, dtype=np.int64)
+        return samples
 
     def _rows(self, obs: Any, output: dict, timestep: Any) -> list[dict]:
         """One transition an env, made by the documented call a row, or cut out of the columns."""

@@ -102,7 +102,7 @@ def own(value: Any) -> Any:
 def as_array(value: Any) -> Any:
     """A column as NumPy (no copy on the CPU); nested dicts stay dicts."""
     if isinstance(value, torch.Tensor):
-        return value.detach().cpu().numpy()
+        return value.numpy(force=True) if value.requires_grad or value.is_cuda else value.numpy()
     if isinstance(value, (dict, Batch)):
         return {key: as_array(value[key]) for key in value.keys()}
     return value if isinstance(value, np.ndarray) else np.asarray(value)

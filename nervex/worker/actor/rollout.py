@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -37,38 +37,34 @@ class ColumnRollout:
         self._step = 0  # next row while all envs stand at the same one
         self._uniform = not self._whole
 
-    def add(self, ids: np.ndarray, all_envs: bool, columns: dict[str, Any], done: np.ndarray) -> Iterator[Batch]:
+    def add(self, ids: np.ndarray, all_envs: bool, columns: dict[str, Any], done: np.ndarray | None) -> list[Batch]:
         """
         Overview:
-            Write one step of the envs ``ids``; yields the training samples of every window that became full.
+            Write one step of the envs ``ids``; answers the training samples of every window that became full.
         Arguments:
             - all_envs (:obj:`bool`): ids are all envs in order, so that whole rows can be written
             - columns (:obj:`dict[str, Any]`): n rows a column: arrays, or nested dicts of them
-            - done (:obj:`np.ndarray`): which of these envs ended their episode with this step
+            - done (:obj:`np.ndarray | None`): which of these envs ended their episode with this step; None: none of them
         """
         if self._columns is None:
             self._columns = _like(columns, self._capacity, self._env_num)
         if all_envs and self._uniform:
             _write(self._columns, self._step, columns)
             self._step += 1
-            if done.any():
+            if done is not None:
                 self._episode_start[done] = self._step
-            if self._step == self._capacity:
-                yield self._cut_all()
-            return
+            return [self._cut_all()] if self._step == self._capacity else []
         self._leave_uniform()
         if self._whole and self._position[ids].max() >= self._capacity:
             self._grow()
         at = self._position[ids]
         _write(self._columns, (at, ids), columns)
         self._position[ids] = at + 1
-        ended = ids[done]
+        ended = ids[:0] if done is None else ids[done]
         self._episode_start[ended] = self._position[ended]
         if self._whole:
-            for env in ended:
-                yield self._cut_one(int(env))
-        elif self._position.max() >= self._capacity:
-            yield from self._cut_each(all_envs, ids)
+            return [self._cut_one(int(env)) for env in ended]
+        return self._cut_each(all_envs) if self._position.max() >= self._capacity else []
 
     def drop(self, env_id: int) -> None:
         """Forget the steps of the unfinished episode of one env."""
@@ -90,13 +86,12 @@ class ColumnRollout:
         self._episode_start = np.maximum(self._episode_start - moved, 0)
         return self._cut(_nested_batch(block))
 
-    def _cut_each(self, synchronous: bool, ids: np.ndarray) -> Iterator[Batch]:
+    def _cut_each(self, synchronous: bool) -> list[Batch]:
         full = range(self._env_num) if synchronous else np.flatnonzero(self._position >= self._capacity)
-        for env in full:
-            if self._position[env] > self._overlap:
-                yield self._cut_one(int(env))
+        samples = [self._cut_one(int(env)) for env in full if self._position[env] > self._overlap]
         if synchronous and (self._position == self._position[0]).all():
             self._step, self._uniform = int(self._position[0]), True
+        return samples
 
     def _cut_one(self, env: int) -> Batch:
         end, keep = int(self._position[env]), self._overlap

@@ -37,16 +37,18 @@ class ActionRows:
             actions = self._fit(actions)
         return actions
 
-    def rows(self, block: Any, plain: bool) -> Sequence[Any]:
-        """One action a row."""
-        if isinstance(block, dict):
-            size = len(next(iter(block.values())))
-            return [{k: v[i] for k, v in block.items()} for i in range(size)]
-        if not isinstance(block, np.ndarray):
-            return block
-        if block.ndim == 1:
-            return block.tolist() if plain else [block[i, ...] for i in range(len(block))]
-        return list(block)
+    def split(self, actions: Any, plain: bool) -> Sequence[Any]:
+        """One action a row; ``plain`` asks for Python ints instead of 0-d arrays."""
+        if type(actions) is not np.ndarray or (actions.ndim != self.ndim and self.ndim is not None):
+            actions = self.block(actions)
+            if isinstance(actions, dict):
+                size = len(next(iter(actions.values())))
+                return [{k: v[i] for k, v in actions.items()} for i in range(size)]
+            if not isinstance(actions, np.ndarray):
+                return actions
+        if actions.ndim == 1:
+            return actions.tolist() if plain else [actions[i, ...] for i in range(len(actions))]
+        return list(actions)
 
     def stack(self, actions: Sequence[Any]) -> Any:
         """One block from single actions: ints, arrays, tensors, dicts of them."""

@@ -1,13 +1,13 @@
 """BaseEnvManager: all envs in this process, one after the other. For tests, and the fastest choice for cheap envs."""
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from nervex.envs.hosting.calls import ask_env
 from nervex.envs.hosting.host import EnvFault, EnvHost, Events, layout_from, reward_size
-from nervex.envs.hosting.layout import copy_rows, put_row, take_rows, write_row
+from nervex.envs.hosting.layout import copy_block, copy_rows, put_row, take_rows, write_row
 from nervex.envs.hosting.store import SLOTS, BlockStore
 from nervex.worker.actor.env_manager.manager_base import EnvManager
 from nervex.worker.actor.env_manager.step_block import EnvState, StepBlock
@@ -31,13 +31,12 @@ class BaseEnvManager(EnvManager):
         slot = self._slot + 1
         if slot == SLOTS:
             slot = 0
-        rows = self._action_rows
-        events = host.step(slot, rows.rows(rows.block(actions), host.plain_actions))
+        events = host.step(slot, self._action_rows.split(actions, host.plain_actions))
         self._slot = slot
         if events is None and not self.faults.suspects:
             self._ready_obs_block = self._store.obs[slot]
             return self._plain_blocks[slot]
-        return self._finish(slot, range(self._env_num), events)
+        return self._finish(slot, self._everyone, events)
 
     def _advance_some(self, ids: np.ndarray, actions: Any) -> StepBlock:
         """A step of some of the envs: the others' observations move along to the new slot."""
@@ -45,8 +44,7 @@ class BaseEnvManager(EnvManager):
         which = [self._check_id(i) for i in ids]
         if len(set(which)) != len(which) or not set(which) <= set(self.ready_env):
             self._refuse(which)
-        rows = self._action_rows
-        action_rows = rows.rows(rows.block(actions), self._host.plain_actions)
+        action_rows = self._action_rows.split(actions, self._host.plain_actions)
         if len(action_rows) != len(which):
             raise ValueError(f'advance(): {len(which)} ids, but {len(action_rows)} actions')
         slot = self._next_slot(which)
@@ -61,50 +59,57 @@ class BaseEnvManager(EnvManager):
             copy_rows(self._store.obs[slot], self._store.obs[self._slot], others)
         return slot
 
-    def _finish(self, slot: int, which: Iterable[int], events: Events | None) -> StepBlock:
+    def _finish(self, slot: int, which: Sequence[int], events: Events | None) -> StepBlock:
         """The slow path of a step: episodes that ended, infos, faults, or only some of the envs."""
         events = events or Events()
-        dropped, failed_reset = set(), {}
-        for fault in events.faults:
-            if fault.phase == 'reset':
-                self.faults.record(fault)
-                failed_reset[fault.env_id] = fault
-            else:
-                dropped.add(fault.env_id)
-        kept = [i for i in which if i not in dropped]
-        block = self._block(slot, kept, events, tuple(sorted(dropped)))
+        dropped = {fault.env_id for fault in events.faults if fault.phase != 'reset'} if events.faults else ()
+        kept = [i for i in which if i not in dropped] if dropped else which
+        if kept is self._everyone:
+            block = self._whole_block(slot, events)
+        else:
+            block = self._part_block(slot, kept, events, tuple(sorted(dropped)))
+        if self.faults.suspects:
+            self.faults.good_steps(kept, events.finished)
         for i in events.finished:
             self._after_episode(i)
-        self.faults.good_steps(kept, events.finished)
         for fault in events.faults:
-            if fault.phase != 'reset':
-                self._states[fault.env_id] = EnvState.ERROR  # and stays so if this was one fault too many
-                self.faults.strike(fault)
-                self._restart(fault.env_id, slot, renew=self._cfg['retry_type'] == 'renew')
-        for i, fault in failed_reset.items():
-            self._restart(i, slot, fault)
-        self._refresh()
+            self._recover(fault, slot)
+        if self._ready is self.all_ids and self._all_run:
+            self._ready_obs_block = self._store.obs[slot]
+        else:
+            self._refresh()
         return block
 
-    def _block(self, slot: int, kept: list[int], events: Events, abnormal: tuple[int, ...]) -> StepBlock:
-        """The block of the rows in ``kept``; finished episodes show their final observation."""
-        store, ids = self._store, self.all_ids
-        obs, reward = store.obs[slot], store.reward[slot]
-        whole = len(kept) == self._env_num and kept == list(range(self._env_num))
-        if not whole:
-            ids = np.array(kept, np.int64)
-            reward = reward[ids]
-        if events.finished or not whole:
-            obs = take_rows(obs, ids)
-        place = {i: k for k, i in enumerate(kept)}
-        done, truncated = np.zeros(len(kept), bool), np.zeros(len(kept), bool)
-        for i in events.finished:
-            k = place[i]
-            done[k], truncated[k] = True, store.truncated[i]
-            put_row(obs, k, store.final_rows[i])
-        infos = {place[i]: info for i, info in events.infos.items() if i in place}
-        return StepBlock(ids, obs, reward, done, truncated, store.episode_return[ids], store.episode_length[ids], infos,
-                         abnormal)
+    def _recover(self, fault: EnvFault, slot: int) -> None:
+        """Begin a new episode of an env after a fault."""
+        i = fault.env_id
+        if fault.phase == 'reset':  # the automatic reset after a good episode: one try is used up
+            self.faults.record(fault)
+            self._restart(i, slot, fault)
+            return
+        self._states[i] = EnvState.ERROR  # and stays so if this was one fault too many
+        self.faults.strike(fault)
+        self._restart(i, slot, renew=self._cfg['retry_type'] == 'renew')
+
+    def _whole_block(self, slot: int, events: Events) -> StepBlock:
+        """The block of all envs; finished episodes show their final observation."""
+        store, n = self._store, self._env_num
+        obs, done, truncated = store.obs[slot], np.zeros(n, bool), np.zeros(n, bool)
+        if events.finished:
+            obs = copy_block(obs)
+            for i in events.finished:
+                done[i], truncated[i] = True, store.truncated[i]
+                put_row(obs, i, store.final_rows[i])
+        return StepBlock(self.all_ids, obs, store.reward[slot], done, truncated, store.episode_return.copy(),
+                         store.episode_length.copy(), events.infos)
+
+    def _part_block(self, slot: int, kept: Sequence[int], events: Events, abnormal: tuple[int, ...]) -> StepBlock:
+        """The block of some envs."""
+        ids = np.array(kept, np.int64)
+        whole = self._whole_block(slot, events)
+        infos = {k: whole.infos[i] for k, i in enumerate(kept) if i in whole.infos}
+        return StepBlock(ids, take_rows(whole.obs, ids), whole.reward[ids], whole.done[ids], whole.truncated[ids],
+                         whole.episode_return[ids], whole.episode_length[ids], infos, abnormal)
 
     # ------------------------------------------------------------------ life
     def _open(self) -> None:
@@ -145,7 +150,7 @@ class BaseEnvManager(EnvManager):
     def _attach(self, store: BlockStore) -> None:
         """Use this store; blocks for steps in which nothing happens are made once."""
         self._store, self._slot, n = store, 0, self._env_num
-        self._reward_size = store.reward_size
+        self._reward_size, self._everyone = store.reward_size, range(n)
         no = [np.zeros(n, bool) for _ in range(2 * SLOTS)]
         zero, none = np.zeros(n), np.zeros(n, np.int64)
         self._plain_blocks = [
@@ -198,15 +203,16 @@ class BaseEnvManager(EnvManager):
 
     def _after_episode(self, i: int) -> None:
         if self._host.episodes[i] >= self._episode_num:
-            self._states[i] = EnvState.DONE
-        elif not self._cfg['auto_reset']:
-            self._states[i] = EnvState.RESET
+            self._states[i], self._all_run = EnvState.DONE, False
+        elif not self._host.auto_reset:
+            self._states[i], self._all_run = EnvState.RESET, False
 
     def _refresh(self) -> None:
         """Work out again which envs are ready, and their block."""
         ready = [i for i, state in enumerate(self._states) if state is EnvState.RUN]
         block = self._store.obs[self._slot]
-        if len(ready) == self._env_num:
+        self._all_run = len(ready) == self._env_num
+        if self._all_run:
             self._ready, self._ready_obs_block = self.all_ids, block
         else:
             self._ready = np.array(ready, np.int64)
