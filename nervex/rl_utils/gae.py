@@ -3,12 +3,14 @@ from collections import namedtuple
 
 import torch
 
+from nervex.hpc_rl import hpc_wrapper
 from nervex.rl_utils.bootstrap import successors
 from nervex.rl_utils.scan import reverse_scan
 
 gae_data = namedtuple('gae_data', ['value', 'reward', 'done', 'truncated', 'next_value'], defaults=(None, None, None))
 
 
+@hpc_wrapper()
 def gae(data: namedtuple, gamma: float = 0.99, lambda_: float = 0.97) -> torch.Tensor:
     """
     Overview:

@@ -3,6 +3,7 @@ from collections import namedtuple
 
 import torch
 
+from nervex.hpc_rl import hpc_wrapper
 from nervex.rl_utils.categorical import log_prob, log_prob_and_entropy
 from nervex.rl_utils.checks import check_shape, weighted_mean
 from nervex.rl_utils.gaussian import gaussian_log_prob, gaussian_log_prob_and_entropy
@@ -17,6 +18,7 @@ ppo_policy_loss = namedtuple('ppo_policy_loss', ['policy_loss', 'entropy_loss'])
 ppo_info = namedtuple('ppo_info', ['approx_kl', 'clipfrac'])
 
 
+@hpc_wrapper()
 def ppo_error(
     data: namedtuple, clip_ratio: float = 0.2, use_value_clip: bool = True, dual_clip: float | None = None
 ) -> tuple[namedtuple, namedtuple]:

@@ -10,6 +10,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from nervex.hpc_rl import hpc_wrapper
+from nervex.hpc_rl.tracing import is_traced
+
 _ROWS = 8  # at most so many steps are cheaper one by one
 _NUMPY_DTYPES = (torch.float32, torch.float64)
 
@@ -78,8 +81,9 @@ class _ReverseScan(torch.autograd.Function):
         return grad_a, grad_b, grad_init
 
 
+@hpc_wrapper(name='reverse_scan')
 def _solve(a: torch.Tensor | float, b: torch.Tensor, init: torch.Tensor | None) -> torch.Tensor:
-    if b.device.type == 'cpu' and b.dtype in _NUMPY_DTYPES and not _is_traced(b):
+    if b.device.type == 'cpu' and b.dtype in _NUMPY_DTYPES and not is_traced(b):
         terms = b.detach().numpy()
         factors = a.detach().numpy() if isinstance(a, torch.Tensor) else a
         if init is not None:
@@ -95,16 +99,6 @@ def _solve(a: torch.Tensor | float, b: torch.Tensor, init: torch.Tensor | None) 
         last = b[-1] + (a[-1] if isinstance(a, torch.Tensor) else a) * init
         b = torch.cat([b[:-1], last.unsqueeze(0)])
     return _solve_torch(a, b)
-
-
-def _is_traced(tensor: torch.Tensor) -> bool:
-    """A tracer must see torch operators: NumPy's results would be recorded as constants."""
-    return (
-        (type(tensor) is not torch.Tensor and type(tensor) is not torch.nn.Parameter)
-        or torch.compiler.is_compiling()
-        or torch._C._len_torch_dispatch_stack() > 0
-        or torch._C._functorch.peek_interpreter_stack() is not None
-    )
 
 
 def _solve_numpy(a: np.ndarray | float, b: np.ndarray, y: np.ndarray) -> None:

@@ -1,6 +1,7 @@
 """Upgoing policy update: learn from trajectories that went better than expected."""
 import torch
 
+from nervex.hpc_rl import hpc_wrapper
 from nervex.rl_utils.bootstrap import successors
 from nervex.rl_utils.categorical import log_prob
 from nervex.rl_utils.checks import ShapeError, check_shape
@@ -33,6 +34,7 @@ def upgo_returns(
     return multistep_forward_view(following, rewards, discount, goes_on if trace is None else goes_on * trace)
 
 
+@hpc_wrapper()
 def upgo_loss(
     target_output: torch.Tensor, rhos: torch.Tensor, action: torch.Tensor, rewards: torch.Tensor,
     bootstrap_values: torch.Tensor, mask: torch.Tensor | None = None, gamma: float = 1.0,

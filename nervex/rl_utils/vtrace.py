@@ -4,6 +4,7 @@ from collections import namedtuple
 import torch
 import torch.nn.functional as F
 
+from nervex.hpc_rl import hpc_wrapper
 from nervex.rl_utils.bootstrap import successors
 from nervex.rl_utils.categorical import log_prob, log_prob_and_entropy
 from nervex.rl_utils.checks import check_shape, weighted_mean
@@ -21,6 +22,7 @@ vtrace_targets_data = namedtuple(
 )
 
 
+@hpc_wrapper()
 def vtrace_error(
     data: namedtuple, gamma: float = 0.99, lambda_: float = 0.95, rho_clip_ratio: float = 1.0,
     c_clip_ratio: float = 1.0, rho_pg_clip_ratio: float = 1.0,
@@ -59,6 +61,7 @@ def vtrace_error(
     return vtrace_loss(policy_loss, value_loss, weighted_mean(entropy, weight))
 
 
+@hpc_wrapper()
 def vtrace_targets(
     data: namedtuple, gamma: float = 0.99, lambda_: float = 0.95, rho_clip_ratio: float = 1.0,
     c_clip_ratio: float = 1.0, rho_pg_clip_ratio: float = 1.0,

@@ -3,6 +3,7 @@ from collections import namedtuple
 
 import torch
 
+from nervex.hpc_rl import hpc_wrapper
 from nervex.rl_utils.checks import ShapeError, check_rank, check_shape, weighted_mean
 from nervex.rl_utils.td.loss import TDLoss
 from nervex.rl_utils.td.nstep import nstep_target
@@ -33,6 +34,7 @@ def dist_1step_td_error(data: namedtuple, gamma: float, v_min: float, v_max: flo
     return dist_nstep_td_error(dist_nstep_td_data(*data), gamma, v_min, v_max, n_atom).loss
 
 
+@hpc_wrapper()
 def dist_nstep_td_error(
     data: namedtuple, gamma: float, v_min: float, v_max: float, n_atom: int, nstep: int = 1,
     value_gamma: torch.Tensor | float | None = None,

@@ -4,6 +4,7 @@ from collections import namedtuple
 import torch
 import torch.nn.functional as F
 
+from nervex.hpc_rl import hpc_wrapper
 from nervex.rl_utils.bootstrap import successors
 from nervex.rl_utils.checks import check_shape, weighted_mean
 from nervex.rl_utils.scan import reverse_scan
@@ -14,6 +15,7 @@ td_lambda_data = namedtuple(
 Factor = torch.Tensor | float
 
 
+@hpc_wrapper()
 def td_lambda_error(data: namedtuple, gamma: float = 0.9, lambda_: float = 0.8) -> torch.Tensor:
     """
     Overview:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import torch
 
+from nervex.hpc_rl import hpc_wrapper
 from nervex.rl_utils.checks import check_rank, check_shape
 from nervex.rl_utils.td.loss import Criterion, TDLoss, reduce_td, squared_error
 from nervex.rl_utils.td.nstep import nstep_target
@@ -42,6 +43,7 @@ def q_1step_td_error(data: namedtuple, gamma: float, criterion: Criterion = squa
     return reduce_td(value, target, weight, criterion, 'q_1step_td_error').loss
 
 
+@hpc_wrapper()
 def q_nstep_td_error(
     data: namedtuple, gamma: float, nstep: int = 1, cum_reward: bool = False,
     value_gamma: torch.Tensor | float | None = None, criterion: Criterion = squared_error,
@@ -72,6 +74,7 @@ def q_nstep_td_error(
     return reduce_td(value, target, weight, criterion, 'q_nstep_td_error')
 
 
+@hpc_wrapper()
 def q_nstep_td_error_with_rescale(
     data: namedtuple, gamma: float, nstep: int = 1, cum_reward: bool = False,
     value_gamma: torch.Tensor | float | None = None, criterion: Criterion = squared_error,

@@ -3,6 +3,7 @@ from collections import namedtuple
 
 import torch
 
+from nervex.hpc_rl import hpc_wrapper
 from nervex.rl_utils.bootstrap import successors
 
 rollout_nstep_data = namedtuple(
@@ -10,6 +11,7 @@ rollout_nstep_data = namedtuple(
 )
 
 
+@hpc_wrapper()
 def rollout_nstep_return(data: namedtuple, gamma: float, nstep: int) -> torch.Tensor:
     """
     Overview:
