@@ -28,6 +28,7 @@ ALIASES: dict[str, str] = {
     'env.collector_env_num': 'env.actor_env_num',
     'env.stop_value': 'evaluator.stop_val',
     'env.stop_val': 'evaluator.stop_val',
+    'env.manager.timeout': 'env.manager.step_wait_timeout',
     'env.n_evaluator_episode': 'evaluator.n_episode',
     'policy.cuda': 'policy.use_cuda',
     'policy.priority': 'policy.use_priority',

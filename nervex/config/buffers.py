@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from nervex.config.check import Declared, merge_section
@@ -39,7 +40,7 @@ def merge_buffers(given: Any, declared: Declared, problems: Problems) -> dict[st
         settings = merge_config(shared, own)
         # a buffer of another type has the same settings, so that ``type`` does not replace them
         kind = {'type': settings['type']} if 'type' in settings else {}
-        base = Declared(declared.owner, {**declared.defaults, **kind}, declared.rules, declared.is_open)
+        base = replace(declared, defaults={**declared.defaults, **kind})
         path = f'replay_buffer.{name}' if name in given else 'replay_buffer'
         merged[name] = merge_section(path, base, settings, problems)
     return merged

@@ -29,32 +29,40 @@ class Declared:
         - is_open (:obj:`bool`): settings that are not declared are accepted
         - is_closed (:obj:`bool`): they are refused even if nothing at all is declared; a nested ``{}`` default is open
           unless its rule is ``{}``, too
+        - parts (:obj:`dict[str, Declared]`): nested dicts that another class declares
     """
     owner: str
     defaults: dict[str, Any] = field(default_factory=dict)
     rules: dict[str, Any] = field(default_factory=dict)
     is_open: bool = False
     is_closed: bool = False
+    parts: dict[str, Declared] = field(default_factory=dict)
 
     def under(self, key: str) -> Declared:
         """The declaration of a nested dict, with its rules."""
+        if key in self.parts:
+            return self.parts[key]
         defaults, rules = self.defaults.get(key), self.rules.get(key)
         return Declared(self.owner, defaults if isinstance(defaults, dict) else {},
                         rules if isinstance(rules, dict) else {}, self.is_open, isinstance(rules, dict))
 
 
-def declared_by(cls: Any) -> Declared:
+def declared_by(cls: Any, own_only: bool = True) -> Declared:
     """
     Overview:
-        The declaration of a class: ``config`` and ``config_rules`` of it and its bases. A class that writes no
-        ``config`` of its own keeps its section open, since its author may read any setting.
+        The declaration of a class: ``config`` and ``config_rules`` of it and its bases.
+    Arguments:
+        - own_only (:obj:`bool`): a class that writes no ``config`` of its own keeps its section open, since its author
+          may read any setting; if False, what its bases write closes it
     """
     if not isinstance(cls, type):
         return Declared(getattr(cls, '__name__', str(cls)), plain_copy(getattr(cls, 'config', {})), is_open=True)
     rules: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
         _merge_rules(rules, vars(base).get('config_rules') or {})
-    return Declared(cls.__name__, declared_config(cls), rules, is_open='config' not in vars(cls))
+    writers = (cls, ) if own_only else cls.__mro__
+    is_open = not any('config' in vars(writer) for writer in writers)
+    return Declared(cls.__name__, declared_config(cls), rules, is_open)
 
 
 def _merge_rules(old: dict[str, Any], new: Mapping[str, Any]) -> None:
@@ -133,6 +141,8 @@ def check_type(path: str, default: Any, value: Any, problems: Problems) -> Any:
             return type(default)(value)
         wanted: type | tuple[type, ...] = type(default)
     elif isinstance(default, float):
+        if value in ('inf', '-inf'):
+            return float(value)
         if isinstance(value, (int, float)) and not isinstance(value, bool) and value == value:
             return value
         problems.add(path, f'got {value!r}, must be a number')

@@ -125,6 +125,7 @@ class _Compiler:
             self._declared[section] = with_framework_rules(section, declared)
             problems.declared_paths.update(path for path, _ in leaves(declared.defaults, f'{section}.'))
         apply_aliases(given, self._is_declared, problems)
+        import_listed('learner.import_names', get_path(given, 'learner.import_names'), problems)
 
     def _policy_declared(self, policy: Any, model: Any) -> Declared:
         given, problems = self._given['policy'], self._problems

@@ -10,8 +10,6 @@ from nervex.config.problems import Problems
 from nervex.config.rules import FRAMEWORK_RULES
 from nervex.config.tree import MISSING, get_path, has_path, set_path
 from nervex.loader.exception import shown
-from nervex.utils.errors import unknown_name
-from nervex.utils.registry_factory import LEARNER_HOOK_REGISTRY
 
 
 def fill_ties(resolved: dict[str, Any], given: Mapping, may_hold: Callable[[str], bool], problems: Problems) -> None:
@@ -65,7 +63,6 @@ def cross_check(resolved: dict[str, Any], problems: Problems) -> None:
             problems.add(path, f'got {shown(value)}, must be {rule.what}')
     _check_buffer_sizes(resolved, problems)
     _check_lengths(resolved, problems)
-    _check_hooks(resolved, problems)
     _check_cuda(resolved, problems)
 
 
@@ -95,16 +92,6 @@ def _check_lengths(resolved: dict[str, Any], problems: Problems) -> None:
     if unroll is not None and traj is not None and unroll > traj:
         problems.add('policy.collect.unroll_len', f'got {unroll}, must be at most policy.collect.traj_len = {traj}: a '
                                                   'training sample is cut out of one window of steps')
-
-
-def _check_hooks(resolved: dict[str, Any], problems: Problems) -> None:
-    hooks = get_path(resolved, 'learner.hook')
-    if not isinstance(hooks, Mapping):
-        return
-    for name, hook in hooks.items():
-        kind = hook.get('type') if isinstance(hook, Mapping) else None
-        if isinstance(kind, str) and kind not in LEARNER_HOOK_REGISTRY:
-            problems.add(f'learner.hook.{name}.type', unknown_name('learner hook', kind, LEARNER_HOOK_REGISTRY))
 
 
 def _check_cuda(resolved: dict[str, Any], problems: Problems) -> None:

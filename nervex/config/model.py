@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from easydict import EasyDict
@@ -103,4 +104,4 @@ def model_declared(declared: Declared, model: Any, is_default: bool) -> Declared
     """The policy's declaration with ``model`` open: its defaults stay only for the model that they were written for."""
     defaults = {**declared.defaults, 'model': declared.defaults.get('model', {}) if is_default else {}}
     rules = {key: rule for key, rule in declared.rules.items() if key != 'model' or is_default}
-    return Declared(declared.owner, defaults, rules, declared.is_open)
+    return replace(declared, defaults=defaults, rules=rules)

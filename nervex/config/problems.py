@@ -45,8 +45,9 @@ class Problems:
         return len(self._entries)
 
     def about(self, path: str) -> bool:
-        """Whether there is a problem at this path already."""
-        return any((e if isinstance(e, str) else f'{e.path}:').startswith(f'{path}:') for e in self._entries)
+        """Whether there is a problem at this path, or below it, already."""
+        starts = (f'{path}:', f'{path}.')
+        return any((e if isinstance(e, str) else f'{e.path}:').startswith(starts) for e in self._entries)
 
     def add(self, path: str, text: str) -> None:
         """A mistake in words."""

@@ -1,12 +1,15 @@
 """Ranges of the settings that the framework itself reads. A class that declares a rule for one of them goes first."""
 import math
+from dataclasses import replace
 from typing import Any
 
 from nervex.config.check import Declared
+from nervex.config.hooks import HOOKS
 from nervex.config.tree import MISSING, get_path, has_path, set_path
 from nervex.loader import Loader, enum, interval, is_type, mapping, numeric, optional
 
 _COUNT = is_type(int) & interval(1)
+_SECONDS = numeric() & interval(0)
 _SHARE = numeric() & interval(0, 1)
 _ENDLESS = enum('inf') | Loader(lambda value: interval(math.inf)(numeric()(value)), 'an infinity')
 #: A value of None is left to the classes.
@@ -32,18 +35,37 @@ FRAMEWORK_RULES: dict[str, Loader] = {
     'policy.command.eps.start': _SHARE,
     'policy.command.eps.end': _SHARE,
     'policy.command.eps.decay': numeric() & interval(0, left_ok=False),
+    'env.manager.episode_num': _COUNT | _ENDLESS,
+    'env.manager.max_retry': is_type(int) & interval(0),
+    'env.manager.wait_num': _COUNT,
+    'env.manager.envs_per_worker': _COUNT,
+    'env.manager.retry_waiting_time': _SECONDS,
+    'env.manager.step_timeout': _SECONDS,
+    'env.manager.reset_timeout': _SECONDS,
+    'env.manager.connect_timeout': _SECONDS,
+    'env.manager.step_wait_timeout': _SECONDS,
+    'env.manager.retry_type': enum('reset', 'renew'),
+    'env.manager.context': enum('fork', 'forkserver', 'spawn'),
+    'learner.hook': HOOKS,
 }
 
 
 def with_framework_rules(section: str, declared: Declared) -> Declared:
-    """The declaration with these rules for settings that it declares without a rule of its own."""
+    """
+    Overview:
+        The declaration with these rules for settings that it declares without a rule of its own.
+    Arguments:
+        - section (:obj:`str`): path of what is declared, e.g. ``'policy'`` or ``'env.manager'``
+    """
     rules: dict[str, Any] = _copy(declared.rules)
     for path, rule in FRAMEWORK_RULES.items():
-        of, _, rest = path.partition('.')
+        if not path.startswith(f'{section}.'):
+            continue
+        rest = path[len(section) + 1:]
         default = get_path(declared.defaults, rest, MISSING)
-        if of == section and default is not MISSING and not has_path(rules, rest):
+        if default is not MISSING and not has_path(rules, rest):
             set_path(rules, rest, optional(rule) if default is None else rule)
-    return Declared(declared.owner, declared.defaults, rules, declared.is_open)
+    return replace(declared, rules=rules)
 
 
 def _copy(rules: dict[str, Any]) -> dict[str, Any]:

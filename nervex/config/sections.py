@@ -8,6 +8,7 @@ from typing import Any
 from nervex.config.check import Declared, declared_by
 from nervex.config.imports import import_listed
 from nervex.config.problems import Problems
+from nervex.config.rules import with_framework_rules
 from nervex.loader import Loader, collection, interval, is_type, optional
 from nervex.utils.class_config import merge_config
 from nervex.utils.errors import unknown_name
@@ -43,8 +44,8 @@ class CommonEnvSettings:
         import_names=None,        # (list of str | None) modules to import first, so that their registrations happen
         env_manager_type='base',  # (str) registered name: how the envs are run
         manager={},               # (dict) options of the env manager
-        actor_env_num=8,          # (int) envs that collect
-        evaluator_env_num=5,      # (int) envs that evaluate
+        actor_env_num=1,          # (int) envs that collect
+        evaluator_env_num=1,      # (int) envs that evaluate
         replay_path=None,         # (str | None) folder for videos
     )
     config_rules = dict(
@@ -81,7 +82,7 @@ def look_up(registry: Registry, path: str, name: Any, problems: Problems) -> Any
 
 def section_declared(section: str) -> Declared:
     """The declaration of one of the workers' sections."""
-    return declared_by(load_attribute(SECTION_CLASSES[section]))
+    return declared_by(load_attribute(SECTION_CLASSES[section]), own_only=False)
 
 
 def env_declared(cfg_env: Mapping, env: Any, problems: Problems) -> Declared:
@@ -100,16 +101,15 @@ def env_declared(cfg_env: Mapping, env: Any, problems: Problems) -> Declared:
     own = Declared('env', is_open=True) if env is None else declared_by(env)
     manager = _manager_declared(cfg_env, problems)
     defaults = merge_config(merge_config(common.defaults, own.defaults), {'manager': manager.defaults})
-    rules = {**common.rules, **own.rules, 'manager': manager.rules}
-    if not manager.defaults and not manager.rules:
-        rules.pop('manager')
-    return Declared(own.owner, defaults, rules, own.is_open)
+    return Declared(own.owner, defaults, {**common.rules, **own.rules}, own.is_open, parts={'manager': manager})
 
 
 def _manager_declared(cfg_env: Mapping, problems: Problems) -> Declared:
     name = cfg_env.get('env_manager_type', CommonEnvSettings.config['env_manager_type'])
     cls = look_up(ENV_MANAGER_REGISTRY, 'env.env_manager_type', name, problems)
-    return Declared('env manager', is_open=True) if cls is None else declared_by(cls)
+    if cls is None:
+        return Declared('the env manager', is_open=True)
+    return with_framework_rules('env.manager', declared_by(cls, own_only=False))
 
 
 def find_policy(cfg_policy: Mapping, policy: Any, problems: Problems) -> Any:

@@ -157,7 +157,10 @@ def _predicate(parts: tuple) -> Callable[[Any], Any]:
 def _words(joint: str, first: Loader, second: Loader) -> str:
     if joint == ' or ' and not (first.what and second.what):
         return ''  # half an alternative would be a lie
-    return joint.join(words for words in (first.what, second.what) if words)
+    rest = second.what
+    if joint == ' ' and first.what in ('an int', 'a float', 'a number'):
+        rest = rest.removeprefix('a number ')  # 'an int' and 'a number > 0' make 'an int > 0'
+    return joint.join(words for words in (first.what, rest) if words)
 
 
 def _alternatives_error(value: Any, what: str, last: Exception) -> Exception:

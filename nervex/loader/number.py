@@ -52,11 +52,13 @@ def interval(lo: float | None = None, hi: float | None = None, left_ok: bool = T
     what = _interval_words(lo, hi, left_ok, right_ok)
 
     def load(value: Any) -> Any:
+        if isinstance(value, bool):
+            raise mismatch(TypeError, value, what)
         try:
             above = lo is None or (value >= lo - eps if left_ok else value > lo + eps)
             below = hi is None or (value <= hi + eps if right_ok else value < hi - eps)
         except TypeError:
-            raise mismatch(TypeError, value, f'a number {what}') from None
+            raise mismatch(TypeError, value, what) from None
         if not (above and below) or value != value:
             raise mismatch(ValueError, value, what)
         return value
@@ -66,12 +68,12 @@ def interval(lo: float | None = None, hi: float | None = None, left_ok: bool = T
 
 def _interval_words(lo: float | None, hi: float | None, left_ok: bool, right_ok: bool) -> str:
     if lo is None and hi is None:
-        return 'of any size'
+        return 'a number'
     if hi is None or hi == math.inf:
-        return f'>= {lo}' if left_ok else f'> {lo}'
+        return f'a number >= {lo}' if left_ok else f'a number > {lo}'
     if lo is None or lo == -math.inf:
-        return f'<= {hi}' if right_ok else f'< {hi}'
-    return f'in {"[" if left_ok else "("}{lo}, {hi}{"]" if right_ok else ")"}'
+        return f'a number <= {hi}' if right_ok else f'a number < {hi}'
+    return f'a number in {"[" if left_ok else "("}{lo}, {hi}{"]" if right_ok else ")"}'
 
 
 def is_positive() -> Loader:

@@ -2,7 +2,7 @@
 import pytest
 
 from nervex.config import sections
-from nervex.loader import enum, interval, is_positive, is_type, keep, numeric
+from nervex.loader import enum, interval, is_positive, is_type, numeric
 from nervex.utils import ENV_MANAGER_REGISTRY, ENV_REGISTRY, LEARNER_HOOK_REGISTRY, MODEL_REGISTRY, POLICY_REGISTRY
 
 
@@ -63,8 +63,8 @@ class BaseSerialEvaluator:
 
 
 class BaseLearner:
-    config = dict(load_path='', hook=dict(log_show=dict(type='log_show', priority=20, ext_args=dict(freq=100))))
-    config_rules = dict(hook=keep())
+    config = dict(load_path='', import_names=None, hook=dict(
+        log_show=dict(type='log_show', position='after_iter', priority=20, ext_args=dict(freq=100))))
 
 
 class BaseSerialCommander:

@@ -146,7 +146,6 @@ def test_a_value_out_of_range_names_value_and_rule(config, path, value, rule):
     ('env.env_type', 'fakee', 'fake'),
     ('env.env_manager_type', 'bse', 'base'),
     ('policy.model.model_type', 'fake_nt', 'fake_net'),
-    ('learner.hook.save.type', 'save_ckp', 'save_ckpt'),
 ])
 def test_an_unknown_registered_name_suggests_the_nearest(config, path, value, near):
     set_path(config, path, value)
@@ -282,9 +281,8 @@ def test_lists_replace_and_none_is_a_value(config):
 
 def test_an_empty_nested_declaration_is_open_unless_its_rule_is_empty_too(config):
     config['policy']['collect'] = dict(algo=dict(nstep=1))
-    config['learner'] = dict(hook=dict(mine=dict(type='save_ckpt', freq=3)))
-    resolved = compile_config(config)
-    assert resolved.learner.hook.mine.freq == 3 and resolved.learner.hook.log_show.priority == 20
+    config['env']['norm_obs'] = dict(use_norm=True)
+    compile_config(config)
     config['policy']['eval'] = dict(n=3)
     assert one_problem(config).startswith('policy.eval.n: unknown setting')
 

@@ -78,7 +78,7 @@ def test_tuples_are_predicate_and_error_or_predicate_function_and_error():
 
 
 def test_a_loader_of_a_loader_is_the_same_loader():
-    assert Loader(interval(0, 1))(1) == 1 and Loader(interval(0, 1)).what == 'in [0, 1]'
+    assert Loader(interval(0, 1))(1) == 1 and Loader(interval(0, 1)).what == 'a number in [0, 1]'
 
 
 def test_the_rule_in_words_follows_the_operators():

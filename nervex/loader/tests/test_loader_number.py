@@ -70,6 +70,8 @@ def test_interval(options, inside, outside):
 def test_interval_errors():
     with pytest.raises(TypeError, match=r"got 'abc', must be a number in \[0, 1\]"):
         interval(0, 1)('abc')
+    with pytest.raises(TypeError, match='a number in'):
+        interval(0, 1)(True)
     with pytest.raises(ValueError, match='above'):
         interval(1, 0.9)
     with pytest.raises(ValueError, match='eps'):
