@@ -80,10 +80,7 @@ class GymEnv(BaseEnv):
     def step_into(self, action: Any, row: Any) -> tuple[Any, bool, bool, dict]:
         """One step that writes the observation into ``row``; see BaseEnv."""
         raw, reward, terminated, truncated, info = self._step(self._to_env(action))
-        if self._plain_obs and type(raw) is np.ndarray and raw.shape == row.shape and raw.dtype == row.dtype:
-            row[...] = raw
-        else:
-            write_row(row, raw if self._plain_obs else self._codecs[1](raw))
+        write_row(row, raw if self._plain_obs else self._codecs[1](raw))
         self._steps = steps = self._steps + 1
         if steps == self._limit and not terminated:
             truncated = True
@@ -141,7 +138,14 @@ class GymEnv(BaseEnv):
         self._codecs, self._plain_obs = (act, obs), obs.plain
         self._to_env = _same if act.plain else act.to_env
         step = self._env.step
-        self._step = lambda action: step_gym(step(action))
+        modern = any(base.__module__.split('.')[0] == 'gymnasium' for base in type(self._env).__mro__)
+        self._step = step if modern else lambda action: step_gym(step(action))
+        self._direct = modern and act.plain and obs.plain and type(self).step_into is GymEnv.step_into
+
+    def direct_step(self) -> tuple[Callable, int | None] | None:
+        """The Gymnasium env's own ``step`` and its time limit, if nothing needs to be converted; for env managers."""
+        self._build()
+        return (self._env.step, self._limit) if self._direct else None
 
 
 def make_gymnasium(env_id: str, kwargs: dict) -> tuple[Any, int | None]:

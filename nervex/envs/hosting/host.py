@@ -1,4 +1,4 @@
-"""EnvHost: the envs that one process (or thread) owns. It builds, seeds, resets and steps them and writes their rows."""
+"""EnvHost: the envs that one process (or thread) owns: it builds, seeds, resets and steps them and writes their rows."""
 import inspect
 import traceback
 from collections.abc import Callable, Iterable, Sequence
@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nervex.envs.hosting.layout import InvalidStepError, layout_of, read_row, tree_leaves, write_row
+from nervex.envs.hosting.layout import InvalidStepError, copy_row, layout_of, write_row
+from nervex.envs.hosting.loops import make_loop
 from nervex.envs.hosting.stepper import flag, has_step_into, make_stepper
 from nervex.envs.hosting.store import SLOTS, BlockStore
 
@@ -33,8 +34,8 @@ class Events:
 class EnvHost:
     """
     Overview:
-        Envs ``first_id .. first_id + len(cfgs) - 1`` of a manager, by local index 0, 1, ... Errors of an env never leave
-        ``step``: they become EnvFaults, and the manager decides what follows.
+        Envs ``first_id .. first_id + len(cfgs) - 1`` of a manager, by local index 0, 1, ... Errors of an env never
+        leave ``step``: they become EnvFaults, and the manager decides what follows.
     Interfaces:
         build, attach, seed, reset, step, renew, close
     """
@@ -49,8 +50,8 @@ class EnvHost:
         self._env_fn, self._cfgs = env_fn, list(cfgs)
         self._seeds: list[tuple[int, bool | None] | None] = [None] * self.num
         self._renewed = [0] * self.num
-        self._returns: list[Any] = [0.] * self.num
-        self._lengths = [0] * self.num
+        self.returns: list[Any] = [0.] * self.num
+        self.lengths = [0] * self.num
         self._dirty = False
 
     # ------------------------------------------------------------------ building
@@ -70,8 +71,9 @@ class EnvHost:
         self.close_env(index)
         self._renewed[index] += 1
         self.build(index)
-        if self._store is not None:
-            self._steppers[index] = make_stepper(self.envs[index], self._store.reward_size)
+        if self.store is not None:
+            self.steppers[index] = make_stepper(self.envs[index], self.store.reward_size)
+            self._loop = make_loop(self)
 
     def first_observation(self) -> tuple[Any, Any]:
         """Build and reset env 0; answers its description (``info()``) and its first observation."""
@@ -79,19 +81,22 @@ class EnvHost:
         info = env.info()
         return info, env.reset(**self.reset_kwargs[0])
 
-    _store: BlockStore | None = None
+    store: BlockStore | None = None
 
     def attach(self, store: BlockStore, low: int = 0) -> None:
         """Write into rows ``low ..`` of this store from now on; all envs are built."""
-        self._store, high = store, low + self.num
-        self._rows = [store.rows[slot][low:high] for slot in range(SLOTS)]
+        self.store, high = store, low + self.num
+        self.rows = [store.rows[slot][low:high] for slot in range(SLOTS)]
         self._final_rows = store.final_rows[low:high]
-        self._rewards = [reward[low:high] for reward in store.reward]
+        self._row_checks = [store.row_floats(slot, low, high) for slot in range(SLOTS)]
+        self.rewards = [reward[low:high] for reward in store.reward]
         self._floats = [store.floats(slot, low, high) for slot in range(SLOTS)]
         self._done, self._truncated = store.done[low:high], store.truncated[low:high]
         self._episode_return, self._episode_length = store.episode_return[low:high], store.episode_length[low:high]
-        self._steppers = [make_stepper(env, store.reward_size) for env in self.envs]
+        self.steppers = [make_stepper(env, store.reward_size) for env in self.envs]
+        self._everyone = range(self.num)
         self.plain_actions = all(has_step_into(env) for env in self.envs)
+        self._loop = make_loop(self)
 
     def seed(self, index: int, seed: int, dynamic_seed: bool | None) -> None:
         """Seed one env; None leaves the choice between dynamic and fixed to the env."""
@@ -104,10 +109,9 @@ class EnvHost:
     def reset(self, index: int, slot: int) -> None:
         """Begin an episode of one env and write its first observation; raises what the env raises."""
         obs = self.envs[index].reset(**self.reset_kwargs[index])
-        self._returns[index], self._lengths[index] = 0., 0
-        row = self._rows[slot][index]
-        write_row(row, obs)
-        _check_finite(row, 'the first observation')
+        self.returns[index], self.lengths[index] = 0., 0
+        write_row(self.rows[slot][index], obs)
+        self._check_row(slot, index, 'the first observation')
 
     def step(self, slot: int, actions: Sequence[Any], which: Iterable[int] | None = None) -> Events | None:
         """
@@ -119,26 +123,7 @@ class EnvHost:
         if self._dirty:
             self._done[:] = False
             self._dirty = False
-        events = None
-        rows, rewards, steppers = self._rows[slot], self._rewards[slot], self._steppers
-        returns, lengths = self._returns, self._lengths
-        for k, action in zip(range(self.num) if which is None else which, actions):
-            try:
-                reward, terminated, truncated, info = steppers[k](action, rows[k])
-                rewards[k] = reward
-                returns[k] += reward
-            except Exception as error:
-                events = events or Events()
-                events.faults.append(self.fault(k, 'step', error))
-                continue
-            lengths[k] += 1
-            if terminated is False and truncated is False and not info:
-                continue
-            events = events or Events()
-            try:
-                self._settle(k, slot, terminated, truncated, info, events)
-            except Exception as error:
-                events.faults.append(self.fault(k, 'step', error))
+        events = self._loop(slot, actions, self._everyone if which is None else which, None)
         for view, zeros in self._floats[slot]:
             if view.dot(zeros) != 0.:  # 0 * x is 0 for every finite x, NaN for the others: one pass, no temporary
                 events = self._find_nan(slot, events or Events(), which)
@@ -151,41 +136,57 @@ class EnvHost:
         text = ''.join(traceback.format_exception(type(error), error, error.__traceback__)).rstrip()
         return EnvFault(self.first_id + index, phase, kind, text)
 
-    def _settle(self, k: int, slot: int, terminated: Any, truncated: Any, info: Any, events: Events) -> None:
+    def fail(self, k: int, error: Exception, events: Events | None) -> Events:
+        """Add the fault of a step."""
+        events = events or Events()
+        events.faults.append(self.fault(k, 'step', error))
+        return events
+
+    def settle(self, k: int, slot: int, terminated: Any, truncated: Any, info: Any, events: Events | None) -> Events | None:
         """What seldom happens in a step: an info, or the end of an episode."""
         if info is not None and not isinstance(info, dict):
             raise InvalidStepError(f'info must be a dict, got {info!r}')
         terminated, truncated = flag(terminated, 'terminated'), flag(truncated, 'truncated')
         if info and info.get('abnormal'):
-            events.faults.append(EnvFault(self.first_id + k, 'step', 'abnormal', f'the env calls itself abnormal: {info}'))
-            return
+            events = events or Events()
+            text = f'the env calls itself abnormal: {info}'
+            events.faults.append(EnvFault(self.first_id + k, 'step', 'abnormal', text))
+            return events
         if not (terminated or truncated):
             if info:
+                events = events or Events()
                 events.infos[k] = info
-            return
-        self._check_end(k, slot)
+            return events
+        total = self.returns[k]
+        self._check_row(slot, k, 'the observation')
+        if type(total) is not float:  # a vector reward
+            total = float(np.sum(total))
+        if total != total:
+            raise InvalidStepError('the reward is NaN')
+        events = events or Events()
         events.finished.append(k)
-        total = float(np.sum(self._returns[k]))
+        truncated = truncated and not terminated
         self._dirty = self._done[k] = True
-        self._truncated[k] = truncated and not terminated
-        self._episode_return[k], self._episode_length[k] = total, self._lengths[k]
-        events.infos[k] = info = dict(info or ())
+        self._truncated[k] = truncated
+        self._episode_return[k], self._episode_length[k] = total, self.lengths[k]
+        events.infos[k] = info = dict(info) if info else {}
         info.setdefault('final_eval_reward', total)
-        info['truncated'] = truncated and not terminated
-        write_row(self._final_rows[k], read_row(self._rows[slot][k]))
-        self._returns[k], self._lengths[k] = 0., 0
+        info['truncated'] = truncated
+        copy_row(self._final_rows[k], self.rows[slot][k])
+        self.returns[k], self.lengths[k] = 0., 0
         self.episodes[k] += 1
         if self.auto_reset and self.episodes[k] < self.episode_num:
             try:
                 self.reset(k, slot)
             except Exception as error:
                 events.faults.append(self.fault(k, 'reset', error))
+        return events
 
-    def _check_end(self, k: int, slot: int) -> None:
-        """The last step of an episode is checked at once, for its row is about to be overwritten."""
-        _check_finite(self._rows[slot][k], 'the observation')
-        if not np.isfinite(self._returns[k]).all():
-            raise InvalidStepError('the reward is not finite')
+    def _check_row(self, slot: int, k: int, what: str) -> None:
+        """Rows that are about to be overwritten, or have just begun, are checked one by one."""
+        for view, zeros in self._row_checks[slot][k]:
+            if view.dot(zeros) != 0. and np.isnan(view).any():
+                raise InvalidStepError(f'{what} has NaN in it: {view.tolist() if view.size <= 8 else "..."}')
 
     def _find_nan(self, slot: int, events: Events, which: Iterable[int] | None) -> Events:
         """Slow path of the check in ``step``: which env wrote NaN? Infinite values are let through."""
@@ -194,8 +195,8 @@ class EnvHost:
             if k in faulty or k in events.finished:
                 continue
             try:
-                _check_finite(self._rows[slot][k], 'the observation')
-                if np.isnan(self._rewards[slot][k]).any():
+                self._check_row(slot, k, 'the observation')
+                if np.isnan(self.rewards[slot][k]).any():
                     raise InvalidStepError('the reward is NaN')
             except InvalidStepError as error:
                 events.infos.pop(k, None)
@@ -247,9 +248,3 @@ def layout_from(info: Any, obs: Any) -> Any:
             and tuple(shape) != layout.shape:
         raise InvalidStepError(f'the first observation has shape {layout.shape}, but info() says {tuple(shape)}')
     return layout
-
-
-def _check_finite(row: Any, what: str) -> None:
-    for leaf in tree_leaves(row):
-        if isinstance(leaf, np.ndarray) and leaf.dtype.kind == 'f' and np.isnan(leaf).any():
-            raise InvalidStepError(f'{what} has NaN in it: {leaf.tolist() if leaf.size <= 8 else "..."}')

@@ -102,6 +102,11 @@ def take_rows(block: Any, index: Any) -> Any:
     return {k: take_rows(v, index) for k, v in block.items()} if isinstance(block, dict) else block[index]
 
 
+def copy_block(block: Any) -> Any:
+    """A copy of all rows."""
+    return {k: copy_block(v) for k, v in block.items()} if isinstance(block, dict) else block.copy()
+
+
 def copy_rows(target: Any, source: Any, index: Any) -> None:
     """``target[index] = source[index]`` in every leaf."""
     for to, of in zip(tree_leaves(target), tree_leaves(source)):
@@ -128,13 +133,26 @@ def write_row(row: Any, obs: Any) -> None:
             write_row(part, obs[key])
 
 
+def copy_row(target: Any, source: Any) -> None:
+    """Copy one row to another row of the same layout."""
+    if type(target) is np.ndarray:
+        target[...] = source
+    elif isinstance(target, dict):
+        for key, part in target.items():
+            copy_row(part, source[key])
+    else:
+        target.set(source.get())
+
+
 def put_row(block: Any, index: int, row: Any) -> None:
     """``block[index] = row`` for a row of the same layout."""
-    if isinstance(block, dict):
+    if type(row) is np.ndarray:
+        block[index] = row
+    elif isinstance(block, dict):
         for key, part in block.items():
             put_row(part, index, row[key])
     else:
-        block[index] = row.get() if isinstance(row, ObjectCell) else row
+        block[index] = row.get()
 
 
 def read_row(row: Any) -> Any:

@@ -52,6 +52,12 @@ class BlockStore:
             views = [leaf[low:high].reshape(-1) for leaf in (*leaves, self.reward[slot])]
         return [(view, np.zeros(len(view), view.dtype)) for view in views if len(view)]
 
+    def row_floats(self, slot: int, low: int, high: int) -> list[list[tuple[np.ndarray, np.ndarray]]]:
+        """The same for the observation of each row alone."""
+        leaves = [leaf for leaf in tree_leaves(self.obs[slot]) if leaf.dtype.kind == 'f']
+        zeros = [np.zeros(leaf[0].size, leaf.dtype) for leaf in leaves]
+        return [[(leaf[k].reshape(-1), zero) for leaf, zero in zip(leaves, zeros)] for k in range(low, high)]
+
     def _add_slot(self, cursor: '_Cursor') -> None:
         """Observations and rewards of one step; side by side where one check for NaN can then cover both."""
         shape = (self.num, ) if self.reward_size == 1 else (self.num, self.reward_size)

@@ -1,0 +1,94 @@
+"""
+The inner loops of a step: what runs once per env and step, and nothing else.
+
+Both are closures, made once for a host, so that all they use is at hand without attribute look-ups.
+"""
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from nervex.envs.hosting.layout import write_row
+
+
+def make_loop(host: Any) -> Callable[[int, Sequence[Any], Iterable[int], Any], Any]:
+    """The loop that suits the host's envs: (slot, actions, which, events) -> events."""
+    direct = [env.direct_step() if hasattr(env, 'direct_step') else None for env in host.envs]
+    layout = host.store.layout
+    if all(d is not None for d in direct) and host.store.reward_size == 1 and not isinstance(layout, dict) \
+            and not layout.is_object:
+        return _direct_loop(host, [d[0] for d in direct], [d[1] or 0 for d in direct])
+    return _step_into_loop(host)
+
+
+def _step_into_loop(host: Any) -> Callable:
+    """For envs that write their own row."""
+    all_rows, all_rewards, steppers = host.rows, host.rewards, host.steppers
+    returns, lengths, settle, fail = host.returns, host.lengths, host.settle, host.fail
+
+    def loop(slot: int, actions: Sequence[Any], which: Iterable[int], events: Any) -> Any:
+        rows, rewards = all_rows[slot], all_rewards[slot]
+        for k, action in zip(which, actions):
+            try:
+                reward, terminated, truncated, info = steppers[k](action, rows[k])
+                rewards[k] = reward
+                returns[k] += reward
+                lengths[k] += 1
+                if terminated is False and truncated is False and not info:
+                    continue
+                events = settle(k, slot, terminated, truncated, info, events)
+            except Exception as error:
+                events = fail(k, error, events)
+        return events
+
+    return loop
+
+
+def _direct_loop(host: Any, steps: list[Callable], limits: list[int]) -> Callable:
+    """For Gymnasium envs that need no conversion: calls their own ``step``, saves the adapter's call."""
+    all_rows, all_rewards = host.rows, host.rewards
+    returns, lengths, settle, fail = host.returns, host.lengths, host.settle, host.fail
+    leaf, array = host.store.layout, np.ndarray
+    shape, dtype = leaf.shape, leaf.dtype
+    # A memoryview compares shape and format itself when it is assigned to, and is faster than a NumPy row.
+    views = [[memoryview(row) for row in rows] for rows in all_rows] if len(shape) == 1 else None
+
+    def vector_loop(slot: int, actions: Sequence[Any], which: Iterable[int], events: Any) -> Any:
+        rows, rewards = views[slot], all_rewards[slot]
+        for k, action in zip(which, actions):
+            try:
+                obs, reward, terminated, truncated, info = steps[k](action)
+                try:
+                    rows[k][:] = obs
+                except (ValueError, TypeError):  # another dtype or shape: converted, or refused with words
+                    write_row(all_rows[slot][k], obs)
+                rewards[k] = reward
+                returns[k] += reward
+                lengths[k] = length = lengths[k] + 1
+                if terminated is False and truncated is False and not info and length != limits[k]:
+                    continue
+                events = settle(k, slot, terminated, truncated or length == limits[k], info, events)
+            except Exception as error:
+                events = fail(k, error, events)
+        return events
+
+    def loop(slot: int, actions: Sequence[Any], which: Iterable[int], events: Any) -> Any:
+        rows, rewards = all_rows[slot], all_rewards[slot]
+        for k, action in zip(which, actions):
+            try:
+                obs, reward, terminated, truncated, info = steps[k](action)
+                if type(obs) is array and obs.shape == shape and obs.dtype == dtype:
+                    rows[k][...] = obs
+                else:
+                    write_row(rows[k], obs)
+                rewards[k] = reward
+                returns[k] += reward
+                lengths[k] = length = lengths[k] + 1
+                if terminated is False and truncated is False and not info and length != limits[k]:
+                    continue
+                events = settle(k, slot, terminated, truncated or length == limits[k], info, events)
+            except Exception as error:
+                events = fail(k, error, events)
+        return events
+
+    return loop if views is None else vector_loop

@@ -1,0 +1,233 @@
+"""What runs in an env subprocess: a host, driven through shared memory and two pipes."""
+import os
+import random
+import signal
+import sys
+import threading
+import traceback
+from multiprocessing import connection as mp_connection
+from multiprocessing import parent_process
+from typing import Any
+
+import numpy as np
+
+from nervex.envs.hosting.actions import ActionRows
+from nervex.envs.hosting.calls import ask_env
+from nervex.envs.hosting.host import EnvFault, EnvHost
+from nervex.envs.hosting.layout import ObjectCell, row_leaves
+from nervex.envs.hosting.shared import ASK, STEP_ALL, Control, SharedBlock
+from nervex.envs.hosting.store import BlockStore
+from nervex.envs.hosting.waiting import Sleeper, spin
+
+
+class WorkerSetup:
+    """
+    Overview:
+        What a worker is told at its start. ``payload`` is pickled by cloudpickle, so that functions made on the spot
+        reach a spawned process too.
+    """
+
+    def __init__(self, index: int, first_id: int, env_fn: Any, cfgs: list[dict], options: dict) -> None:
+        self.index, self.first_id, self.env_fn, self.cfgs, self.options = index, first_id, env_fn, cfgs, options
+
+    def __getstate__(self) -> bytes:
+        import cloudpickle
+        return cloudpickle.dumps(self.__dict__)
+
+    def __setstate__(self, state: bytes) -> None:
+        import pickle
+        self.__dict__.update(pickle.loads(state))
+
+
+def worker_main(setup: WorkerSetup, pipe: Any, wake_fd: Any, ready_fd: Any, foreign_fds: list[int]) -> None:
+    """The life of a subprocess: build the envs, then obey until the other end of the pipe is closed."""
+    for fd in foreign_fds:  # inherited by fork from the main process: ends of other workers' pipes
+        os.close(fd)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the main process decides
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    threading.Thread(target=_leave_with_parent, daemon=True).start()
+    if 'torch' in sys.modules:  # a fork of a process that has used threads must not use them
+        sys.modules['torch'].set_num_threads(1)
+    _seed_globals(setup)
+    worker = Worker(setup, pipe, _detached(wake_fd), _detached(ready_fd))
+    try:
+        if worker.build():
+            worker.run()
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        worker.host.close()  # the main process is gone, or does not want this worker any more
+    except KeyboardInterrupt:
+        os._exit(1)
+
+
+class Worker:
+    """The loop of a subprocess. Interfaces: build, run."""
+
+    def __init__(self, setup: WorkerSetup, pipe: Any, wake_fd: int, ready_fd: int) -> None:
+        self._pipe, self._wake_fd, self._ready_fd, self._w = pipe, wake_fd, ready_fd, setup.index
+        options = setup.options
+        self.host = EnvHost(setup.env_fn, setup.cfgs, setup.first_id, options['auto_reset'], options['episode_num'])
+        self._spin = options['spin']
+        self._token = setup.index.to_bytes(2, 'little')
+        for k, (seed, kwargs) in enumerate(zip(options['seeds'], options['reset_kwargs'])):
+            self.host.reset_kwargs[k] = kwargs
+            self.host.episodes[k] = options['episodes'][k]
+            if seed is not None:
+                self.host.seed(k, *seed)
+
+    def build(self) -> bool:
+        """Make the envs, tell what they look like, and map the shared memory. False if an env cannot be made."""
+        k = 0
+        try:
+            for k in range(self.host.num):
+                self.host.build(k)
+            k = 0
+            answer = self.host.first_observation()
+        except Exception as error:
+            self._pipe.send(self.host.fault(k, 'build' if self.host.envs[k] is None else 'reset', error))
+            return False
+        self._send_checked(answer)
+        plan = self._pipe.recv()
+        block = SharedBlock.receive(self._pipe)
+        self._control = Control(plan['workers'], plan['envs'], plan['action'], block.buffer)
+        memory = memoryview(block.buffer)[plan['control_bytes']:]
+        store = BlockStore(plan['layout'], plan['envs'], plan['reward_size'], memory, plan['private'])
+        low = self.host.first_id
+        self.host.attach(store, low)
+        self.host.resetting = self._control.resetting[self._w:self._w + 1]
+        self._actions = None if self._control.actions is None else self._control.actions[low:low + self.host.num]
+        self._chosen = self._control.chosen[low:low + self.host.num]
+        self._split = ActionRows(answer[0].act_space).split
+        self._store, self._low, self._plan = store, low, plan
+        self._pipe.send('mapped')
+        return True
+
+    def run(self) -> None:
+        """Obey commands until the pipe is closed."""
+        control, w = self._control, self._w
+        asked, done = control.asked, control.done
+        sleeper = Sleeper(control.asleep, w, self._wake_fd)
+        number = done[w]
+
+        def arrived() -> bool:
+            return asked[w] != number
+
+        while True:
+            if not (self._spin and spin(arrived)) and not sleeper.until(arrived):
+                return
+            number = asked[w]
+            mail = self._obey(control.kind[w], control.slot[w])
+            control.mail[w] = mail is not None
+            if not self._spin:
+                control.asleep[w] = 1  # before 'done', so that the next command certainly comes with a byte
+            done[w] = number
+            if control.main_waits[0]:
+                os.write(self._ready_fd, self._token)
+            if mail is not None:
+                self._pipe.send_bytes(mail)
+
+    def _obey(self, kind: int, slot: int) -> bytes | None:
+        """Run one command; what does not fit into the shared memory is answered, pickled."""
+        if kind == ASK:
+            name, args = self._pipe.recv()
+            try:
+                answer = getattr(self, '_ask_' + name)(*args)
+            except Exception as error:
+                answer = self.host.fault(0, name, error)
+            return _dump(answer)
+        actions = self._actions if self._actions is not None else self._pipe.recv()
+        rows = self._split(actions, self.host.plain_actions)
+        which = None
+        if kind != STEP_ALL:
+            which = np.flatnonzero(self._chosen).tolist()
+            if self._actions is not None:
+                rows = [rows[k] for k in which]
+        events = self.host.step(slot, rows, which)
+        self._control.news[self._w] = events is not None
+        objects = self._objects(slot, range(self.host.num) if which is None else which, events)
+        if events is None and objects is None:
+            return None
+        if events is not None and not events.infos and not events.faults and objects is None:
+            return None
+        infos = {} if events is None else {self._low + k: info for k, info in events.infos.items()}
+        return _dump((infos, [] if events is None else events.faults, objects))
+
+    def _ask_begin(self, slot: int, which: list[int], renew: bool, kwargs: dict[int, dict], fresh: bool) -> tuple:
+        """Begin episodes; answers the faults and the object leaves of the first observations."""
+        faults = []
+        for k in which:
+            if k in kwargs:
+                self.host.reset_kwargs[k] = kwargs[k]
+            if fresh:
+                self.host.episodes[k] = 0
+            try:
+                if renew:
+                    self.host.renew(k)
+                self.host.reset(k, slot)
+            except Exception as error:
+                faults.append(self.host.fault(k, 'reset', error))
+        bad = {fault.env_id - self._low for fault in faults}
+        return faults, self._objects(slot, [k for k in which if k not in bad], None)
+
+    def _ask_seed(self, which: list[int], seeds: list[int], dynamic: bool | None) -> None:
+        for k, seed in zip(which, seeds):
+            self.host.seed(k, seed, dynamic)
+
+    def _ask_call(self, name: str, calls: list | None, which: list[int]) -> list:
+        return [ask_env(self.host.envs[k], name, None if calls is None else calls[n]) for n, k in enumerate(which)]
+
+    def _ask_close(self) -> list[EnvFault]:
+        return self.host.close()
+
+    def _objects(self, slot: int, which: Any, events: Any) -> list | None:
+        """(env id, is it the final observation, values) of the leaves that are not in shared memory."""
+        if not self._plan['by_pipe']:
+            return None
+        rows = [(k, False, self.host.rows[slot][k]) for k in which]
+        if events is not None:
+            rows += [(k, True, self._store.final_rows[self._low + k]) for k in events.finished]
+        private = self._plan['private']
+        return [
+            (self._low + k, final, [leaf.get() if isinstance(leaf, ObjectCell) else leaf.copy()
+                                    for leaf in row_leaves(row) if private or isinstance(leaf, ObjectCell)])
+            for k, final, row in rows
+        ]
+
+    def _send_checked(self, answer: tuple) -> None:
+        """Send the first answer; an info or observation that cannot be pickled is the env's fault, said in words."""
+        try:
+            data = _dump(answer)
+        except Exception as error:
+            data = _dump(self.host.fault(0, 'build', error))
+        self._pipe.send_bytes(data)
+
+
+def _dump(answer: Any) -> bytes:
+    from multiprocessing.reduction import ForkingPickler
+    return bytes(ForkingPickler.dumps(answer))
+
+
+def _leave_with_parent() -> None:
+    """End this process when its parent has died, even if an env hangs in a step."""
+    parent, ppid = parent_process(), os.getppid()
+    while parent is not None:
+        gone = mp_connection.wait([parent.sentinel], 0.5)
+        if gone or (os.getppid() != ppid):
+            os._exit(1)
+
+
+def _seed_globals(setup: WorkerSetup) -> None:
+    """Forked workers would all draw the same from the global generators."""
+    seeds = [s[0] for s in setup.options['seeds'] if s is not None]
+    entropy = [abs(seeds[0]), setup.first_id] if seeds else None
+    seed = int(np.random.SeedSequence(entropy).generate_state(1)[0])
+    np.random.seed(seed)
+    random.seed(seed)
+
+
+def _detached(fd: Any) -> int:
+    return fd if isinstance(fd, int) else fd.detach()
+
+
+def remote_traceback(error: BaseException) -> str:
+    """The text of an error that happened here."""
+    return ''.join(traceback.format_exception(type(error), error, error.__traceback__)).rstrip()
