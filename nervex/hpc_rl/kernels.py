@@ -77,17 +77,18 @@ def scan(a, b, init, y):
 def scan_constant(a, b, init, y):
     """:func:`scan` with one factor for all steps."""
     steps, width = b.shape
+    factor = b.dtype.type(a)
     carry = np.zeros(width, b.dtype)
     if init is not None:
         carry[:] = init
     for t in range(steps - 1, -1, -1):
         for k in range(width):
-            carry[k] = b[t, k] + a * carry[k]
+            carry[k] = b[t, k] + factor * carry[k]
             y[t, k] = carry[k]
 
 
 @njit(**_OPTIONS)
-def _errors(value, reward, done, truncated, next_value, gamma, trace, delta, keep):
+def _errors(value, reward, done, truncated, next_value, discount, decay, delta, keep):
     """TD errors and factors of the recursion in one sweep over memory."""
     width, count = reward.shape[1], reward.size
     one = reward.dtype.type(1)
@@ -96,19 +97,19 @@ def _errors(value, reward, done, truncated, next_value, gamma, trace, delta, kee
     flat_done = None if done is None else _flat(done)
     flat_truncated = None if truncated is None else _flat(truncated)
     for i in range(count):
-        boots = gamma * _bootstraps(flat_done, flat_truncated, i, one)
+        boots = discount * _bootstraps(flat_done, flat_truncated, i, one)
         flat_delta[i] = flat_reward[i] - flat_value[i] + boots * flat_next[i]
-        flat_keep[i] = trace * _ended(flat_done, i, one)
+        flat_keep[i] = decay * _ended(flat_done, i, one)
 
 
 @njit(**_OPTIONS)
 def gae(value, reward, done, truncated, next_value, gamma, trace, adv):
     """Advantages; ``trace`` is gamma * lambda. ``next_value`` None takes the next row of ``value``."""
     steps, width = reward.shape
-    one = reward.dtype.type(1)
+    one, discount, decay = reward.dtype.type(1), reward.dtype.type(gamma), reward.dtype.type(trace)
     if width < _WIDE:
         delta, keep = np.empty((steps, width), reward.dtype), np.empty((steps, width), reward.dtype)
-        _errors(value, reward, done, truncated, next_value, gamma, trace, delta, keep)
+        _errors(value, reward, done, truncated, next_value, discount, decay, delta, keep)
         scan(keep, delta, None, adv)
         return
     carry = np.zeros(width, reward.dtype)
@@ -117,9 +118,9 @@ def gae(value, reward, done, truncated, next_value, gamma, trace, adv):
         row_truncated = None if truncated is None else truncated[t]
         for k in range(width):
             following = value[t + 1, k] if next_value is None else next_value[t, k]
-            boots = gamma * _bootstraps(row_done, row_truncated, k, one)
+            boots = discount * _bootstraps(row_done, row_truncated, k, one)
             delta_k = reward[t, k] - value[t, k] + boots * following
-            carry[k] = delta_k + trace * _ended(row_done, k, one) * carry[k]
+            carry[k] = delta_k + decay * _ended(row_done, k, one) * carry[k]
             adv[t, k] = carry[k]
 
 
@@ -127,18 +128,18 @@ def gae(value, reward, done, truncated, next_value, gamma, trace, adv):
 def rollout_nstep(value, reward, done, truncated, next_value, gamma, nstep, result):
     """n-step returns of all steps: all are lengthened by one step at a time."""
     steps, width = reward.shape
-    one = reward.dtype.type(1)
+    one, discount = reward.dtype.type(1), reward.dtype.type(gamma)
     added, factor = np.empty(reward.size, reward.dtype), np.empty(reward.size, reward.dtype)
     flat_reward, flat = _flat(reward), _flat(result)
     flat_next = _flat(value)[width:] if next_value is None else _flat(next_value)
     flat_done = None if done is None else _flat(done)
     flat_truncated = None if truncated is None else _flat(truncated)
     for i in range(reward.size):
-        boot = gamma * _bootstraps(flat_done, flat_truncated, i, one) * flat_next[i]
+        boot = discount * _bootstraps(flat_done, flat_truncated, i, one) * flat_next[i]
         goes_on = _ended(flat_done, i, one)
         flat[i] = flat_reward[i] + boot
         added[i] = flat_reward[i] + (one - goes_on) * boot
-        factor[i] = gamma * goes_on
+        factor[i] = discount * goes_on
     for _ in range(min(nstep, steps) - 1):
         for i in range((steps - 1) * width):
             flat[i] = added[i] + factor[i] * flat[i + width]
@@ -148,13 +149,15 @@ def rollout_nstep(value, reward, done, truncated, next_value, gamma, nstep, resu
 def vtrace(rho, value, reward, done, truncated, next_value, gamma, trace, rho_max, c_max, pg_max, return_, adv):
     """V-trace value targets and advantages of the policy gradient."""
     steps, width = reward.shape
-    one = reward.dtype.type(1)
+    number = reward.dtype.type
+    one, discount, decay = number(1), number(gamma), number(trace)
+    rho_top, c_top, pg_top = number(rho_max), number(c_max), number(pg_max)
     delta, keep = np.empty((steps, width), reward.dtype), np.empty((steps, width), reward.dtype)
-    _errors(value, reward, done, truncated, next_value, gamma, trace, delta, keep)
+    _errors(value, reward, done, truncated, next_value, discount, decay, delta, keep)
     flat_rho, flat_delta, flat_keep, flat_value = _flat(rho), _flat(delta), _flat(keep), _flat(value)
     for i in range(reward.size):
-        flat_delta[i] *= min(flat_rho[i], rho_max)
-        flat_keep[i] *= min(flat_rho[i], c_max)
+        flat_delta[i] *= min(flat_rho[i], rho_top)
+        flat_keep[i] *= min(flat_rho[i], c_top)
     scan(keep, delta, None, return_)
     flat_return, flat_adv, flat_reward = _flat(return_), _flat(adv), _flat(reward)
     flat_next = _flat(value)[width:] if next_value is None else _flat(next_value)
@@ -164,8 +167,8 @@ def vtrace(rho, value, reward, done, truncated, next_value, gamma, trace, rho_ma
         flat_return[i] += flat_value[i]
     last = (steps - 1) * width
     for i in range(reward.size):
-        boots = gamma * _bootstraps(flat_done, flat_truncated, i, one)
+        boots = discount * _bootstraps(flat_done, flat_truncated, i, one)
         after = flat_next[i]
         if i < last and _ended(flat_done, i, one) > 0:
             after = flat_return[i + width]
-        flat_adv[i] = min(flat_rho[i], pg_max) * (flat_reward[i] - flat_value[i] + boots * after)
+        flat_adv[i] = min(flat_rho[i], pg_top) * (flat_reward[i] - flat_value[i] + boots * after)

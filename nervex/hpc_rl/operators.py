@@ -7,7 +7,8 @@ import torch
 from nervex.hpc_rl import kernels
 from nervex.hpc_rl.tracing import is_traced
 
-_FLOATS = {torch.float32: np.float32, torch.float64: np.float64}
+_FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+_FLAGS = (np.dtype(np.bool_), )
 
 
 def reverse_scan(a: torch.Tensor | float, b: torch.Tensor, init: torch.Tensor | None = None) -> torch.Tensor:
@@ -18,16 +19,17 @@ def reverse_scan(a: torch.Tensor | float, b: torch.Tensor, init: torch.Tensor | 
         - a, b, result (:obj:`torch.FloatTensor`): :math:`(T, *)`
         - init (:obj:`torch.FloatTensor`): :math:`(*)`
     """
-    if not b.is_cpu or b.dtype not in _FLOATS or is_traced(b):
+    if not b.is_cpu or b.dtype not in (torch.float32, torch.float64) or is_traced(b):
         return NotImplemented
-    result = np.empty(b.shape, _FLOATS[b.dtype])
-    steps, width = b.shape[0], b[0].numel()
-    terms, y = _numpy(b).reshape(steps, width), result.reshape(steps, width)
+    terms = _numpy(b)
+    steps, width = terms.shape[0], terms[0].size
+    result = np.empty_like(terms)
+    terms, y = terms.reshape(steps, width), result.reshape(steps, width)
     start = None if init is None else _numpy(init).reshape(width)
     if isinstance(a, torch.Tensor):
         kernels.scan(_numpy(a).reshape(steps, width), terms, start, y)
     else:
-        kernels.scan_constant(y.dtype.type(a), terms, start, y)
+        kernels.scan_constant(float(a), terms, start, y)
     return torch.from_numpy(result)
 
 
@@ -42,8 +44,7 @@ def gae(data: namedtuple, gamma: float = 0.99, lambda_: float = 0.97) -> torch.T
     if fields is None:
         return NotImplemented
     result = np.empty_like(fields[1])
-    number = result.dtype.type
-    kernels.gae(*fields, number(gamma), number(gamma * lambda_), result)
+    kernels.gae(*fields, float(gamma), float(gamma * lambda_), result)
     return _tensor(result, data.reward)
 
 
@@ -58,7 +59,7 @@ def rollout_nstep_return(data: namedtuple, gamma: float, nstep: int) -> torch.Te
     if fields is None or nstep < 1:
         return NotImplemented
     result = np.empty_like(fields[1])
-    kernels.rollout_nstep(*fields, result.dtype.type(gamma), nstep, result)
+    kernels.rollout_nstep(*fields, float(gamma), nstep, result)
     return _tensor(result, data.reward)
 
 
@@ -74,13 +75,14 @@ def vtrace_targets(
     """
     log_rho, reward = data.log_rho, data.reward
     fields = _rollout(data.value, reward, data.done, data.truncated, data.next_value)
-    if fields is None or log_rho.shape != reward.shape or log_rho.dtype is not reward.dtype or _learns(log_rho):
+    if fields is None or log_rho.shape != reward.shape or log_rho.dtype is not reward.dtype:
+        return NotImplemented
+    if log_rho.requires_grad and torch.is_grad_enabled():
         return NotImplemented
     return_, adv = np.empty_like(fields[1]), np.empty_like(fields[1])
-    number = return_.dtype.type
-    factors = (gamma, gamma * lambda_, rho_clip_ratio, c_clip_ratio, rho_pg_clip_ratio)
-    rho = _numpy(log_rho.detach().exp()).reshape(return_.shape)
-    kernels.vtrace(rho, *fields, *(number(x) for x in factors), return_, adv)
+    rho = np.exp(_numpy(log_rho)).reshape(return_.shape)
+    clips = float(rho_clip_ratio), float(c_clip_ratio), float(rho_pg_clip_ratio)
+    kernels.vtrace(rho, *fields, float(gamma), float(gamma * lambda_), *clips, return_, adv)
     return _tensor(return_, reward), _tensor(adv, reward)
 
 
@@ -89,36 +91,38 @@ def _rollout(
     next_value: torch.Tensor | None,
 ) -> list[np.ndarray | None] | None:
     """The fields as arrays (T, B); None for what is not made for a kernel, or wrong: the ordinary way explains it."""
-    dtype, shape = reward.dtype, reward.shape
-    if dtype not in _FLOATS or value.dtype is not dtype or is_traced(reward):
+    if is_traced(reward) or (truncated is not None and (done is None or next_value is None)):
         return None
-    if reward.dim() == 0 or reward.numel() == 0:
-        return None
-    if truncated is not None and (done is None or next_value is None or truncated.dtype is not done.dtype):
-        return None
-    if done is not None and not (done.dtype is torch.bool or done.dtype is dtype):
-        return None
-    if next_value is not None and next_value.dtype is not dtype:
-        return None
-    if value.shape[1:] != shape[1:] or value.shape[0] - shape[0] not in ((0, 1) if next_value is not None else (1, )):
-        return None
-    fields = (value, reward, done, truncated, next_value)
-    for i, field in enumerate(fields):
-        if field is not None and (not field.is_cpu or _learns(field) or (i > 1 and field.shape != shape)):
+    learning = torch.is_grad_enabled()
+    arrays: list[np.ndarray | None] = []
+    for field in (value, reward, done, truncated, next_value):
+        if field is None:
+            arrays.append(None)
+            continue
+        if not field.is_cpu or (learning and field.requires_grad):
             return None
-    if reward.dim() == 2:
-        return [None if field is None else _numpy(field) for field in fields]
-    width = reward[0].numel()
-    return [None if field is None else _numpy(field).reshape(-1, width) for field in fields]
-
-
-def _learns(tensor: torch.Tensor) -> bool:
-    return tensor.requires_grad and torch.is_grad_enabled()
+        arrays.append(_numpy(field))
+    values, rewards, *others = arrays
+    dtype, shape = rewards.dtype, rewards.shape
+    if dtype not in _FLOATS or values.dtype != dtype or rewards.size == 0 or values.shape[1:] != shape[1:]:
+        return None
+    rows = values.shape[0] - shape[0]
+    if rows != 1 and (rows != 0 or next_value is None):
+        return None
+    for other, allowed in zip(others, (_FLAGS, _FLAGS, ())):
+        if other is not None and (other.shape != shape or not (other.dtype == dtype or other.dtype in allowed)):
+            return None
+    if truncated is not None and truncated.dtype is not done.dtype:
+        return None
+    if len(shape) == 2:
+        return arrays
+    width = rewards[0].size
+    return [None if array is None else array.reshape(-1, width) for array in arrays]
 
 
 def _numpy(tensor: torch.Tensor) -> np.ndarray:
-    tensor = tensor.detach() if tensor.requires_grad else tensor
-    return (tensor if tensor.is_contiguous() else tensor.contiguous()).numpy()
+    array = tensor.detach().numpy() if tensor.requires_grad else tensor.numpy()
+    return array if array.flags.c_contiguous else np.ascontiguousarray(array)
 
 
 def _tensor(result: np.ndarray, like: torch.Tensor) -> torch.Tensor:

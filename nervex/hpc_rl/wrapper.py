@@ -64,12 +64,17 @@ def hpc_wrapper(
     def decorate(function: Callable) -> Callable:
         operator_name = name or function.__name__
         instances: dict[Any, Callable] = {}
+        chosen = namedtuple_data or include_args is not None or include_kwargs is not None
+        as_it_is = shape_fn is None and not is_cls_method and not chosen
 
         @functools.wraps(function)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
             if nervex.enable_hpc_rl:
                 operator = find_hpc_op(operator_name)
                 if operator is not None:
+                    if as_it_is:
+                        result = operator(*args, **kwargs)
+                        return function(*args, **kwargs) if result is NotImplemented else result
                     inputs = args[1:] if is_cls_method else args
                     if shape_fn is not None:
                         shape = tuple(shape_fn(inputs))
