@@ -7,7 +7,7 @@ from torch import Tensor
 
 from .activation import Activation, get_activation
 from .mlp import MLP, LinearType
-from .shapes import InputShapeError, as_shape, as_size
+from .shapes import InputShapeError, as_shape, misfit
 
 
 class FCEncoder(MLP):
@@ -24,28 +24,10 @@ class FCEncoder(MLP):
 
     def __init__(self, obs_dim: int | Sequence[int], hidden_dim_list: Sequence[int] = (128, 128, 64),
                  activation: str | Activation = 'relu', norm: bool = False, linear: LinearType = nn.Linear) -> None:
-        self.obs_shape = as_shape(obs_dim)
         if not hidden_dim_list:
             raise ValueError('hidden_dim_list needs at least one width')
-        super().__init__(as_size(obs_dim), hidden_dim_list, None, activation, norm, linear, name='obs')
-        self._flatten = len(self.obs_shape) > 1
-
-    def forward(self, obs: Tensor) -> Tensor:
-        """Encode; integer and double observations become the dtype of the weights."""
-        if obs.dtype is not torch.float32:
-            obs = obs.to(next(self.parameters()).dtype)
-        if self._flatten:
-            if tuple(obs.shape[-len(self.obs_shape):]) != self.obs_shape:
-                raise InputShapeError(f'obs of shape {tuple(obs.shape)} does not fit: FCEncoder expects '
-                                      f'(..., {", ".join(map(str, self.obs_shape))})')
-            obs = obs.flatten(-len(self.obs_shape))
-        x, act = obs, self._act
-        try:
-            for layer in self._modules.values():
-                x = act(layer(x))
-            return x
-        except RuntimeError as error:
-            raise self.explain(obs, error) from error
+        super().__init__(obs_dim, hidden_dim_list, None, activation, norm, linear, name='obs')
+        self.obs_shape = self.in_shape
 
 
 class ConvEncoder(nn.Module):
@@ -88,13 +70,12 @@ class ConvEncoder(nn.Module):
     def forward(self, obs: Tensor) -> Tensor:
         """Encode images."""
         if obs.shape[-3:] != self.obs_shape or obs.dim() < 3:
-            expected = ', '.join(map(str, self.obs_shape))
+            error = misfit(obs, self.obs_shape)
             swapped = obs.shape[-3:] == self.obs_shape[1:] + self.obs_shape[:1]
-            remedy = '; channels come first: permute(..., 2, 0, 1) the last three' if swapped else ''
-            raise InputShapeError(f'obs of shape {tuple(obs.shape)} does not fit: ConvEncoder expects (..., {expected})'
-                                  f'{remedy}')
-        if obs.dtype == torch.uint8:
-            obs = obs.to(self.convs[0].weight.dtype) / 255
+            raise InputShapeError(f'{error}; channels come first: movedim(-1, -3)') if swapped else error
+        if obs.dtype is not torch.float32:
+            scale = 255 if obs.dtype == torch.uint8 else 1
+            obs = obs.to(self.convs[0].weight.dtype) / scale
         lead = obs.shape[:-3]
         x, act = obs if len(lead) == 1 else obs.reshape(-1, *self.obs_shape), self._act
         for conv in self.convs:

@@ -2,11 +2,12 @@
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
+import torch
 import torch.nn as nn
 from torch import Tensor
 
 from .activation import Activation, get_activation
-from .shapes import InputShapeError
+from .shapes import as_shape, as_size, flattened, misfit
 
 LinearType = Callable[[int, int], nn.Module]
 
@@ -17,7 +18,7 @@ class MLP(nn.Sequential):
         Linear layers, each followed by the activation; with ``out_dim`` a last linear layer without one. The
         activations are functions, not modules: for small layers that saves as much as the wrapping costs.
     Arguments:
-        - in_dim (:obj:`int`): size of the last axis of the input
+        - in_dim (:obj:`int | Sequence[int]`): size of the last axis of the input, or shape of its last axes
         - hidden_dim_list (:obj:`Sequence[int]`): widths of the layers
         - out_dim (:obj:`int | None`): None ends after the last hidden layer
         - activation (:obj:`str | Callable`): 'relu', 'tanh', ... or a function
@@ -25,23 +26,26 @@ class MLP(nn.Sequential):
         - linear (:obj:`Callable`): makes a layer from (in, out), e.g. a noisy one
         - name (:obj:`str`): what an error calls the input
     Shapes:
-        - input :math:`(*, in\\_dim)`, output :math:`(*, out)`
+        - input :math:`(*, in\\_dim)` of any dtype, output :math:`(*, out)`
     """
 
-    def __init__(self, in_dim: int, hidden_dim_list: Sequence[int], out_dim: int | None = None,
+    def __init__(self, in_dim: int | Sequence[int], hidden_dim_list: Sequence[int], out_dim: int | None = None,
                  activation: str | Activation = 'relu', norm: bool = False, linear: LinearType = nn.Linear,
                  name: str = 'input') -> None:
-        sizes = [in_dim, *hidden_dim_list]
+        sizes = [as_size(in_dim, name), *hidden_dim_list]
         layers = [nn.Sequential(linear(i, o), nn.LayerNorm(o)) if norm else linear(i, o) for i, o in pairwise(sizes)]
         super().__init__(*layers, *([] if out_dim is None else [linear(sizes[-1], out_dim)]))
-        self.in_dim = in_dim
+        self.in_shape = as_shape(in_dim, name)
         self.out_dim = sizes[-1] if out_dim is None else out_dim
+        self._flat = len(self.in_shape) == 1
         self._ends_linear = out_dim is not None
         self._act = get_activation(activation)
         self._name = name
 
     def forward(self, x: Tensor) -> Tensor:
         act, given = self._act, x
+        if x.dtype is not torch.float32 or not self._flat:
+            x = self._prepared(x)
         try:
             if self._ends_linear:
                 *hidden, out = self._modules.values()
@@ -52,14 +56,18 @@ class MLP(nn.Sequential):
                 x = act(layer(x))
             return x
         except RuntimeError as error:
-            raise self.explain(given, error) from error
+            raise self._explained(given, error) from error
 
-    def explain(self, x: Tensor, error: RuntimeError) -> RuntimeError:
+    def _prepared(self, x: Tensor) -> Tensor:
+        """Bytes, integers and doubles as the dtype of the weights; the axes of one input as one."""
+        if not self._flat:
+            x = flattened(x, self.in_shape, self._name)
+        return x.to(next(self.parameters()).dtype)
+
+    def _explained(self, x: Tensor, error: RuntimeError) -> RuntimeError:
         """The error to raise instead of torch's, when the input does not fit the first layer."""
-        if x.dim() and x.shape[-1] == self.in_dim:
-            return error
-        return InputShapeError(f'{self._name} of shape {tuple(x.shape)} does not fit: the first layer expects '
-                               f'(..., {self.in_dim})')
+        fits = x.dim() > 0 and x.shape[-len(self.in_shape):] == self.in_shape
+        return error if fits else misfit(x, self.in_shape, self._name)
 
 
 def mlp(in_dim: int, hidden_dim_list: Sequence[int], out_dim: int, activation: str | Activation = 'relu',

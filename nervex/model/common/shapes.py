@@ -29,6 +29,19 @@ def as_size(dim: int | Sequence[int], what: str = 'obs_dim') -> int:
     return math.prod(as_shape(dim, what))
 
 
+def misfit(x: Tensor, shape: Sequence[int], name: str = 'obs') -> InputShapeError:
+    """The error for an input whose last axes should have had ``shape``."""
+    expected = ', '.join(map(str, shape))
+    return InputShapeError(f'{name} of shape {tuple(x.shape)} does not fit: the first layer expects (..., {expected})')
+
+
+def flattened(x: Tensor, shape: Sequence[int], name: str = 'obs') -> Tensor:
+    """The last axes of ``x``, which must have ``shape``, as one axis."""
+    if tuple(x.shape[-len(shape):]) != tuple(shape):
+        raise misfit(x, shape, name)
+    return x if len(shape) == 1 else x.flatten(-len(shape))
+
+
 def action_heads(action_dim: int | Sequence[int]) -> tuple[int, ...] | int:
     """
     Overview:

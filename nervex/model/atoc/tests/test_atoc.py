@@ -1,0 +1,107 @@
+import math
+
+import pytest
+import torch
+
+from nervex.model import ATOC, ATOCQAC
+
+B, A, N = 4, 5, 7
+
+
+def make(**kwargs):
+    torch.manual_seed(0)
+    return ATOCQAC(N, 2, thought_dim=8, n_agent=A, **kwargs)
+
+
+def test_shapes():
+    output = make(m_group=3)({'obs': torch.randn(B, A, N)}, get_delta_q=True)
+    shapes = {key: tuple(value.shape) for key, value in output.items()}
+    assert shapes == {
+        'action': (B, A, 2), 'old_thoughts': (B, A, 8), 'new_thoughts': (B, A, 8), 'initiator_prob': (B, A),
+        'is_initiator': (B, A), 'group': (B, A, 3), 'delta_q': (B, A),
+    }
+    assert (output['action'].abs() <= 1.).all() and ATOC is ATOCQAC
+    q = make()({'obs': torch.randn(B, A, N), 'action': torch.zeros(B, A, 2)}, mode='compute_q')['q_value']
+    assert q.shape == (B, A)
+
+
+def test_each_agent_is_in_its_own_group_once():
+    group = make(agent_per_group=3)({'obs': torch.randn(B, A, N)})['group']
+    for i in range(A):
+        assert (group[:, i] == i).sum(-1).tolist() == [1] * B
+    assert all(len(set(row)) == 3 for row in group.flatten(0, 1).tolist())
+
+
+def call(net, obs, initiators, group):
+    flags = torch.zeros(len(obs), A, dtype=torch.bool)
+    flags[:, initiators] = True
+    return net({'obs': obs, 'is_initiator': flags, 'group': group})
+
+
+def test_only_members_of_a_called_group_change_their_mind():
+    net, obs = make(), torch.randn(B, A, N)
+    group = torch.tensor([[0, 3], [1, 2], [1, 2], [0, 3], [3, 4]]).expand(B, A, 2)
+    output = call(net, obs, [0], group)
+    changed = (output['old_thoughts'] != output['new_thoughts']).any(-1)
+    assert changed.tolist() == [[True, False, False, True, False]] * B
+    silent = call(net, obs, [], group)
+    assert torch.equal(silent['old_thoughts'], silent['new_thoughts'])
+
+
+def test_groups_follow_one_another():
+    net, obs = make(), torch.randn(1, A, N)
+    group = torch.tensor([[[0, 1], [1, 2], [1, 2], [0, 3], [3, 4]]])
+    output = call(net, obs, [0, 1], group)
+    first = net.actor.channel(output['old_thoughts'][0, [0, 1]].unsqueeze(1))[0].squeeze(1)
+    joined = torch.stack([first[1], output['old_thoughts'][0, 2]])
+    second = net.actor.channel(joined.unsqueeze(1))[0].squeeze(1)
+    assert torch.allclose(output['new_thoughts'][0, :3], torch.stack([first[0], second[0], second[1]]), atol=1e-6)
+
+
+def test_rows_do_not_mix():
+    net, obs = make(), torch.randn(B, A, N)
+    whole = net({'obs': obs})['action']
+    assert all(torch.allclose(net({'obs': obs[i:i + 1]})['action'][0], whole[i], atol=1e-6) for i in range(B))
+
+
+def test_delta_q_is_the_mean_gain_of_the_group():
+    net, obs = make(), torch.randn(B, A, N)
+    output = net({'obs': obs}, get_delta_q=True)
+    silent = net.actor(obs, communicate=False)['action']
+    gain = net.critic(obs, output['action']) - net.critic(obs, silent)
+    expected = gain[1, output['group'][1, 2]].mean()
+    assert torch.allclose(output['delta_q'][1, 2], expected) and not output['delta_q'].requires_grad
+
+
+def test_attention_loss_by_hand():
+    data = {
+        'initiator_prob': torch.tensor([[0.5, 0.25, 0.9]], requires_grad=True),
+        'is_initiator': torch.tensor([[True, True, False]]),
+        'delta_q': torch.tensor([[3., 1., 7.]]),
+    }
+    loss = make()(data, mode='optimize_actor_attention')['loss']
+    assert loss.item() == pytest.approx((-math.log(0.5) - math.log(0.75)) / 2)  # wanted: 1 and 0
+    loss.backward()
+    assert data['initiator_prob'].grad[0, 2] == 0.
+    nobody = make()({**data, 'is_initiator': torch.zeros(1, 3, dtype=torch.bool)}, mode='optimize_actor_attention')
+    assert nobody['loss'].item() == 0.
+
+
+def test_actor_loss_reaches_the_actor_and_spares_the_attention():
+    net = make()
+    net({'obs': torch.randn(B, A, N)}, mode='optimize_actor')['q_value'].mean().backward()
+    assert all(p.grad is None for p in net.actor.attention.parameters())
+    assert all(p.grad is not None for p in net.actor.thought.parameters())
+
+
+def test_without_communication_agents_are_independent():
+    net, obs = make(communication=False), torch.randn(B, A, N)
+    other = obs.clone()
+    other[:, 1:] = 0.
+    assert torch.equal(net({'obs': obs})['action'][:, 0], net({'obs': other})['action'][:, 0])
+
+
+@pytest.mark.parametrize('kwargs, text', [({'agent_per_group': 6}, 'agent_per_group'), ({'thought_dim': 7}, 'even')])
+def test_wrong_settings_are_named(kwargs, text):
+    with pytest.raises(ValueError, match=text):
+        ATOCQAC(N, 2, **{'n_agent': A, **kwargs})

@@ -1,0 +1,112 @@
+"""COMA: decentral actors and one critic that knows everything."""
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from torch import Tensor
+
+from nervex.model.common.activation import Activation
+from nervex.model.common.mlp import MLP
+from nervex.model.common.modes import ModeNet
+from nervex.model.common.shapes import as_size
+from nervex.model.qmix.agent_net import AgentNet, as_sequence
+
+
+class ComaCritic(nn.Module):
+    """
+    Overview:
+        Q(state, what the others do, .) for each action of an agent. It sees the global state, the agent's observation,
+        the actions of the others now and of all one step before, and which agent is meant.
+    Shapes:
+        - agent_state :math:`(T, B, A, N)`, global_state :math:`(T, B, M)`, action :math:`(T, B, A)`, q_value
+          :math:`(T, B, A, P)`
+    """
+
+    def __init__(self, agent_num: int, obs_dim: int, global_obs_dim: int, action_dim: int,
+                 hidden_dim_list: Sequence[int], activation: str | Activation = 'relu') -> None:
+        super().__init__()
+        in_dim = global_obs_dim + obs_dim + 2 * agent_num * action_dim + agent_num
+        self.net = MLP(in_dim, hidden_dim_list, action_dim, activation, name='state with actions')
+        self._action_dim = action_dim
+        self.register_buffer('agents', torch.eye(agent_num), persistent=False)
+
+    def forward(self, agent_state: Tensor, global_state: Tensor, action: Tensor) -> Tensor:
+        steps, batch, agents = action.shape
+        taken = F.one_hot(action.long(), self._action_dim).to(agent_state.dtype)
+        joint = taken.flatten(2).unsqueeze(2).expand(-1, -1, agents, -1)
+        others = joint * (1. - self.agents).repeat_interleave(self._action_dim, 1)
+        last = torch.cat([torch.zeros_like(joint[:1]), joint[:-1]])
+        state = global_state.unsqueeze(2).expand(-1, -1, agents, -1)
+        identity = self.agents.expand(steps, batch, -1, -1)
+        return self.net(torch.cat([state, agent_state.flatten(3), others, last, identity], -1))
+
+
+class ComaNetwork(ModeNet):
+    """
+    Overview:
+        Counterfactual multi-agent policy gradients (Foerster et al. 2018, https://arxiv.org/abs/1705.08926):
+        ``model.actor``, a recurrent policy that all agents share, and ``model.critic``.
+    Arguments:
+        - agent_num (:obj:`int`): number of agents
+        - obs_dim (:obj:`int | Sequence[int] | Mapping`): size of what one agent sees; or both sizes,
+          ``{'agent_state': ..., 'global_state': ...}``
+        - action_dim (:obj:`int`): number of actions of an agent
+        - embedding_dim (:obj:`int`), hidden_dim_list (:obj:`Sequence[int] | None`): widths of actor's encoder and
+          critic, None is [128, embedding_dim]
+        - global_obs_dim (:obj:`int | None`): size of the global state, if ``obs_dim`` does not say it
+        - lstm_type (:obj:`str`): 'gru' or 'lstm'
+    Interfaces:
+        forward, compute_action, compute_q_value
+    """
+    modes = ('compute_action', 'compute_q_value')
+
+    def __init__(self, agent_num: int, obs_dim: int | Sequence[int] | Mapping[str, Any], action_dim: int,
+                 embedding_dim: int = 64, hidden_dim_list: Sequence[int] | None = None,
+                 global_obs_dim: int | Sequence[int] | None = None, lstm_type: str = 'gru',
+                 activation: str | Activation = 'relu') -> None:
+        super().__init__()
+        if isinstance(obs_dim, Mapping):
+            obs_dim, global_obs_dim = obs_dim['agent_state'], obs_dim['global_state']
+        if global_obs_dim is None:
+            raise ValueError("the critic needs the size of the global state: global_obs_dim=..., or obs_dim="
+                             "{'agent_state': ..., 'global_state': ...}")
+        widths = [128, embedding_dim] if hidden_dim_list is None else list(hidden_dim_list)
+        self.agent_num = agent_num
+        self.actor = AgentNet(obs_dim, action_dim, widths, lstm_type, activation)
+        self.critic = ComaCritic(agent_num, as_size(obs_dim), as_size(global_obs_dim, 'global_obs_dim'), action_dim,
+                                 widths, activation)
+
+    def compute_action(self, data: dict[str, Any], single_step: bool | None = None) -> dict[str, Any]:
+        """
+        Overview:
+            Logits of the agents' policies, for one step (B, ...) or a sequence (T, B, ...).
+        Arguments:
+            - data (:obj:`dict`): ``obs`` with ``agent_state`` and optionally ``action_mask``; ``prev_state``, a list of
+              B lists of A states (None is zeros)
+            - single_step (:obj:`bool | None`): without a time axis; None reads it from the rank
+        Shapes:
+            - agent_state :math:`(T, B, A, N)`, logit :math:`(T, B, A, P)`; without T for a single step
+        """
+        obs, added = as_sequence(data, single_step, self.actor.encoder.in_shape)
+        logit, next_state = self.actor(obs['agent_state'], data.get('prev_state'))
+        output = {'logit': logit.squeeze(0) if added else logit, 'next_state': next_state}
+        if 'action_mask' in data['obs']:
+            output['action_mask'] = data['obs']['action_mask']
+        return output
+
+    def compute_q_value(self, data: dict[str, Any], single_step: bool | None = None) -> dict[str, Tensor]:
+        """
+        Overview:
+            Value of each action of an agent while the others do what they did.
+        Arguments:
+            - data (:obj:`dict`): ``obs`` with ``agent_state`` and ``global_state``; ``action``
+        Shapes:
+            - agent_state :math:`(T, B, A, N)`, global_state :math:`(T, B, M)`, action :math:`(T, B, A)`, q_value
+              :math:`(T, B, A, P)`; without T for a single step
+        """
+        obs, added = as_sequence(data, single_step, self.actor.encoder.in_shape)
+        action = data['action'].unsqueeze(0) if added else data['action']
+        q_value = self.critic(obs['agent_state'], obs['global_state'], action)
+        return {'q_value': q_value.squeeze(0) if added else q_value}

@@ -1,0 +1,29 @@
+"""Models with several ways to be called: ``model(data, mode='compute_q')``."""
+from typing import Any
+
+import torch.nn as nn
+
+from nervex.utils.errors import UnknownNameError, unknown_name
+
+
+class ModeNet(nn.Module):
+    """
+    Overview:
+        ``forward(data, mode=...)`` calls the method of that name. A subclass lists its methods in ``modes``; a call
+        without a mode means the first.
+    """
+    modes: tuple[str, ...] = ()
+
+    def forward(self, data: Any, mode: str | None = None, **kwargs: Any) -> dict[str, Any]:
+        """
+        Arguments:
+            - data (:obj:`dict`): input of the method
+            - mode (:obj:`str | None`): name of the method, None is the first of ``modes``
+            - kwargs: further arguments of the method
+        Returns:
+            - output (:obj:`dict`): what the method returns
+        """
+        name = self.modes[0] if mode is None else mode
+        if name not in self.modes:
+            raise UnknownNameError(unknown_name('mode', name, self.modes))
+        return getattr(self, name)(data, **kwargs)

@@ -1,0 +1,84 @@
+"""A recurrent layer between encoder and head, and the forms in which its state travels."""
+from typing import Any
+
+import torch
+import torch.nn as nn
+from torch import Tensor
+
+from nervex.utils.errors import UnknownNameError, unknown_name
+
+from .shapes import InputShapeError
+
+_TYPES = {'lstm': nn.LSTM, 'gru': nn.GRU}
+
+
+class RNN(nn.Module):
+    """
+    Overview:
+        LSTM or GRU over (T, B) whose state is a list with one entry for each row of the batch, as the armor plugin
+        ``hidden_state`` keeps it: (h, c) for an LSTM, h for a GRU, each of shape (num_layers, 1, H).
+    Arguments:
+        - in_dim (:obj:`int`), hidden_dim (:obj:`int`): sizes of input and state
+        - lstm_type (:obj:`str`): 'lstm' or 'gru'
+        - num_layers (:obj:`int`): stacked layers
+    """
+
+    def __init__(self, in_dim: int, hidden_dim: int, lstm_type: str = 'lstm', num_layers: int = 1) -> None:
+        super().__init__()
+        if lstm_type not in _TYPES:
+            raise UnknownNameError(unknown_name('lstm_type', lstm_type, _TYPES))
+        self.rnn = _TYPES[lstm_type](in_dim, hidden_dim, num_layers)
+        self.out_dim = hidden_dim
+        self._parts = 2 if lstm_type == 'lstm' else 1
+        self._num_layers = num_layers
+
+    def forward(self, x: Tensor, prev_state: Any = None) -> tuple[Tensor, list[Any]]:
+        """
+        Arguments:
+            - x (:obj:`torch.FloatTensor`): :math:`(T, B, N)`
+            - prev_state (:obj:`Any`): None (zeros); a list of B states, where None is zeros; or the stacked state, a
+              tensor or tuple of tensors :math:`(layers, B, H)`
+        Returns:
+            - y (:obj:`torch.FloatTensor`): :math:`(T, B, H)`
+            - next_state (:obj:`list`): B states
+        """
+        y, state = self.rnn(x, self.joined(prev_state, x))
+        return y, self.split(state)
+
+    def initial_state(self) -> Any:
+        """The state of one row before its first step: zeros."""
+        weight = self.rnn.weight_hh_l0
+        return self._of_parts([weight.new_zeros(self._num_layers, 1, self.out_dim) for _ in range(self._parts)])
+
+    def joined(self, prev_state: Any, x: Tensor) -> Any:
+        """The states of the rows of ``x`` (T, B, N) as the one stacked state that torch takes; None is zeros."""
+        if prev_state is None or not isinstance(prev_state, list):
+            return self._of_parts(self._to_parts(prev_state)) if prev_state is not None else None
+        if len(prev_state) != x.shape[1]:
+            raise InputShapeError(f'prev_state is a list of {len(prev_state)} states, the batch has {x.shape[1]} rows')
+        if all(state is None for state in prev_state):
+            return None
+        zeros = x.new_zeros(self._num_layers, 1, self.out_dim)
+        rows = [[zeros] * self._parts if state is None else self._to_parts(state) for state in prev_state]
+        try:
+            return self._of_parts([torch.cat([self._as_row(row[k]) for row in rows], 1) for k in range(self._parts)])
+        except (RuntimeError, IndexError) as error:
+            raise InputShapeError(f'prev_state: this layer expects {self._parts} tensors of shape ({self._num_layers}, '
+                                  f'1, {self.out_dim}) a row') from error
+
+    def split(self, state: Any) -> list[Any]:
+        """The stacked state as a list of one state a row."""
+        parts = [part.split(1, 1) for part in ([state] if self._parts == 1 else state)]
+        return list(parts[0]) if self._parts == 1 else list(zip(*parts))
+
+    def _to_parts(self, state: Any) -> list[Tensor]:
+        if isinstance(state, Tensor):
+            return [state]
+        return [state[key] for key in ('h', 'c') if key in state] if isinstance(state, dict) else list(state)
+
+    def _of_parts(self, parts: list[Tensor]) -> Any:
+        return parts[0] if self._parts == 1 else tuple(parts)
+
+    @staticmethod
+    def _as_row(part: Tensor) -> Tensor:
+        return part if part.dim() == 3 else part.unsqueeze(1)

@@ -1,0 +1,61 @@
+"""Deterministic actor and critic (DDPG, TD3)."""
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from nervex.model.common.activation import Activation
+from nervex.model.common.mlp import MLP
+from nervex.model.common.modes import ModeNet
+from nervex.model.common.q_of_action import QOfAction, TwinQ
+from nervex.model.common.shapes import as_size, obs_of
+
+
+class TanhActor(MLP):
+    """An MLP whose output is squashed into (-1, 1)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.tanh(super().forward(x))
+
+
+class QAC(ModeNet):
+    """
+    Overview:
+        An actor ``model.actor`` that gives the action in (-1, 1) and a critic ``model.critic`` (one network, or twins)
+        that judges it. They share nothing, so each may have its own optimizer.
+    Arguments:
+        - obs_dim (:obj:`int | Sequence[int]`): size of an observation
+        - action_dim (:obj:`int | Sequence[int]`): size of an action
+        - use_twin_critic (:obj:`bool`): two critics, ``q_value`` is then a list
+        - hidden_dim_list (:obj:`Sequence[int]`): widths of the hidden layers
+        - actor_hidden_dim_list, critic_hidden_dim_list (:obj:`Sequence[int] | None`): where they differ
+        - activation (:obj:`str | Callable`): 'relu', 'tanh', ...
+    Interfaces:
+        forward, compute_action, compute_q
+    """
+    modes = ('compute_action', 'compute_q')
+
+    def __init__(self, obs_dim: int | Sequence[int], action_dim: int | Sequence[int], use_twin_critic: bool = False,
+                 hidden_dim_list: Sequence[int] = (256, 256), actor_hidden_dim_list: Sequence[int] | None = None,
+                 critic_hidden_dim_list: Sequence[int] | None = None, activation: str | Activation = 'relu') -> None:
+        super().__init__()
+        actor_widths = hidden_dim_list if actor_hidden_dim_list is None else actor_hidden_dim_list
+        critic_widths = hidden_dim_list if critic_hidden_dim_list is None else critic_hidden_dim_list
+        self.actor = TanhActor(obs_dim, actor_widths, as_size(action_dim, 'action_dim'), activation, name='obs')
+        critic = (obs_dim, action_dim, critic_widths, activation)
+        self.critic = TwinQ(2, *critic) if use_twin_critic else QOfAction(*critic)
+
+    def compute_action(self, data: Tensor | dict[str, Any]) -> dict[str, Tensor]:
+        """
+        Shapes:
+            - obs :math:`(B, obs\\_dim)`, action :math:`(B, action\\_dim)` within (-1, 1)
+        """
+        return {'action': self.actor(obs_of(data))}
+
+    def compute_q(self, data: dict[str, Any]) -> dict[str, Any]:
+        """
+        Shapes:
+            - obs :math:`(B, obs\\_dim)`, action :math:`(B, action\\_dim)`, q_value :math:`(B)`, or a list of two
+        """
+        return {'q_value': self.critic(obs_of(data), data['action'])}

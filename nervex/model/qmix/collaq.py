@@ -1,0 +1,127 @@
+"""CollaQ: what an agent is worth alone, and what it is worth to the others."""
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.nn as nn
+from torch import Tensor
+
+from nervex.model.common.activation import Activation
+from nervex.model.common.shapes import InputShapeError, as_shape, as_size
+
+from .agent_net import AgentNet, as_sequence, taken_q
+from .mixer import Mixer
+
+#: what the three recurrent states of an agent belong to
+_STATES = ('colla', 'alone', 'colla_alone')
+
+
+class AllyAttention(nn.Module):
+    """
+    Overview:
+        Replaces the features of the allies in an observation by one summary: the allies weighted by how much the
+        agent's own features ask for them.
+    Arguments:
+        - obs_dim (:obj:`int`), ally_num (:obj:`int`): size of an observation, number of allies in it
+        - self_range, ally_range (:obj:`Sequence[int]`): begin and end of the agent's and of all allies' features
+        - attention_dim (:obj:`int`): size of the summary
+    Shapes:
+        - obs :math:`(*, N)`, result :math:`(*, out\\_dim)`
+    """
+
+    def __init__(self, obs_dim: int, ally_num: int, self_range: Sequence[int], ally_range: Sequence[int],
+                 attention_dim: int = 32) -> None:
+        super().__init__()
+        width = ally_range[1] - ally_range[0]
+        if width <= 0 or width % ally_num or not 0 <= self_range[0] < self_range[1] <= obs_dim >= ally_range[1]:
+            raise ValueError(f'self_feature_range {list(self_range)} and ally_feature_range {list(ally_range)} must '
+                             f'lie in the observation of {obs_dim}, the latter in equal parts for {ally_num} allies')
+        self.query = nn.Linear(self_range[1] - self_range[0], attention_dim)
+        self.key = nn.Linear(width // ally_num, attention_dim)
+        self.value = nn.Linear(width // ally_num, attention_dim)
+        self.out_dim = obs_dim - width + attention_dim
+        self._self, self._allies, self._ally_num = slice(*self_range), slice(*ally_range), ally_num
+
+    def forward(self, obs: Tensor) -> Tensor:
+        allies = obs[..., self._allies].unflatten(-1, (self._ally_num, -1))
+        query = self.query(obs[..., self._self]).unsqueeze(-2)
+        summary = nn.functional.scaled_dot_product_attention(query, self.key(allies), self.value(allies)).squeeze(-2)
+        return torch.cat([obs[..., :self._allies.start], obs[..., self._allies.stop:], summary], -1)
+
+
+class CollaQ(nn.Module):
+    """
+    Overview:
+        QMIX whose agents' values are a sum, Q = Q_alone(own observation) + Q_colla(observation) (Zhang et al. 2020,
+        https://arxiv.org/abs/2010.08531). Q_colla of an agent that sees no others, ``agent_colla_alone_q``, should be
+        zero: the loss pulls it there.
+    Arguments:
+        - alone_obs_dim (:obj:`int | Sequence[int]`): size of what concerns an agent alone
+        - attention (:obj:`bool`): summarise the allies by attention before Q_colla, see ``AllyAttention``
+        - self_feature_range, ally_feature_range (:obj:`Sequence[int] | None`), attention_dim (:obj:`int`): its settings
+        - the others: see ``QMix``
+    """
+
+    def __init__(self, agent_num: int, obs_dim: int | Sequence[int], alone_obs_dim: int | Sequence[int],
+                 global_obs_dim: int, action_dim: int, embedding_dim: int = 64,
+                 hidden_dim_list: Sequence[int] | None = None, attention: bool = False,
+                 self_feature_range: Sequence[int] | None = None, ally_feature_range: Sequence[int] | None = None,
+                 attention_dim: int = 32, use_mixer: bool = True, lstm_type: str = 'gru',
+                 activation: str | Activation = 'relu', hypernet_dim: int = 64) -> None:
+        super().__init__()
+        widths = [128, embedding_dim] if hidden_dim_list is None else list(hidden_dim_list)
+        self.agent_num = agent_num
+        self._obs_shape = as_shape(obs_dim)
+        self.attention = None
+        if attention:
+            if self_feature_range is None or ally_feature_range is None:
+                raise ValueError('attention=True needs self_feature_range and ally_feature_range')
+            self.attention = AllyAttention(as_size(obs_dim), agent_num - 1, self_feature_range, ally_feature_range,
+                                           attention_dim)
+        colla_dim = obs_dim if self.attention is None else self.attention.out_dim
+        self.colla_net = AgentNet(colla_dim, action_dim, widths, lstm_type, activation)
+        self.alone_net = AgentNet(alone_obs_dim, action_dim, widths, lstm_type, activation)
+        state_dim = as_size(global_obs_dim, 'global_obs_dim')
+        self.mixer = Mixer(agent_num, state_dim, widths[-1], hypernet_dim) if use_mixer else None
+
+    def forward(self, data: dict[str, Any], single_step: bool | None = None) -> dict[str, Any]:
+        """
+        Arguments:
+            - data (:obj:`dict`): as for ``QMix``; ``obs`` also has ``agent_alone_state`` and
+              ``agent_alone_padding_state``, the observation with the others blanked; ``prev_state`` is a list of B
+              entries with three lists of A states each, None is zeros
+            - single_step (:obj:`bool | None`): without a time axis; None reads it from the rank
+        Returns:
+            - output (:obj:`dict`): as for ``QMix``, and ``agent_colla_alone_q``
+        Shapes:
+            - agent_state, agent_alone_padding_state :math:`(T, B, A, N)`, agent_alone_state :math:`(T, B, A, N_1)`,
+              agent_colla_alone_q :math:`(T, B, A, P)`; the others as for ``QMix``
+        """
+        obs, added = as_sequence(data, single_step, self._obs_shape)
+        action, mask = data.get('action'), obs.get('action_mask')
+        prev_state = _by_net(data.get('prev_state'))
+        seen, padded = obs['agent_state'], obs['agent_alone_padding_state']
+        if self.attention is not None:
+            seen, padded = self.attention(seen), self.attention(padded)
+        colla, colla_state = self.colla_net(seen, prev_state['colla'])
+        alone, alone_state = self.alone_net(obs['agent_alone_state'], prev_state['alone'])
+        colla_alone, colla_alone_state = self.colla_net(padded, prev_state['colla_alone'])
+        logit = alone + colla
+        agent_q = taken_q(logit, action.unsqueeze(0) if added and action is not None else action, mask)
+        total_q = agent_q.sum(-1) if self.mixer is None else self.mixer(agent_q, obs['global_state'])
+        output = {'total_q': total_q, 'agent_q': agent_q, 'logit': logit, 'agent_colla_alone_q': colla_alone}
+        if mask is not None:
+            output['action_mask'] = mask
+        if added:
+            output = {key: value.squeeze(0) for key, value in output.items()}
+        next_state = [list(row) for row in zip(colla_state, alone_state, colla_alone_state)]
+        return {**output, 'next_state': next_state}
+
+
+def _by_net(prev_state: Any) -> dict[str, Any]:
+    """B rows of three lists of agents' states as three lists of B rows."""
+    if prev_state is None:
+        return dict.fromkeys(_STATES)
+    if any(row is not None and len(row) != len(_STATES) for row in prev_state):
+        raise InputShapeError(f'prev_state: each row has {len(_STATES)} lists of agents\' states: {", ".join(_STATES)}')
+    return {name: [None if row is None else row[i] for row in prev_state] for i, name in enumerate(_STATES)}

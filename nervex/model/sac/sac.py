@@ -1,0 +1,119 @@
+"""Soft actor-critic: a squashed Gaussian policy, twin action values and, on request, a state value."""
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from torch import Tensor
+
+from nervex.model.common.activation import Activation
+from nervex.model.common.mlp import MLP
+from nervex.model.common.modes import ModeNet
+from nervex.model.common.q_of_action import TwinQ
+from nervex.model.common.shapes import as_size, obs_of
+
+_LOG_SIGMA_MIN, _LOG_SIGMA_MAX = -20., 2.
+
+
+class SquashedGaussianActor(nn.Module):
+    """
+    Overview:
+        Mean and log deviation of a Gaussian whose sample goes through tanh.
+    Shapes:
+        - input :math:`(*, obs\\_dim)`, mu and log_sigma :math:`(*, action\\_dim)`
+    """
+
+    def __init__(self, obs_dim: int | Sequence[int], action_dim: int, hidden_dim_list: Sequence[int],
+                 activation: str | Activation) -> None:
+        super().__init__()
+        self.net = MLP(obs_dim, hidden_dim_list, 2 * action_dim, activation, name='obs')
+
+    def forward(self, obs: Tensor) -> tuple[Tensor, Tensor]:
+        mu, log_sigma = self.net(obs).chunk(2, -1)
+        return mu, log_sigma.clamp(_LOG_SIGMA_MIN, _LOG_SIGMA_MAX)
+
+
+class SACModel(ModeNet):
+    """
+    Overview:
+        Networks of soft actor-critic (Haarnoja et al. 2018, https://arxiv.org/abs/1812.05905): ``model.actor``,
+        ``model.critic`` (a list of one or two) and, with ``use_value_net``, ``model.value``, which share nothing.
+    Arguments:
+        - obs_dim (:obj:`int | Sequence[int]`): size of an observation
+        - action_dim (:obj:`int | Sequence[int]`): size of an action
+        - use_twin_q (:obj:`bool`): two critics
+        - use_value_net (:obj:`bool`): a network of state values (the first version of the algorithm)
+        - hidden_dim_list (:obj:`Sequence[int]`): widths of the hidden layers of all of them
+        - activation (:obj:`str | Callable`): 'relu', 'tanh', ...
+    Interfaces:
+        forward, compute_action, evaluate, compute_q, compute_value
+    """
+    modes = ('compute_action', 'evaluate', 'compute_q', 'compute_value')
+
+    def __init__(self, obs_dim: int | Sequence[int], action_dim: int | Sequence[int], use_twin_q: bool = True,
+                 use_value_net: bool = False, hidden_dim_list: Sequence[int] = (256, 256),
+                 activation: str | Activation = 'relu') -> None:
+        super().__init__()
+        action_size = as_size(action_dim, 'action_dim')
+        self.actor = SquashedGaussianActor(obs_dim, action_size, hidden_dim_list, activation)
+        self.critic = TwinQ(2 if use_twin_q else 1, obs_dim, action_size, hidden_dim_list, activation)
+        self.value = MLP(obs_dim, hidden_dim_list, 1, activation, name='obs') if use_value_net else None
+
+    def compute_action(self, data: Tensor | dict[str, Any], deterministic: bool = False,
+                       generator: torch.Generator | None = None) -> dict[str, Any]:
+        """
+        Overview:
+            The action to play.
+        Arguments:
+            - data (:obj:`dict | torch.Tensor`): ``obs``
+            - deterministic (:obj:`bool`): the mean instead of a sample
+            - generator (:obj:`torch.Generator | None`): source of chance, None is torch's global one
+        Shapes:
+            - obs :math:`(B, obs\\_dim)`, action :math:`(B, action\\_dim)` within (-1, 1), logit: the pair (mu,
+              sigma) of the Gaussian before tanh
+        """
+        mu, log_sigma = self.actor(obs_of(data))
+        sigma = log_sigma.exp()
+        raw = mu if deterministic else mu + sigma * _noise_like(mu, generator)
+        return {'action': torch.tanh(raw), 'logit': (mu, sigma)}
+
+    def evaluate(self, data: Tensor | dict[str, Any], generator: torch.Generator | None = None) -> dict[str, Any]:
+        """
+        Overview:
+            A reparameterized action and its log-probability, for the losses.
+        Shapes:
+            - obs :math:`(B, obs\\_dim)`, action, mean, log_std :math:`(B, action\\_dim)`, log_prob :math:`(B)`
+        """
+        mu, log_sigma = self.actor(obs_of(data))
+        noise = _noise_like(mu, generator)
+        raw = mu + log_sigma.exp() * noise
+        # log(1 - tanh(x)^2) = 2 (log 2 - x - softplus(-2 x)), which stays finite where tanh is 1 in floats
+        squash = 2. * (math.log(2.) - raw - F.softplus(-2. * raw))
+        log_prob = (-0.5 * noise * noise - log_sigma - 0.5 * math.log(2. * math.pi) - squash).sum(-1)
+        return {'action': torch.tanh(raw), 'log_prob': log_prob, 'mean': mu, 'log_std': log_sigma}
+
+    def compute_q(self, data: dict[str, Any]) -> dict[str, Any]:
+        """
+        Shapes:
+            - obs :math:`(B, obs\\_dim)`, action :math:`(B, action\\_dim)`, q_value: a list of two :math:`(B)`, or one
+              tensor without twins
+        """
+        q = self.critic(obs_of(data), data['action'])
+        return {'q_value': q if len(q) > 1 else q[0]}
+
+    def compute_value(self, data: Tensor | dict[str, Any]) -> dict[str, Tensor]:
+        """
+        Shapes:
+            - obs :math:`(B, obs\\_dim)`, value :math:`(B)`
+        """
+        if self.value is None:
+            raise ValueError('this SACModel has no network of state values; build it with use_value_net=True')
+        return {'value': self.value(obs_of(data)).squeeze(-1)}
+
+
+def _noise_like(x: Tensor, generator: torch.Generator | None) -> Tensor:
+    if generator is None:
+        return torch.randn_like(x)
+    return torch.randn(x.shape, dtype=x.dtype, device=x.device, generator=generator)

@@ -1,0 +1,117 @@
+import copy
+import pickle
+import subprocess
+import sys
+import types
+
+import pytest
+import torch
+from easydict import EasyDict
+
+import nervex.model
+from nervex.model import MODEL_REGISTRY, FCDiscreteNet, create_model
+
+AGENTS = {'agent_num': 3, 'obs_dim': 4, 'global_obs_dim': 5, 'action_dim': 2}
+ARGUMENTS = {
+    'fc_discrete_net': {'obs_dim': 4, 'action_dim': 2},
+    'conv_discrete_net': {'obs_dim': [1, 36, 36], 'action_dim': 2, 'embedding_dim': 8},
+    'fcr_discrete_net': {'obs_dim': [4], 'action_dim': [2, 3]},
+    'convr_discrete_net': {'obs_dim': [1, 36, 36], 'action_dim': 2, 'embedding_dim': 8},
+    'noise_fc': {'obs_dim': 4, 'action_dim': 2},
+    'noise_dist_fc': {'obs_dim': 4, 'action_dim': 2},
+    'noise_dist_conv': {'obs_dim': [1, 36, 36], 'action_dim': 2, 'embedding_dim': 8},
+    'noise_quantile_fc': {'obs_dim': 4, 'action_dim': 2},
+    'noise_quantile_conv': {'obs_dim': [1, 36, 36], 'action_dim': 2, 'embedding_dim': 8},
+    'qr_fc': {'obs_dim': 4, 'action_dim': 2},
+    'qr_conv': {'obs_dim': [1, 36, 36], 'action_dim': 2, 'embedding_dim': 8},
+    'sqn': {'obs_dim': 4, 'action_dim': 2},
+    'fc_vac': {'obs_dim': 4, 'action_dim': 2},
+    'conv_vac': {'obs_dim': [1, 36, 36], 'action_dim': 2, 'embedding_dim': 8},
+    'qac': {'obs_dim': 4, 'action_dim': 2},
+    'sac': {'obs_dim': 4, 'action_dim': 2},
+    'fc_ppg': {'obs_dim': 4, 'action_dim': 2},
+    'conv_ppg': {'obs_dim': [1, 36, 36], 'action_dim': 2, 'embedding_dim': 8},
+    'qmix': AGENTS,
+    'collaq': {**AGENTS, 'alone_obs_dim': 2},
+    'coma': AGENTS,
+    'atoc': {'obs_dim': 4, 'action_dim': 2},
+}
+
+
+def observation_of(name):
+    if name == 'atoc':
+        return torch.randn(2, 5, 4)
+    if 'agent_num' in ARGUMENTS[name]:
+        states = {'agent_state': torch.randn(2, 3, 4), 'global_state': torch.randn(2, 5)}
+        return {**states, 'agent_alone_state': torch.randn(2, 3, 2), 'agent_alone_padding_state': torch.randn(2, 3, 4)}
+    return torch.zeros(2, 1, 36, 36, dtype=torch.uint8) if 'conv' in name else torch.randn(2, 4)
+
+
+def test_every_registered_model_is_covered_here():
+    assert set(ARGUMENTS) <= set(MODEL_REGISTRY.query())
+    assert all(hasattr(nervex.model, name) for name in nervex.model.__all__)
+
+
+@pytest.mark.parametrize('name', sorted(ARGUMENTS))
+def test_built_from_a_config_it_runs_copies_pickles_and_learns(name):
+    if name.startswith('noise'):
+        pytest.importorskip('nervex.torch_utils.network', reason='noisy layers')
+    cfg = EasyDict({'model_type': name, 'import_names': [], **ARGUMENTS[name]})
+    kept = copy.deepcopy(cfg)
+    model = create_model(cfg)
+    assert cfg == kept
+    data = {'obs': observation_of(name)}
+    torch.manual_seed(0)
+    output = model(data)
+    assert isinstance(output, dict)
+    for twin in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        torch.manual_seed(0)
+        first = next(key for key in ('logit', 'action') if key in output)
+        if not isinstance(output[first], torch.Tensor) or name == 'sac':
+            continue
+        assert torch.equal(twin(data)[first], output[first])
+    loss = sum(x.sum() for x in tensors(output) if x.requires_grad)
+    loss.backward()
+    assert any(p.grad is not None and (p.grad != 0).any() for p in model.parameters())
+
+
+def tensors(value):
+    if isinstance(value, torch.Tensor):
+        return [value] if value.is_floating_point() else []
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else []
+    return [x for part in parts for x in tensors(part)]
+
+
+def test_a_class_instead_of_a_name():
+    assert isinstance(create_model({'model_type': FCDiscreteNet, 'obs_dim': 4, 'action_dim': 2}), FCDiscreteNet)
+
+
+def test_a_users_model_registers_itself_when_its_module_is_imported(monkeypatch):
+    module = types.ModuleType('users_models')
+    monkeypatch.setitem(sys.modules, 'users_models', module)
+
+    @MODEL_REGISTRY.register('users_net')
+    class UsersNet(torch.nn.Module):
+        def __init__(self, width):
+            super().__init__()
+            self.width = width
+
+    assert create_model({'model_type': 'users_net', 'import_names': ['users_models'], 'width': 3}).width == 3
+
+
+@pytest.mark.parametrize('cfg, text', [
+    ({'obs_dim': 4}, r'model_type: missing.*fc_discrete_net'),
+    ({'model_type': 'fc_discrete', 'obs_dim': 4}, "did you mean 'fc_discrete_net'"),
+    ({'model_type': 'fc_discrete_net', 'obs_dim': 4}, r"'action_dim'.*hidden_dim_list"),
+    ({'model_type': 'fc_discrete_net', 'obs_dim': 4, 'action_dim': 2, 'embeding_dim': 3}, 'embeding_dim'),
+])
+def test_mistakes_are_named(cfg, text):
+    with pytest.raises((ValueError, KeyError), match=text):
+        create_model(cfg)
+
+
+@pytest.mark.slow
+def test_importing_one_name_imports_no_other():
+    code = 'import sys; from nervex.model import FCDiscreteNet; print("nervex.model.qmix.qmix" in sys.modules)'
+    answer = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == 'False'
