@@ -21,7 +21,11 @@ class EnvFault(NamedTuple):
 
 
 class Events:
-    """What a step brought besides numbers: finished episodes, infos that are not empty, faults; all by local index."""
+    """
+    Overview:
+        What a step brought besides numbers, by local index: finished episodes, infos (where they say more than the usual
+        two things about an end), faults.
+    """
 
     __slots__ = ('faults', 'finished', 'infos')
 
@@ -49,10 +53,11 @@ class EnvHost:
         self.episodes = [0] * self.num
         self._env_fn, self._cfgs = env_fn, list(cfgs)
         self._seeds: list[tuple[int, bool | None] | None] = [None] * self.num
-        self._renewed = [0] * self.num
+        self.renewed = [0] * self.num
         self.returns: list[Any] = [0.] * self.num
         self.lengths = [0] * self.num
         self._dirty = False
+        self.resetting: Any = None  # a cell that tells a watching process that a reset is going on
 
     # ------------------------------------------------------------------ building
     def build(self, index: int) -> Any:
@@ -69,18 +74,23 @@ class EnvHost:
     def renew(self, index: int) -> None:
         """Replace one env by a new one; with dynamic seeds it does not replay the old one's episodes."""
         self.close_env(index)
-        self._renewed[index] += 1
+        self.renewed[index] += 1
         self.build(index)
         if self.store is not None:
             self.steppers[index] = make_stepper(self.envs[index], self.store.reward_size)
             self._loop = make_loop(self)
 
     def first_observation(self) -> tuple[Any, Any]:
-        """Build and reset env 0; answers its description (``info()``) and its first observation."""
-        env = self.envs[0] if self.envs[0] is not None else self.build(0)
-        info = env.info()
-        return info, env.reset(**self.reset_kwargs[0])
+        """
+        Overview:
+            Reset env 0 before there is any memory to write to; answers its description (``info()``) and its first
+            observation, which the next ``reset`` of it then uses.
+        """
+        info = self.envs[0].info()
+        self._first = self.envs[0].reset(**self.reset_kwargs[0])
+        return info, self._first
 
+    _first: Any = None
     store: BlockStore | None = None
 
     def attach(self, store: BlockStore, low: int = 0) -> None:
@@ -101,17 +111,24 @@ class EnvHost:
     def seed(self, index: int, seed: int, dynamic_seed: bool | None) -> None:
         """Seed one env; None leaves the choice between dynamic and fixed to the env."""
         self._seeds[index] = (int(seed), dynamic_seed)
-        self._renewed[index] = 0
+        self.renewed[index] = 0
         if self.envs[index] is not None:
             self._apply_seed(index)
 
     # ------------------------------------------------------------------ running
     def reset(self, index: int, slot: int) -> None:
         """Begin an episode of one env and write its first observation; raises what the env raises."""
-        obs = self.envs[index].reset(**self.reset_kwargs[index])
+        if self.resetting is not None:
+            self.resetting[0] = 1
+        if index == 0 and self._first is not None:
+            obs, self._first = self._first, None
+        else:
+            obs = self.envs[index].reset(**self.reset_kwargs[index])
         self.returns[index], self.lengths[index] = 0., 0
         write_row(self.rows[slot][index], obs)
         self._check_row(slot, index, 'the first observation')
+        if self.resetting is not None:
+            self.resetting[0] = 0
 
     def step(self, slot: int, actions: Sequence[Any], which: Iterable[int] | None = None) -> Events | None:
         """
@@ -169,9 +186,8 @@ class EnvHost:
         self._dirty = self._done[k] = True
         self._truncated[k] = truncated
         self._episode_return[k], self._episode_length[k] = total, self.lengths[k]
-        events.infos[k] = info = dict(info) if info else {}
-        info.setdefault('final_eval_reward', total)
-        info['truncated'] = truncated
+        if info and not (len(info) == 2 and info.get('final_eval_reward') == total and 'truncated' in info):
+            events.infos[k] = info
         copy_row(self._final_rows[k], self.rows[slot][k])
         self.returns[k], self.lengths[k] = 0., 0
         self.episodes[k] += 1
@@ -223,8 +239,8 @@ class EnvHost:
     def _apply_seed(self, index: int) -> None:
         seed, dynamic = self._seeds[index]
         env = self.envs[index]
-        if self._renewed[index] and dynamic is not False:
-            seed = int(np.random.SeedSequence([abs(seed), self._renewed[index]]).generate_state(1)[0] % (2 ** 31))
+        if self.renewed[index] and dynamic is not False:
+            seed = int(np.random.SeedSequence([abs(seed), self.renewed[index]]).generate_state(1)[0] % (2 ** 31))
         if dynamic is None or 'dynamic_seed' not in inspect.signature(env.seed).parameters:
             env.seed(seed)
         else:

@@ -20,17 +20,18 @@ class BlockStore:
         - num (:obj:`int`): envs
         - reward_size (:obj:`int`): 1, or the length of a vector reward
         - buffer (:obj:`Any`): memory of ``BlockStore.nbytes(...)`` zeroed bytes, or None for private memory
+        - private (:obj:`bool`): True keeps the observations out of the buffer
     """
 
-    def __init__(self, layout: Any, num: int, reward_size: int = 1, buffer: Any = None) -> None:
-        self.layout, self.num, self.reward_size = layout, num, reward_size
+    def __init__(self, layout: Any, num: int, reward_size: int = 1, buffer: Any = None, private: bool = False) -> None:
+        self.layout, self.num, self.reward_size, self._private = layout, num, reward_size, private
         if buffer is None:
             buffer = np.zeros(self.nbytes(layout, num, reward_size), np.uint8)
         cursor = _Cursor(buffer)
         self.obs, self.reward, self._joint = [], [], []
         for _ in range(SLOTS):
             self._add_slot(cursor)
-        self.final = _tree(cursor, layout, num)
+        self.final = allocate(layout, num) if private else _tree(cursor, layout, num)
         self.done, self.truncated = cursor.array((num, ), bool), cursor.array((num, ), bool)
         self.episode_return, self.episode_length = cursor.array((num, ), np.float64), cursor.array((num, ), np.int64)
         self.rows = [[row_of(block, k) for k in range(num)] for block in self.obs]
@@ -62,7 +63,11 @@ class BlockStore:
         """Observations and rewards of one step; side by side where one check for NaN can then cover both."""
         shape = (self.num, ) if self.reward_size == 1 else (self.num, self.reward_size)
         leaf = self.layout
-        if not isinstance(leaf, dict) and leaf.dtype == np.float32:
+        if self._private:
+            self.obs.append(allocate(self.layout, self.num))
+            self.reward.append(cursor.array(shape, np.float32))
+            self._joint.append(None)
+        elif not isinstance(leaf, dict) and leaf.dtype == np.float32:
             size = self.num * int(np.prod(leaf.shape))
             joint = cursor.array((size + self.num * self.reward_size, ), np.float32)
             self.obs.append(joint[:size].reshape(self.num, *leaf.shape))

@@ -4,9 +4,9 @@ import random
 import signal
 import sys
 import threading
-import traceback
 from multiprocessing import connection as mp_connection
 from multiprocessing import parent_process
+from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from nervex.envs.hosting.actions import ActionRows
 from nervex.envs.hosting.calls import ask_env
 from nervex.envs.hosting.host import EnvFault, EnvHost
-from nervex.envs.hosting.layout import ObjectCell, row_leaves
+from nervex.envs.hosting.layout import ObjectCell, tree_leaves
 from nervex.envs.hosting.shared import ASK, STEP_ALL, Control, SharedBlock
 from nervex.envs.hosting.store import BlockStore
 from nervex.envs.hosting.waiting import Sleeper, spin
@@ -39,7 +39,7 @@ class WorkerSetup:
         self.__dict__.update(pickle.loads(state))
 
 
-def worker_main(setup: WorkerSetup, pipe: Any, wake_fd: Any, ready_fd: Any, foreign_fds: list[int]) -> None:
+def worker_main(setup: WorkerSetup, pipe: Any, wake: Any, ready: Any, foreign_fds: list[int]) -> None:
     """The life of a subprocess: build the envs, then obey until the other end of the pipe is closed."""
     for fd in foreign_fds:  # inherited by fork from the main process: ends of other workers' pipes
         os.close(fd)
@@ -49,7 +49,7 @@ def worker_main(setup: WorkerSetup, pipe: Any, wake_fd: Any, ready_fd: Any, fore
     if 'torch' in sys.modules:  # a fork of a process that has used threads must not use them
         sys.modules['torch'].set_num_threads(1)
     _seed_globals(setup)
-    worker = Worker(setup, pipe, _detached(wake_fd), _detached(ready_fd))
+    worker = Worker(setup, pipe, wake.fileno(), ready.fileno())
     try:
         if worker.build():
             worker.run()
@@ -66,39 +66,40 @@ class Worker:
         self._pipe, self._wake_fd, self._ready_fd, self._w = pipe, wake_fd, ready_fd, setup.index
         options = setup.options
         self.host = EnvHost(setup.env_fn, setup.cfgs, setup.first_id, options['auto_reset'], options['episode_num'])
-        self._spin = options['spin']
+        self._spin, self._describe = options['spin'], options['describe']
         self._token = setup.index.to_bytes(2, 'little')
         for k, (seed, kwargs) in enumerate(zip(options['seeds'], options['reset_kwargs'])):
             self.host.reset_kwargs[k] = kwargs
             self.host.episodes[k] = options['episodes'][k]
             if seed is not None:
                 self.host.seed(k, *seed)
+                self.host.renewed[k] = options['renewed'][k]
 
     def build(self) -> bool:
         """Make the envs, tell what they look like, and map the shared memory. False if an env cannot be made."""
-        k = 0
+        phase, k, answer = 'build', 0, None
         try:
             for k in range(self.host.num):
                 self.host.build(k)
-            k = 0
-            answer = self.host.first_observation()
+            if self._describe:
+                phase, k = 'reset', 0
+                answer = self.host.first_observation()
+            data = dump(answer)
         except Exception as error:
-            self._pipe.send(self.host.fault(k, 'build' if self.host.envs[k] is None else 'reset', error))
+            self._pipe.send_bytes(dump(self.host.fault(k, phase, error)))
             return False
-        self._send_checked(answer)
-        plan = self._pipe.recv()
+        self._pipe.send_bytes(data)
+        self._plan = plan = self._pipe.recv()
         block = SharedBlock.receive(self._pipe)
         self._control = Control(plan['workers'], plan['envs'], plan['action'], block.buffer)
         memory = memoryview(block.buffer)[plan['control_bytes']:]
-        store = BlockStore(plan['layout'], plan['envs'], plan['reward_size'], memory, plan['private'])
-        low = self.host.first_id
-        self.host.attach(store, low)
+        self._store = BlockStore(plan['layout'], plan['envs'], plan['reward_size'], memory, plan['private'])
+        self._low = low = self.host.first_id
+        self.host.attach(self._store, low)
         self.host.resetting = self._control.resetting[self._w:self._w + 1]
         self._actions = None if self._control.actions is None else self._control.actions[low:low + self.host.num]
         self._chosen = self._control.chosen[low:low + self.host.num]
-        self._split = ActionRows(answer[0].act_space).split
-        self._store, self._low, self._plan = store, low, plan
-        self._pipe.send('mapped')
+        self._split = ActionRows(plan['act_space']).split
         return True
 
     def run(self) -> None:
@@ -133,7 +134,7 @@ class Worker:
                 answer = getattr(self, '_ask_' + name)(*args)
             except Exception as error:
                 answer = self.host.fault(0, name, error)
-            return _dump(answer)
+            return dump(answer)
         actions = self._actions if self._actions is not None else self._pipe.recv()
         rows = self._split(actions, self.host.plain_actions)
         which = None
@@ -149,7 +150,7 @@ class Worker:
         if events is not None and not events.infos and not events.faults and objects is None:
             return None
         infos = {} if events is None else {self._low + k: info for k, info in events.infos.items()}
-        return _dump((infos, [] if events is None else events.faults, objects))
+        return dump((infos, [] if events is None else events.faults, objects))
 
     def _ask_begin(self, slot: int, which: list[int], renew: bool, kwargs: dict[int, dict], fresh: bool) -> tuple:
         """Begin episodes; answers the faults and the object leaves of the first observations."""
@@ -188,21 +189,13 @@ class Worker:
         private = self._plan['private']
         return [
             (self._low + k, final, [leaf.get() if isinstance(leaf, ObjectCell) else leaf.copy()
-                                    for leaf in row_leaves(row) if private or isinstance(leaf, ObjectCell)])
+                                    for leaf in tree_leaves(row) if private or isinstance(leaf, ObjectCell)])
             for k, final, row in rows
         ]
 
-    def _send_checked(self, answer: tuple) -> None:
-        """Send the first answer; an info or observation that cannot be pickled is the env's fault, said in words."""
-        try:
-            data = _dump(answer)
-        except Exception as error:
-            data = _dump(self.host.fault(0, 'build', error))
-        self._pipe.send_bytes(data)
 
-
-def _dump(answer: Any) -> bytes:
-    from multiprocessing.reduction import ForkingPickler
+def dump(answer: Any) -> bytes:
+    """Pickled; Connection.send would do the same, but could not be done ahead of a send."""
     return bytes(ForkingPickler.dumps(answer))
 
 
@@ -222,12 +215,3 @@ def _seed_globals(setup: WorkerSetup) -> None:
     seed = int(np.random.SeedSequence(entropy).generate_state(1)[0])
     np.random.seed(seed)
     random.seed(seed)
-
-
-def _detached(fd: Any) -> int:
-    return fd if isinstance(fd, int) else fd.detach()
-
-
-def remote_traceback(error: BaseException) -> str:
-    """The text of an error that happened here."""
-    return ''.join(traceback.format_exception(type(error), error, error.__traceback__)).rstrip()

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from nervex.envs.hosting.actions import ActionRows
 from nervex.envs.hosting.calls import METHOD
 from nervex.utils.errors import ConfigError, nearest
-from nervex.worker.actor.env_manager.actions import ActionRows
 from nervex.worker.actor.env_manager.fault_log import FaultLog
 from nervex.worker.actor.env_manager.forms import DocumentedForms
 from nervex.worker.actor.env_manager.step_block import EnvState, EnvStateError, StepBlock
@@ -61,6 +61,7 @@ class EnvManager(DocumentedForms):
         self._episode_num = _episode_num(self._cfg['episode_num'])
         self.all_ids = np.arange(self._env_num, dtype=np.int64)
         self._states = [EnvState.VOID] * self._env_num
+        self._episodes = [0] * self._env_num
         self._seeds: list[int | None] = [None] * self._env_num
         self._dynamic_seed: bool | None = None
         self._reset_param: dict[int, dict] = {}

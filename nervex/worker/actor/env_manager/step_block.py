@@ -50,13 +50,19 @@ class StepBlock:
     @property
     def info(self) -> list[dict]:
         """One dict a row; made when asked for."""
-        infos = self._infos
+        infos = self.infos
         return [infos.get(k, EMPTY_INFO) for k in range(len(self.env_id))]
 
     @property
     def infos(self) -> dict[int, dict]:
-        """Only the infos that are not empty: row -> dict."""
-        return self._infos
+        """Only the infos that are not empty: row -> dict. At an episode's end they hold the two usual keys."""
+        if not self.done.any():
+            return self._infos
+        infos = dict(self._infos)
+        for k in np.flatnonzero(self.done).tolist():
+            usual = {'final_eval_reward': float(self.episode_return[k]), 'truncated': bool(self.truncated[k])}
+            infos[k] = {**usual, **infos.get(k, {}), 'truncated': usual['truncated']}
+        return infos
 
     def __len__(self) -> int:
         return len(self.env_id)

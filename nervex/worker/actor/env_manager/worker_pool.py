@@ -1,0 +1,284 @@
+"""The env subprocesses of a manager: starting, commanding, waiting for, replacing and ending them."""
+import contextlib
+import logging
+import multiprocessing
+import os
+import select
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from nervex.envs.hosting.host import EnvFault
+from nervex.envs.hosting.shared import ASK, Control, SharedBlock
+from nervex.envs.hosting.store import BlockStore
+from nervex.envs.hosting.waiting import RECHECK_MS, may_spin, spin
+from nervex.envs.hosting.worker import WorkerSetup, worker_main
+
+logger = logging.getLogger(__name__)
+
+
+class WorkerLost(Exception):
+    """A subprocess died or had to be ended; ``kind`` is 'crash' or 'timeout'."""
+
+    def __init__(self, kind: str, text: str) -> None:
+        super().__init__(text)
+        self.kind = kind
+
+
+class _Worker:
+    """What the main process keeps of one subprocess."""
+
+    __slots__ = ('ids', 'pipe', 'process', 'wake', 'wake_fd')
+
+    def __init__(self, ids: range) -> None:
+        self.ids = ids
+        self.process = self.pipe = self.wake = self.wake_fd = None
+
+
+class WorkerPool:
+    """
+    Overview:
+        Worker w owns the envs ``slices[w]``. A command is a number in shared memory (and a byte in the worker's pipe if
+        it sleeps); its end is a number in shared memory (and a byte in one pipe that all workers share).
+    Arguments:
+        - slices (:obj:`Sequence[range]`): the env ids of each worker
+        - setup (:obj:`Callable`): (worker, ids, describe) -> WorkerSetup
+        - context (:obj:`str | None`): start method
+        - private (:obj:`bool`): observations travel by pipe
+        - others (:obj:`int`): busy processes besides the workers; with too few cores nobody spins
+    Interfaces:
+        start, describe, share, command, send, wait, mail, ask, replace, close
+    """
+
+    def __init__(self, slices: Sequence[range], setup: Callable[[int, range, bool], WorkerSetup], context: str | None,
+                 private: bool = False, spin_allowed: bool = True) -> None:
+        self.workers = [_Worker(ids) for ids in slices]
+        self._setup, self._context_name, self._private = setup, context, private
+        self.spin = spin_allowed and may_spin(len(slices) + 1)
+        self._poll = select.poll()
+        self._ready, self._ready_end = multiprocessing.Pipe(duplex=False)
+        self._ready_fd = self._ready.fileno()
+        self._poll.register(self._ready_fd, select.POLLIN)
+        self._by_sentinel: dict[int, int] = {}
+        self._block: SharedBlock | None = None
+        self._plan: dict[str, Any] = {}
+
+    # ------------------------------------------------------------------ beginning
+    def start(self, w: int, describe: bool) -> None:
+        """Start a worker; it begins to make its envs."""
+        worker = self.workers[w]
+        context = multiprocessing.get_context(self._context_name or safe_context())
+        pipe, child_pipe = context.Pipe()
+        wake_child, worker.wake = context.Pipe(duplex=False)
+        worker.pipe, worker.wake_fd = pipe, worker.wake.fileno()
+        foreign = self._own_fds() if context.get_start_method() == 'fork' else []
+        args = (self._setup(w, worker.ids, describe), child_pipe, wake_child, self._ready_end, foreign)
+        worker.process = context.Process(target=worker_main, args=args, daemon=True,
+                                         name=f'nervex-envs-{worker.ids.start}-{worker.ids.stop - 1}')
+        with warnings.catch_warnings():  # Python 3.12 warns of forks where threads exist; see safe_context
+            warnings.simplefilter('ignore', DeprecationWarning)
+            worker.process.start()
+        child_pipe.close()
+        wake_child.close()
+        self._by_sentinel[worker.process.sentinel] = w
+        self._poll.register(worker.process.sentinel, select.POLLIN)
+
+    def introduce(self, w: int, timeout: float) -> Any:
+        """Wait until a worker has made its envs; answers (info, first observation) if it was asked to describe them."""
+        answer = self._receive(w, timeout, 'making the envs')
+        if isinstance(answer, EnvFault):
+            self.kill(w)
+        return answer
+
+    def share(self, layout: Any, reward_size: int, action: Any, act_space: Any, by_pipe: bool) -> BlockStore:
+        """Make the shared memory; answers the store over it. Then ``map`` each worker."""
+        envs, workers = self.workers[-1].ids.stop, len(self.workers)
+        control_bytes = Control.nbytes(workers, envs, action)
+        self._block = SharedBlock(control_bytes + BlockStore.nbytes(layout, envs, reward_size))
+        self.control = Control(workers, envs, action, self._block.buffer)
+        self.control.main_waits[0] = 0 if self.spin else 1
+        self._plan = dict(workers=workers, envs=envs, action=action, act_space=act_space, layout=layout,
+                          reward_size=reward_size, control_bytes=control_bytes, private=self._private, by_pipe=by_pipe)
+        return BlockStore(layout, envs, reward_size, memoryview(self._block.buffer)[control_bytes:], self._private)
+
+    def map(self, w: int) -> None:
+        """Hand the shared memory to a worker; it obeys commands from now on."""
+        worker, control = self.workers[w], self.control
+        control.asked[w] = control.done[w]
+        control.asleep[w] = 0 if self.spin else 1
+        control.resetting[w] = 0
+        worker.pipe.send(self._plan)
+        self._block.send(worker.pipe, worker.process.pid)
+
+    # ------------------------------------------------------------------ commands
+    def command(self, w: int, kind: int, slot: int = 0) -> None:
+        """Give a command; does not wait."""
+        control = self.control
+        control.kind[w] = kind
+        control.slot[w] = slot
+        control.asked[w] += 1
+        if control.asleep[w]:
+            with contextlib.suppress(BrokenPipeError):  # it has died: found by whoever waits for it
+                os.write(self.workers[w].wake_fd, b'\0')
+
+    def send(self, w: int, message: Any) -> None:
+        """Send what belongs to the last command."""
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            self.workers[w].pipe.send(message)
+
+    def wait(self, workers: Iterable[int], timeout: float, reset_timeout: float) -> dict[int, WorkerLost]:
+        """
+        Overview:
+            Wait until the workers have done their commands.
+        Arguments:
+            - timeout, reset_timeout (:obj:`float`): seconds; the second counts while a worker says that an env resets
+        Returns:
+            - lost (:obj:`dict`): the workers that died or were too slow; they have been ended
+        """
+        control = self.control
+        asked, done = control.asked, control.done
+        pending = {w for w in workers if done[w] != asked[w]}
+        if not pending or (self.spin and spin(lambda: all(done[w] == asked[w] for w in pending))):
+            return {}
+        lost: dict[int, WorkerLost] = {}
+        begin = time.monotonic()
+        control.main_waits[0] = 1
+        short = self.spin  # the flag may have been seen too late: look again soon, see Sleeper
+        while True:
+            pending = {w for w in pending if done[w] != asked[w] and w not in lost}
+            if not pending:
+                break
+            limit = begin + (reset_timeout if any(control.resetting[w] for w in pending) else timeout)
+            left = limit - time.monotonic()
+            if left <= 0:
+                for w in self._late(pending, begin, timeout, reset_timeout):
+                    lost[w] = self._give_up(w, begin)
+                continue
+            for fd, _ in self._poll.poll(RECHECK_MS if short else left * 1000 + 1):
+                if fd == self._ready_fd:
+                    os.read(fd, 65536)
+                else:
+                    w = self._by_sentinel[fd]
+                    if done[w] != asked[w] and w in pending:
+                        lost[w] = self.died(w)
+                    else:
+                        self._poll.unregister(fd)
+            short = False
+        if self.spin:
+            control.main_waits[0] = 0
+        return lost
+
+    def mail(self, w: int, timeout: float) -> Any:
+        """What the worker's last command answered by pipe, None if nothing; raises WorkerLost."""
+        if not self.control.mail[w]:
+            return None
+        return self._receive(w, timeout, 'answering')
+
+    def ask(self, workers: Sequence[int], requests: Sequence[tuple], timeout: float) -> list[Any]:
+        """Have each worker run one of its ``_ask_...`` methods; a worker that is lost answers its WorkerLost."""
+        for w, request in zip(workers, requests):
+            self.command(w, ASK)
+            self.send(w, request)
+        lost = self.wait(workers, timeout, timeout)
+        answers = []
+        for w in workers:
+            try:
+                answers.append(lost[w] if w in lost else self.mail(w, timeout))
+            except WorkerLost as error:
+                answers.append(error)
+        return answers
+
+    # ------------------------------------------------------------------ ending
+    def died(self, w: int) -> WorkerLost:
+        """Clear away a worker that has ended by itself; tells how."""
+        process = self.workers[w].process
+        process.join(1)
+        code = process.exitcode
+        self.kill(w)
+        how = f'was ended by signal {-code}' if code is not None and code < 0 else f'ended with exit code {code}'
+        return WorkerLost('crash', f'the subprocess of {self._whose(w)} {how}')
+
+    def kill(self, w: int) -> None:
+        """End a worker at once and free what belongs to it."""
+        worker = self.workers[w]
+        if worker.process is None:
+            return
+        with contextlib.suppress(KeyError):
+            self._poll.unregister(worker.process.sentinel)
+        self._by_sentinel.pop(worker.process.sentinel, None)
+        worker.process.kill()
+        worker.process.join()
+        worker.process.close()
+        worker.pipe.close()
+        worker.wake.close()
+        worker.process = worker.pipe = worker.wake = worker.wake_fd = None
+        if self._block is not None:
+            self.control.asked[w] = self.control.done[w]
+
+    def close(self, timeout: float = 5.) -> list[EnvFault]:
+        """End all workers, kindly if they are idle, and free the memory. Answers what the envs' ``close`` raised."""
+        faults = []
+        idle = [w for w, worker in enumerate(self.workers) if worker.process is not None and self._is_idle(w)]
+        if self._block is not None:
+            for answer in self.ask(idle, [('close', ())] * len(idle), timeout):
+                faults += answer if isinstance(answer, list) else []
+        for w in range(len(self.workers)):
+            self.kill(w)
+        self._ready.close()
+        self._ready_end.close()
+        if self._block is not None:
+            self._block.close()
+            self._block = None
+        return faults
+
+    # ------------------------------------------------------------------ inside
+    def alive(self, w: int) -> bool:
+        """Whether the worker has a process."""
+        return self.workers[w].process is not None
+
+    def _is_idle(self, w: int) -> bool:
+        return self._block is not None and self.control.asked[w] == self.control.done[w]
+
+    def _receive(self, w: int, timeout: float, what: str) -> Any:
+        pipe = self.workers[w].pipe
+        try:
+            if pipe.poll(timeout):
+                return pipe.recv()
+        except (EOFError, OSError):
+            raise self.died(w) from None
+        self.kill(w)
+        raise WorkerLost('timeout', f'{self._whose(w)}: {what} took longer than {timeout:g} s')
+
+    def _give_up(self, w: int, begin: float) -> WorkerLost:
+        self.kill(w)
+        return WorkerLost('timeout', f'{self._whose(w)}: no answer for {time.monotonic() - begin:.2f} s; its subprocess '
+                                     f'was ended')
+
+    def _late(self, pending: Iterable[int], begin: float, timeout: float, reset_timeout: float) -> list[int]:
+        spent = time.monotonic() - begin
+        return [w for w in pending if spent >= (reset_timeout if self.control.resetting[w] else timeout)]
+
+    def _whose(self, w: int) -> str:
+        ids = self.workers[w].ids
+        return f'env {ids.start}' if len(ids) == 1 else f'envs {ids.start} to {ids.stop - 1} (they share one)'
+
+    def _own_fds(self) -> list[int]:
+        """The main process's ends, which a forked child must not keep open: it would hide that they were closed."""
+        fds = [self._ready_fd]
+        for worker in self.workers:
+            fds += [c.fileno() for c in (worker.pipe, worker.wake) if c is not None]
+        return fds
+
+
+def safe_context() -> str:
+    """fork, which is fast, unless this process has threads or a GPU, which a fork does not survive; then forkserver."""
+    methods = multiprocessing.get_all_start_methods()
+    torch = sys.modules.get('torch')
+    if 'fork' not in methods:
+        return 'spawn'
+    if threading.active_count() > 1 or (torch is not None and torch.cuda.is_initialized()) or sys.platform == 'darwin':
+        return 'forkserver'
+    return 'fork'
