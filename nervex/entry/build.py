@@ -17,6 +17,7 @@ from easydict import EasyDict
 from nervex.config import compile_config, save_config
 from nervex.data import BufferManager
 from nervex.entry.progress import Progress
+from nervex.entry.stop_signals import StopSignals
 from nervex.envs import get_vec_env_setting
 from nervex.policy import Policy
 from nervex.utils import COMMANDER_REGISTRY, LEARNER_REGISTRY, MODEL_REGISTRY, POLICY_REGISTRY, ConfigError
@@ -62,8 +63,7 @@ def build_env_managers(
 ) -> list[Any]:
     """
     Overview:
-        Launched and seeded env managers, one a role. Collecting envs change their seed with every episode, evaluating
-        envs start every evaluation from the same seeds.
+        Launched and seeded env managers, one a role. The evaluator seeds its envs again before every evaluation.
     """
     import_modules(cfg.env.import_names or [])
     env_fn, *env_cfgs = env_setting if env_setting is not None else get_vec_env_setting(cfg.env)
@@ -72,8 +72,7 @@ def build_env_managers(
         if role in roles:
             manager = create_env_manager(cfg.env.env_manager_type, env_fn, cfgs, cfg.env.manager)
             managers.append(manager)
-            collecting = role == 'actor'
-            manager.seed(seed + (0 if collecting else EVALUATION_SEED_OFFSET), dynamic_seed=collecting)
+            manager.seed(seed + (0 if role == 'actor' else EVALUATION_SEED_OFFSET), dynamic_seed=True)
             manager.launch()
     return managers
 
@@ -179,7 +178,7 @@ class SerialRun:
             (self.learner,) = self._close_later(LEARNER_REGISTRY.get('base')(cfg.learner, exp_name=self.exp_path))
             self.actor, self.evaluator, self.buffer = self._close_later(
                 BaseSerialActor(cfg.actor, exp_name=self.exp_path, tb_logger=self.learner.tb_logger),
-                BaseSerialEvaluator(cfg.evaluator, exp_name=self.exp_path),
+                BaseSerialEvaluator(cfg.evaluator, self.exp_path, seed=seed + EVALUATION_SEED_OFFSET),
                 BufferManager(cfg.replay_buffer, exp_name=self.exp_path, seed=seed, on_policy=cfg.policy.on_policy),
             )
             self.learner.policy = self.policy.learn_mode
@@ -189,6 +188,8 @@ class SerialRun:
                 cfg.commander, self.learner, self.actor, self.evaluator, self.buffer, self.policy.command_mode
             )
             self.show(False)
+            (self._signals,) = self._close_later(StopSignals())
+            self._signals.install()
             undo.pop_all()
 
     def _close_later(self, *parts: Any) -> tuple[Any, ...]:
@@ -251,9 +252,11 @@ class SerialRun:
 
     def train(self, batch: Any) -> None:
         """One update, and its priorities back into the buffer."""
+        self._signals.hold()
         self.learner.train(batch, self.actor.total_step)
         if self.learner.priority_info is not None and self.cfg.policy.use_priority:
             self.buffer.update(self.learner.priority_info)
+        self._signals.release()
 
     def result(self) -> RunResult:
         """Counters and paths, for the caller."""

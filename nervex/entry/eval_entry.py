@@ -6,7 +6,7 @@ from contextlib import closing
 from typing import Any
 
 from nervex.config import compile_config
-from nervex.entry.build import EnvSetting, build_env_managers, build_policy, policy_class
+from nervex.entry.build import EVALUATION_SEED_OFFSET, EnvSetting, build_env_managers, build_policy, policy_class
 from nervex.utils import CheckpointError
 from nervex.utils.default_helper import set_pkg_seed
 from nervex.worker.actor import BaseSerialEvaluator
@@ -47,6 +47,10 @@ def eval(
             policy.eval_mode.load_state_dict(state)
         except RuntimeError as e:
             raise CheckpointError(f'{path}: is a checkpoint of another model: {e}') from e
-        with closing(BaseSerialEvaluator(resolved.evaluator, resolved.exp_name or '.', need_curve=False)) as evaluator:
+        with closing(
+            BaseSerialEvaluator(
+                resolved.evaluator, resolved.exp_name or '.', need_curve=False, seed=seed + EVALUATION_SEED_OFFSET
+            )
+        ) as evaluator:
             evaluator.env, evaluator.policy = manager, policy.eval_mode
             return evaluator.evaluate(n_episode)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -13,6 +12,7 @@ from nervex.loader import Loader, collection, enum, interval, is_type, optional
 from nervex.policy.base_policy import Policy
 from nervex.policy.batched import batched
 from nervex.rl_utils import Adder, flatten_time
+from nervex.torch_utils.graph import BACKENDS, GraphedLoss, LossFn
 
 
 class CommonPolicy(Policy):
@@ -30,6 +30,7 @@ class CommonPolicy(Policy):
             weight_decay=0.0,  # (float) L2 penalty
             init_data_count=0,  # (int) rows in the buffer before the first update
             ignore_done=False,  # (bool) treat every end as if the episode went on
+            graph='auto',  # (str) the update as a recorded graph: 'off', 'py', 'ts', 'inductor'; 'auto': 'py', later on
             algo={},
         ),
         collect=dict(
@@ -47,6 +48,7 @@ class CommonPolicy(Policy):
             learning_rate=interval(0, left_ok=False),
             weight_decay=interval(0),
             init_data_count=is_type(int) & interval(0),
+            graph=enum('auto', *BACKENDS),
             algo=dict(discount_factor=interval(0, 1), nstep=is_type(int) & interval(1)),
         ),
         collect=dict(
@@ -175,13 +177,35 @@ class CommonPolicy(Policy):
         return learn.discount_factor if 'discount_factor' in learn else None
 
     # ---- update ----
-    def _minimize(
-        self, loss_fn: Callable[[dict], tuple[torch.Tensor, dict]], data: dict, optimizer: Any
-    ) -> tuple[torch.Tensor, dict]:
-        """One update of ``optimizer``'s parameters along the gradient of ``loss_fn(data) -> (loss, log values)``."""
-        loss, info = loss_fn(data)
-        info['grad_norm'] = optimizer.minimize(loss)
-        return loss.detach(), info
+    def _minimize(self, loss_fn: LossFn, data: dict, optimizer: Any) -> tuple[torch.Tensor, dict]:
+        """
+        Overview:
+            One update of ``optimizer``'s parameters along the gradient of ``loss_fn(data) -> (loss, log values)``; the
+            loss function is a method of the policy, and everything that changes enters it as a tensor in ``data``.
+        """
+        updates = self.__dict__.setdefault('_updates', {})
+        name = loss_fn.__name__
+        if name not in updates:
+            updates[name] = _Update(loss_fn, optimizer, self._cfg.learn.graph)
+        loss, info = updates[name](data)
+        info['grad_norm'] = optimizer.apply()
+        return loss, info
+
+
+class _Update:
+    """The gradient of one loss: eager at first, from ``GRAPH_AFTER`` calls on as a graph where that was chosen."""
+
+    GRAPH_AFTER = 1000  # recording takes about as long as it gains in this many updates of a small network
+
+    def __init__(self, loss_fn: LossFn, optimizer: Any, graph: str) -> None:
+        self._calls = 0
+        self._eager = GraphedLoss(loss_fn, optimizer.flat, 'off')
+        self._graphed = GraphedLoss(loss_fn, optimizer.flat, 'py' if graph == 'auto' else graph)
+        self._graph_after = self.GRAPH_AFTER if graph == 'auto' else 0
+
+    def __call__(self, data: dict) -> tuple[torch.Tensor, dict]:
+        self._calls += 1
+        return (self._graphed if self._calls > self._graph_after else self._eager)(data)
 
 
 def _to_device(value: Any, device: torch.device) -> Any:

@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 from easydict import EasyDict
 
+from nervex.loader import interval, is_type, optional
 from nervex.utils.class_config import class_config
 from nervex.utils.log_helper import build_logger
 from nervex.worker.actor.columns import as_array, policy_forward
 
+_SEED_STRIDE = 10_000  # more than any number of envs
 CURVE_COLUMNS = (
     'train_iter',
     'env_step',
@@ -43,8 +45,9 @@ class Evaluation:
 class BaseSerialEvaluator:
     """
     Overview:
-        ``eval(train_iter)`` plays ``n_episode`` episodes on envs with fixed seeds. Every env plays the same number of
-        episodes (to within one), so that short episodes are not counted more often than long ones.
+        ``eval(train_iter)`` plays ``n_episode`` episodes, the same ones (by their seeds) every time. Every env plays the
+        same number of them (to within one), so that short episodes do not count more often than long ones. A
+        mean that reaches ``stop_val`` has to be confirmed on other episodes, so that luck does not end a run.
     Interfaces:
         eval, evaluate, due, close, env, policy
     """
@@ -53,13 +56,23 @@ class BaseSerialEvaluator:
         n_episode=5,  # (int) episodes of one evaluation
         eval_freq=50,  # (int) updates between two evaluations
         stop_val=None,  # (float | None) mean return at which the run counts as solved; None: never
+        confirm_episode=None,  # (int | None) more episodes that must reach stop_val too; None: n_episode; 0: no
+    )
+    config_rules = dict(
+        n_episode=is_type(int) & interval(1),
+        eval_freq=is_type(int) & interval(1),
+        stop_val=optional(interval()),
+        confirm_episode=optional(is_type(int) & interval(0)),
     )
 
-    def __init__(self, cfg: dict | None = None, exp_name: str = '.', need_curve: bool = True) -> None:
+    def __init__(
+        self, cfg: dict | None = None, exp_name: str = '.', need_curve: bool = True, seed: int | None = None
+    ) -> None:
         self._cfg = EasyDict(class_config(type(self), cfg))
         path = f'{exp_name}/log/evaluator'
         self._logger, self._tb_logger = build_logger(path, 'evaluator', need_tb=need_curve)
         self.curve_path = os.path.join(path, 'curve.csv') if need_curve else None
+        self._seed = seed
         self._env: Any = None
         self._policy: Any = None
         self._last_iter: int | None = None
@@ -97,12 +110,28 @@ class BaseSerialEvaluator:
             - mean (:obj:`float`): mean return
         """
         result = self.evaluate(n_episode)
+        stop = self._reached(result) and train_iter > 0
+        if stop and self._confirm_episode > 0:
+            more = self.evaluate(self._confirm_episode, seed_offset=1)
+            stop = self._reached(more)
+            result = Evaluation(
+                np.concatenate([result.returns, more.returns]),
+                np.concatenate([result.lengths, more.lengths]),
+                result.seconds + more.seconds,
+            )
+            stop = stop and self._reached(result)
         self._last_iter = train_iter
         self.last = result
         self.history.append((train_iter, envstep, result.mean))
         self._write(train_iter, envstep, result)
-        stop_val = self._cfg.stop_val
-        return stop_val is not None and result.mean >= stop_val and train_iter > 0, result.mean
+        return stop, result.mean
+
+    def _reached(self, result: Evaluation) -> bool:
+        return self._cfg.stop_val is not None and result.mean >= self._cfg.stop_val
+
+    @property
+    def _confirm_episode(self) -> int:
+        return self._cfg.n_episode if self._cfg.confirm_episode is None else self._cfg.confirm_episode
 
     def is_new_best(self) -> bool:
         """Whether the last evaluation beat all before it; remembers it if so."""
@@ -111,8 +140,14 @@ class BaseSerialEvaluator:
         self.best = self.last.mean
         return True
 
-    def evaluate(self, n_episode: int | None = None) -> Evaluation:
-        """Play the episodes; writes nothing."""
+    def evaluate(self, n_episode: int | None = None, seed_offset: int = 0) -> Evaluation:
+        """
+        Overview:
+            Play the episodes; writes nothing.
+        Arguments:
+            - n_episode (:obj:`int | None`): None takes the config's
+            - seed_offset (:obj:`int`): another number plays other episodes
+        """
         start = time.perf_counter()
         n = self._cfg.n_episode if n_episode is None else n_episode
         if not isinstance(n, (int, np.integer)) or n < 1:
@@ -121,6 +156,8 @@ class BaseSerialEvaluator:
         left = np.full(env_num, n // env_num) + (np.arange(env_num) < n % env_num)
         returns: list[list[float]] = [[] for _ in range(env_num)]
         lengths: list[list[int]] = [[] for _ in range(env_num)]
+        if self._seed is not None:
+            self._env.seed(self._seed + _SEED_STRIDE * seed_offset, dynamic_seed=True)
         self._env.reset()
         self._policy.reset()
         while (left > 0).any():

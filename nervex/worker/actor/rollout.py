@@ -44,7 +44,7 @@ class ColumnRollout:
         Arguments:
             - all_envs (:obj:`bool`): ids are all envs in order, so that whole rows can be written
             - columns (:obj:`dict[str, Any]`): n rows a column: arrays, or nested dicts of them
-            - done (:obj:`np.ndarray | None`): which of these envs ended their episode with this step; None: none of them
+            - done (:obj:`np.ndarray | None`): which of these envs ended their episode with this step; None: none
         """
         if self._columns is None:
             self._columns = _like(columns, self._capacity, self._env_num)
