@@ -127,8 +127,22 @@ def _apply_rule(path: str, rule: Loader, value: Any, problems: Problems) -> Any:
     try:
         return rule(_plain_number(value))
     except Exception as error:  # whatever a user's rule raises is the verdict on the value
-        problems.bad_value(path, value, error, rule.what)
+        problems.bad_value(path, value, error, rule.what, _retyped(rule, value))
         return value
+
+
+def _retyped(rule: Loader, value: Any) -> str:
+    """The remedy where only the type is wrong: 1e5 for a count, a number in quotes."""
+    if isinstance(value, float) and value.is_integer() and rule.check(int(value)):
+        return f'; write {int(value)}'
+    if isinstance(value, str):
+        for convert in (int, float):
+            try:
+                if rule.check(convert(value)):
+                    return '; write it without quotes'
+            except ValueError:
+                continue
+    return ''
 
 
 def check_type(path: str, default: Any, value: Any, problems: Problems) -> Any:

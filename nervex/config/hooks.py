@@ -12,7 +12,9 @@ POSITIONS = ('before_run', 'before_iter', 'after_iter', 'after_run')
 
 
 def _registered(value: Any) -> Any:
-    if isinstance(value, str) and value not in LEARNER_HOOK_REGISTRY:
+    if not isinstance(value, str):
+        raise mismatch(TypeError, value, 'the name of a learner hook')
+    if value not in LEARNER_HOOK_REGISTRY:
         raise ValueError(unknown_name('learner hook', value, LEARNER_HOOK_REGISTRY))
     return value
 
@@ -37,6 +39,10 @@ def _check_hook(name: str, hook: Any) -> None:
             ends = ', '.join(f'_{position}' for position in POSITIONS)
             raise mismatch(ValueError, hook, f'a dict with type and position, or the name must end in one of {ends}')
         _registered(kind)
+        if kind == 'load_ckpt':
+            is_type(str)(hook)
+        elif hook is not True and not _FREQ.check(hook):
+            raise mismatch(ValueError, hook, f'True or {_FREQ.what}: updates between two calls')
         return
     errors: list[tuple[Any, Exception]] = []
     for key, value in hook.items():

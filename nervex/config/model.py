@@ -2,7 +2,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+import types
+import typing
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,13 +15,14 @@ from nervex.config.imports import import_listed
 from nervex.config.problems import Problems
 from nervex.config.sections import look_up
 from nervex.loader.base import instance_of, type_name
+from nervex.loader.exception import shown
 from nervex.utils.registry_factory import MODEL_REGISTRY
 
 #: Arguments that are taken from the env where the config leaves them out.
 FROM_ENV = ('obs_dim', 'obs_shape', 'action_dim', 'action_shape', 'act_shape')
 #: Entries of ``policy.model`` that choose the model and are not passed to it.
 CHOOSING = ('model_type', 'import_names')
-_SIMPLE: dict[str, type | tuple[type, ...]] = {'int': int, 'float': (int, float), 'bool': bool, 'str': str}
+_PLAIN = (int, float, bool, str, list, dict)
 
 
 def find_model(cfg_policy: Mapping, policy: Any, model: Any, problems: Problems) -> Any:
@@ -66,6 +69,8 @@ def model_parameters(model: Any) -> dict[str, inspect.Parameter] | None:
     if model is None:
         return None
     try:
+        parameters = inspect.signature(model, eval_str=True).parameters
+    except NameError:  # an annotation that exists only for type checkers
         parameters = inspect.signature(model).parameters
     except (TypeError, ValueError):
         return None
@@ -93,11 +98,26 @@ def check_model(given: Mapping, model: Any, problems: Problems) -> None:
 
 def _check_annotation(path: str, parameter: inspect.Parameter, value: Any, problems: Problems) -> None:
     annotation = parameter.annotation
-    wanted = _SIMPLE.get(annotation if isinstance(annotation, str) else getattr(annotation, '__name__', ''))
-    if wanted is None or (value is None and parameter.default is None) or instance_of(value, wanted):
+    if annotation is parameter.empty or (value is None and parameter.default is None) or _fits(value, annotation):
         return
-    words = 'a number' if isinstance(wanted, tuple) else type_name(wanted)
-    problems.add(path, f'got {value!r}, must be {words}')
+    words = type_name(annotation) if isinstance(annotation, type) and annotation in _PLAIN else \
+        str(annotation).replace('typing.', '')
+    problems.add(path, f'got {shown(value)}, must be {words}')
+
+
+def _fits(value: Any, annotation: Any) -> bool:
+    """Whether a value fits an annotation; True for annotations that are more than plain types, unions and lists."""
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin in (typing.Union, types.UnionType):
+        return any(_fits(value, each) for each in arguments)
+    if origin in (list, tuple, Sequence):
+        each = arguments[0] if arguments else Any
+        return isinstance(value, (list, tuple)) and all(_fits(item, each) for item in value)
+    if annotation in (None, type(None)):
+        return value is None
+    if annotation is float:
+        return instance_of(value, (int, float))
+    return instance_of(value, annotation) if annotation in _PLAIN else True
 
 
 def model_declared(declared: Declared, model: Any, is_default: bool) -> Declared:

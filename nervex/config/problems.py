@@ -55,13 +55,13 @@ class Problems:
         if entry not in self._entries:
             self._entries.append(entry)
 
-    def bad_value(self, path: str, value: Any, error: Exception, what: str = '') -> None:
+    def bad_value(self, path: str, value: Any, error: Exception, what: str = '', remedy: str = '') -> None:
         """A value that a loader refused; ``what`` is the whole rule in words, where it is known."""
         if isinstance(error, CompositeStructureError):
             for where, child in error.flatten(f'{path}.'):
                 self.add(where, _text(child))
         elif what:
-            self.add(path, f'got {shown(value)}, must be {what}{getattr(error, "hint", "")}')
+            self.add(path, f'got {shown(value)}, must be {what}{getattr(error, "hint", "")}{remedy}')
         else:
             self.add(path, f'got {shown(value)}; {_text(error)}')
 

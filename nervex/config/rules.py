@@ -9,6 +9,8 @@ from nervex.config.tree import MISSING, get_path, has_path, set_path
 from nervex.loader import Loader, enum, interval, is_type, mapping, numeric, optional
 
 _COUNT = is_type(int) & interval(1)
+_COUNT_OR_0 = is_type(int) & interval(0)
+_FINITE = numeric(inf_ok=False)
 _SECONDS = numeric() & interval(0)
 _SHARE = numeric() & interval(0, 1)
 _ENDLESS = enum('inf') | Loader(lambda value: interval(math.inf)(numeric()(value)), 'an infinity')
@@ -16,15 +18,19 @@ _ENDLESS = enum('inf') | Loader(lambda value: interval(math.inf)(numeric()(value
 FRAMEWORK_RULES: dict[str, Loader] = {
     'actor.n_sample': _COUNT,
     'actor.n_episode': _COUNT,
+    'actor.traj_print_freq': _COUNT_OR_0,
+    'actor.collect_print_freq': _COUNT_OR_0,
+    'commander.max_env_step': _COUNT,
+    'commander.max_train_iter': _COUNT,
     'evaluator.n_episode': _COUNT,
     'evaluator.eval_freq': _COUNT,
     'evaluator.stop_val': numeric(),
     'policy.learn.train_step': _COUNT,
     'policy.learn.epochs': _COUNT,
     'policy.learn.batch_size': _COUNT | Loader(mapping(str, _COUNT), 'a dict of them by buffer name'),
-    'policy.learn.learning_rate': numeric(inf_ok=False) & interval(0, left_ok=False),
-    'policy.learn.weight_decay': numeric(inf_ok=False) & interval(0),
-    'policy.learn.init_data_count': is_type(int) & interval(0),
+    'policy.learn.learning_rate': _FINITE & interval(0, left_ok=False),
+    'policy.learn.weight_decay': _FINITE & interval(0),
+    'policy.learn.init_data_count': _COUNT_OR_0,
     'policy.learn.algo.nstep': _COUNT,
     'policy.learn.algo.discount_factor': _SHARE,
     'policy.learn.algo.gae_lambda': _SHARE,
@@ -36,7 +42,8 @@ FRAMEWORK_RULES: dict[str, Loader] = {
     'policy.command.eps.end': _SHARE,
     'policy.command.eps.decay': numeric() & interval(0, left_ok=False),
     'env.manager.episode_num': _COUNT | _ENDLESS,
-    'env.manager.max_retry': is_type(int) & interval(0),
+    'env.max_episode_steps': _COUNT,
+    'env.manager.max_retry': _COUNT_OR_0,
     'env.manager.wait_num': _COUNT,
     'env.manager.envs_per_worker': _COUNT,
     'env.manager.retry_waiting_time': _SECONDS,
@@ -47,6 +54,22 @@ FRAMEWORK_RULES: dict[str, Loader] = {
     'env.manager.retry_type': enum('reset', 'renew'),
     'env.manager.context': enum('fork', 'forkserver', 'spawn'),
     'learner.hook': HOOKS,
+    'learner.log_window': _COUNT,
+    'replay_buffer.type': enum('replay', 'on_policy'),
+    'replay_buffer.meta_maxlen': _COUNT,
+    'replay_buffer.replay_start_size': _COUNT_OR_0,
+    'replay_buffer.max_reuse': _COUNT | _ENDLESS,
+    'replay_buffer.max_staleness': numeric() & interval(0),
+    'replay_buffer.min_sample_ratio': _FINITE & interval(0),
+    'replay_buffer.use_priority': is_type(bool),
+    'replay_buffer.alpha': _FINITE & interval(0),
+    'replay_buffer.beta': _SHARE,
+    'replay_buffer.anneal_step': numeric() & interval(0),
+    'replay_buffer.cache_maxlen': _COUNT,
+    'replay_buffer.timeout': _SECONDS,
+    'replay_buffer.monitor.log_freq': _COUNT,
+    'replay_buffer.monitor.natural_expire': _SECONDS,
+    'replay_buffer.monitor.tick_expire': _COUNT,
 }
 
 

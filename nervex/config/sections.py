@@ -22,7 +22,7 @@ MANDATORY = {
 }
 TOP_SETTINGS = {
     'exp_name': (is_type(str), ''),                   # folder of the run, '' for the current one
-    'seed': (optional(is_type(int)), None),           # the seed that a saved config ran with
+    'seed': (optional(is_type(int) & interval(0)), None),           # the seed that a saved config ran with
     'import_names': (optional(is_type((list, tuple, str))), None),  # modules to import before anything is looked up
 }
 #: section -> the class that declares it

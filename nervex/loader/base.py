@@ -158,7 +158,7 @@ def _words(joint: str, first: Loader, second: Loader) -> str:
     if joint == ' or ' and not (first.what and second.what):
         return ''  # half an alternative would be a lie
     rest = second.what
-    if joint == ' ' and first.what in ('an int', 'a float', 'a number'):
+    if joint == ' ' and first.what in ('an int', 'a float', 'a number', 'a finite number'):
         rest = rest.removeprefix('a number ')  # 'an int' and 'a number > 0' make 'an int > 0'
     return joint.join(words for words in (first.what, rest) if words)
 

@@ -17,8 +17,8 @@ def numeric(int_ok: bool = True, float_ok: bool = True, inf_ok: bool = True) -> 
     """A number: TypeError for anything else (a bool too), ValueError for NaN and, on request, for an infinity."""
     if not (int_ok or float_ok):
         raise ValueError('numeric: int_ok and float_ok are both False, so that nothing would pass')
-    what = 'a number' if int_ok and float_ok else 'an int' if int_ok else 'a float'
-    what += '' if inf_ok else ' that is finite'
+    what = 'number' if int_ok and float_ok else 'int' if int_ok else 'float'
+    what = f'a finite {what}' if not inf_ok else f'an {what}' if what == 'int' else f'a {what}'
 
     def load(value: Any) -> Any:
         if isinstance(value, bool) or not isinstance(value, (int, float)):

@@ -95,8 +95,9 @@ def test_a_key_like_nothing_known_lists_what_is_accepted(config):
     ('policy.learn.batch_size', 'abc', 'must be an int >= 1'),
     ('policy.learn.batch_size', 64.5, 'must be an int >= 1'),
     ('policy.learn.batch_size', True, 'must be an int >= 1'),
-    ('policy.learn.learning_rate', '3e-4', 'must be a number'),
-    ('policy.learn.learning_rate', None, 'must be a number'),
+    ('policy.learn.learning_rate', '3e-4', 'must be a finite number > 0; write it without quotes'),
+    ('env.frame_stack', 5.0, 'must be an int; write 5'),
+    ('policy.learn.learning_rate', None, 'must be a finite number > 0'),
     ('policy.on_policy', 1, 'must be a bool'),
     ('policy.on_policy', 'false', 'write it without quotes'),
     ('policy.learn', [1], 'must be a dict'),
@@ -109,7 +110,7 @@ def test_a_key_like_nothing_known_lists_what_is_accepted(config):
     ('replay_buffer.buffer_name', 3, 'must be a list of names'),
     ('actor', 'fast', 'must be a dict'),
     ('exp_name', 3, 'must be a str'),
-    ('seed', 'zero', 'must be an int or None'),
+    ('seed', 'zero', 'must be an int >= 0 or None'),
 ])
 def test_a_wrong_type_names_value_and_rule(config, path, value, rule):
     set_path(config, path, value)
@@ -120,7 +121,7 @@ def test_a_wrong_type_names_value_and_rule(config, path, value, rule):
 @pytest.mark.parametrize('path, value, rule', [
     ('policy.learn.batch_size', 0, '>= 1'),
     ('policy.learn.learning_rate', -1e-3, '> 0'),
-    ('policy.learn.learning_rate', float('nan'), 'must be a number'),
+    ('policy.learn.learning_rate', float('nan'), 'must be a finite number'),
     ('policy.learn.algo.discount_factor', 1.5, 'in [0, 1]'),
     ('policy.learn.algo.nstep', 0, '>= 1'),
     ('policy.learn.target_theta', 2, 'in [0, 1]'),

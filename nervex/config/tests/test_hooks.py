@@ -28,6 +28,8 @@ def test_the_short_form_and_none(config):
     (dict(mine=dict(type='save_ckpt', position='after_run', prioriti=3)), "did you mean 'priority'?"),
     (dict(mine=dict(type='save_ckpt', position='after_run', ext_args=dict(freq=0))), 'mine.ext_args.freq: got 0, must'),
     (dict(save_ckp_after_iter=10), "unknown learner hook 'save_ckp'"),
+    (dict(save_ckpt_after_iter='often'), "save_ckpt_after_iter: got 'often', must be True or an int >= 1"),
+    (dict(load_ckpt_before_run=3), 'load_ckpt_before_run: got 3, must be a str'),
     (dict(mine=10), 'learner.hook.mine: got 10, must be a dict with type and position, or the name must end in one of'),
 ])
 def test_mistakes(config, hook, words):

@@ -52,6 +52,27 @@ def test_a_partial_is_checked_by_what_is_left_of_its_signature(config, fakes, mo
     assert problems_of(config) == ["policy.model.dueling: got 'no', must be a bool"]
 
 
+@pytest.mark.parametrize('given, words', [
+    (dict(sizes='wide'), "sizes: got 'wide', must be list[int] | None"),
+    (dict(sizes=[1, 'a']), "sizes: got [1, 'a'], must be list[int] | None"),
+    (dict(dim=2.5), 'dim: got 2.5, must be int | list[int]'),
+    (dict(rate='fast'), "rate: got 'fast', must be a float"),
+    (dict(dim=[4, 84, 84], sizes=None, rate=1, other=object()), None),
+    (dict(dim=(4, 84), sizes=[]), None),
+])
+def test_plain_annotations_are_checked(config, given, words):
+    class Own:
+        def __init__(self, dim: int | list[int] = 1, sizes: list[int] | None = None, rate: float = 0.,
+                     other: 'Own' = 0):
+            pass
+
+    config['policy']['model'] = given
+    if words is None:
+        compile_config(config, model=Own)
+    else:
+        assert problems_of(config, model=Own) == [f'policy.model.{words}']
+
+
 def test_the_policys_model_settings_are_for_its_own_model_only(config, fakes):
     own = type('Own', (fakes['FakePolicy'], ), dict(config=dict(model=dict(embedding_dim=32))))
 

@@ -76,14 +76,14 @@ def test_ppo_takes_the_documented_place_of_its_gae_settings():
     resolved = compile_config(config)
     assert resolved.policy.learn.algo.gae_lambda == 0.7 and 'gae_lambda' not in resolved.policy.collect.algo
     config.policy.collect.algo.discount_factor = 0.5
-    with pytest.raises(ConfigError, match='policy.collect.algo.discount_factor: got 0.5, but'):
+    with pytest.raises(ConfigError, match=r'policy.collect.algo.discount_factor: got 0.5, but'):
         compile_config(config)
 
 
 def test_a_manager_may_wait_for_parts_of_a_second():
     assert compile_config(DOCUMENTED, overrides=['env.manager.step_timeout=0.5']).env.manager.step_timeout == 0.5
     assert compile_config(DOCUMENTED, overrides=['env.manager.timeout=0.5']).env.manager.step_wait_timeout == 0.5
-    with pytest.raises(ConfigError, match='env.manager.context: got .spwn., must be one of .*; did you mean .spawn.'):
+    with pytest.raises(ConfigError, match=r'env.manager.context: got .spwn., must be one of .*; did you mean .spawn.'):
         compile_config(DOCUMENTED, overrides=['env.manager.context=spwn'])
 
 
