@@ -133,19 +133,19 @@ class BaseSerialActor:
             )
         start = time.perf_counter()
         first_step, first_episode = self.total_step, self.total_episode
-        pieces, count = self._spare, sum(len(p) for p in self._spare)
-        self._spare = []
+        pieces, self._spare = self._spare, []
+        count = sum(len(piece) for piece in pieces)
         while (count < n_sample) if n_sample is not None else (self.total_episode - first_episode < n_episode):
             for piece in self._step(iter_count):
                 pieces.append(piece)
                 count += len(piece)
         data = self._exactly(pieces, count, n_sample)
-        self.total_sample += len(data)
+        self.total_sample += count if n_sample is None else n_sample
         self.total_duration += time.perf_counter() - start
         self._rounds += 1
         self._last_iter = iter_count
-        info = self._collect_info(iter_count, len(data), first_step, first_episode, time.perf_counter() - start)
-        return data, info
+        seconds = time.perf_counter() - start
+        return data, self._collect_info(iter_count, len(data), first_step, first_episode, seconds)
 
     def _step(self, iter_count: int) -> list[Any]:
         env = self._env
@@ -193,9 +193,7 @@ class BaseSerialActor:
         self._check_names(columns)
         columns.setdefault('truncated', step.truncated)
         samples = self._rollout.add(ids, ids is self._env.all_ids, columns, step.done if any_done else None)
-        for batch in samples:
-            batch['collect_iter'] = np.full(len(batch), iter_count, dtype=np.int64)
-        return samples
+        return [_stamped(batch, iter_count) for batch in samples]
 
     def _rows(self, obs: Any, output: dict, timestep: Any) -> list[dict]:
         """One transition an env, made by the documented call a row, or cut out of the columns."""
@@ -305,3 +303,10 @@ class BaseSerialActor:
             self._open = False
             self._write_log(self._last_iter)
             self._logger.close()
+
+
+def _stamped(samples: Batch, iter_count: int) -> Batch:
+    """The same samples with the column ``collect_iter``."""
+    stamp = np.empty(len(samples), dtype=np.int64)
+    stamp.fill(iter_count)
+    return Batch.of({**samples, 'collect_iter': stamp})
