@@ -33,24 +33,25 @@ class BufferManager:
 
     #: What a buffer is when its config does not say otherwise.
     config = {
-        'type': None,                 # 'replay': a ring, sampled at random; 'on_policy': one round, used up by batches();
+        'type': None,                 # 'replay': a ring, sampled at random; 'on_policy': one round, used by batches();
                                       # None: what the policy is
         'meta_maxlen': 4096,          # rows that a replay buffer keeps
         'replay_start_size': 0,       # rows that must be there before the first sample
         'max_reuse': math.inf,        # samples that a row may take part in before it is removed
         'max_staleness': math.inf,    # learner iterations after its collection at which a row is removed
         'min_sample_ratio': 1.0,      # rows that must be stored, as a multiple of the batch size
+        'frame_axis': None,           # axis of the frames of image stacks: each is kept once; None: rows as they are
         'drop_last': False,           # on_policy: leave out a last minibatch that is shorter than the others
         'use_priority': None,         # True, False, or None: as soon as somebody gives a priority
         'alpha': 0.6,                 # exponent of the priority; 0 samples uniformly
         'beta': 0.4,                  # exponent of the importance sampling weight at the start
         'anneal_step': 100000,        # sample calls after which beta has reached 1; 0 or inf leaves it as it is
-        'enable_track_used_data': False,# keep rows that were removed after max_reuse samples for used_data()
+        'enable_track_used_data': False,  # keep rows that were removed after max_reuse samples for used_data()
         'deepcopy': False,            # copy objects (not arrays, those always are) when they are sampled
         'cache_maxlen': 256,          # rows that push_data may hold back while run() is active
         'timeout': 8,                 # seconds after which rows held back are stored anyway
         'monitor': {
-            'log_freq': 2000,# samples or pushes between two lines of statistics
+            'log_freq': 2000,             # samples or pushes between two lines of statistics
             'log_path': '',               # folder of the statistics; '' is <exp_name>/log/buffer/<name>_buffer
             'natural_expire': 100,        # seconds that the window of the rates covers
             'tick_expire': 100,           # pushes or samples that the window of the averages covers
@@ -61,6 +62,7 @@ class BufferManager:
                  on_policy: bool | None = None) -> None:
         self._exp_name, self._tb_logger = exp_name, tb_logger
         self._lock = threading.RLock()
+        self._acquire, self._release = self._lock.acquire, self._lock.release
         sections = _sections(cfg or {}, self.config)
         seeds = np.random.SeedSequence(seed).spawn(len(sections))
         self._buffers: dict[str, Any] = {}
@@ -87,20 +89,25 @@ class BufferManager:
         Arguments:
             - buffer_name (:obj:`list[str] | None`): None means the ``'buffer_name'`` of the first row, or all buffers
         """
-        if type(data) is not Batch:
-            data, buffer_name = self._rows(data, buffer_name)
-        if not data._columns:
+        only = self._only if buffer_name is None else None
+        if only is not None and (type(data) is Batch or (type(data) is dict and 'buffer_name' not in data)):
+            self._acquire()  # half the price of a with statement
+            try:
+                if type(data) is dict:
+                    only.push_row(data)
+                elif data._columns:
+                    only.push(data._columns)
+            finally:
+                self._release()
             return
-        n = len(data)
-        if buffer_name is None and self._only is not None:
-            with self._lock:
-                self._only.push(data._columns, n)
+        rows, buffer_name = self._rows(data, buffer_name)
+        if not rows._columns:
             return
         names = list(self._buffers) if buffer_name is None else _names(buffer_name)
         targets = [self._get(name) for name in names]
         with self._lock:
             for buffer in targets:
-                buffer.push(data._columns, n)
+                buffer.push(rows._columns)
 
     def _rows(self, data: Any, buffer_name: Any) -> tuple[Batch, Any]:
         if isinstance(data, (Mapping, Batch)):
@@ -128,11 +135,14 @@ class BufferManager:
             - reuse (:obj:`bool`): give one of two alternating batches, valid until the next but one sample
         """
         if self._only is not None and isinstance(batch_size, int):
-            with self._lock:
+            self._acquire()
+            try:
                 return self._only.sample(batch_size, cur_learner_iter, reuse)
+            finally:
+                self._release()
         sizes = dict(batch_size) if isinstance(batch_size, Mapping) else dict.fromkeys(self._buffers, batch_size)
         with self._lock:
-            if not all(self._get(name).ready(size) for name, size in sizes.items()):
+            if not all(self._get(name).ready(size, cur_learner_iter) for name, size in sizes.items()):
                 return None
             return {name: self._get(name).sample(size, cur_learner_iter, reuse) for name, size in sizes.items()}
 
@@ -181,7 +191,8 @@ class BufferManager:
 
     def used_data(self, name: str | None = None) -> Any:
         """One row that was removed because it had been used often enough; None if there is none."""
-        return None
+        with self._lock:
+            return (self._only if name is None and self._only is not None else self._get(name)).used_data()
 
     def start(self) -> None:
         """Begin background work, if the config asks for any."""

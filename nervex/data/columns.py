@@ -1,7 +1,7 @@
-"""ColumnStore: a fixed number of slots, one plain array per column, allocated when the first row shows its shape."""
+"""ColumnStore: a fixed number of slots, one plain array per column, reserved when the first row shows its shape."""
 from __future__ import annotations
 
-import math
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,36 +9,12 @@ import numpy as np
 import torch
 
 from nervex.data.batch import Batch
-from nervex.data.memory import check_memory
+from nervex.data.batch_ops import object_column
+from nervex.data.flatten import column_label, flatten, unflatten
+from nervex.data.memory import Recycler, check_memory
+from nervex.data.writers import compile_writers
 
-
-def flatten(columns: Mapping | Batch, prefix: tuple = ()) -> dict:
-    """Nested columns as one flat dict: a plain name, or a tuple of names where the column is nested."""
-    flat: dict = {}
-    for name, column in columns.items():
-        if isinstance(column, (Mapping, Batch)):
-            flat.update(flatten(column, (*prefix, name)))
-        else:
-            flat[(*prefix, name) if prefix else name] = column
-    return flat
-
-
-def unflatten(flat: dict) -> dict:
-    """The inverse of ``flatten``; nested parts become Batches."""
-    out: dict = {}
-    for name, column in flat.items():
-        if type(name) is tuple:
-            node = out
-            for part in name[:-1]:
-                node = node.setdefault(part, {})
-            node[name[-1]] = column
-        else:
-            out[name] = column
-    return {k: _nest(v) if isinstance(v, dict) else v for k, v in out.items()}
-
-
-def _nest(node: dict) -> Batch:
-    return Batch.of({k: _nest(v) if isinstance(v, dict) else v for k, v in node.items()})
+logger = logging.getLogger(__name__)
 
 
 class ColumnStore:
@@ -46,23 +22,26 @@ class ColumnStore:
     Overview:
         ``capacity`` slots of a fixed set of columns. The columns, their shapes and dtypes are those of the first rows
         written; memory is reserved then, and touched only as slots are filled. A dtype that cannot hold a later value
-        exactly is widened. Knows nothing of order or validity: that is the business of the buffers on top.
+        exactly is widened. Knows nothing of order or validity: that is the business of the buffers on top. A write
+        that fails may leave its slots half written.
     Arguments:
         - capacity (:obj:`int`): number of slots
         - name (:obj:`str`): whose store it is, for error messages
+        - counts (:obj:`np.ndarray | None`): a number per slot that is set to 0 when the slot is written
+    Attributes:
+        - fast_block, fast_row (:obj:`Callable`): the writers of ``compile_writers`` for these columns
     """
 
-    def __init__(self, capacity: int, name: str = 'buffer') -> None:
-        self.capacity, self.name = capacity, name
+    reusable = True  # whether gather_into is worth calling
+    expires = False  # whether rows may become unreadable before they are overwritten
+
+    def __init__(self, capacity: int, name: str = 'buffer', counts: np.ndarray | None = None) -> None:
+        self.capacity, self.name, self._counts = capacity, name, counts
         self.arrays: dict[Any, np.ndarray] = {}
         self.torch_names: set = set()
         self.nested = False
-        self._plan: list[tuple] = []
-
-    @property
-    def allocated(self) -> bool:
-        """True once a row has been seen."""
-        return bool(self.arrays)
+        self.fast_block = self.fast_row = _not_yet
+        self._recycler = Recycler()
 
     @property
     def nbytes(self) -> int:
@@ -72,95 +51,106 @@ class ColumnStore:
     def allocate(self, flat: dict) -> None:
         """Reserve the columns for rows like these (flat columns with a leading axis)."""
         arrays = {name: column if isinstance(column, np.ndarray) else column.numpy() for name, column in flat.items()}
-        check_memory(self.name, self.capacity, {n: a[:1] for n, a in arrays.items()})
+        check_memory(self.name, self.capacity, arrays)
         for name, array in arrays.items():
             self.arrays[name] = np.zeros((self.capacity, *array.shape[1:]), dtype=array.dtype)
             if array.dtype == object:
                 self.arrays[name].fill(None)
         self.torch_names = {name for name, column in flat.items() if isinstance(column, torch.Tensor)}
         self.nested = any(type(name) is tuple for name in flat)
-        self._make_plan()
+        self._compile()
 
-    def _make_plan(self) -> None:
-        self._plan = [(name, a, a.dtype, math.prod(a.shape[1:]), name in self.torch_names)
-                      for name, a in self.arrays.items()]
+    def _compile(self) -> None:
+        self.fast_block, self.fast_row = compile_writers(self.arrays, self.torch_names, self.capacity, self._counts)
 
-    def write(self, columns: dict, start: int, n: int) -> None:
-        """
-        Overview:
-            Store ``n`` rows at slots ``start, start + 1, ...``, wrapping at the end. Everything is checked before
-            anything is written.
-        """
-        if not self.arrays:
-            self.allocate(_arrays_of(columns))
-        if self.nested:
-            columns = flatten(columns)
-        values = []
-        for name, _, dtype, width, is_torch in self._plan:
-            try:
-                value = columns[name]
-                value = value.numpy() if is_torch else value
-                fits = value.dtype is dtype and value.size == n * width
-            except (KeyError, AttributeError, TypeError, RuntimeError):
-                fits = False
-            if not fits:
-                return self._write_checked(columns, start, n)
-            values.append(value)
-        if len(columns) != len(values):
-            return self._write_checked(columns, start, n)
-        end = start + n
-        if end <= self.capacity:
-            rows = slice(start, end)
-            for (_, array, _, _, _), value in zip(self._plan, values):
-                array[rows] = value
-        else:
-            split = self.capacity - start
-            for (_, array, _, _, _), value in zip(self._plan, values):
-                array[start:] = value[:split]
-                array[:n - split] = value[split:]
+    def write_row(self, row: Mapping | Batch, slot: int) -> None:
+        """Store one row (values without a leading axis)."""
+        flat = flatten(row) if self.nested or type(row) is not dict else row
+        try:
+            if self.fast_row(flat, slot):
+                return
+        except MISFITS:  # _write_checked finds out what does not fit
+            pass
+        self._write_checked(Batch.from_rows([row])._columns, slot, 1)
 
-    def _write_checked(self, columns: dict, start: int, n: int) -> None:
-        """The slow way: find out what does not fit, widen dtypes where that helps, then write."""
+    def write(self, columns: dict, start: int) -> int:
+        """Store rows at the slots ``start, start + 1, ...``, wrapping at the end; gives their number."""
+        try:
+            n = self.fast_block(flatten(columns) if self.nested else columns, start)
+            if n:
+                return n
+        except MISFITS:  # _write_checked finds out what does not fit
+            pass
+        n = rows_of(columns)
+        if start + n > self.capacity:
+            first, whole = self.capacity - start, Batch.of(columns)
+            return self.write(whole[:first]._columns, start) + self.write(whole[first:]._columns, 0)
+        self._write_checked(columns, start, n)
+        return n
+
+    def _write_checked(self, columns: Mapping, start: int, n: int) -> None:
+        """The slow way: allocate, say what does not fit, widen dtypes where that helps, then write."""
         flat = _arrays_of(columns)
+        if not self.arrays:
+            self.allocate(flat)
         if set(flat) != set(self.arrays):
-            raise KeyError(f"{self.name}: rows have the columns {sorted(map(str, flat))}, the first rows had "
-                           f'{sorted(map(str, self.arrays))}')
+            raise KeyError(f'{self.name}: got the columns {_names(flat)}, the first rows had {_names(self.arrays)}')
         for name, column in flat.items():
             array = self.arrays[name]
             column = column.numpy() if isinstance(column, torch.Tensor) else column
-            flat[name] = column
+            if array.dtype == object and column.shape[:1] == (n, ) and column.shape != (n, *array.shape[1:]):
+                column = object_column(list(column))
             if column.shape != (n, *array.shape[1:]):
-                raise ValueError(f"{self.name}: column '{_label(name)}' stores rows of shape {array.shape[1:]} and "
-                                 f'dtype {array.dtype}, got {column.shape} of dtype {column.dtype} for {n} rows')
+                raise ValueError(
+                    f"{self.name}: column '{column_label(name)}' stores rows of shape {array.shape[1:]} and dtype "
+                    f'{array.dtype}, got shape {column.shape} and dtype {column.dtype} for {n} row(s)')
             if column.dtype != array.dtype:
-                self._widen(name, column.dtype)
-        rows = (np.arange(n) + start) % self.capacity
+                self._widen(name, column)
+            flat[name] = column
         for name, column in flat.items():
-            self.arrays[name][rows] = column
+            self.arrays[name][start:start + n] = column
+        if self._counts is not None:
+            self._counts[start:start + n] = 0
 
-    def _widen(self, name: Any, dtype: np.dtype) -> None:
+    def _widen(self, name: Any, column: np.ndarray) -> None:
+        """Change a column's dtype if values of another one would not be kept exactly in it."""
         array = self.arrays[name]
-        kinds = (array.dtype.kind, dtype.kind)
-        if any(k not in 'biufcO' for k in kinds) or ('b' in kinds and kinds != ('b', 'b') and 'O' not in kinds):
-            raise ValueError(f"{self.name}: column '{_label(name)}' stores {array.dtype}, got {dtype}")
-        wide = np.promote_types(array.dtype, dtype)
+        kinds = {array.dtype.kind, column.dtype.kind}
+        if kinds - set('biufcO') or (kinds & set('b') and len(kinds) > 1 and 'O' not in kinds):
+            raise ValueError(f"{self.name}: column '{column_label(name)}' stores {array.dtype}, got {column.dtype}")
+        wide = np.promote_types(array.dtype, column.dtype)
+        if wide != array.dtype and wide.kind != 'O' and np.array_equal(column.astype(array.dtype), column):
+            return
         if wide != array.dtype:
+            logger.warning("%s: column '%s' becomes %s, %s cannot hold what was pushed", self.name, column_label(name),
+                           wide, array.dtype)
             self.arrays[name] = array.astype(wide)
-            self._make_plan()
+            self._compile()
 
     def gather(self, slots: np.ndarray) -> dict:
-        """The rows at ``slots`` in fresh memory, as a dict of columns."""
+        """The rows at ``slots`` (trusted) in fresh memory, as a dict of columns."""
         flat: dict = {}
         for name, array in self.arrays.items():
-            flat[name] = array.take(slots, 0)
+            if array.ndim == 1 or array.dtype == object or array[0].nbytes < 512:
+                flat[name] = array.take(slots, 0)
+            else:
+                flat[name] = out = self._recycler.empty((len(slots), *array.shape[1:]), array.dtype)
+                array.take(slots, 0, out, 'clip')
         for name in self.torch_names:
             flat[name] = torch.from_numpy(flat[name])
         return unflatten(flat) if self.nested else flat
 
-    def gather_into(self, slots: np.ndarray, out: dict) -> None:
-        """The rows at ``slots`` into the arrays of ``out`` (as ``outputs`` made them). Slots are trusted."""
-        for name, array in self.arrays.items():
-            array.take(slots, 0, out[name], 'clip')
+    def gather_into(self, slots: np.ndarray, out: dict) -> bool:
+        """The rows at ``slots`` (trusted) into the arrays that ``outputs`` made; False if these no longer fit."""
+        try:
+            for name, array in self.arrays.items():
+                array.take(slots, 0, out[name], 'clip')
+        except TypeError:  # a column was widened meanwhile
+            return False
+        return True
+
+    def forget(self) -> None:
+        """The owner has emptied itself; memory is kept."""
 
     def outputs(self, n: int) -> tuple[dict, dict]:
         """Arrays for ``gather_into``, and the same memory as a dict of columns."""
@@ -168,7 +158,7 @@ class ColumnStore:
         view = {name: torch.from_numpy(a) if name in self.torch_names else a for name, a in flat.items()}
         return flat, unflatten(view) if self.nested else view
 
-    def state_dict(self, rows: np.ndarray | slice) -> dict[str, Any]:
+    def state_dict(self, rows: Any) -> dict[str, Any]:
         """Columns of the given slots as tensors (objects as lists)."""
         columns = []
         for name, array in self.arrays.items():
@@ -180,24 +170,34 @@ class ColumnStore:
             })
         return {'columns': columns}
 
-    def load_state_dict(self, state: dict[str, Any], rows: np.ndarray | slice) -> None:
-        """Put back what ``state_dict`` gave; the store is emptied first."""
-        self.arrays, self.torch_names, self._plan = {}, set(), []
+    def load_state_dict(self, state: dict[str, Any], rows: Any) -> None:
+        """Put back what ``state_dict`` gave at these slots; everything else is forgotten."""
+        self.arrays, self.torch_names = {}, set()
+        self.fast_block = self.fast_row = _not_yet
         flat: dict = {}
         for column in state['columns']:
             name = tuple(column['name']) if isinstance(column['name'], list) else column['name']
-            data = column['data']
-            if isinstance(data, list):
-                array = np.empty(len(data), dtype=object)
-                for k, value in enumerate(data):
-                    array[k] = value
-            else:
-                array = data.numpy()
+            array = object_column(column['data']) if isinstance(column['data'], list) else column['data'].numpy()
             flat[name] = torch.from_numpy(array) if column['torch'] else array
         if flat:
             self.allocate(flat)
             for name, column in flat.items():
                 self.arrays[name][rows] = column.numpy() if isinstance(column, torch.Tensor) else column
+
+
+MISFITS = (TypeError, ValueError, KeyError, IndexError, AttributeError, RuntimeError, NotImplementedError)
+
+
+def _not_yet(columns: Any, start: int) -> int:
+    """The writer before the columns are known: stores nothing."""
+    return 0
+
+
+def rows_of(columns: Mapping) -> int:
+    """The number of rows, read off the first column."""
+    for column in columns.values():
+        return len(column)
+    return 0
 
 
 def _arrays_of(columns: Mapping) -> dict:
@@ -208,8 +208,10 @@ def _arrays_of(columns: Mapping) -> dict:
             flat[name] = column.detach().cpu()
         elif not isinstance(column, np.ndarray):
             flat[name] = np.asarray(column)
+        elif column.dtype.kind in 'USMmV':
+            flat[name] = column.astype(object)
     return flat
 
 
-def _label(name: Any) -> str:
-    return '.'.join(name) if type(name) is tuple else str(name)
+def _names(flat: Mapping) -> str:
+    return ', '.join(sorted(column_label(n) for n in flat))

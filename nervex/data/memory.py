@@ -1,7 +1,9 @@
-"""Will it fit: the bytes that a buffer needs against those that the machine can give."""
+"""Memory of buffers: whether it will fit, and large results without new pages for each."""
 from __future__ import annotations
 
+import math
 import os
+import sys
 from collections.abc import Mapping
 
 import numpy as np
@@ -43,9 +45,9 @@ def check_memory(name: str, capacity: int, rows: Mapping[object, np.ndarray]) ->
     Overview:
         Bytes that ``capacity`` rows like the given one need; BufferMemoryError if the machine cannot give them.
     Arguments:
-        - rows (:obj:`Mapping`): column name -> array with one row
+        - rows (:obj:`Mapping`): column name -> array with at least one row
     """
-    row_bytes = sum(a.dtype.itemsize * int(np.prod(a.shape[1:], dtype=np.int64)) for a in rows.values())
+    row_bytes = sum(a.dtype.itemsize * math.prod(a.shape[1:]) for a in rows.values())
     needed, free = row_bytes * capacity, available_bytes()
     if free is not None and needed > free:
         raise BufferMemoryError(
@@ -54,3 +56,27 @@ def check_memory(name: str, capacity: int, rows: Mapping[object, np.ndarray]) ->
             'meta_maxlen, store uint8 images, or let the buffer keep each frame once'
         )
     return needed
+
+
+class Recycler:
+    """
+    Overview:
+        Gives uninitialised arrays. A large new array costs more in page faults than in copying, so the memory of an
+        earlier one is used again once nobody holds it or a view or tensor of it any more (its reference count tells).
+    """
+
+    def __init__(self, keep: int = 8) -> None:
+        self._keep, self._arrays = keep, []
+
+    def empty(self, shape: tuple, dtype: np.dtype) -> np.ndarray:
+        """An array that nobody else uses."""
+        if math.prod(shape) * dtype.itemsize < 1 << 17 or not hasattr(sys, 'getrefcount'):
+            return np.empty(shape, dtype)
+        for array in self._arrays:
+            # referred to by the list, by the loop variable and by the argument of getrefcount: by nobody else
+            if array.shape == shape and array.dtype == dtype and sys.getrefcount(array) == 3:
+                return array[...]
+        array = np.empty(shape, dtype)
+        self._arrays.append(array)
+        del self._arrays[:-self._keep]
+        return array[...]

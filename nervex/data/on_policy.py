@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nervex.data.batch import Batch
-from nervex.data.columns import ColumnStore
+from nervex.data.columns import ColumnStore, rows_of
 from nervex.data.sampled import Sampled, UniqueIds
 
 logger = logging.getLogger(__name__)
@@ -31,28 +31,37 @@ class OnPolicyKind:
         self._size = 0
         self._total = 0
         self._outputs: list = []
+        self.pushed = self.sampled = 0
 
     @property
     def count(self) -> int:
         """Rows that can be sampled."""
         return self._size
 
-    def push(self, columns: dict, n: int) -> None:
-        """Append ``n`` rows."""
+    def push(self, columns: dict) -> None:
+        """Append rows."""
+        n = rows_of(columns)
         if self._store is None or self._size + n > self._store.capacity:
             self._grow(self._size + n)
-        self._store.write(columns, self._size, n)
+        if 'priority' in columns:
+            columns = {name: column for name, column in columns.items() if name != 'priority'}
+        self._store.write(columns, self._size)
         self._size += n
         self._total += n
+        self.pushed += n
+
+    def push_row(self, row: Any) -> None:
+        """Append one row, given without a leading axis."""
+        self.push(Batch.from_rows([row])._columns)
 
     def _grow(self, rows: int) -> None:
         old = self._store
         exact = old is None or not self._size
         self._store = ColumnStore(rows if exact else max(rows, 2 * self._size), f"buffer '{self.name}'")
         if old is not None and self._size:
-            self._store.write(old.gather(np.arange(self._size)), 0, self._size)
+            self._store.write(old.gather(np.arange(self._size)), 0)
 
-    def ready(self, batch_size: int) -> bool:
+    def ready(self, batch_size: int, cur_learner_iter: int = 0) -> bool:
         """Whether ``batch_size`` rows may be sampled."""
         return self._size >= max(batch_size * self.min_sample_ratio, self.start_size, 1)
 
@@ -64,17 +73,19 @@ class OnPolicyKind:
         return self._sampled(self._store.gather(slots), slots, cur_learner_iter)
 
     def _sampled(self, columns: dict, slots: np.ndarray, cur_learner_iter: int) -> Sampled:
-        first = self._total - self._size
+        return Sampled.drawn(columns, (self._describe, columns, slots, self._total - self._size, cur_learner_iter))
 
-        def describe() -> dict[str, Any]:
-            ones = np.ones(len(slots), dtype=np.float32)
-            found = {'IS': ones, 'priority': ones.copy(), 'replay_unique_id': UniqueIds.of(slots + first, self.name),
-                     'replay_buffer_idx': slots, 'use': np.ones(len(slots), dtype=np.int64)}
-            born = columns.get('collect_iter')
-            found['staleness'] = np.zeros(len(slots), np.int64) if born is None else cur_learner_iter - np.asarray(born)
-            return found
-
-        return Sampled.drawn(columns, describe)
+    def _describe(self, columns: dict, slots: np.ndarray, first: int, cur_learner_iter: int) -> dict[str, Any]:
+        """The additional columns of a sample."""
+        n, born = len(slots), columns.get('collect_iter')
+        return {
+            'IS': np.ones(n, dtype=np.float32),
+            'priority': np.ones(n, dtype=np.float32),
+            'replay_unique_id': UniqueIds.of(slots + first, self.name),
+            'replay_buffer_idx': slots,
+            'use': np.ones(n, dtype=np.int64),
+            'staleness': np.zeros(n, np.int64) if born is None else cur_learner_iter - np.asarray(born).reshape(-1),
+        }
 
     def batches(self, batch_size: int, count: int, cur_learner_iter: int = 0) -> Iterator[Sampled]:
         """
@@ -112,6 +123,9 @@ class OnPolicyKind:
 
     def update(self, info: dict) -> None:
         """On-policy data has no priorities: nothing to do."""
+
+    def used_data(self) -> None:
+        """Rows are not tracked here."""
 
     def clear(self) -> None:
         """Forget all rows."""

@@ -1,12 +1,14 @@
 """Sampled: a Batch from a buffer, with the columns that tell where its rows come from."""
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import torch
 
 from nervex.data.batch import Batch, Row
+from nervex.data.names import SAMPLE_COLUMNS
 
 
 class UniqueIds(np.ndarray):
@@ -58,8 +60,8 @@ class Sampled(Batch):
     __slots__ = ('_describe',)
 
     @classmethod
-    def drawn(cls, columns: dict[str, Any], describe: Callable[[], dict[str, Any]]) -> Sampled:
-        """A sample of these columns; ``describe()`` gives the additional ones."""
+    def drawn(cls, columns: dict[str, Any], describe: tuple) -> Sampled:
+        """A sample of these columns; ``describe[0](*describe[1:])`` gives the additional ones."""
         self = cls.of(columns)
         _set_describe(self, describe)
         return self
@@ -69,22 +71,22 @@ class Sampled(Batch):
         make = getattr(self, '_describe', None)
         if make is not None:
             _set_describe(self, None)
-            for name, column in make().items():
+            for name, column in make[0](*make[1:]).items():
                 self._columns.setdefault(name, column)
         return self
 
     def __getattr__(self, name: str) -> Any:
         if name == '_describe':  # a slot that was never set: the sample was cut, joined or copied
             return None
-        return super().__getattr__(name) if name in self._columns else self[name]
+        return super().__getattr__(name) if name in self._columns or name not in SAMPLE_COLUMNS else self[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._columns or name in self.describe()._columns
+        return name in self._columns or (name in SAMPLE_COLUMNS and name in self.describe()._columns)
 
     def __getitem__(self, key: Any) -> Any:
         if type(key) is str:
             columns = self._columns
-            return columns[key] if key in columns else self.describe()._columns[key]
+            return columns[key] if key in columns or key not in SAMPLE_COLUMNS else self.describe()._columns[key]
         self.describe()
         return Batch.of(self._columns)[key]
 
@@ -94,9 +96,33 @@ class Sampled(Batch):
     def __reduce__(self) -> tuple:
         return Batch.of, (dict(self.describe()._columns),)
 
+    def get(self, name: str, default: Any = None) -> Any:
+        """A column, or ``default`` where there is none of that name."""
+        return self[name] if name in self else default
+
     def copy(self) -> Batch:
         """A plain Batch over the same columns, additional ones included."""
         return Batch.of(self.describe()._columns).copy()
 
 
 _set_describe = Sampled._describe.__set__  # type: ignore[attr-defined]
+
+
+def item_numbers(ids: Any, buffer_name: str) -> np.ndarray:
+    """The numbers in ids of one buffer, given as UniqueIds, integers (array, tensor, list) or strings."""
+    if isinstance(ids, torch.Tensor) or (isinstance(ids, np.ndarray) and ids.dtype.kind == 'i'):
+        return integers(ids)
+    numbers = []
+    for one in ids:
+        owner, _, number = one.rpartition('_') if isinstance(one, str) else (buffer_name, '', int(one))
+        if owner != buffer_name or not str(number).isdigit():
+            raise ValueError(f"'{one}' is not the id of a row of buffer '{buffer_name}'; ids read '{buffer_name}_<n>'")
+        numbers.append(int(number))
+    return np.array(numbers, dtype=np.int64)
+
+
+def integers(values: Any) -> np.ndarray:
+    """Numbers from a list, an array or a tensor as a flat int64 array."""
+    if isinstance(values, torch.Tensor):
+        values = values.detach().cpu().numpy()
+    return np.asarray(values, dtype=np.int64).reshape(-1)

@@ -1,0 +1,140 @@
+"""Priorities of the slots of a ring: which slots to draw, and with what importance sampling weight."""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+from nervex.data.sum_tree import sum_tree
+
+_MIN_WEIGHT, _MAX_WEIGHT = 1e-290, 1e290  # so that sums of weights stay finite and no weight of a stored row is 0
+
+
+class Priorities:
+    """
+    Overview:
+        Slot i is drawn with probability p_i^alpha / sum_j p_j^alpha and has the importance sampling weight
+        (N P_i)^-beta, divided by the largest such weight of all stored rows (Schaul et al., 2016). New rows get the
+        largest priority seen so far (1 at first) or one that came with them. A priority of 0 counts as ``eps``.
+    Arguments:
+        - alpha, beta (:obj:`float`): as above; beta goes up to 1 linearly in ``anneal_step`` draws (0 or inf: never)
+        - eps (:obj:`float`): added to every updated priority
+        - compiled (:obj:`bool | None`): use numba; None means if it is installed
+    """
+
+    def __init__(self, capacity: int, alpha: float = 0.6, beta: float = 0.4, anneal_step: float = 0,
+                 eps: float = 1e-2, compiled: bool | None = None) -> None:
+        self.alpha, self.beta, self.eps = alpha, beta, eps
+        self.max_priority = 1.
+        self.values = np.zeros(capacity)
+        self._capacity = capacity
+        self._beta_step = (1. - beta) / anneal_step if 0 < anneal_step < math.inf else 0.
+        self._tree = sum_tree(capacity, compiled)
+        self._pending = (0, 0)  # slots (may run over the end) with the weight of max_priority, not yet in the tree
+
+    def push(self, start: int, n: int, given: np.ndarray | None = None) -> None:
+        """Rows at ``n`` slots from ``start`` on are new; ``given`` are their priorities (NaN: none was given)."""
+        if given is not None:
+            self._flush()
+            slots = (np.arange(n) + start) % self._capacity
+            priority = np.where(np.isnan(given), self.max_priority, given)
+            priority[priority == 0.] = self.eps
+            self.values[slots] = priority
+            self.max_priority = max(self.max_priority, float(priority.max()))
+            self._tree.set(slots, self._weights(priority))
+            return
+        end = start + n
+        if end <= self._capacity:
+            self.values[start:end] = self.max_priority
+        else:
+            self.values[start:] = self.values[:end - self._capacity] = self.max_priority
+        first, last = self._pending
+        if first == last:
+            self._pending = (start, end)
+        elif last % self._capacity == start and last - first + n < self._capacity:
+            self._pending = (first, last + n)
+        else:
+            self._flush()
+            self._pending = (start, end)
+
+    def _flush(self) -> None:
+        first, last = self._pending
+        if first != last:
+            weight = float(self._weights(np.array([self.max_priority]))[0])
+            if last <= self._capacity:
+                self._tree.set_range(first, last, weight)
+            else:
+                self._tree.set_range(first, self._capacity, weight)
+                self._tree.set_range(0, last - self._capacity, weight)
+            self._pending = (0, 0)
+
+    def _weights(self, priority: np.ndarray) -> np.ndarray:
+        return np.minimum(np.maximum(priority ** self.alpha, _MIN_WEIGHT), _MAX_WEIGHT)
+
+    def draw(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """``n`` slots, one from each of ``n`` equal parts of the total weight, and their weights for learning."""
+        self._flush()
+        tree = self._tree
+        slots = tree.draw(rng.random(n))
+        weight = (tree.smallest / tree.weights.take(slots)) ** self.beta
+        if self._beta_step:
+            self.beta = min(1., self.beta + self._beta_step)
+        return slots, weight.astype(np.float32)
+
+    def update(self, slots: np.ndarray, priority: np.ndarray) -> None:
+        """New priorities of stored rows; ``eps`` is added."""
+        self._flush()
+        priority = priority + self.eps
+        self.values[slots] = priority
+        self.max_priority = max(self.max_priority, float(priority.max(initial=0.)))
+        self._tree.set(slots, self._weights(priority))
+
+    def remove(self, slots: np.ndarray) -> None:
+        """These slots hold nothing any more: never draw them."""
+        self._flush()
+        self._tree.set(slots, 0.)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Priorities, weights and counters."""
+        self._flush()
+        return {'values': torch.from_numpy(self.values.copy()), 'weights': torch.from_numpy(self._tree.weights.copy()),
+                'max_priority': self.max_priority, 'beta': self.beta}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Put back what ``state_dict`` gave."""
+        self._pending = (0, 0)
+        self.values[:] = state['values'].numpy()
+        self._tree.set(np.arange(self._capacity), state['weights'].numpy())
+        self.max_priority, self.beta = state['max_priority'], state['beta']
+
+
+def checked_priorities(given: Any, label: Callable[[int], str], where: str, allow_none: bool = False) -> np.ndarray:
+    """
+    Overview:
+        Priorities as a float64 array; negative, infinite and NaN ones raise ValueError that names their items.
+    Arguments:
+        - label (:obj:`Callable`): position -> name of the item
+        - allow_none (:obj:`bool`): None in the list means that the item has no priority, and becomes NaN
+    """
+    if isinstance(given, torch.Tensor):
+        given = given.detach().cpu().numpy()
+    if isinstance(given, np.ndarray) and given.dtype != object:
+        priority = given.astype(np.float64).reshape(-1)
+        none = None
+    else:
+        items = list(given)
+        none = np.array([v is None for v in items], dtype=bool)
+        if none.any() and not allow_none:
+            raise ValueError(f'{where}: no priority for {label(int(none.argmax()))}')
+        priority = np.array([0. if v is None else float(v) for v in items], dtype=np.float64)
+    if len(priority) and not (priority.min() >= 0. and priority.max() < math.inf):
+        bad = np.flatnonzero(~((priority >= 0.) & (priority < math.inf)))
+        items = ', '.join(f'{label(k)}: {priority[k]}' for k in bad[:5].tolist())
+        more = f' and {len(bad) - 5} more' if len(bad) > 5 else ''
+        raise ValueError(f'{where}: priorities must be finite and at least 0, got {items}{more}')
+    if none is not None and none.any():
+        priority[none] = np.nan
+    return priority

@@ -1,0 +1,118 @@
+"""A flat, wide sum tree: draws and changes whole batches of weights at once."""
+from __future__ import annotations
+
+import importlib.util
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+WIDTH = 8                      # children of a node
+_BELOW_ONE = 1. - 2. ** -52    # x * _BELOW_ONE is smaller than x, but hardly
+
+
+class SumTree:
+    """
+    Overview:
+        Non-negative weights with their prefix sums in nodes of eight. A draw walks from the root down, at each node
+        counting the prefix sums that its target exceeds; a change recomputes the touched nodes from their children, so
+        that no rounding error is left behind, even by weights of 1e200. Plain NumPy here; ``sum_tree`` gives the
+        compiled version where numba is installed. Both do the same operations in the same order: equal results.
+    Interfaces:
+        set, set_range, draw, total, smallest
+    """
+
+    def __init__(self, capacity: int) -> None:
+        sizes = [-(-capacity // WIDTH)]
+        while sizes[-1] > 1:
+            sizes.append(-(-sizes[-1] // WIDTH))
+        self.capacity = capacity
+        self._nodes = np.array(sizes, dtype=np.int64)
+        self._offsets = np.concatenate([[0], np.cumsum(self._nodes * WIDTH)])[:-1].astype(np.int64)
+        total = int((self._nodes * WIDTH).sum())
+        self._values = np.zeros(total)                # a level's children one after the other; the first level: leaves
+        self._prefix = np.zeros(total)                # sums of the values up to and including this one, node by node
+        self._low = np.full(total, np.inf)            # smallest positive weight below a child
+        self.weights = self._values[:capacity]        # the leaves
+
+    @property
+    def total(self) -> float:
+        """Sum of all weights."""
+        return float(self._prefix[-1])
+
+    @property
+    def smallest(self) -> float:
+        """The smallest positive weight; inf if there is none."""
+        return float(self._low[self._offsets[-1]:].min())
+
+    def set(self, slots: np.ndarray, weights: np.ndarray | float) -> None:
+        """Give these slots new weights; of equal slots the last one counts."""
+        self._values[slots] = weights
+        self._refresh(_unique(slots))
+
+    def set_range(self, start: int, stop: int, weight: float) -> None:
+        """Give the slots from ``start`` to before ``stop`` one weight."""
+        self._values[start:stop] = weight
+        self._refresh(np.arange(start, stop))
+
+    def _refresh(self, children: np.ndarray) -> None:
+        """Recompute the nodes above the given leaves (ascending)."""
+        self._low[children] = np.where(self._values[children] > 0, self._values[children], np.inf)
+        for level, offset in enumerate(self._offsets.tolist()):
+            nodes = children // WIDTH
+            nodes = nodes[np.r_[True, nodes[1:] != nodes[:-1]]]
+            columns = (offset + nodes * WIDTH)[:, None] + _COLUMNS
+            sums = np.cumsum(self._values[columns], axis=1)
+            self._prefix[columns] = sums
+            if level + 1 < len(self._nodes):
+                above = int(self._offsets[level + 1])
+                self._values[above + nodes] = sums[:, -1]
+                self._low[above + nodes] = self._low[columns].min(axis=1)
+            children = nodes
+
+    def draw(self, fractions: np.ndarray) -> np.ndarray:
+        """
+        Overview:
+            One slot from each of ``n`` equal intervals of the total weight, so that slot i is drawn with probability
+            weight_i / total. Slots of weight 0 are never drawn.
+        Arguments:
+            - fractions (:obj:`np.ndarray`): ``n`` numbers in [0, 1), where in its interval each draw lies
+        """
+        n = len(fractions)
+        target = (np.arange(n) + fractions) * self.total / n
+        node = np.zeros(n, dtype=np.int64)
+        for offset in self._offsets[::-1].tolist():
+            rows = self._prefix[(offset + node * WIDTH)[:, None] + _COLUMNS]
+            target = np.minimum(target, rows[:, -1] * _BELOW_ONE)
+            child = (rows <= target[:, None]).sum(axis=1)
+            before = rows[np.arange(n), child - 1]
+            target = np.where(child > 0, target - before, target)
+            node = node * WIDTH + child
+        return node
+
+
+_COLUMNS = np.arange(WIDTH)
+
+
+def _unique(slots: np.ndarray) -> np.ndarray:
+    return slots if len(slots) < 2 or (slots[1:] > slots[:-1]).all() else np.unique(slots)
+
+
+def sum_tree(capacity: int, compiled: bool | None = None) -> SumTree:
+    """
+    Overview:
+        A sum tree: compiled by numba where that is installed (``pip install nervex[fast]``), else plain NumPy.
+    Arguments:
+        - compiled (:obj:`bool | None`): None means compiled if possible
+    """
+    if compiled is None:
+        compiled = _numba_installed()
+    if not compiled:
+        return SumTree(capacity)
+    from nervex.data.sum_tree_compiled import CompiledSumTree
+    return CompiledSumTree(capacity)
+
+
+@lru_cache(maxsize=1)
+def _numba_installed() -> Any:
+    return importlib.util.find_spec('numba') is not None

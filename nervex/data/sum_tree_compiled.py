@@ -1,0 +1,105 @@
+"""The sum tree's two loops, compiled by numba. Imported only where numba is installed."""
+from __future__ import annotations
+
+import numpy as np
+
+from nervex.data.sum_tree import _BELOW_ONE, WIDTH, SumTree
+from nervex.utils.errors import ExtraMissingError
+
+try:
+    from numba import njit
+except ImportError as e:
+    raise ExtraMissingError('compiled sum trees need numba: pip install nervex[fast]') from e
+
+
+class CompiledSumTree(SumTree):
+    """The same tree with compiled loops: the same numbers, several times faster."""
+
+    def set(self, slots: np.ndarray, weights: np.ndarray | float) -> None:
+        """Give these slots new weights; of equal slots the last one counts."""
+        self._values[slots] = weights
+        _refresh(self._values, self._prefix, self._low, self._offsets, slots)
+
+    def set_range(self, start: int, stop: int, weight: float) -> None:
+        """Give the slots from ``start`` to before ``stop`` one weight."""
+        _set_range(self._values, self._prefix, self._low, self._offsets, start, stop, weight)
+
+    def draw(self, fractions: np.ndarray) -> np.ndarray:
+        """One slot from each of ``n`` equal intervals of the total weight, as in the plain version."""
+        return _draw(self._prefix, self._offsets, fractions)
+
+
+@njit(cache=True)
+def _refresh(values, prefix, low, offsets, slots):
+    nodes = np.empty(slots.size, np.int64)
+    count, last = 0, -1
+    for slot in slots:
+        weight = values[slot]
+        low[slot] = weight if weight > 0. else np.inf
+        node = slot // WIDTH
+        if node != last:
+            nodes[count] = node
+            count += 1
+            last = node
+    _climb(values, prefix, low, offsets, nodes, count)
+
+
+@njit(cache=True)
+def _set_range(values, prefix, low, offsets, start, stop, weight):
+    for slot in range(start, stop):
+        values[slot] = weight
+        low[slot] = weight if weight > 0. else np.inf
+    first = start // WIDTH
+    count = (stop - 1) // WIDTH - first + 1
+    nodes = np.empty(count, np.int64)
+    for k in range(count):
+        nodes[k] = first + k
+    _climb(values, prefix, low, offsets, nodes, count)
+
+
+@njit(cache=True)
+def _climb(values, prefix, low, offsets, nodes, count):
+    """Recompute the given nodes of the first level, then those above them, up to the root."""
+    levels = offsets.size
+    for level in range(levels):
+        offset = offsets[level]
+        kept, last = 0, -1
+        for k in range(count):
+            node = nodes[k]
+            base = offset + node * WIDTH
+            total, smallest = 0., np.inf
+            for j in range(WIDTH):
+                total += values[base + j]
+                prefix[base + j] = total
+                smallest = min(smallest, low[base + j])
+            if level + 1 < levels:
+                above = offsets[level + 1] + node
+                values[above] = total
+                low[above] = smallest
+            parent = node // WIDTH
+            if parent != last:
+                nodes[kept] = parent
+                kept += 1
+                last = parent
+        count = kept
+
+
+@njit(cache=True)
+def _draw(prefix, offsets, fractions):
+    n = fractions.size
+    found = np.empty(n, np.int64)
+    total = prefix[prefix.size - 1]
+    for k in range(n):
+        target = (k + fractions[k]) * total / n
+        node = 0
+        for level in range(offsets.size - 1, -1, -1):
+            base = offsets[level] + node * WIDTH
+            target = min(target, prefix[base + WIDTH - 1] * _BELOW_ONE)
+            child = 0
+            for j in range(WIDTH):
+                child += prefix[base + j] <= target
+            if child > 0:
+                target -= prefix[base + child - 1]
+            node = node * WIDTH + child
+        found[k] = node
+    return found

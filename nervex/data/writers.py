@@ -1,0 +1,81 @@
+"""Functions that store rows, written out for one set of columns: no loop and no lookup is left in them."""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+_BLOCK = '''\
+def write_block(columns, start):
+    if len(columns) != {count}:
+        return 0
+    n = len(columns[{first}])
+    stop = start + n
+    if stop > {capacity}:
+        return 0
+    rows = slice(start, stop)
+    {body}
+    return n
+'''
+_ROW = '''\
+def write_row(row, slot):
+    if len(row) != {count}:
+        return 0
+    {body}
+    return 1
+'''
+
+
+def compile_writers(arrays: dict[Any, np.ndarray], torch_names: set, capacity: int,
+                    counts: np.ndarray | None = None) -> tuple[Callable, Callable]:
+    """
+    Overview:
+        ``write_block(columns, start) -> rows written`` and ``write_row(row, slot) -> rows written`` for a dict of
+        columns, or of the values of one row. They store what fits without conversion; for anything else they return 0
+        or raise, possibly after some columns have been written, and the caller finds out why.
+        One-dimensional memory is written through memoryviews: they are faster than array assignment and refuse another
+        dtype or length, where an array would convert and broadcast in silence.
+    Arguments:
+        - arrays (:obj:`dict`): flat column name -> array with ``capacity`` slots
+        - torch_names (:obj:`set`): columns that come as CPU tensors
+        - counts (:obj:`np.ndarray | None`): a number per slot that is set to 0 when the slot is written
+    """
+    scope: dict[str, Any] = {'bools': {bool, np.bool_}}
+    block: list[str] = []
+    row: list[str] = []
+    for k, (name, array) in enumerate(arrays.items()):
+        key, width = repr(name), math.prod(array.shape[1:])
+        strict = array.dtype.kind in 'biuf' and array.dtype.char not in 'eg' and array.dtype.isnative and array.size > 0
+        scope.update({f'a{k}': array, f'd{k}': array.dtype, f's{k}': array.shape[1:]})
+        if name in torch_names:
+            scope[f'd{k}'] = torch.from_numpy(array[:1]).dtype
+            test = f'if v.dtype is not d{k} or v.requires_grad or not v.is_cpu or '
+            block += [f'v = columns[{key}]', f'{test}v.numel() != n * {width}: return 0', f'a{k}[rows] = v.numpy()']
+            row += [f'v = row[{key}]', f'{test}v.shape != s{k}: return 0', f'a{k}[slot] = v.numpy()']
+            continue
+        if strict and array.ndim <= 2:
+            scope[f'm{k}'] = memoryview(array.reshape(-1))
+        if strict and array.ndim == 1:
+            block += [f'm{k}[rows] = columns[{key}]']
+            row += [f'v = row[{key}]', *(['if type(v) not in bools: return 0'] if array.dtype == bool else []),
+                    f'm{k}[slot] = v']
+            continue
+        test = f'if v.dtype is not d{k} or '
+        block += [f'v = columns[{key}]', f'{test}v.size != n * {width}: return 0', f'a{k}[rows] = v']
+        if strict and array.ndim == 2:
+            row += [f'm{k}[slot * {width}:slot * {width} + {width}] = row[{key}]']
+        elif array.dtype == object and array.ndim == 1:
+            row += [f'a{k}[slot] = row[{key}]']
+        else:
+            row += [f'v = row[{key}]', f'{test}v.shape != s{k}: return 0', f'a{k}[slot] = v']
+    if counts is not None:
+        scope['counts'] = counts
+        block += ['counts[rows] = 0']
+        row += ['counts[slot] = 0']
+    common = {'count': len(arrays), 'first': repr(next(iter(arrays))), 'capacity': capacity}
+    for template, lines in ((_BLOCK, block), (_ROW, row)):
+        exec(compile(template.format(body='\n    '.join(lines), **common), '<row writers>', 'exec'), scope)
+    return scope['write_block'], scope['write_row']
