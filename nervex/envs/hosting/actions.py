@@ -26,6 +26,12 @@ class ActionRows:
             self.shape = None  # the env says too little: pass actions on as they come
         self.ndim = None if self.shape is None else len(self.shape) + 1
 
+    def memory(self) -> tuple[tuple[int, ...], Any] | None:
+        """Shape and dtype of one action in shared memory; None if the env says too little: then they are pickled."""
+        if self.kind not in ('discrete', 'multi_discrete', 'continuous') or self.shape is None:
+            return None
+        return self.shape, np.float32 if self.kind == 'continuous' else np.int64
+
     def block(self, actions: Any) -> Any:
         """The actions as one array (or a dict of arrays, or a list if they are objects), trailing axes as declared."""
         if isinstance(actions, dict):

@@ -144,6 +144,16 @@ def copy_row(target: Any, source: Any) -> None:
         target.set(source.get())
 
 
+def put_leaves(row: Any, values: list[Any], everything: bool) -> None:
+    """Store the values of the object leaves of a row (of all its leaves if ``everything``), in order."""
+    values = iter(values)
+    for leaf in tree_leaves(row):
+        if isinstance(leaf, ObjectCell):
+            leaf.set(next(values))
+        elif everything:
+            leaf[...] = next(values)
+
+
 def put_row(block: Any, index: int, row: Any) -> None:
     """``block[index] = row`` for a row of the same layout."""
     if type(row) is np.ndarray:

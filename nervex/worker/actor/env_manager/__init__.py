@@ -7,16 +7,13 @@ from nervex.worker.actor.env_manager.base_env_manager import BaseEnvManager
 from nervex.worker.actor.env_manager.manager_base import EnvManager
 from nervex.worker.actor.env_manager.mapping import RowMap, TimestepMap
 from nervex.worker.actor.env_manager.step_block import EnvState, EnvStateError, StepBlock
+from nervex.worker.actor.env_manager.subprocess_env_manager import SyncSubprocessEnvManager
 
 __all__ = [
     'AsyncSubprocessEnvManager', 'BaseEnvManager', 'EnvManager', 'EnvState', 'EnvStateError', 'RowMap', 'StepBlock',
     'SubprocessEnvManager', 'SyncSubprocessEnvManager', 'ThreadEnvManager', 'TimestepMap', 'VectorEnvManager',
     'create_env_manager',
 ]
-
-
-class SyncSubprocessEnvManager(BaseEnvManager):
-    """Subprocesses are not there yet: the envs run in this process."""
 
 
 class AsyncSubprocessEnvManager(BaseEnvManager):

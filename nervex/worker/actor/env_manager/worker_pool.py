@@ -63,6 +63,7 @@ class WorkerPool:
         self._ready_fd = self._ready.fileno()
         self._poll.register(self._ready_fd, select.POLLIN)
         self._by_sentinel: dict[int, int] = {}
+        self._ended: set[int] = set()  # workers that were seen to have ended by themselves
         self._block: SharedBlock | None = None
         self._plan: dict[str, Any] = {}
 
@@ -143,7 +144,7 @@ class WorkerPool:
         pending = {w for w in workers if done[w] != asked[w]}
         if not pending or (self.spin and spin(lambda: all(done[w] == asked[w] for w in pending))):
             return {}
-        lost: dict[int, WorkerLost] = {}
+        lost = {w: self.died(w) for w in pending & self._ended}
         begin = time.monotonic()
         control.main_waits[0] = 1
         short = self.spin  # the flag may have been seen too late: look again soon, see Sleeper
@@ -162,10 +163,11 @@ class WorkerPool:
                     os.read(fd, 65536)
                 else:
                     w = self._by_sentinel[fd]
-                    if done[w] != asked[w] and w in pending:
-                        lost[w] = self.died(w)
-                    else:
-                        self._poll.unregister(fd)
+                    self._poll.unregister(fd)
+                    self._ended.add(w)
+            for w in pending & self._ended:
+                if done[w] != asked[w]:  # else it has finished its last command first
+                    lost[w] = self.died(w)
             short = False
         if self.spin:
             control.main_waits[0] = 0
@@ -209,6 +211,7 @@ class WorkerPool:
         with contextlib.suppress(KeyError):
             self._poll.unregister(worker.process.sentinel)
         self._by_sentinel.pop(worker.process.sentinel, None)
+        self._ended.discard(w)
         worker.process.kill()
         worker.process.join()
         worker.process.close()
@@ -231,7 +234,7 @@ class WorkerPool:
         self._ready_end.close()
         if self._block is not None:
             self._block.close()
-            self._block = None
+            self._block = self.control = None
         return faults
 
     # ------------------------------------------------------------------ inside

@@ -1,0 +1,331 @@
+"""SyncSubprocessEnvManager: envs in subprocesses that all step together."""
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from nervex.envs.hosting.calls import ask_env
+from nervex.envs.hosting.host import EnvFault, Events
+from nervex.envs.hosting.layout import put_leaves, tree_leaves
+from nervex.envs.hosting.shared import STEP_ALL, STEP_SOME
+from nervex.envs.hosting.waiting import cores
+from nervex.envs.hosting.worker import WorkerSetup
+from nervex.worker.actor.env_manager.base_env_manager import BaseEnvManager
+from nervex.worker.actor.env_manager.step_block import EnvStateError
+from nervex.worker.actor.env_manager.worker_pool import WorkerLost, WorkerPool
+
+
+class SyncSubprocessEnvManager(BaseEnvManager):
+    """
+    Overview:
+        A subprocess holds ``envs_per_worker`` envs; a step returns when all have stepped. For envs whose steps take
+        about the same time, more than some 50 us each. Observations, rewards, ends and actions lie in shared memory;
+        only infos and errors travel by pipe. An env that raises, hangs or dies is restarted.
+
+        ``hybrid=True`` is for cheap envs: this process steps its share, and as many children as there are further cores
+        step the rest. An env in this process cannot be interrupted, and takes the run with it if it ends the process.
+    """
+
+    config = dict(
+        max_retry=5,   # more than in-process: processes die for reasons that are not the env's
+        hybrid=False,  # True: this process steps its share beside the children
+    )
+
+    _pool: WorkerPool | None = None
+    _interrupted = False
+
+    # ------------------------------------------------------------------ making the envs
+    def _make_envs(self) -> tuple[Any, Any]:
+        own, slices = self._shares()
+        self._own = range(own)
+        self._renewed = [0] * self._env_num
+        self._worker_of = {i: w for w, ids in enumerate(slices) for i in ids}
+        self._pool = pool = WorkerPool(slices, self._setup, self._cfg['context'], not self._cfg['shared_memory'])
+        for w in range(len(slices)):
+            pool.start(w, describe=w == 0 and not own)
+        answer = None
+        if own:
+            self._host = self._new_host(self._own)
+            for i in self._own:
+                self._retry(i, 'build', lambda i=i: self._host.build(i))
+            answer = self._retry(0, 'reset', self._host.first_observation)
+        for w in range(len(slices)):
+            said = self._introduced(w, describe=w == 0 and not own, running=True)
+            answer = answer or said
+        return answer
+
+    def _shares(self) -> tuple[int, list[range]]:
+        """How many envs this process steps, and the ids of each worker."""
+        n = self._env_num
+        if self._cfg['hybrid']:
+            parts = max(1, min(cores(), n))
+            bounds = [n * p // parts for p in range(parts + 1)]
+            return bounds[1], [range(a, b) for a, b in zip(bounds[1:], bounds[2:])]
+        size = int(self._cfg['envs_per_worker'])
+        if size < 1:
+            raise ValueError(f'env.manager.envs_per_worker: must be >= 1, got {size}')
+        return 0, [range(a, min(a + size, n)) for a in range(0, n, size)]
+
+    def _setup(self, w: int, ids: range, describe: bool) -> WorkerSetup:
+        options = dict(
+            auto_reset=self._auto_reset_in_worker, episode_num=self._episode_num, spin=self._pool.spin,
+            describe=describe, renewed=[self._renewed[i] for i in ids], episodes=[self._episodes[i] for i in ids],
+            seeds=[None if self._seeds[i] is None else (self._seeds[i], self._dynamic_seed) for i in ids],
+            reset_kwargs=[self._reset_param.get(i, {}) for i in ids],
+        )
+        return WorkerSetup(w, ids.start, self._env_fn, [self._env_cfg[i] for i in ids], options)
+
+    @property
+    def _auto_reset_in_worker(self) -> bool:
+        return bool(self._cfg['auto_reset'])
+
+    def _introduced(self, w: int, describe: bool, running: bool) -> Any:
+        """Wait until a worker has made its envs; it is started again (``max_retry`` times) if it cannot."""
+        ids = self._pool.workers[w].ids
+        timeout = self._cfg['connect_timeout'] + (self._cfg['reset_timeout'] if describe else 0)
+        for _ in range(self._max_retry + 1):
+            if not running:
+                self._pool.start(w, describe)
+            running = False
+            try:
+                answer = self._pool.introduce(w, timeout)
+                fault = answer if isinstance(answer, EnvFault) else None
+            except WorkerLost as lost:
+                fault = EnvFault(ids.start, 'build', lost.kind, str(lost))
+            if fault is None:
+                return answer
+            self.faults.record(fault)
+        raise self.faults.error(fault)
+
+    def _make_store(self, layout: Any, size: int) -> None:
+        private = not self._cfg['shared_memory']
+        by_pipe = private or any(leaf.is_object for leaf in tree_leaves(layout))
+        store = self._pool.share(layout, size, self._action_rows.memory(), self._env_info.act_space, by_pipe)
+        for w in range(len(self._pool.workers)):
+            self._pool.map(w)
+        self._use(store)
+        if self._own:
+            self._host.attach(store, 0)
+
+    # ------------------------------------------------------------------ stepping
+    def _step(self, slot: int, actions: Any, which: Sequence[int] | None) -> Events | None:
+        if self._interrupted:
+            raise EnvStateError('the last step was interrupted half-way; call reset() to begin anew')
+        self._interrupted = True  # until the step is over
+        if which is None:
+            events = self._step_all(slot, actions)
+        else:
+            events = self._step_some(slot, actions, which)
+        self._interrupted = False
+        return events
+
+    def _step_all(self, slot: int, actions: Any) -> Events | None:
+        pool, control, own = self._pool, self._pool.control, len(self._own)
+        actions = self._action_rows.block(actions)
+        if control.actions is not None:
+            control.actions[own:] = actions[own:]
+        workers = range(len(pool.workers))
+        for w in workers:
+            pool.command(w, STEP_ALL, slot)
+            if control.actions is None:
+                ids = pool.workers[w].ids
+                pool.send(w, _rows(actions, slice(ids.start, ids.stop)))
+        events = None
+        if own:
+            mine = _rows(actions, slice(0, own))
+            events = self._host.step(slot, self._action_rows.split(mine, self._host.plain_actions))
+        lost = pool.wait(workers, self._cfg['step_timeout'], self._cfg['reset_timeout'])
+        if not lost and not any(control.news) and not any(control.mail):
+            return events
+        return self._collect(slot, workers, lost, events)
+
+    def _step_some(self, slot: int, actions: Any, which: Sequence[int]) -> Events | None:
+        pool, control = self._pool, self._pool.control
+        if control.actions is not None:
+            control.actions[list(which)] = actions
+        control.chosen[:] = 0
+        control.chosen[list(which)] = 1
+        position = {i: k for k, i in enumerate(which)}
+        workers = sorted({self._worker_of[i] for i in which if i in self._worker_of})
+        for w in workers:
+            pool.command(w, STEP_SOME, slot)
+            if control.actions is None:
+                pool.send(w, _rows(actions, [position[i] for i in pool.workers[w].ids if i in position]))
+        events, mine = None, [i for i in which if i in self._own]
+        if mine:
+            rows = self._action_rows.split(_rows(actions, [position[i] for i in mine]), self._host.plain_actions)
+            events = self._host.step(slot, rows, mine)
+        lost = pool.wait(workers, self._cfg['step_timeout'], self._cfg['reset_timeout'])
+        return self._collect(slot, workers, lost, events, set(which))
+
+    def _collect(self, slot: int, workers: Iterable[int], lost: dict[int, WorkerLost], events: Events | None,
+                 asked: set[int] | None = None) -> Events:
+        """What the workers have to tell beside numbers."""
+        events = events or Events()
+        control = self._pool.control
+        for w in workers:
+            ids = self._pool.workers[w].ids
+            if w not in lost:
+                try:
+                    self._read_mail(w, slot, events)
+                except WorkerLost as error:
+                    lost[w] = error
+                else:
+                    if control.news[w]:
+                        events.finished += [i for i in ids if self._store.done[i] and (asked is None or i in asked)]
+            if w in lost:
+                events.faults += [EnvFault(i, 'step', lost[w].kind, str(lost[w])) for i in ids if self._is_running(i)]
+        return events
+
+    def _read_mail(self, w: int, slot: int, events: Events) -> None:
+        mail = self._pool.mail(w, self._cfg['step_timeout'])
+        if isinstance(mail, EnvFault):
+            events.faults.append(mail)
+        elif mail is not None:
+            infos, faults, objects = mail
+            events.infos.update(infos)
+            events.faults += faults
+            self._take_objects(slot, objects)
+
+    def _take_objects(self, slot: int, objects: list | None) -> None:
+        for i, final, values in objects or ():
+            row = self._store.final_rows[i] if final else self._store.rows[slot][i]
+            put_leaves(row, values, everything=not self._cfg['shared_memory'])
+
+    # ------------------------------------------------------------------ beginning episodes, also after faults
+    def _begin(self, ids: Sequence[int], slot: int, renew: bool, fresh: bool) -> dict[int, EnvFault]:
+        if self._interrupted:
+            self._settle_interrupted()
+        mine = [i for i in ids if i in self._own]
+        failed: dict[int, EnvFault] = {}
+        workers = sorted({self._worker_of[i] for i in ids if i in self._worker_of})
+        for w in [w for w in workers if not self._pool.alive(w)]:
+            fault = self._revive(w, slot, set(ids))
+            if fault is not None:
+                workers.remove(w)
+                failed.update({i: fault._replace(env_id=i) for i in self._pool.workers[w].ids if i in ids})
+        if renew:
+            for i in ids:
+                self._renewed[i] += 1
+        requests = [self._begin_request(w, ids, slot, renew, fresh) for w in workers]
+        answers = self._pool.ask(workers, requests, self._cfg['reset_timeout'])
+        for w, answer in zip(workers, answers):
+            if isinstance(answer, WorkerLost):
+                failed.update(self._lost_in_reset(w, ids, answer))
+            elif isinstance(answer, EnvFault):
+                failed[answer.env_id] = answer
+            else:
+                faults, objects = answer
+                failed.update({fault.env_id: fault for fault in faults})
+                self._take_objects(slot, objects)
+        if mine:
+            failed.update(BaseEnvManager._begin(self, mine, slot, renew, fresh))
+        return failed
+
+    def _begin_request(self, w: int, ids: Sequence[int], slot: int, renew: bool, fresh: bool) -> tuple:
+        low = self._pool.workers[w].ids.start
+        chosen = [i for i in self._pool.workers[w].ids if i in ids]
+        kwargs = {i - low: self._reset_param.get(i, {}) for i in chosen}
+        return 'begin', (slot, [i - low for i in chosen], renew, kwargs, fresh)
+
+    def _lost_in_reset(self, w: int, ids: Sequence[int], lost: WorkerLost) -> dict[int, EnvFault]:
+        mates = [i for i in self._pool.workers[w].ids if i not in ids and self._is_running(i)]
+        self._lost.update(mates)
+        return {i: EnvFault(i, 'reset', lost.kind, str(lost)) for i in self._pool.workers[w].ids if i in ids}
+
+    def _revive(self, w: int, slot: int, asked: set[int]) -> EnvFault | None:
+        """Start a worker again, and the episodes of those of its envs that nobody else is about to restart."""
+        ids = self._pool.workers[w].ids
+        for i in ids:
+            self._renewed[i] += 1
+        self._pool.start(w, describe=False)
+        try:
+            answer = self._pool.introduce(w, self._cfg['connect_timeout'])
+        except WorkerLost as lost:
+            return EnvFault(ids.start, 'build', lost.kind, str(lost))
+        if isinstance(answer, EnvFault):
+            return answer
+        self._pool.map(w)
+        mates = [i for i in ids if i not in asked and self._is_running(i)]
+        if mates:
+            self._lost.update(mates)
+            failed = self._begin(mates, slot, False, False)
+            return next(iter(failed.values()), None)
+        return None
+
+    def _settle_interrupted(self) -> None:
+        """After Ctrl-C in a step: let the workers finish, forget what they say."""
+        workers = range(len(self._pool.workers))
+        lost = self._pool.wait(workers, self._cfg['step_timeout'], self._cfg['reset_timeout'])
+        for w in workers:
+            if w not in lost:
+                self._pool.mail(w, self._cfg['step_timeout'])
+        self._interrupted = False
+
+    # ------------------------------------------------------------------ the rest
+    def _send_seeds(self, ids: list[int]) -> None:
+        workers = sorted({self._worker_of[i] for i in ids if i in self._worker_of})
+        requests = []
+        for w in workers:
+            low, chosen = self._pool.workers[w].ids.start, [i for i in self._pool.workers[w].ids if i in ids]
+            requests.append(('seed', ([i - low for i in chosen], [self._seeds[i] for i in chosen], self._dynamic_seed)))
+        self._answers(workers, requests)
+        for i in ids:
+            self._renewed[i] = 0
+            if i in self._own:
+                self._host.seed(i, self._seeds[i], self._dynamic_seed)
+
+    def _call(self, name: str, calls: list[tuple[tuple, dict]] | None, ids: Iterable[int]) -> list[Any]:
+        ids, values = list(ids), {}
+        call = dict(zip(ids, calls)) if calls is not None else None
+        workers = sorted({self._worker_of[i] for i in ids if i in self._worker_of})
+        requests, asked = [], []
+        for w in workers:
+            chosen = [i for i in self._pool.workers[w].ids if i in ids]
+            low = self._pool.workers[w].ids.start
+            requests.append(('call', (name, None if call is None else [call[i] for i in chosen],
+                                      [i - low for i in chosen])))
+            asked.append(chosen)
+        for chosen, answer in zip(asked, self._answers(workers, requests)):
+            values.update(zip(chosen, answer))
+        for i in ids:
+            if i in self._own:
+                values[i] = ask_env(self._host.envs[i], name, None if call is None else call[i])
+        return [values[i] for i in ids]
+
+    def _answers(self, workers: Sequence[int], requests: Sequence[tuple]) -> list[Any]:
+        """Ask workers and raise what went wrong there."""
+        answers = self._pool.ask(workers, requests, self._cfg['step_timeout'])
+        for answer in answers:
+            if isinstance(answer, EnvFault):
+                raise self._as_error(answer)
+            if isinstance(answer, WorkerLost):
+                raise answer
+        return answers
+
+    def _as_error(self, fault: EnvFault) -> Exception:
+        error: Callable = AttributeError if 'AttributeError' in fault.text.rsplit('\n', 1)[-1] else RuntimeError
+        return error(f'in the subprocess of env {fault.env_id}:\n{fault.text}')
+
+    def _is_running(self, i: int) -> bool:
+        return self._states[i].name in ('RUN', 'RESET')
+
+    def _shut(self) -> None:
+        if self._pool is not None:
+            for fault in self._pool.close():
+                self.faults.record(fault)
+            self._pool = None
+        super()._shut()
+        self._host = self._store = None
+        self._plain_blocks, self._ready_block = [], None
+        self._interrupted = False
+
+
+def _rows(block: Any, index: Any) -> Any:
+    """Rows of an action block, whatever it is."""
+    if isinstance(block, dict):
+        return {k: v[index] for k, v in block.items()}
+    if isinstance(block, np.ndarray) or isinstance(index, slice):
+        return block[index]
+    return [block[i] for i in index]
+
