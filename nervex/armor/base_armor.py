@@ -10,6 +10,8 @@ from .plugin import IArmorPlugin, IArmorStatefulPlugin
 #: keyword arguments of forward that only a plugin understands -> that plugin, for the error text
 _PLUGIN_KWARGS = {'eps': 'eps_greedy_sample'}
 _PLUGIN_RESET_KWARGS = {'state': 'hidden_state'}
+#: methods that plugins may replace
+_COMPOSED = ('forward', 'reset')
 
 
 class BaseArmor:
@@ -23,7 +25,8 @@ class BaseArmor:
 
     def __init__(self, model: nn.Module) -> None:
         self._model = model
-        self._plugins: list[tuple[str, type, dict | IArmorPlugin]] = []
+        # name, class, and the plugin itself, or the settings of one that changed the armor by hand
+        self._plugins: list[tuple[str, Any, Any]] = []
 
     @property
     def model(self) -> nn.Module:
@@ -106,7 +109,7 @@ class BaseArmor:
             if f'{i}.{name}' in state:
                 plugin.load_state_dict(state[f'{i}.{name}'])
 
-    def add_plugin_type(self, plugin_type: type, kwargs: dict[str, Any], name: str) -> None:
+    def add_plugin_type(self, plugin_type: Any, kwargs: dict[str, Any], name: str) -> None:
         """Let ``plugin_type`` register itself here with ``kwargs``; used by ``add_plugin``."""
         if not callable(getattr(plugin_type, 'register', None)):
             raise TypeError(f"plugin '{name}' is {plugin_type!r}: it needs the class method register(armor, **kwargs)")
@@ -132,7 +135,8 @@ class BaseArmor:
 
     def _compose(self) -> None:
         """Build the chain of forwards anew from the plain one."""
-        self.__dict__.pop('forward', None)
+        for name in _COMPOSED:
+            self.__dict__.pop(name, None)
         for _, plugin_type, plugin in self._plugins:
             if isinstance(plugin, IArmorPlugin):
                 plugin.bind(self)
@@ -142,7 +146,7 @@ class BaseArmor:
 
     def __getstate__(self) -> dict[str, Any]:
         """Copies and pickles carry the plugins, never the composed chain: it would still run the old model."""
-        return {k: v for k, v in self.__dict__.items() if k != 'forward'}
+        return {k: v for k, v in self.__dict__.items() if k not in _COMPOSED}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

@@ -56,13 +56,13 @@ class HiddenStatePlugin(IArmorStatefulPlugin):
             self._states[i] = row_state
 
     def wrap(self, forward: Callable[..., Any]) -> Callable[..., Any]:
-        def hidden_state_forward(data: Any, data_id: Any = None, **kwargs: Any) -> dict:
+        def hidden_state_forward(data: Any, *args: Any, data_id: Any = None, **kwargs: Any) -> dict:
             ids = self._ids(data_id)
             if data_id is not None:
                 kwargs['data_id'] = data_id  # an inner plugin may ask for it too
             states = [self._states[i] for i in ids]
             with_state = {**_as_dict(data), 'prev_state': states}
-            output = dict(forward(with_state, **kwargs))
+            output = dict(forward(with_state, *args, **kwargs))
             if 'next_state' not in output:
                 raise UnknownNameError(f"'hidden_state' needs a model that returns 'next_state', got {sorted(output)}")
             next_states = output.pop('next_state')

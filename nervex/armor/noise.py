@@ -88,10 +88,10 @@ class ActionNoisePlugin(IArmorStatefulPlugin):
         self._draws = DrawsPerDevice(seed, generator)
 
     def wrap(self, forward: Callable[..., Any]) -> Callable[..., Any]:
-        def action_noise_forward(data: Any, data_id: Any = None, **kwargs: Any) -> dict:
+        def action_noise_forward(data: Any, *args: Any, data_id: Any = None, **kwargs: Any) -> dict:
             if data_id is not None:
                 kwargs['data_id'] = data_id  # an inner plugin may ask for it too
-            output = forward(data, **kwargs)
+            output = forward(data, *args, **kwargs)
             if 'action' not in output:
                 raise UnknownNameError(f"'action_noise' needs a model that returns 'action', got {sorted(output)}")
             action, ids = output['action'], None if data_id is None else row_ids(data_id)

@@ -35,7 +35,7 @@ class IArmorPlugin:
     def wrap(self, forward: Callable[..., Any]) -> Callable[..., Any]:
         """
         Arguments:
-            - forward (:obj:`Callable`): ``forward(data, **kwargs) -> output`` of the model and the inner plugins
+            - forward (:obj:`Callable`): ``forward(data, *args, **kwargs) -> output`` of the model and the inner plugins
         Returns:
             - wrapped (:obj:`Callable`): the same signature; it must not write into tensors or dicts that it was given
         """

@@ -17,24 +17,24 @@ class DrawsPerDevice:
     def __init__(self, seed: int | None = None, generator: torch.Generator | None = None) -> None:
         if seed is not None and generator is not None:
             raise ValueError('give a seed or a generator, not both')
-        self._generators: dict[str, torch.Generator] = {}
+        self._generators: dict[torch.device, torch.Generator] = {}
         if generator is not None:
-            self._generators[str(generator.device)] = generator
+            self._generators[generator.device] = generator
             self._seed = generator.initial_seed()
         else:
             self._seed = int(torch.randint(2 ** 62, ()).item()) if seed is None else int(seed)
 
     def on(self, device: torch.device) -> torch.Generator:
         """The generator of one device."""
-        found = self._generators.get(str(device))
+        found = self._generators.get(device)
         if found is None:
-            found = self._generators[str(device)] = torch.Generator(device)
+            found = self._generators[device] = torch.Generator(device)
             found.manual_seed(self._seed)
         return found
 
     def state_dict(self) -> dict[str, Any]:
         """Seed and the state of each generator."""
-        return {'seed': self._seed, 'states': {name: g.get_state() for name, g in self._generators.items()}}
+        return {'seed': self._seed, 'states': {str(d): g.get_state() for d, g in self._generators.items()}}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue where ``state_dict`` was taken."""
@@ -69,6 +69,9 @@ def per_head(output: Any, choose: Any) -> Any:
         if mask is not None and not isinstance(mask, Tensor):
             raise ValueError(f'one logit tensor needs one action_mask tensor, got a {type(mask).__name__}')
         return choose(logit, mask)
+    if not isinstance(logit, list):
+        raise TypeError(f'logit is one tensor or a list of them, got a {type(logit).__name__}: a pair (mu, sigma) '
+                        'belongs to continuous actions, which these plugins do not sample')
     masks = [None] * len(logit) if mask is None else mask
     if isinstance(masks, Tensor) or len(masks) != len(logit):
         raise ValueError(f'{len(logit)} action heads need a list of {len(logit)} action masks (None: all legal)')
@@ -87,11 +90,14 @@ def legal_logit(logit: Tensor, mask: Tensor | None) -> Tensor:
 def rows_of(value: Any, logit: Tensor) -> Tensor:
     """
     Overview:
-        A per-row number (an epsilon for each environment) as a tensor that broadcasts over the rows of ``logit``.
+        A per-row probability (an epsilon for each environment) as a tensor that broadcasts over the rows of ``logit``.
         It may have all leading dims of the logits, or only the first ones (one epsilon for all agents of an env).
     """
     lead = logit.shape[:-1]
-    tensor = torch.as_tensor(value, dtype=torch.float64, device=logit.device)
+    tensor = torch.as_tensor(value, dtype=torch.float64)
+    if tensor.device.type == 'cpu' and tensor.numel() and not 0. <= tensor.min() <= tensor.max() <= 1.:
+        raise ValueError(f'each row needs a probability between 0 and 1, got {tensor.tolist()}')
+    tensor = tensor.to(logit.device)
     if tensor.shape != lead[:tensor.dim()]:
         raise ValueError(f'a per-row value of shape {tuple(tensor.shape)} does not fit rows of shape {tuple(lead)}')
     return tensor.reshape(tensor.shape + (1, ) * (len(lead) - tensor.dim())).expand(lead)

@@ -20,8 +20,8 @@ class ArgmaxSamplePlugin(IArmorStatelessPlugin):
     """
 
     def wrap(self, forward: Callable[..., Any]) -> Callable[..., Any]:
-        def argmax_forward(data: Any, **kwargs: Any) -> dict:
-            output = forward(data, **kwargs)
+        def argmax_forward(data: Any, *args: Any, **kwargs: Any) -> dict:
+            output = forward(data, *args, **kwargs)
             return _with_action(output, per_head(output, _argmax))
         return argmax_forward
 
@@ -58,8 +58,8 @@ class MultinomialSamplePlugin(_DrawingPlugin):
             race = torch.empty_like(logit).exponential_(generator=self._draws.on(logit.device))
             return logit.sub(race.log_()).argmax(-1)
 
-        def multinomial_forward(data: Any, **kwargs: Any) -> dict:
-            output = forward(data, **kwargs)
+        def multinomial_forward(data: Any, *args: Any, **kwargs: Any) -> dict:
+            output = forward(data, *args, **kwargs)
             return _with_action(output, per_head(output, draw))
         return multinomial_forward
 
@@ -77,12 +77,12 @@ class EpsGreedySamplePlugin(_DrawingPlugin):
     forward_kwargs = ('eps', )
 
     def wrap(self, forward: Callable[..., Any]) -> Callable[..., Any]:
-        def eps_greedy_forward(data: Any, *, eps: Any = None, **kwargs: Any) -> dict:
+        def eps_greedy_forward(data: Any, *args: Any, eps: Any = None, **kwargs: Any) -> dict:
             if eps is None:
                 raise TypeError("the plugin 'eps_greedy_sample' needs forward(..., eps=...)")
             if isinstance(eps, (float, int)) and not 0. <= eps <= 1.:
                 raise ValueError(f'eps is the probability of a random action: between 0 and 1, got {eps}')
-            output = forward(data, **kwargs)
+            output = forward(data, *args, **kwargs)
             return _with_action(output, per_head(output, lambda logit, mask: self._choose(logit, mask, eps)))
         return eps_greedy_forward
 

@@ -20,11 +20,11 @@ class GradPlugin(IArmorStatelessPlugin):
     def wrap(self, forward: Callable[..., Any]) -> Callable[..., Any]:
         enable_grad, switch, is_enabled = self._enable_grad, torch._C._set_grad_enabled, torch.is_grad_enabled
 
-        def grad_forward(data: Any, **kwargs: Any) -> Any:
+        def grad_forward(data: Any, *args: Any, **kwargs: Any) -> Any:
             before = is_enabled()
             switch(enable_grad)  # what the context managers of torch call, without making one of them a call
             try:
-                return forward(data, **kwargs)
+                return forward(data, *args, **kwargs)
             finally:
                 switch(before)
         return grad_forward

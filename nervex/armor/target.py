@@ -77,12 +77,13 @@ def follow(model: nn.Module, source: nn.Module | Mapping[str, Tensor], theta: fl
     """
     Overview:
         Move the parameters of ``model`` by the share ``theta`` towards ``source`` and copy the buffers; two flat
-        modules in one operation. Nothing is written if the two do not fit.
+        modules, or parts, in one operation each. Nothing is written if the two do not fit.
     """
     if isinstance(source, nn.Module):
-        flat, source_flat = FlatParameters.of(model), FlatParameters.of(source)
-        if flat is not None and source_flat is not None:
-            flat.copy_from(source_flat, theta)
+        pairs = _flat_pairs(model, source)
+        if pairs is not None:
+            for flat, source_flat in pairs:
+                flat.copy_from(source_flat, theta)
             return
         state: Mapping[str, Tensor] = source.state_dict()
     else:
@@ -98,6 +99,28 @@ def follow(model: nn.Module, source: nn.Module | Mapping[str, Tensor], theta: fl
     for name, _ in model.named_buffers():
         if name in own:  # not in there: a buffer that is no part of the state
             own[name].copy_(state[name])
+
+
+def _flat_pairs(model: nn.Module, source: nn.Module) -> list[tuple[FlatParameters, FlatParameters]] | None:
+    """
+    Overview:
+        Flat tensors that together are all of the two modules: of the modules themselves, or of their parts (an actor
+        and a critic with an optimizer each). None if something is in no flat tensor.
+    """
+    flat, source_flat = FlatParameters.of(model), FlatParameters.of(source)
+    if flat is not None and source_flat is not None:
+        return [(flat, source_flat)]
+    tables = (model._parameters, model._buffers, source._parameters, source._buffers)
+    parts = [{name: part for name, part in m._modules.items() if part is not None} for m in (model, source)]
+    if any(value is not None for table in tables for value in table.values()) or parts[0].keys() != parts[1].keys():
+        return None
+    pairs = []
+    for name, part in parts[0].items():
+        found = _flat_pairs(part, parts[1][name])
+        if found is None:
+            return None
+        pairs += found
+    return pairs
 
 
 def _misfit(own: Mapping[str, Any], state: Mapping[str, Any]) -> str:

@@ -192,6 +192,45 @@ def test_stateful_plugins_reset_and_resume():
     assert armor.plugin('CountCalls').calls == 0
 
 
+def test_param_may_come_by_position_through_all_plugins():
+    armor = Armor(Net())
+    for name, kwargs in (('argmax_sample', {}), ('grad', {'enable_grad': False}), ('multinomial_sample', {}),
+                         ('eps_greedy_sample', {})):
+        armor.add_plugin('main', name, **kwargs)
+    assert torch.equal(armor.forward(OBS, {'scale': 2.}, eps=0.)['logit'], 2. * armor.model(OBS)['logit'])
+
+
+def test_plugin_that_replaces_forward_and_reset_by_hand_survives_copies():
+    class Classic(IArmorStatefulPlugin):
+        def __init__(self):
+            self.log = []
+
+        @classmethod
+        def register(cls, armor):
+            plugin, forward, reset = cls(), armor.forward, armor.reset
+            armor.classic = plugin
+
+            def classic_forward(data, **kwargs):
+                plugin.log.append('forward')
+                return forward(data, **kwargs)
+
+            def classic_reset(data_id=None, **kwargs):
+                plugin.log.append('reset')
+                return reset(data_id, **kwargs)
+            armor.forward, armor.reset = classic_forward, classic_reset
+
+    armor = Armor(Net())
+    armor.add_plugin('main', Classic)
+    armor.add_plugin('main', 'hidden_state', state_num=1)
+    armor.reset(data_id=[0], state=[None])
+    assert armor.classic.log == ['reset']
+    twin = copy.deepcopy(armor)
+    twin.remove_plugin('main', 'hidden_state')
+    twin.forward(OBS)
+    twin.reset()
+    assert twin.classic.log == ['forward', 'reset'] and armor.classic.log == ['reset']
+
+
 def test_own_armor_type():
     class Halved(BaseArmor):
         def forward(self, data, param=None, **kwargs):

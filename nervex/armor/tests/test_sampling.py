@@ -87,10 +87,35 @@ def test_eps_for_each_env_and_all_its_agents():
     assert (action[0] == 7).all() and (action[1] != 7).float().mean() > 0.8
 
 
-@pytest.mark.parametrize('eps, error', [(1.5, ValueError), (-0.1, ValueError), (None, TypeError)])
+@pytest.mark.parametrize('eps, error', [(1.5, ValueError), (-1, ValueError), ([0., 2.], ValueError), (None, TypeError)])
 def test_eps_out_of_range_is_refused(eps, error):
-    with pytest.raises(error, match='eps'):
+    with pytest.raises(error, match=r'eps|probability'):
         armor_of('eps_greedy_sample', torch.zeros(2, 3)).forward({}, eps=eps)
+
+
+@pytest.mark.parametrize('rows', [1, 7, 32])
+def test_few_rows_and_many_rows_choose_alike(rows):
+    logit = torch.randn(rows, 5)
+    few, many = (armor_of('eps_greedy_sample', logit, seed=6) for _ in range(2))
+    for eps in (0., 0.3, 1.):
+        one_by_one = few.forward({}, eps=eps)['action']
+        assert torch.equal(one_by_one, many.forward({}, eps=torch.full((rows, ), eps, dtype=torch.float64))['action'])
+
+
+def test_row_without_legal_action_gets_the_first():
+    mask = torch.tensor([[0., 0., 0.], [0., 0., 1.]])
+    for plugin, kwargs in (('argmax_sample', {}), ('multinomial_sample', {}), ('eps_greedy_sample', {'eps': 1.})):
+        assert armor_of(plugin, torch.ones(2, 3), mask).forward({}, **kwargs)['action'].tolist() == [0, 2]
+
+
+def test_masks_for_some_heads():
+    logits, masks = [torch.eye(3)[:1], torch.eye(3)[:1]], [None, torch.tensor([[0., 1., 1.]])]
+    assert [a.item() for a in armor_of('argmax_sample', logits, masks).forward({})['action']] == [0, 1]
+
+
+def test_pair_of_mean_and_deviation_is_not_taken_for_two_heads():
+    with pytest.raises(TypeError, match='continuous'):
+        armor_of('argmax_sample', (torch.zeros(1, 2), torch.ones(1, 2))).forward({})
 
 
 def test_multinomial_follows_the_softmax_in_any_shape():

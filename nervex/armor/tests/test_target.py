@@ -124,3 +124,32 @@ def test_tied_weights_and_double_precision():
     armor.target_update(net.state_dict())
     assert armor.target_model[1].weight is armor.target_model[0].weight
     assert torch.allclose(armor.target_model[0].weight, before + 0.5)
+
+
+def test_parts_that_are_flat_follow_part_by_part():
+    model = torch.nn.ModuleDict({'actor': net_of(1.), 'critic': net_of(2.)})
+    armor = Armor(model)
+    armor.add_model('target', update_type='momentum', update_kwargs={'theta': 0.5})
+    flats = [FlatParameters(m[part]) for m in (armor.model, armor.target_model) for part in ('actor', 'critic')]
+    flats[0].data.fill_(5.)
+    model['critic'][1].running_mean.fill_(7.)
+    armor.target_update(model)
+    assert armor.target_model['actor'][0].weight[0, 0].item() == 3.  # 1 + 0.5 (5 - 1)
+    assert armor.target_model['critic'][0].weight[0, 0].item() == 2.
+    assert armor.target_model['critic'][1].running_mean.tolist() == [7.] * 3
+    assert all(f.intact() for f in flats)
+
+
+def test_a_part_that_shares_a_layer_still_follows():
+    """The second flat tensor takes the shared layer away from the first: then the parts are copied the slow way."""
+    shared = torch.nn.Linear(2, 2)
+    model = torch.nn.ModuleDict({'actor': torch.nn.Sequential(shared, torch.nn.Linear(2, 1)),
+                                 'critic': torch.nn.Sequential(shared, torch.nn.Linear(2, 1))})
+    armor = Armor(model)
+    armor.add_model('target', update_type='momentum', update_kwargs={'theta': 0.5})
+    FlatParameters(model['actor']), FlatParameters(model['critic'])
+    with torch.no_grad():
+        shared.weight.fill_(4.)
+        armor.target_model['actor'][0].weight.fill_(0.)
+    armor.target_update(model)
+    assert armor.target_model['critic'][0].weight.tolist() == [[2., 2.], [2., 2.]]

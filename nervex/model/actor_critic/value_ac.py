@@ -47,7 +47,8 @@ class ValueAC(nn.Module):
             if mode not in self._modes:
                 raise UnknownNameError(unknown_name('mode', mode, self._modes))
             return getattr(self, mode)(data)
-        modules, obs = self._modules, obs_of(data)  # looked up here: an attribute of a module costs five times as much
+        modules: dict[str, Any] = self._modules  # looked up here: an attribute of a module costs five times as much
+        obs = obs_of(data)
         x = modules['encoder'](obs)
         critic_encoder = self.critic_encoder
         value = modules['critic'](x if critic_encoder is None else critic_encoder(obs)).squeeze(-1)

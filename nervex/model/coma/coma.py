@@ -23,6 +23,7 @@ class ComaCritic(nn.Module):
         - agent_state :math:`(T, B, A, N)`, global_state :math:`(T, B, M)`, action :math:`(T, B, A)`, q_value
           :math:`(T, B, A, P)`
     """
+    agents: Tensor
 
     def __init__(self, agent_num: int, obs_dim: int, global_obs_dim: int, action_dim: int,
                  hidden_dim_list: Sequence[int], activation: str | Activation = 'relu') -> None:
@@ -67,15 +68,16 @@ class ComaNetwork(ModeNet):
                  global_obs_dim: int | Sequence[int] | None = None, lstm_type: str = 'gru',
                  activation: str | Activation = 'relu') -> None:
         super().__init__()
+        own_dim: Any = obs_dim
         if isinstance(obs_dim, Mapping):
-            obs_dim, global_obs_dim = obs_dim['agent_state'], obs_dim['global_state']
+            own_dim, global_obs_dim = obs_dim['agent_state'], obs_dim['global_state']
         if global_obs_dim is None:
             raise ValueError("the critic needs the size of the global state: global_obs_dim=..., or obs_dim="
                              "{'agent_state': ..., 'global_state': ...}")
         widths = [128, embedding_dim] if hidden_dim_list is None else list(hidden_dim_list)
         self.agent_num = agent_num
-        self.actor = AgentNet(obs_dim, action_dim, widths, lstm_type, activation)
-        self.critic = ComaCritic(agent_num, as_size(obs_dim), as_size(global_obs_dim, 'global_obs_dim'), action_dim,
+        self.actor = AgentNet(own_dim, action_dim, widths, lstm_type, activation)
+        self.critic = ComaCritic(agent_num, as_size(own_dim), as_size(global_obs_dim, 'global_obs_dim'), action_dim,
                                  widths, activation)
 
     def compute_action(self, data: dict[str, Any], single_step: bool | None = None) -> dict[str, Any]:

@@ -39,6 +39,7 @@ class DistributionHead(nn.Module):
     Shapes:
         - input :math:`(*, hidden\\_dim)`, distribution :math:`(*, A, n\\_atom)`, logit :math:`(*, A)`
     """
+    support: Tensor
 
     def __init__(self, hidden_dim: int, action_dim: int, n_atom: int = 51, v_min: float = -10., v_max: float = 10.,
                  dueling: bool = True, layer_num: int = 1, activation: str | Activation = 'relu',
@@ -63,6 +64,7 @@ class QuantileRegressionHead(nn.Module):
         - input :math:`(*, hidden\\_dim)`, q :math:`(*, A, num\\_quantiles)`, logit :math:`(*, A)`,
           tau :math:`(*, num\\_quantiles, 1)`: midpoints of the quantiles
     """
+    midpoints: Tensor
 
     def __init__(self, hidden_dim: int, action_dim: int, num_quantiles: int = 32, dueling: bool = False,
                  layer_num: int = 0, activation: str | Activation = 'relu', linear: LinearType = nn.Linear) -> None:
@@ -94,6 +96,7 @@ class QuantileHead(nn.Module):
         - input :math:`(*, hidden\\_dim)` of B rows, q :math:`(\\tau, *, A)`, quantiles :math:`(\\tau B, 1)`,
           logit :math:`(*, A)`
     """
+    frequencies: Tensor
 
     def __init__(self, hidden_dim: int, action_dim: int, num_quantiles: int = 32, quantile_embedding_dim: int = 128,
                  beta_function_type: str | Callable[[Tensor], Tensor] = 'uniform', beta_eta: float = 0.71,

@@ -75,7 +75,7 @@ class ConvEncoder(nn.Module):
             raise InputShapeError(f'{error}; channels come first: movedim(-1, -3)') if swapped else error
         if obs.dtype is not torch.float32:
             scale = 255 if obs.dtype == torch.uint8 else 1
-            obs = obs.to(self.convs[0].weight.dtype) / scale
+            obs = obs.to(next(self.parameters()).dtype) / scale
         lead = obs.shape[:-3]
         x, act = obs if len(lead) == 1 else obs.reshape(-1, *self.obs_shape), self._act
         for conv in self.convs:

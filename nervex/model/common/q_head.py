@@ -15,7 +15,7 @@ class LinearHead(nn.Linear):
         - input :math:`(*, hidden\\_dim)`, logit :math:`(*, A)`
     """
 
-    def forward(self, x: Tensor) -> dict[str, Tensor]:
+    def forward(self, x: Tensor) -> dict[str, Tensor]:  # type: ignore[override]
         return {'logit': F.linear(x, self.weight, self.bias)}
 
 

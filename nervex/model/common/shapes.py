@@ -29,7 +29,7 @@ def as_size(dim: int | Sequence[int], what: str = 'obs_dim') -> int:
     return math.prod(as_shape(dim, what))
 
 
-def misfit(x: Tensor, shape: Sequence[int], name: str = 'obs') -> InputShapeError:
+def misfit(x: Tensor, shape: Sequence[int | str], name: str = 'obs') -> InputShapeError:
     """The error for an input whose last axes should have had ``shape``."""
     expected = ', '.join(map(str, shape))
     return InputShapeError(f'{name} of shape {tuple(x.shape)} does not fit: the first layer expects (..., {expected})')

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from nervex.model.common.activation import Activation
 
-from .discrete_net import FCDiscreteNet
+from .value_nets import FCDiscreteNet
 
 
 class SQNDiscreteNet(nn.Module):
@@ -35,7 +35,7 @@ class SQNDiscreteNet(nn.Module):
         outputs = [net(data) for net in self.nets]
         q = [output['logit'] for output in outputs]
         if isinstance(q[0], list):
-            least = [heads[0] if len(heads) == 1 else torch.minimum(*heads) for heads in zip(*q)]
+            least: Any = [heads[0] if len(heads) == 1 else torch.minimum(*heads) for heads in zip(*q)]
         else:
             least = q[0] if len(q) == 1 else torch.minimum(*q)
         return {**outputs[0], 'logit': least, 'q_value': q}

@@ -83,7 +83,7 @@ class ConvPPG(PPG):
                  head_layer_num: int = 1, activation: str | Activation = 'relu', ortho_init: bool = False,
                  channels: Sequence[int] = (32, 64, 64), kernels: Sequence[int] = (8, 4, 3),
                  strides: Sequence[int] = (4, 2, 1)) -> None:
-        convs = {'channels': channels, 'kernels': kernels, 'strides': strides}
+        convs: Any = {'channels': channels, 'kernels': kernels, 'strides': strides}
         policy_net = ConvValueAC(obs_dim, action_dim, embedding_dim, head_hidden_dim, continous, hidden_dim_list,
                                  head_layer_num, activation=activation, ortho_init=ortho_init, **convs)
         hidden = [embedding_dim] if hidden_dim_list is None else list(hidden_dim_list)

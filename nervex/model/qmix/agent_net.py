@@ -73,8 +73,8 @@ def as_sequence(data: dict[str, Any], single_step: bool | None, obs_shape: tuple
     obs = data['obs']
     rank = obs['agent_state'].dim() - len(obs_shape)
     if rank not in (2, 3) or (single_step is not None and single_step != (rank == 2)):
-        raise misfit(obs['agent_state'], ('B', 'A', *obs_shape) if single_step else ('T', 'B', 'A', *obs_shape),
-                     'agent_state')
+        axes = ['B', 'A'] if single_step else ['T', 'B', 'A']
+        raise misfit(obs['agent_state'], [*axes, *map(str, obs_shape)], 'agent_state')
     return ({key: value.unsqueeze(0) for key, value in obs.items()} if rank == 2 else obs), rank == 2
 
 

@@ -1,4 +1,5 @@
 import timeit
+from itertools import pairwise
 
 import pytest
 import torch
@@ -15,7 +16,7 @@ def ratio_of(ours, plain, number=500, rounds=15):
 
 def sequential(widths, activation):
     layers = []
-    for i, o in zip(widths[:-2], widths[1:-1]):
+    for i, o in pairwise(widths[:-1]):
         layers += [nn.Linear(i, o), activation()]
     return nn.Sequential(*layers, nn.Linear(*widths[-2:]))
 

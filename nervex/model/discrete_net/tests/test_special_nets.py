@@ -3,6 +3,7 @@ import torch
 
 from nervex.armor import BaseArmor, add_plugin
 from nervex.model import (
+    DiscreteNet,
     NoiseDistributionConvDiscreteNet,
     NoiseDistributionFCDiscreteNet,
     NoiseQuantileConvDiscreteNet,
@@ -40,6 +41,24 @@ def test_several_heads():
     for net in (NoiseDistributionFCDiscreteNet(4, [2, 3], noise=False), QRFCDiscreteNet(4, [2, 3]),
                 NoiseQuantileFCDiscreteNet(4, [2, 3], noise=False), SQNDiscreteNet(4, [2, 3])):
         assert [x.shape[-1] for x in net(torch.randn(5, 4))['logit']] == [2, 3]
+
+
+def test_parts_combine_freely():
+    net = DiscreteNet([1, 36, 36], [2, 3], 16, encoder_kwargs={'encoder_type': 'conv'},
+                      lstm_kwargs={'lstm_type': 'gru'}, head_kwargs={'head_type': 'dist', 'n_atom': 5})
+    output = net({'obs': torch.zeros(4, 2, 1, 36, 36, dtype=torch.uint8), 'prev_state': None})
+    assert [tuple(x.shape) for x in output['distribution']] == [(4, 2, 2, 5), (4, 2, 3, 5)]
+    assert len(output['next_state']) == 2 and net.initial_state().shape == (1, 1, 16)
+
+
+@pytest.mark.parametrize('kwargs, text', [
+    ({'encoder_kwargs': {'encoder_type': 'cnn'}}, 'conv'),
+    ({'lstm_kwargs': {'lstm_type': 'rnn'}}, 'lstm'),
+    ({'head_kwargs': {'head_type': 'c51'}}, 'dist'),
+])
+def test_unknown_parts_say_what_exists(kwargs, text):
+    with pytest.raises(KeyError, match=text):
+        DiscreteNet(4, 2, **kwargs)
 
 
 @pytest.mark.parametrize('net_type, kwargs', [
