@@ -137,6 +137,8 @@ def _same_dimension(given: Any, value: Any) -> bool:
 def env_dimensions(env_info: Any) -> tuple[Any, Any]:
     """Size of an observation (int or list) and of an action (a list for several heads); None: there is no one size."""
     obs_shape, act = env_info.obs_space.shape, env_info.act_space
+    if isinstance(obs_shape, dict) and 'action_mask' in obs_shape and len(obs_shape) == 2:
+        obs_shape = next(shape for key, shape in obs_shape.items() if key != 'action_mask')
     obs_dim = (
         None
         if isinstance(obs_shape, dict) or obs_shape is None

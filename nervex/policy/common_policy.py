@@ -9,6 +9,7 @@ import torch
 
 from nervex.data import Batch, default_collate
 from nervex.loader import Loader, collection, enum, interval, is_type, optional
+from nervex.policy.action_space import model_input
 from nervex.policy.base_policy import Policy
 from nervex.policy.batched import batched
 from nervex.rl_utils import Adder, flatten_time
@@ -111,11 +112,18 @@ class CommonPolicy(Policy):
     # ---- collect and eval ----
     @batched
     def _data_preprocess_collect(self, data: Any) -> tuple[list[int], dict]:
-        """``{env_id: obs}``, or the actor's block of observations -> (env ids, ``{'obs': batch}``)."""
+        """``{env_id: obs}``, or the actor's block of observations -> (env ids, the model's input)."""
         if isinstance(data, dict):
             ids = list(data)
-            return ids, {'obs': _to_device(default_collate([data[i] for i in ids]), self._device)}
-        return data.env_id, {'obs': _to_device(data.obs, self._device)}
+            return ids, self._model_input(_to_device(default_collate([data[i] for i in ids]), self._device))
+        return data.env_id, self._model_input(_to_device(data.obs, self._device))
+
+    def _model_input(self, obs: Any) -> dict[str, Any]:
+        """``{'obs': batch}``; an ``action_mask`` among the observations goes beside the rest."""
+        if isinstance(obs, torch.Tensor):
+            return {'obs': obs}
+        heads = self._cfg.model['action_dim'] if 'action_dim' in self._cfg.model else None
+        return model_input(obs, heads if isinstance(heads, (list, tuple)) else None)
 
     @batched
     def _data_postprocess_collect(self, data_id: list[int], output: dict) -> dict:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 
 from nervex.armor import Armor
+from nervex.data import Batch
 from nervex.loader import enum, interval, is_type
+from nervex.policy.action_space import greedy, joined, model_input, over_heads, side_by_side
 from nervex.policy.batched import batched
 from nervex.policy.common_policy import CommonPolicy
-from nervex.rl_utils import epsilon_greedy, q_nstep_td_data, q_nstep_td_error
+from nervex.rl_utils import TDLoss, epsilon_greedy, q_nstep_td_data, q_nstep_td_error
 from nervex.torch_utils import Adam
 from nervex.torch_utils.flat import FlatParameters
 from nervex.utils import POLICY_REGISTRY
+
+Forward = Callable[[dict], dict]
 
 
 @POLICY_REGISTRY.register('dqn')
@@ -21,7 +27,8 @@ class DQNPolicy(CommonPolicy):
     """
     Overview:
         y = sum_k<n gamma^k r_t+k + gamma^n Q_target(s_t+n, argmax_a Q(s_t+n, a)); the loss is the weighted mean of
-        (Q(s_t, a_t) - y)^2. Papers: Mnih et al. 2015; van Hasselt et al. 2016 (double Q); Schaul et al. 2016.
+        (Q(s_t, a_t) - y)^2. Papers: Mnih et al. 2015; van Hasselt et al. 2016 (double Q); Schaul et al. 2016
+        (prioritized replay); Horgan et al. 2018 (Ape-X: first priorities, one epsilon an env).
     """
 
     config = dict(
@@ -35,7 +42,13 @@ class DQNPolicy(CommonPolicy):
                 double_q=True,  # (bool) the online network chooses the action of the target
             ),
         ),
-        collect=dict(algo=dict(nstep=1)),  # filled from learn.algo.nstep
+        collect=dict(
+            env_num=1,  # (int) envs that collect; filled from env.actor_env_num
+            algo=dict(
+                nstep=1,  # (int) filled from learn.algo.nstep
+                first_priority=False,  # (bool) with use_priority: samples come with the size of their TD error
+            ),
+        ),
         command=dict(
             eps=dict(
                 type='exp',  # (str) 'exp' or 'linear'
@@ -43,11 +56,13 @@ class DQNPolicy(CommonPolicy):
                 end=0.1,  # (float) and at the end
                 decay=10000,  # (int) steps of the decay
                 by='learner_step',  # (str) what counts as a step: 'learner_step' (updates) or 'envstep'
+                spread=0.0,  # (float) alpha of Ape-X: env i of N explores with eps^(1 + alpha i / (N - 1))
             )
         ),
     )
     config_rules = dict(
         learn=dict(algo=dict(target_update_freq=is_type(int) & interval(1))),
+        collect=dict(env_num=is_type(int) & interval(1)),
         command=dict(
             eps=dict(
                 type=enum('exp', 'linear'),
@@ -55,6 +70,7 @@ class DQNPolicy(CommonPolicy):
                 end=interval(0, 1),
                 decay=interval(1),
                 by=enum('learner_step', 'envstep'),
+                spread=interval(0),
             )
         ),
     )
@@ -62,8 +78,9 @@ class DQNPolicy(CommonPolicy):
     def default_model(self) -> tuple[str, list[str]]:
         return 'fc_discrete_net', ['nervex.model']
 
+    # ---- learn ----
     def _init_learn(self) -> None:
-        algo = self._cfg.learn.algo
+        learn, algo = self._cfg.learn, self._cfg.learn.algo
         self._gamma, self._nstep, self._double_q = algo.discount_factor, algo.nstep, algo.double_q
         self._armor = Armor(self._model)
         self._armor.add_model('target', update_type='assign', update_kwargs={'freq': algo.target_update_freq})
@@ -71,19 +88,31 @@ class DQNPolicy(CommonPolicy):
         self._armor.target_mode(train=True)
         flat = FlatParameters(self._model)
         FlatParameters(self._armor.target_model)
-        self._optimizer = Adam(flat, lr=self._cfg.learn.learning_rate, weight_decay=self._cfg.learn.weight_decay)
+        self._optimizer = Adam(flat, lr=learn.learning_rate, weight_decay=learn.weight_decay)
 
     def _loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
-        q = self._armor.forward({'obs': data['obs']})['logit']
+        (loss, td_error), q = self._td_error(data, self._armor.forward, self._armor.target_forward)
+        return loss, {'td_error': td_error, 'q_value': side_by_side(q).detach()}
+
+    def _td_error(self, data: dict[str, Any], online: Forward, target: Forward) -> tuple[TDLoss, Any]:
+        """The TD error of a batch, and the action values of its states."""
+        q = online(self._model_input(data['obs']))['logit']
         with torch.no_grad():
-            target_q = self._armor.target_forward({'obs': data['next_obs']})['logit']
-            chooser = self._armor.forward({'obs': data['next_obs']})['logit'] if self._double_q else target_q
-            next_action = chooser.argmax(dim=-1)
+            following = self._model_input(data['next_obs'])
+            target_q = target(following)['logit']
+            chooser = online(following)['logit'] if self._double_q else target_q
+            next_action = greedy(chooser, following.get('action_mask'))
+        fields = (q, target_q, data['action'], next_action, self._time_first(data), data['done'], data['weight'])
+        return over_heads(q_nstep_td_error, q_nstep_td_data(*fields), self._gamma, **self._nstep_kwargs(data)), q
+
+    def _nstep_kwargs(self, data: dict[str, Any]) -> dict[str, Any]:
+        return {'nstep': self._nstep, 'value_gamma': data.get('value_gamma')}
+
+    @staticmethod
+    def _time_first(data: dict[str, Any]) -> torch.Tensor:
+        """Rewards (B, nstep) or (B, ) -> (nstep, B)."""
         reward = data['reward']
-        reward = reward.unsqueeze(0) if reward.dim() == 1 else reward.t()
-        fields = q_nstep_td_data(q, target_q, data['action'], next_action, reward, data['done'], data['weight'])
-        loss, td_error = q_nstep_td_error(fields, self._gamma, nstep=self._nstep, value_gamma=data.get('value_gamma'))
-        return loss, {'td_error': td_error, 'q_value': q.detach()}
+        return reward.unsqueeze(0) if reward.dim() == 1 else reward.t()
 
     def _forward_learn(self, data: dict[str, Any]) -> dict[str, Any]:
         loss, info = self._minimize(self._loss, data, self._optimizer)
@@ -99,25 +128,46 @@ class DQNPolicy(CommonPolicy):
     def _monitor_vars_learn(self) -> list[str]:
         return ['cur_lr', 'total_loss', 'q_value', 'grad_norm']
 
+    # ---- collect ----
     def _init_collect(self) -> None:
+        algo, envs = self._cfg.learn.algo, self._cfg.collect.env_num
+        self._gamma, self._nstep, self._double_q = algo.discount_factor, algo.nstep, algo.double_q
+        self._first_priority = self._cfg.collect.algo.first_priority and self._use_priority
+        spread = self._cfg.command.eps.spread
+        self._eps_power = 1 + spread * np.arange(envs) / (envs - 1) if spread and envs > 1 else None
         self._collect_armor = Armor(self._model)
         self._collect_armor.add_plugin('main', 'eps_greedy_sample')
         self._collect_armor.add_plugin('main', 'grad', enable_grad=False)
         self._collect_setting_set = {'eps'}
 
     def _forward_collect(self, data_id: list[int], data: dict) -> dict:
-        return self._collect_armor.forward(data, eps=self._eps)
+        eps = self._eps if self._eps_power is None else self._eps ** self._eps_power[np.asarray(data_id)]
+        return self._collect_armor.forward(data, eps=eps)
 
     @batched
     def _process_transition(self, obs: Any, armor_output: dict, timestep: Any) -> dict:
         return {
             'obs': obs,
             'next_obs': timestep.obs,
-            'action': armor_output['action'],
+            'action': joined(armor_output['action']),
             'reward': timestep.reward,
             'done': timestep.done,
         }
 
+    @batched
+    def _get_train_sample(self, traj_cache: Any) -> Any:
+        samples = super()._get_train_sample(traj_cache)
+        if not self._first_priority or not len(samples):
+            return samples
+        batch = samples if isinstance(samples, Batch) else Batch.from_rows(samples)
+        with torch.no_grad():
+            (_, td_error), _ = self._td_error(self._data_preprocess_learn(batch), self._model, self._model)
+        priority = td_error.abs().cpu().numpy()
+        if isinstance(samples, Batch):
+            return Batch.of({**dict(samples.items()), 'priority': priority})
+        return [{**row, 'priority': float(p)} for row, p in zip(samples, priority)]
+
+    # ---- eval ----
     def _init_eval(self) -> None:
         self._eval_armor = Armor(self._model)
         self._eval_armor.add_plugin('main', 'argmax_sample')
@@ -126,6 +176,7 @@ class DQNPolicy(CommonPolicy):
     def _forward_eval(self, data_id: list[int], data: dict) -> dict:
         return self._eval_armor.forward(data)
 
+    # ---- command ----
     def _init_command(self) -> None:
         eps = self._cfg.command.eps
         self._eps_by = eps.by

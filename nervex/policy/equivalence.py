@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from nervex.data import Batch
+from nervex.policy.action_space import joined
 from nervex.policy.base_policy import Policy
 from nervex.policy.batched import is_batched
 
@@ -46,7 +47,7 @@ def check_batched(policy: Policy, env: Any, steps: int = 16, atol: float = 1e-6)
         obs = _tensors(obs, copy=True)
         data_id, data = policy._data_preprocess_collect(SimpleNamespace(env_id=ids, obs=obs))
         output = policy._data_postprocess_collect(data_id, policy._forward_collect(data_id, data))
-        step = env.advance(ids, output['action'].numpy())
+        step = env.advance(ids, joined(output['action']).numpy())
         if len(step.env_id) != len(ids):
             raise ValueError('check_batched: an env failed during the rollout; check the env first (check_env)')
         timestep = SimpleNamespace(

@@ -100,11 +100,13 @@ def own(value: Any) -> Any:
 
 
 def as_array(value: Any) -> Any:
-    """A column as NumPy (no copy on the CPU); nested dicts stay dicts."""
+    """A column as NumPy (no copy on the CPU); nested dicts stay dicts; several action heads become the last axis."""
     if isinstance(value, torch.Tensor):
         return value.numpy(force=True) if value.requires_grad or value.is_cuda else value.numpy()
     if isinstance(value, (dict, Batch)):
         return {key: as_array(value[key]) for key in value.keys()}
+    if isinstance(value, (list, tuple)) and value and isinstance(value[0], torch.Tensor) and value[0].dim():
+        return np.stack([as_array(head) for head in value], axis=-1)
     return value if isinstance(value, np.ndarray) else np.asarray(value)
 
 

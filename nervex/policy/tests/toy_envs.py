@@ -1,0 +1,213 @@
+"""
+Problems of a few states whose best return is known, for proofs that an algorithm learns.
+
+Temptation: refuse a small reward (needs the value of the next state). Cue: remember the first observation.
+Switches: several action heads. Forbidden: legal actions change. Endless: a time limit is no end.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nervex.envs import BaseEnv, BaseEnvInfo, BaseEnvTimestep, EnvElementInfo
+
+
+def box(shape: tuple[int, ...], low: float = -np.inf, high: float = np.inf, dtype: Any = np.float32) -> EnvElementInfo:
+    """A continuous element."""
+    return EnvElementInfo(shape, {'min': low, 'max': high, 'dtype': dtype, 'kind': 'continuous'})
+
+
+def discrete(n: int) -> EnvElementInfo:
+    """A discrete action."""
+    return EnvElementInfo((n,), {'min': 0, 'max': n - 1, 'dtype': np.int64, 'kind': 'discrete', 'n': n})
+
+
+def multi_discrete(*sizes: int) -> EnvElementInfo:
+    """Several discrete actions at once."""
+    high = np.asarray(sizes) - 1
+    return EnvElementInfo(
+        (len(sizes),), {'min': 0, 'max': high, 'dtype': np.int64, 'kind': 'multi_discrete', 'n': sizes}
+    )
+
+
+class ToyEnv(BaseEnv):
+    """
+    Overview:
+        The frame of a toy problem: a subclass writes ``_begin() -> obs`` and ``_act(action) -> (obs, reward, ended)``
+        and says what its spaces are. An episode that has not ended after ``limit`` steps is truncated.
+    """
+
+    config = dict(limit=20)  # steps after which the episode is cut
+    obs_space: EnvElementInfo = box((1,))
+    act_space: EnvElementInfo = discrete(2)
+
+    def __init__(self, cfg: dict | None = None) -> None:
+        super().__init__(cfg)
+        self._rng = np.random.default_rng(0)
+        self._steps, self._total = 0, 0.0
+
+    def seed(self, seed: int, dynamic_seed: bool = True) -> None:
+        super().seed(seed, dynamic_seed)
+        self._rng = np.random.default_rng(seed)
+
+    def reset(self, **kwargs: Any) -> Any:
+        self._steps, self._total = 0, 0.0
+        return self._begin()
+
+    def step(self, action: Any) -> BaseEnvTimestep:
+        obs, reward, ended = self._act(action)
+        self._steps += 1
+        self._total += reward
+        truncated = not ended and self._steps >= self._cfg.limit
+        info = {'final_eval_reward': self._total, 'truncated': truncated} if ended or truncated else {}
+        return BaseEnvTimestep(obs, np.array([reward], np.float32), bool(ended or truncated), info)
+
+    def info(self) -> BaseEnvInfo:
+        return BaseEnvInfo(1, self.obs_space, self.act_space, box((1,)))
+
+    def _begin(self) -> Any:
+        raise NotImplementedError
+
+    def _act(self, action: Any) -> tuple[Any, float, bool]:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f'{type(self).__name__}()'
+
+
+def one_hot(index: int, size: int) -> np.ndarray:
+    """The observation of one of ``size`` states."""
+    return np.eye(size, dtype=np.float32)[index]
+
+
+class TemptationEnv(ToyEnv):
+    """
+    Overview:
+        Five states in a row, each with its own action that leads on for nothing, and in the last state earns 1 and
+        ends. The other action takes 0.2 and ends. Best return 1; who looks only at the next reward gets 0.2, and who
+        learns the wrong way round, or always does the same, does not get far either.
+    """
+
+    ONWARD = (1, 0, 0, 1, 0)
+    obs_space = box((5,))
+
+    def _begin(self) -> np.ndarray:
+        self._state = 0
+        return one_hot(0, 5)
+
+    def _act(self, action: Any) -> tuple[np.ndarray, float, bool]:
+        if int(action) != self.ONWARD[self._state]:
+            return one_hot(self._state, 5), 0.2, True
+        if self._state == 4:
+            return one_hot(self._state, 5), 1.0, True
+        self._state += 1
+        return one_hot(self._state, 5), 0.0, False
+
+
+class EndlessEnv(ToyEnv):
+    """
+    Overview:
+        One state. Action 1 earns 1 and goes on, action 0 earns 5 and ends; the time limit is 4 steps. With a discount
+        of 0.9 going on is worth 10 if the limit is no end, and 3.4 (so that 5 looks better) if it is taken for one.
+    """
+
+    config = dict(limit=4)
+
+    def _begin(self) -> np.ndarray:
+        return np.ones(1, np.float32)
+
+    def _act(self, action: Any) -> tuple[np.ndarray, float, bool]:
+        leave = int(action) == 0
+        return np.ones(1, np.float32), 5.0 if leave else 1.0, leave
+
+
+class CueEnv(ToyEnv):
+    """
+    Overview:
+        The first observation shows a cue (+1 or -1), then come ``delay`` empty ones; in the last step the action must
+        name the cue: +1 if it does, else -1. Best return 1; without a memory 0 on average.
+    """
+
+    config = dict(delay=3)  # empty observations between the cue and the question
+    obs_space = box((2,))
+
+    def _begin(self) -> np.ndarray:
+        self._cue = int(self._rng.integers(2))
+        return np.array([2 * self._cue - 1, 0], np.float32)
+
+    def _act(self, action: Any) -> tuple[np.ndarray, float, bool]:
+        if self._steps == self._cfg.delay:
+            return np.zeros(2, np.float32), 1.0 if int(action) == self._cue else -1.0, True
+        asked = self._steps + 1 == self._cfg.delay
+        return np.array([0, float(asked)], np.float32), 0.0, False
+
+
+class SwitchesEnv(ToyEnv):
+    """
+    Overview:
+        Two action heads, of 2 and 3 actions. In each of two steps the observation names the right pair: it earns
+        1 and leads on, a half-right one 0.3 and ends, a wrong one 0 and ends. Best return 2.
+    """
+
+    obs_space = box((6,))
+    act_space = multi_discrete(2, 3)
+
+    def _begin(self) -> np.ndarray:
+        return self._next()
+
+    def _next(self) -> np.ndarray:
+        self._wanted = int(self._rng.integers(6))
+        return one_hot(self._wanted, 6)
+
+    def _act(self, action: Any) -> tuple[np.ndarray, float, bool]:
+        right = (int(action[0]) == self._wanted // 3) + (int(action[1]) == self._wanted % 3)
+        reward = (0.0, 0.3, 1.0)[right]
+        return self._next(), reward, right < 2 or self._steps == 1
+
+
+class ForbiddenEnv(ToyEnv):
+    """
+    Overview:
+        Three actions, of which a random one is forbidden in each step (the observation carries ``action_mask``): taking
+        it raises. The larger an action the better: it earns the difference to the largest legal one. Three steps, best
+        return 0.
+    """
+
+    obs_space = EnvElementInfo(
+        {'observation': (1,), 'action_mask': (3,)},
+        {'observation': {'dtype': np.float32}, 'action_mask': {'dtype': np.float32}},
+    )
+    act_space = discrete(3)
+
+    def _begin(self) -> dict[str, np.ndarray]:
+        self._mask = np.ones(3, np.float32)
+        self._mask[self._rng.integers(3)] = 0.0
+        return {'observation': np.ones(1, np.float32), 'action_mask': self._mask.copy()}
+
+    def _act(self, action: Any) -> tuple[dict[str, np.ndarray], float, bool]:
+        if not self._mask[int(action)]:
+            raise ValueError(f'action {int(action)} is forbidden here')
+        regret = float(np.flatnonzero(self._mask)[-1]) - float(action)
+        return self._begin(), -regret, self._steps == 2
+
+
+class ReachEnv(ToyEnv):
+    """
+    Overview:
+        A point on a line is moved by a continuous action in [-1, 1] and earns minus its squared distance from 0; three
+        steps from a random start in [-2, 2]. One unit a step at most: the best action is clip(-x, -1, 1).
+    """
+
+    config = dict(limit=3)
+    obs_space = box((1,), -4.0, 4.0)
+    act_space = box((1,), -1.0, 1.0)
+
+    def _begin(self) -> np.ndarray:
+        self._x = float(self._rng.uniform(-2, 2))
+        return np.array([self._x], np.float32)
+
+    def _act(self, action: Any) -> tuple[np.ndarray, float, bool]:
+        self._x += float(np.clip(np.asarray(action).reshape(-1)[0], -1, 1))
+        return np.array([self._x], np.float32), -self._x**2, False
