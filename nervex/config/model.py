@@ -124,4 +124,5 @@ def model_declared(declared: Declared, model: Any, is_default: bool) -> Declared
     """The policy's declaration with ``model`` open: its defaults stay only for the model that they were written for."""
     defaults = {**declared.defaults, 'model': declared.defaults.get('model', {}) if is_default else {}}
     rules = {key: rule for key, rule in declared.rules.items() if key != 'model' or is_default}
-    return replace(declared, defaults=defaults, rules=rules)
+    open_model = Declared(declared.owner, defaults['model'], rules.get('model') or {}, is_open=True)
+    return replace(declared, defaults=defaults, rules=rules, parts={**declared.parts, 'model': open_model})

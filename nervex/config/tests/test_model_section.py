@@ -108,3 +108,14 @@ def test_a_default_model_that_fails_is_reported(config, fakes):
     own = type('Own', (fakes['FakePolicy'], ), dict(config={}, default_model=lambda self: 1 / 0))
     problem, = problems_of(config, policy=own)
     assert problem == 'policy.model: Own.default_model() failed: ZeroDivisionError: division by zero'
+
+
+def test_a_policys_model_defaults_leave_room_for_other_arguments_of_the_model(config, fakes):
+    class Own(fakes['FakePolicy']):
+        config = dict(fakes['FakePolicy'].config, model=dict(dueling=False))
+
+    config['policy']['model'] = dict(embedding_dim=8)
+    model = compile_config(config, policy=Own).policy.model
+    assert model.embedding_dim == 8 and model.dueling is False
+    config['policy']['model'] = dict(embeding_dim=8)
+    assert "did you mean 'embedding_dim'" in problems_of(config, policy=Own)[0]
