@@ -11,7 +11,7 @@ import torch
 from nervex.armor import Armor
 from nervex.data import Batch
 from nervex.loader import enum, interval, is_type
-from nervex.policy.action_space import greedy, joined, model_input, over_heads, side_by_side
+from nervex.policy.action_space import greedy, joined, over_heads, side_by_side
 from nervex.policy.batched import batched
 from nervex.policy.common_policy import CommonPolicy
 from nervex.rl_utils import TDLoss, epsilon_greedy, q_nstep_td_data, q_nstep_td_error
