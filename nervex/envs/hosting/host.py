@@ -97,7 +97,7 @@ class EnvHost:
         """Write into rows ``low ..`` of this store from now on; all envs are built."""
         self.store, high = store, low + self.num
         self.rows = [store.rows[slot][low:high] for slot in range(SLOTS)]
-        self._final_rows = store.final_rows[low:high]
+        self.final_rows = store.final_rows[low:high]
         self._row_checks = [store.row_floats(slot, low, high) for slot in range(SLOTS)]
         self.rewards = [reward[low:high] for reward in store.reward]
         self._floats = [store.floats(slot, low, high) for slot in range(SLOTS)]
@@ -188,7 +188,7 @@ class EnvHost:
         self._episode_return[k], self._episode_length[k] = total, self.lengths[k]
         if info and not (len(info) == 2 and info.get('final_eval_reward') == total and 'truncated' in info):
             events.infos[k] = info
-        copy_row(self._final_rows[k], self.rows[slot][k])
+        copy_row(self.final_rows[k], self.rows[slot][k])
         self.returns[k], self.lengths[k] = 0., 0
         self.episodes[k] += 1
         if self.auto_reset and self.episodes[k] < self.episode_num:

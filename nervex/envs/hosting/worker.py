@@ -75,6 +75,11 @@ class Worker:
                 self.host.seed(k, *seed)
                 self.host.renewed[k] = options['renewed'][k]
 
+    @staticmethod
+    def dump(answer: Any) -> Any:
+        """Pickled; Connection.send would do the same, but not ahead of the moment of sending."""
+        return bytes(ForkingPickler.dumps(answer))
+
     def build(self) -> bool:
         """Make the envs, tell what they look like, and map the shared memory. False if an env cannot be made."""
         phase, k, answer = 'build', 0, None
@@ -84,23 +89,30 @@ class Worker:
             if self._describe:
                 phase, k = 'reset', 0
                 answer = self.host.first_observation()
-            data = dump(answer)
+            data = self.dump(answer)
         except Exception as error:
-            self._pipe.send_bytes(dump(self.host.fault(k, phase, error)))
+            self._pipe.send_bytes(self.dump(self.host.fault(k, phase, error)))
             return False
         self._pipe.send_bytes(data)
-        self._plan = plan = self._pipe.recv()
-        block = SharedBlock.receive(self._pipe)
-        self._control = Control(plan['workers'], plan['envs'], plan['action'], block.buffer)
-        memory = memoryview(block.buffer)[plan['control_bytes']:]
-        self._store = BlockStore(plan['layout'], plan['envs'], plan['reward_size'], memory, plan['private'])
-        self._low = low = self.host.first_id
-        self.host.attach(self._store, low)
-        self.host.resetting = self._control.resetting[self._w:self._w + 1]
-        self._actions = None if self._control.actions is None else self._control.actions[low:low + self.host.num]
-        self._chosen = self._control.chosen[low:low + self.host.num]
-        self._split = ActionRows(plan['act_space']).split
+        self._map(self._pipe.recv())
         return True
+
+    def _map(self, plan: dict) -> None:
+        """Attach the host to the shared memory."""
+        block = SharedBlock.receive(self._pipe)
+        memory = memoryview(block.buffer)[plan['control_bytes']:]
+        store = BlockStore(plan['layout'], plan['envs'], plan['reward_size'], memory, plan['private'])
+        control = Control(plan['workers'], plan['envs'], plan['action'], block.buffer)
+        self._attach(plan, control, store, self.host.first_id)
+
+    def _attach(self, plan: dict, control: Control, store: BlockStore, row: int) -> None:
+        self._plan, self._control, self._row = plan, control, row
+        self.host.attach(store, row)
+        self.host.resetting = control.resetting[self._w:self._w + 1]
+        self._low, high = self.host.first_id, self.host.first_id + self.host.num
+        self._actions = None if control.actions is None else control.actions[self._low:high]
+        self._chosen = control.chosen[self._low:high]
+        self._split = ActionRows(plan['act_space']).split
 
     def run(self) -> None:
         """Obey commands until the pipe is closed."""
@@ -117,6 +129,7 @@ class Worker:
                 return
             number = asked[w]
             mail = self._obey(control.kind[w], control.slot[w])
+            self._publish()
             control.mail[w] = mail is not None
             if not self._spin:
                 control.asleep[w] = 1  # before 'done', so that the next command certainly comes with a byte
@@ -126,6 +139,9 @@ class Worker:
             if mail is not None:
                 self._pipe.send_bytes(mail)
 
+    def _publish(self) -> None:
+        """Called when a command is done and before that is told; a thread makes its rows visible here."""
+
     def _obey(self, kind: int, slot: int) -> bytes | None:
         """Run one command; what does not fit into the shared memory is answered, pickled."""
         if kind == ASK:
@@ -134,7 +150,7 @@ class Worker:
                 answer = getattr(self, '_ask_' + name)(*args)
             except Exception as error:
                 answer = self.host.fault(0, name, error)
-            return dump(answer)
+            return self.dump(answer)
         actions = self._actions if self._actions is not None else self._pipe.recv()
         rows = self._split(actions, self.host.plain_actions)
         which = None
@@ -150,7 +166,7 @@ class Worker:
         if events is not None and not events.infos and not events.faults and objects is None:
             return None
         infos = {} if events is None else {self._low + k: info for k, info in events.infos.items()}
-        return dump((infos, [] if events is None else events.faults, objects))
+        return self.dump((infos, [] if events is None else events.faults, objects))
 
     def _ask_begin(self, slot: int, which: list[int], renew: bool, kwargs: dict[int, dict], fresh: bool) -> tuple:
         """Begin episodes; answers the faults and the object leaves of the first observations."""
@@ -185,18 +201,13 @@ class Worker:
             return None
         rows = [(k, False, self.host.rows[slot][k]) for k in which]
         if events is not None:
-            rows += [(k, True, self._store.final_rows[self._low + k]) for k in events.finished]
+            rows += [(k, True, self.host.final_rows[k]) for k in events.finished]
         private = self._plan['private']
         return [
             (self._low + k, final, [leaf.get() if isinstance(leaf, ObjectCell) else leaf.copy()
                                     for leaf in tree_leaves(row) if private or isinstance(leaf, ObjectCell)])
             for k, final, row in rows
         ]
-
-
-def dump(answer: Any) -> bytes:
-    """Pickled; Connection.send would do the same, but could not be done ahead of a send."""
-    return bytes(ForkingPickler.dumps(answer))
 
 
 def _leave_with_parent() -> None:

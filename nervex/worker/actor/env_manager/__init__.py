@@ -3,11 +3,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from nervex.utils.registry_factory import ENV_MANAGER_REGISTRY
+from nervex.worker.actor.env_manager.async_env_manager import AsyncSubprocessEnvManager
 from nervex.worker.actor.env_manager.base_env_manager import BaseEnvManager
 from nervex.worker.actor.env_manager.manager_base import EnvManager
 from nervex.worker.actor.env_manager.mapping import RowMap, TimestepMap
 from nervex.worker.actor.env_manager.step_block import EnvState, EnvStateError, StepBlock
 from nervex.worker.actor.env_manager.subprocess_env_manager import SyncSubprocessEnvManager
+from nervex.worker.actor.env_manager.thread_env_manager import ThreadEnvManager
 
 __all__ = [
     'AsyncSubprocessEnvManager', 'BaseEnvManager', 'EnvManager', 'EnvState', 'EnvStateError', 'RowMap', 'StepBlock',
@@ -16,15 +18,7 @@ __all__ = [
 ]
 
 
-class AsyncSubprocessEnvManager(BaseEnvManager):
-    """Subprocesses are not there yet: the envs run in this process."""
-
-
 SubprocessEnvManager = AsyncSubprocessEnvManager
-
-
-class ThreadEnvManager(BaseEnvManager):
-    """Threads are not there yet: the envs run one after the other."""
 
 
 class VectorEnvManager(BaseEnvManager):

@@ -40,7 +40,7 @@ class SyncSubprocessEnvManager(BaseEnvManager):
         self._own = range(own)
         self._renewed = [0] * self._env_num
         self._worker_of = {i: w for w, ids in enumerate(slices) for i in ids}
-        self._pool = pool = WorkerPool(slices, self._setup, self._cfg['context'], not self._cfg['shared_memory'])
+        self._pool = pool = self._new_pool(slices)
         for w in range(len(slices)):
             pool.start(w, describe=w == 0 and not own)
         answer = None
@@ -53,6 +53,9 @@ class SyncSubprocessEnvManager(BaseEnvManager):
             said = self._introduced(w, describe=w == 0 and not own, running=True)
             answer = answer or said
         return answer
+
+    def _new_pool(self, slices: list[range]) -> WorkerPool:
+        return WorkerPool(slices, self._setup, self._cfg['context'], not self._cfg['shared_memory'])
 
     def _shares(self) -> tuple[int, list[range]]:
         """How many envs this process steps, and the ids of each worker."""
@@ -129,10 +132,10 @@ class SyncSubprocessEnvManager(BaseEnvManager):
             pool.command(w, STEP_ALL, slot)
             if control.actions is None:
                 ids = pool.workers[w].ids
-                pool.send(w, _rows(actions, slice(ids.start, ids.stop)))
+                pool.send(w, rows_of(actions, slice(ids.start, ids.stop)))
         events = None
         if own:
-            mine = _rows(actions, slice(0, own))
+            mine = rows_of(actions, slice(0, own))
             events = self._host.step(slot, self._action_rows.split(mine, self._host.plain_actions))
         lost = pool.wait(workers, self._cfg['step_timeout'], self._cfg['reset_timeout'])
         if not lost and not any(control.news) and not any(control.mail):
@@ -150,10 +153,10 @@ class SyncSubprocessEnvManager(BaseEnvManager):
         for w in workers:
             pool.command(w, STEP_SOME, slot)
             if control.actions is None:
-                pool.send(w, _rows(actions, [position[i] for i in pool.workers[w].ids if i in position]))
+                pool.send(w, rows_of(actions, [position[i] for i in pool.workers[w].ids if i in position]))
         events, mine = None, [i for i in which if i in self._own]
         if mine:
-            rows = self._action_rows.split(_rows(actions, [position[i] for i in mine]), self._host.plain_actions)
+            rows = self._action_rows.split(rows_of(actions, [position[i] for i in mine]), self._host.plain_actions)
             events = self._host.step(slot, rows, mine)
         lost = pool.wait(workers, self._cfg['step_timeout'], self._cfg['reset_timeout'])
         return self._collect(slot, workers, lost, events, set(which))
@@ -321,7 +324,7 @@ class SyncSubprocessEnvManager(BaseEnvManager):
         self._interrupted = False
 
 
-def _rows(block: Any, index: Any) -> Any:
+def rows_of(block: Any, index: Any) -> Any:
     """Rows of an action block, whatever it is."""
     if isinstance(block, dict):
         return {k: v[index] for k, v in block.items()}

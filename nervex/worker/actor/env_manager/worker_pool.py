@@ -156,7 +156,7 @@ class WorkerPool:
             left = limit - time.monotonic()
             if left <= 0:
                 for w in self._late(pending, begin, timeout, reset_timeout):
-                    lost[w] = self._give_up(w, begin)
+                    lost[w] = self.too_late(w)
                 continue
             for fd, _ in self._poll.poll(RECHECK_MS if short else left * 1000 + 1):
                 if fd == self._ready_fd:
@@ -172,6 +172,31 @@ class WorkerPool:
         if self.spin:
             control.main_waits[0] = 0
         return lost
+
+    def arrivals(self, timeout: float) -> None:
+        """Sleep until a worker has done something, or a starting one has something to say, or the time is over."""
+        for fd, _ in self._poll.poll(max(0., timeout) * 1000):
+            if fd == self._ready_fd:
+                os.read(fd, 65536)
+            elif fd in self._by_sentinel:
+                self._poll.unregister(fd)
+                self._ended.add(self._by_sentinel[fd])
+
+    def watch(self, w: int, yes: bool) -> None:
+        """Let ``arrivals`` wake for a worker's pipe: while it makes its envs it cannot use the shared memory."""
+        fd = self.workers[w].pipe.fileno()
+        if yes:
+            self._poll.register(fd, select.POLLIN | select.POLLHUP)
+        else:
+            self._poll.unregister(fd)
+
+    def has_ended(self, w: int) -> bool:
+        """Whether the worker was seen to have ended before it had done its command."""
+        return w in self._ended and self.control.done[w] != self.control.asked[w]
+
+    def has_spoken(self, w: int) -> bool:
+        """Whether something waits in the worker's pipe."""
+        return self.workers[w].pipe.poll(0)
 
     def mail(self, w: int, timeout: float) -> Any:
         """What the worker's last command answered by pipe, None if nothing; raises WorkerLost."""
@@ -203,13 +228,21 @@ class WorkerPool:
         how = f'was ended by signal {-code}' if code is not None and code < 0 else f'ended with exit code {code}'
         return WorkerLost('crash', f'the subprocess of {self._whose(w)} {how}')
 
+    def too_late(self, w: int) -> WorkerLost:
+        """End a worker that has not answered in time."""
+        resets = self.control.resetting[w]
+        self.kill(w)
+        return WorkerLost('timeout', f'{self._whose(w)}: {"a reset" if resets else "a step"} took too long; the '
+                                     f'subprocess was ended')
+
     def kill(self, w: int) -> None:
         """End a worker at once and free what belongs to it."""
         worker = self.workers[w]
         if worker.process is None:
             return
-        with contextlib.suppress(KeyError):
-            self._poll.unregister(worker.process.sentinel)
+        for fd in (worker.process.sentinel, worker.pipe.fileno()):
+            with contextlib.suppress(KeyError, ValueError):
+                self._poll.unregister(fd)
         self._by_sentinel.pop(worker.process.sentinel, None)
         self._ended.discard(w)
         worker.process.kill()
@@ -254,11 +287,6 @@ class WorkerPool:
             raise self.died(w) from None
         self.kill(w)
         raise WorkerLost('timeout', f'{self._whose(w)}: {what} took longer than {timeout:g} s')
-
-    def _give_up(self, w: int, begin: float) -> WorkerLost:
-        self.kill(w)
-        return WorkerLost('timeout', f'{self._whose(w)}: no answer for {time.monotonic() - begin:.2f} s; its subprocess '
-                                     f'was ended')
 
     def _late(self, pending: Iterable[int], begin: float, timeout: float, reset_timeout: float) -> list[int]:
         spent = time.monotonic() - begin
