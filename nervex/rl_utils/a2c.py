@@ -15,7 +15,8 @@ a2c_loss = namedtuple('a2c_loss', ['policy_loss', 'value_loss', 'entropy_loss'])
 def a2c_error(data: namedtuple) -> namedtuple:
     """
     Overview:
-        The three losses of advantage actor-critic for discrete actions (arXiv:1602.01783).
+        The three losses of advantage actor-critic for discrete actions, :math:`-mean(w A \\log \\pi(a))`,
+        :math:`mean(w (R - V)^2)` and :math:`mean(w H)` (arXiv:1602.01783).
     Arguments:
         - data (:obj:`a2c_data`): fields as below; ``weight`` may be None. Logits may be a list, one tensor per head
     Returns:
@@ -32,7 +33,8 @@ def a2c_error(data: namedtuple) -> namedtuple:
 def a2c_error_continuous(data: namedtuple) -> namedtuple:
     """
     Overview:
-        :func:`a2c_error` for actions from a diagonal normal distribution (arXiv:1602.01783).
+        :func:`a2c_error` for actions from a diagonal normal distribution, :math:`\\pi(a) = \\prod_i N(a_i; \\mu_i,
+        \\sigma_i)` (arXiv:1602.01783).
     Arguments:
         - data (:obj:`a2c_data`): ``logit`` is the pair (mu, sigma), or a mapping with these keys
     Returns:

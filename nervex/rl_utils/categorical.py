@@ -12,8 +12,8 @@ Actions = torch.Tensor | Sequence[torch.Tensor]
 def log_prob(logit: Logits, action: Actions) -> torch.Tensor:
     """
     Overview:
-        Log-probability of the actions under ``softmax(logit)``. With several heads the joint log-probability, their
-        sum.
+        Log-probability of the actions under ``softmax(logit)``, :math:`z_a - \\log \\sum_b e^{z_b}`. With several
+        heads the joint log-probability, their sum.
     Arguments:
         - logit (:obj:`torch.Tensor | Sequence[torch.Tensor]`): one head, or a list with one tensor per head
         - action (:obj:`torch.Tensor | Sequence[torch.Tensor]`): the same; for several heads also one tensor, heads last
@@ -30,8 +30,8 @@ def log_prob(logit: Logits, action: Actions) -> torch.Tensor:
 def entropy(logit: Logits) -> torch.Tensor:
     """
     Overview:
-        Entropy of ``softmax(logit)``; with several heads the sum. Logits of minus infinity (masked actions) add
-        nothing.
+        Entropy of ``softmax(logit)``, :math:`-\\sum_a p_a \\log p_a`; with several heads the sum. Logits of minus
+        infinity (masked actions) add nothing.
     Shapes:
         - logit (:obj:`torch.FloatTensor`): :math:`(*, N)`; the result has shape :math:`(*)`
     """

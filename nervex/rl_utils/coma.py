@@ -6,6 +6,7 @@ import torch.nn.functional as F
 
 from nervex.rl_utils.categorical import log_prob_and_entropy
 from nervex.rl_utils.checks import ShapeError, check_rank, check_shape, weighted_mean
+from nervex.rl_utils.scan import reverse_scan
 from nervex.rl_utils.td.lambda_returns import generalized_lambda_returns
 
 coma_data = namedtuple(
@@ -18,7 +19,9 @@ def coma_error(data: namedtuple, gamma: float, lambda_: float) -> namedtuple:
     """
     Overview:
         The losses of COMA: the advantage of an agent's action over what its policy would have earned on average, all
-        other actions equal, and TD(lambda) targets for the central critic (arXiv:1705.08926).
+        other actions equal, and TD(lambda) targets for the central critic:
+        :math:`-mean(w \\log \\pi(a) (Q(a) - \\sum_b \\pi(b) Q(b)))` and :math:`mean(w (G^\\lambda - Q(a))^2)`
+        (arXiv:1705.08926).
     Arguments:
         - data (:obj:`coma_data`): fields as below; ``weight`` may be None. Without ``done`` the last step, which
           nothing follows, does not train the critic; with it, it does where the episode ended there, and returns stop
@@ -63,8 +66,10 @@ def _critic_loss(
         return weighted_mean(F.mse_loss(q_taken[:-1], target, reduction='none'),
                              None if weight is None else weight[:-1])
     ended = done.to(reward.dtype).unsqueeze(-1).expand_as(target_taken)
-    beyond = torch.cat([target_taken, torch.zeros_like(target_taken[:1])])
-    target = generalized_lambda_returns(beyond, reward, gamma, lambda_, ended)
+    discount = gamma * (1 - ended[:-1])
+    added = reward[:-1] + discount * (1 - lambda_) * target_taken[1:]
+    last = torch.where(ended[-1] > 0, reward[-1], target_taken[-1])
+    target = torch.cat([reverse_scan(discount * lambda_, added, last), reward[-1:]])
     counts = torch.cat([torch.ones_like(ended[:-1]), ended[-1:]])
     error = counts * F.mse_loss(q_taken, target, reduction='none')
     error = error if weight is None else error * weight

@@ -24,7 +24,8 @@ def mu_sigma(logit: MuSigma) -> tuple[torch.Tensor, torch.Tensor]:
 def gaussian_log_prob(logit: MuSigma, action: torch.Tensor) -> torch.Tensor:
     """
     Overview:
-        Log-density of the actions, summed over the action dimensions.
+        Log-density of the actions, :math:`\\sum_i -\\frac{1}{2} ((a_i - \\mu_i) / \\sigma_i)^2 - \\log \\sigma_i -
+        \\frac{1}{2} \\log 2 \\pi`.
     Arguments:
         - logit (:obj:`Sequence | Mapping`): mu and sigma (a standard deviation, positive)
     Shapes:
@@ -39,7 +40,7 @@ def gaussian_log_prob(logit: MuSigma, action: torch.Tensor) -> torch.Tensor:
 def gaussian_entropy(logit: MuSigma) -> torch.Tensor:
     """
     Overview:
-        Entropy, summed over the action dimensions.
+        Entropy, :math:`\\sum_i \\log \\sigma_i + \\frac{1}{2} \\log 2 \\pi e`.
     Shapes:
         - mu, sigma (:obj:`torch.FloatTensor`): :math:`(B, D)`; the result has shape :math:`(B, )`
     """

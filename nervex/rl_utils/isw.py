@@ -13,7 +13,7 @@ def compute_importance_weights(
 ) -> torch.Tensor:
     """
     Overview:
-        :math:`\\pi(a) / \\mu(a)` of the target policy and the behaviour policy.
+        :math:`\\pi(a) / \\mu(a)` of the target policy and the behaviour policy (arXiv:1802.01561).
     Arguments:
         - target_output, behaviour_output (:obj:`torch.Tensor | list`): logits, or a list of them, one per head; pairs
           (mu, sigma) when ``continuous``

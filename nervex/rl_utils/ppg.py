@@ -15,7 +15,9 @@ def ppg_joint_error(data: namedtuple, clip_ratio: float = 0.2, use_value_clip: b
     """
     Overview:
         The joint loss of the auxiliary phase: the auxiliary value head learns the returns, while the full categorical
-        KL divergence from the old policy keeps the policy (arXiv:2009.04416).
+        KL divergence from the old policy keeps the policy:
+        :math:`\\frac{1}{2} mean(w (R - V_{aux})^2)` (clipped as in PPO) and
+        :math:`mean(w \\sum_a \\pi_{old}(a) (\\log \\pi_{old}(a) - \\log \\pi(a)))` (arXiv:2009.04416).
     Arguments:
         - data (:obj:`ppg_data`): fields as below; ``weight`` may be None, ``action`` is not used. Logits may be
           lists, one tensor per head

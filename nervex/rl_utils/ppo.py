@@ -24,8 +24,10 @@ def ppo_error(
 ) -> tuple[namedtuple, namedtuple]:
     """
     Overview:
-        The clipped surrogate of PPO for discrete actions, with its value and entropy parts (arXiv:1707.06347); the
-        second, lower clip of negative advantages is from arXiv:1912.09729.
+        The clipped surrogate of PPO for discrete actions, :math:`-mean(w \\min(\\rho A, clip(\\rho, 1 \\pm \\epsilon)
+        A))`, with its value part :math:`\\frac{1}{2} mean(w \\max((R - V)^2, (R - V_{old} - clip(V - V_{old}, \\pm
+        \\epsilon))^2))` and its entropy part (arXiv:1707.06347). The second, lower clip of negative advantages,
+        :math:`\\max(\\cdot, c A)`, is from arXiv:1912.09729.
     Arguments:
         - data (:obj:`ppo_data`): fields as below; ``weight`` may be None. Logits may be lists, one tensor per head
         - clip_ratio (:obj:`float`): the ratio of probabilities is clipped to 1 - clip_ratio .. 1 + clip_ratio
@@ -51,7 +53,8 @@ def ppo_error_continuous(
 ) -> tuple[namedtuple, namedtuple]:
     """
     Overview:
-        :func:`ppo_error` for actions from a diagonal normal distribution (arXiv:1707.06347).
+        :func:`ppo_error` for actions from a diagonal normal distribution, with :math:`\\rho = \\prod_i N(a_i; \\mu_i,
+        \\sigma_i) / N(a_i; \\mu_{old,i}, \\sigma_{old,i})` (arXiv:1707.06347).
     Arguments:
         - data (:obj:`ppo_data`): ``logit_new`` and ``logit_old`` are pairs (mu, sigma), or mappings with these keys
         - clip_ratio, use_value_clip, dual_clip: as in :func:`ppo_error`
@@ -80,12 +83,17 @@ def ppo_policy_error(
 ) -> tuple[namedtuple, namedtuple]:
     """
     Overview:
-        The policy and entropy parts of :func:`ppo_error` alone.
+        The policy and entropy parts of :func:`ppo_error` alone, :math:`-mean(w \\min(\\rho A, clip(\\rho, 1 \\pm
+        \\epsilon) A))` and :math:`mean(w H)` (arXiv:1707.06347).
     Arguments:
         - data (:obj:`ppo_policy_data`): logit_new, logit_old, action, adv, weight, as in :func:`ppo_error`
     Returns:
         - loss (:obj:`ppo_policy_loss`): policy_loss, entropy_loss
         - info (:obj:`ppo_info`): approx_kl and clipfrac, 0-dim, detached
+    Shapes:
+        - logit_new, logit_old (:obj:`torch.FloatTensor`): :math:`(B, N)`
+        - action (:obj:`torch.LongTensor`): :math:`(B, )`
+        - adv, weight (:obj:`torch.FloatTensor`): :math:`(B, )`
     """
     logit_new, logit_old, action, adv, weight = data
     logp_new, entropy = log_prob_and_entropy(logit_new, action)
@@ -125,12 +133,16 @@ def ppo_value_error(data: namedtuple, clip_ratio: float = 0.2, use_value_clip: b
     """
     Overview:
         The value part of :func:`ppo_error` alone: half the squared error, the larger one of the value and of the old
-        value plus its clipped change.
+        value plus its clipped change,
+        :math:`\\frac{1}{2} mean(w \\max((R - V)^2, (R - V_{old} - clip(V - V_{old}, \\pm \\epsilon))^2))`
+        (arXiv:1707.06347).
     Arguments:
         - data (:obj:`ppo_value_data`): value_new, value_old, return_, weight, as in :func:`ppo_error`; ``value_old``
           may be None without ``use_value_clip``
     Returns:
         - value_loss (:obj:`torch.Tensor`): 0-dim
+    Shapes:
+        - value_new, value_old, return_, weight (:obj:`torch.FloatTensor`): :math:`(B, )`
     """
     value_new, value_old, return_, weight = data
     shape = value_new.shape

@@ -22,8 +22,8 @@ def reverse_scan(
 ) -> torch.Tensor:
     """
     Overview:
-        Solve ``y[t] = b[t] + a[t] * y[t + 1]`` for t = T-1 .. 0 with ``y[T] = init``. Differentiable in every tensor
-        argument.
+        Solve :math:`y_t = b_t + a_t y_{t+1}` for t = T-1 .. 0 with ``y[T] = init``. Differentiable in every tensor
+        argument. Blelloch, Prefix Sums and Their Applications (CMU-CS-90-190).
     Arguments:
         - a (:obj:`torch.Tensor | float`): factors of the next step, broadcastable to the shape of ``b``
         - b (:obj:`torch.Tensor`): what each step adds

@@ -69,7 +69,8 @@ def upgo_loss(
 def tb_cross_entropy(logit: torch.Tensor, label: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
     """
     Overview:
-        The log-probability of the labels, summed over the actions of a step: the *negative* cross-entropy.
+        The log-probability of the labels, summed over the actions of a step, :math:`\\sum_s m_s \\log p_s(a_s)`: the
+        *negative* cross-entropy (doi:10.1038/s41586-019-1724-z).
     Arguments:
         - mask (:obj:`torch.Tensor | None`): 0 where an action counts for nothing
     Shapes:

@@ -29,7 +29,8 @@ def vtrace_error(
 ) -> namedtuple:
     """
     Overview:
-        The losses of IMPALA with V-trace targets for discrete actions (arXiv:1802.01561).
+        The losses of IMPALA with V-trace targets for discrete actions, :math:`-mean(w A_t \\log \\pi(a_t))`,
+        :math:`mean(w (vs_t - V_t)^2)` and :math:`mean(w H)` (arXiv:1802.01561).
     Arguments:
         - data (:obj:`vtrace_data`): fields as below; ``weight`` may be None; optional done, truncated, next_value as in
           :func:`nervex.rl_utils.gae`. Logits may be lists, one tensor per head
@@ -68,8 +69,9 @@ def vtrace_targets(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """
     Overview:
-        The value targets :math:`vs_t` and the advantages of the policy gradient from the log-ratios of the two policies
-        (arXiv:1802.01561, equation 1 and section 4.2).
+        The value targets :math:`vs_t = V_t + \\sum_{k \\ge t} \\gamma^{k-t} (\\prod_{i=t}^{k-1} \\lambda c_i)
+        \\delta_k` and the advantages of the policy gradient :math:`\\rho_t (r_t + \\gamma vs_{t+1} - V_t)` from the
+        log-ratios of the two policies (arXiv:1802.01561, equation 1 and section 4.2).
     Arguments:
         - data (:obj:`vtrace_targets_data`): ``log_rho`` is :math:`\\log \\pi(a) - \\log \\mu(a)`; the rest as in
           :func:`vtrace_error`

@@ -19,8 +19,10 @@ dist_nstep_td_data = namedtuple(
 def dist_1step_td_error(data: namedtuple, gamma: float, v_min: float, v_max: float, n_atom: int) -> torch.Tensor:
     """
     Overview:
-        One-step error of a categorical value distribution; returns the 0-dim loss itself, so that losses can be summed.
-        A Distributional Perspective on Reinforcement Learning (arXiv:1707.06887).
+        One-step error of a categorical value distribution, :math:`mean(-w \\sum_i m_i \\log p_i(a))`, where m is
+        :math:`r + \\gamma (1 - d) z` with the next probabilities, projected onto the support z; returns the 0-dim
+        loss itself, so that losses can be summed. A Distributional Perspective on Reinforcement Learning
+        (arXiv:1707.06887).
     Arguments:
         - data (:obj:`dist_1step_td_data`): fields as in :func:`dist_nstep_td_error`, with rewards of one step
         - gamma, v_min, v_max, n_atom: as in :func:`dist_nstep_td_error`
@@ -42,7 +44,8 @@ def dist_nstep_td_error(
     """
     Overview:
         n-step error of a categorical value distribution: the next distribution, moved by the rewards and shrunk by
-        the discount, is projected onto the support, and the loss is the cross-entropy to it. A Distributional
+        the discount, is projected onto the support, and the loss is the cross-entropy to it, :math:`mean(-w \\sum_i
+        m_i \\log p_i(a))`, where m projects :math:`\\sum_{k<n} \\gamma^k r_k + \\gamma^n (1 - d) z`. A Distributional
         Perspective on Reinforcement Learning (arXiv:1707.06887); n steps as in Rainbow (arXiv:1710.02298).
     Arguments:
         - data (:obj:`dist_nstep_td_data`): ``dist`` and ``next_n_dist`` are probabilities; ``done`` may be bool or

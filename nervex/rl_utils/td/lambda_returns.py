@@ -19,7 +19,8 @@ Factor = torch.Tensor | float
 def td_lambda_error(data: namedtuple, gamma: float = 0.9, lambda_: float = 0.8) -> torch.Tensor:
     """
     Overview:
-        Half the weighted mean squared difference of values and their TD(lambda) returns. Sutton and Barto,
+        Half the weighted mean squared difference of values and their TD(lambda) returns, :math:`\\frac{1}{2} mean(w
+        (G_t - V_t)^2)` with :math:`G_t = r_t + \\gamma ((1 - \\lambda) V_{t+1} + \\lambda G_{t+1})`. Sutton and Barto,
         Reinforcement Learning: An Introduction, chapter 12.
     Arguments:
         - data (:obj:`td_lambda_data`): value, reward, weight (may be None); optional done, truncated, next_value as in
@@ -45,7 +46,8 @@ def generalized_lambda_returns(
 ) -> torch.Tensor:
     """
     Overview:
-        :math:`G_t = r_t + \\gamma_t ((1 - \\lambda_t) V_{t+1} + \\lambda_t G_{t+1})`, with :math:`G_T = V_T`.
+        :math:`G_t = r_t + \\gamma_t ((1 - \\lambda_t) V_{t+1} + \\lambda_t G_{t+1})`, with :math:`G_T = V_T`. Sutton
+        and Barto, Reinforcement Learning: An Introduction, chapter 12.
     Arguments:
         - bootstrap_values (:obj:`torch.Tensor`): values of all observations, the one after the last step included
         - rewards (:obj:`torch.Tensor`): one for each step
@@ -67,7 +69,9 @@ def multistep_forward_view(
 ) -> torch.Tensor:
     """
     Overview:
-        :func:`generalized_lambda_returns` from the values that follow each step.
+        :func:`generalized_lambda_returns` from the values that follow each step,
+        :math:`G_t = r_t + \\gamma_t ((1 - \\lambda_t) V'_t + \\lambda_t G_{t+1})`. Sutton and Barto, Reinforcement
+        Learning: An Introduction, chapter 12.
     Shapes:
         - bootstrap_values, rewards, gammas, lambda_, result (:obj:`torch.FloatTensor`): :math:`(T, B)`
     """

@@ -14,7 +14,8 @@ def multi_discrete_td_error(
 ) -> TDLoss:
     """
     Overview:
-        The mean of the heads' losses, and the mean size of their errors per sample (signed ones would cancel).
+        The mean of the heads' losses, :math:`\\frac{1}{H} \\sum_h L_h`, and the mean size of their errors per sample
+        (signed ones would cancel). Action Branching Architectures (arXiv:1711.08946).
     Arguments:
         - data (:obj:`namedtuple`): what ``td_error`` takes, e.g. ``q_nstep_td_data``, but its value and action fields
           are lists with one tensor per head; actions may also be one tensor, heads last. Fields that are not lists

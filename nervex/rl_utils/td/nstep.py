@@ -78,7 +78,8 @@ def nstep_return(
 ) -> torch.Tensor:
     """
     Overview:
-        The n-step return, :math:`\\sum_{k<n} \\gamma^k r_k + \\gamma^n (1 - d) V_n`.
+        The n-step return, :math:`\\sum_{k<n} \\gamma^k r_k + \\gamma^n (1 - d) V_n`. Sutton and Barto, Reinforcement
+        Learning: An Introduction, chapter 7.
     Arguments:
         - data (:obj:`nstep_return_data`): fields as below; ``done`` may be bool, float or None
         - gamma (:obj:`float`): discount factor in [0, 1]

@@ -21,9 +21,9 @@ q_nstep_td_data = namedtuple(
 def q_1step_td_error(data: namedtuple, gamma: float, criterion: Criterion = squared_error) -> torch.Tensor:
     """
     Overview:
-        One-step TD error of action values; returns the 0-dim loss itself, so that losses can be summed. The caller
-        chooses the next action: plain and Double DQN share it. Playing Atari with Deep Reinforcement Learning
-        (arXiv:1312.5602).
+        One-step TD error of action values, :math:`mean(w (r + \\gamma (1 - d) Q'(a') - Q(a))^2)`; returns the 0-dim
+        loss itself, so that losses can be summed. The caller chooses the next action: plain and Double DQN share it.
+        Playing Atari with Deep Reinforcement Learning (arXiv:1312.5602).
     Arguments:
         - data (:obj:`q_1step_td_data`): fields as below; ``done`` may be bool or float, ``done`` and ``weight`` may
           be None
@@ -50,8 +50,9 @@ def q_nstep_td_error(
 ) -> TDLoss:
     """
     Overview:
-        n-step TD error of action values. The caller chooses the next action: plain and Double DQN share it.
-        Rainbow (arXiv:1710.02298), section on multi-step learning.
+        n-step TD error of action values, :math:`mean(w (\\sum_{k<n} \\gamma^k r_k + \\gamma^n (1 - d) Q'(a') -
+        Q(a))^2)`. The caller chooses the next action: plain and Double DQN share it. Rainbow (arXiv:1710.02298),
+        section on multi-step learning.
     Arguments:
         - data (:obj:`q_nstep_td_data`): fields as below; ``done`` may be bool or float, ``done`` and ``weight`` may
           be None

@@ -22,7 +22,9 @@ def iqn_nstep_td_error(
     """
     Overview:
         n-step error of sampled quantiles: the quantile Huber loss, summed over the own quantiles and averaged over
-        those of the target. Implicit Quantile Networks (arXiv:1806.06923).
+        those of the target, :math:`\\frac{1}{\\tau'} \\sum_{i,j} |\\tau_i - 1\\{\\delta_{ij} < 0\\}|
+        L_\\kappa(\\delta_{ij}) / \\kappa`, :math:`\\delta_{ij} = \\sum_{k<n} \\gamma^k r_k + \\gamma^n (1 - d)
+        Q'_j(a') - Q_i(a)`. Implicit Quantile Networks (arXiv:1806.06923).
     Arguments:
         - data (:obj:`iqn_nstep_td_data`): fields as below; ``done`` may be bool or float, ``done`` and ``weight`` may
           be None
@@ -63,7 +65,9 @@ def qrdqn_nstep_td_error(
     """
     Overview:
         n-step error of fixed quantiles: the quantile Huber loss, summed over the own quantiles and averaged over
-        those of the target. Distributional RL with Quantile Regression (arXiv:1710.10044).
+        those of the target, :math:`\\frac{1}{\\tau'} \\sum_{i,j} |\\tau_i - 1\\{\\delta_{ij} < 0\\}|
+        L_\\kappa(\\delta_{ij}) / \\kappa`, :math:`\\delta_{ij} = \\sum_{k<n} \\gamma^k r_k + \\gamma^n (1 - d)
+        Q'_j(a') - Q_i(a)`. Distributional RL with Quantile Regression (arXiv:1710.10044).
     Arguments:
         - data (:obj:`qrdqn_nstep_td_data`): fields as below; ``done`` may be bool or float, ``done`` and ``weight``
           may be None

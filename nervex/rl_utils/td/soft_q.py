@@ -35,8 +35,8 @@ def soft_value(q: torch.Tensor, alpha: torch.Tensor | float, logit: torch.Tensor
 def q_v_1step_td_error(data: namedtuple, gamma: float, criterion: Criterion = squared_error) -> TDLoss:
     """
     Overview:
-        One-step TD error of action values against the (soft) value of the next state, as in discrete SAC
-        (arXiv:1910.07207).
+        One-step TD error of action values against the (soft) value of the next state,
+        :math:`mean(w (r + \\gamma (1 - d) V' - Q(a))^2)`, as in discrete SAC (arXiv:1910.07207).
     Arguments:
         - data (:obj:`q_v_1step_td_data`): ``v`` is the value of the next state; ``done`` may be bool or float,
           ``done`` and ``weight`` may be None
@@ -63,7 +63,8 @@ def soft_q_nstep_td_error(
 ) -> TDLoss:
     """
     Overview:
-        n-step TD error of soft Q-learning: the next value is :func:`soft_value` of the next action values.
+        n-step TD error of soft Q-learning, :math:`mean(w (\\sum_{k<n} \\gamma^k r_k + \\gamma^n (1 - d) V_n -
+        Q(a))^2)`, where :math:`V_n = \\alpha \\log \\sum_a e^{Q'(a) / \\alpha}` (arXiv:1702.08165).
     Arguments:
         - data (:obj:`soft_q_nstep_td_data`): fields as below; ``done`` may be bool or float, ``done`` and ``weight``
           may be None

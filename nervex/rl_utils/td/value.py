@@ -14,7 +14,8 @@ v_nstep_td_data = namedtuple(
 def v_1step_td_error(data: namedtuple, gamma: float, criterion: Criterion = squared_error) -> TDLoss:
     """
     Overview:
-        One-step TD error of state values, or of the values of taken actions as in DDPG, TD3 and QMIX.
+        One-step TD error of state values, or of the values of taken actions as in DDPG (arXiv:1509.02971), TD3 and
+        QMIX: :math:`mean(w (r + \\gamma (1 - d) V' - V)^2)`.
     Arguments:
         - data (:obj:`v_1step_td_data`): fields as below; ``done`` may be bool or float, ``done`` and ``weight`` may
           be None
@@ -39,7 +40,8 @@ def v_nstep_td_error(
 ) -> TDLoss:
     """
     Overview:
-        n-step TD error of state values.
+        n-step TD error of state values, :math:`mean(w (\\sum_{k<n} \\gamma^k r_k + \\gamma^n (1 - d) V_n - V)^2)`.
+        Sutton and Barto, Reinforcement Learning: An Introduction, chapter 7.
     Arguments:
         - data (:obj:`v_nstep_td_data`): fields as below; ``done``, ``weight`` and ``value_gamma`` may be None
         - gamma (:obj:`float`): discount factor in [0, 1]

@@ -49,3 +49,49 @@ def test_inputs_are_not_changed():
     before = [x.clone() for x in (a, b, init)]
     reverse_scan(a, b, init)
     assert all(torch.equal(x, y) for x, y in zip((a, b, init), before))
+
+
+def test_tracers_see_torch_operators():
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    a, b, _ = draw(20)
+    graph = make_fx(lambda a, b: reverse_scan(a, b, 1.))(a, b)
+    fresh_a, fresh_b = a * 0.5, b + 1.
+    assert torch.allclose(graph(fresh_a, fresh_b), reverse_scan(fresh_a, fresh_b, 1.), atol=1e-6)
+
+
+def test_gradient_inside_a_traced_function():
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    a, b, _ = draw(20)
+
+    def gradient(a, b):
+        b = b.detach().requires_grad_()
+        return torch.autograd.grad((reverse_scan(a, b) ** 2).sum(), b)[0]
+
+    graph = make_fx(gradient)(a, b)
+    assert torch.allclose(graph(a * 0.5, b + 1.), gradient(a * 0.5, b + 1.), atol=1e-5)
+
+
+def test_vmap_over_envs():
+    a, b, _ = draw(20)
+    mapped = torch.vmap(reverse_scan, in_dims=1, out_dims=1)(a, b)
+    assert torch.allclose(mapped, reverse_scan(a, b), atol=1e-6)
+
+
+@pytest.mark.parametrize('shape', [(0, 3), (5, 0), (4, ), (6, 2, 3)])
+def test_any_shape(shape):
+    b = torch.randn(shape)
+    y = reverse_scan(0.5, b)
+    assert y.shape == b.shape
+    if shape[0]:
+        assert torch.allclose(y, loop(torch.full(shape, 0.5), b, torch.zeros(shape[1:])))
+
+
+def test_factors_and_init_are_broadcast_and_half_precision_works():
+    b = torch.ones(4, 2)
+    assert torch.equal(reverse_scan(torch.full((4, 1), 0.5), b, 2.), reverse_scan(0.5, b, torch.tensor([2., 2.])))
+    half = reverse_scan(0.5, b.to(torch.bfloat16))
+    assert half.dtype is torch.bfloat16 and half[0].tolist() == [1.875, 1.875]
+    with pytest.raises(ValueError, match='float tensor'):
+        reverse_scan(0.5, torch.ones(4, dtype=torch.long))

@@ -1,0 +1,126 @@
+"""
+Writes the page of all operators from their docstrings: ``python -m nervex.rl_utils.operators_page >
+docs/operators.md``.
+"""
+import inspect
+import re
+from types import ModuleType
+from typing import Any
+
+from nervex import rl_utils
+
+INTRODUCTION = """# Operators
+
+The functions of `nervex.rl_utils`, with their formulas, papers and shapes. This page is generated from the docstrings
+by `python -m nervex.rl_utils.operators_page > docs/operators.md`; a test compares the two.
+
+T is time, B the batch, N the number of actions, A the number of agents. Time is the first axis. `done` and
+`truncated` may be bool or float, `weight` may be None (all ones); a mean divides by the number of samples, not by the
+sum of the weights.
+"""
+#: title -> modules, in the order of the page
+CHAPTERS = {
+    'Temporal-difference errors': [
+        'td.q', 'td.multi_discrete', 'td.distributional', 'td.quantile', 'td.value', 'td.soft_q',
+    ],
+    'Returns and advantages': ['scan', 'gae', 'td.nstep', 'td.rollout', 'td.lambda_returns', 'vtrace', 'upgo', 'isw'],
+    'Policy losses': ['a2c', 'ppo', 'ppg', 'coma'],
+    'Distributions': ['categorical', 'gaussian'],
+    'Transformations of values and quantiles': ['value_rescale', 'beta_function'],
+    'Exploration': ['exploration', 'noise'],
+    'Samples from trajectories': ['adder', 'her'],
+}
+HEADINGS = ('Overview', 'Arguments', 'Returns', 'Shapes')
+
+
+def page() -> str:
+    """
+    Overview:
+        The whole page.
+    """
+    text = INTRODUCTION
+    for title, modules in CHAPTERS.items():
+        text += f'\n## {title}\n'
+        for module_name in modules:
+            module = __import__(f'nervex.rl_utils.{module_name}', fromlist=['_'])
+            text += ''.join(_entry(name, item) for name, item in public(module))
+    return text
+
+
+def public(module: ModuleType) -> list[tuple[str, Any]]:
+    """
+    Overview:
+        The functions and classes that a module defines and the package, or a table of names, offers.
+    """
+    offered = [*rl_utils.__all__, *(f.__name__ for f in rl_utils.beta_function_map.values())]
+    items = [(name, item) for name, item in vars(module).items() if callable(item) and name in offered]
+    own = [(name, item) for name, item in items if item.__module__ == module.__name__ and name == item.__name__]
+    return [(name, item) for name, item in own if item.__doc__ and not _is_data(item)]
+
+
+def _is_data(item: Any) -> bool:
+    return isinstance(item, type) and hasattr(item, '_fields')
+
+
+def _entry(name: str, item: Any) -> str:
+    text = f'\n### {name}\n\n`{name}{_signature(item)}`\n' + _sections(inspect.getdoc(item))
+    if isinstance(item, type):
+        if item.__init__.__doc__ and item.__init__ is not object.__init__ and 'Overview' not in item.__init__.__doc__:
+            text += _sections(inspect.getdoc(item.__init__) if 'Arguments' in item.__init__.__doc__ else '')
+        for method_name, method in vars(item).items():
+            if inspect.isfunction(method) and not method_name.startswith('_') and 'Overview' in (method.__doc__ or ''):
+                text += f'\n#### {name}.{method_name}\n\n`{method_name}{_signature(method)}`\n'
+                text += _sections(inspect.getdoc(method))
+    return text
+
+
+def _signature(item: Any) -> str:
+    """Names and defaults without types, which the arguments' descriptions tell."""
+    parameters = inspect.signature(item).parameters.values()
+    shown = []
+    for parameter in parameters:
+        if parameter.name == 'self':
+            continue
+        text = {parameter.VAR_POSITIONAL: '*', parameter.VAR_KEYWORD: '**'}.get(parameter.kind, '') + parameter.name
+        if parameter.default is not parameter.empty:
+            default = parameter.default
+            text += f'={getattr(default, "__name__", None) or (repr(default) if _is_plain(default) else "...")}'
+        shown.append(text)
+    return f'({", ".join(shown)})'
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, (int, float, str, tuple))
+
+
+def _sections(doc: str) -> str:
+    """Docstring headings become paragraphs and lists."""
+    text, heading, lines = '', '', []
+    for line in [*doc.splitlines(), 'End:']:
+        found = re.fullmatch(r'(\w+):', line)
+        if not found:
+            lines.append(line.strip())
+            continue
+        items = re.split(r'(?:^|\n)- ', '\n'.join(lines).strip())
+        body = '\n'.join(('- ' if i else '') + ' '.join(x.split()) for i, x in enumerate(items) if x)
+        if body and heading in ('', 'Overview'):
+            text += f'\n{body}\n'
+        elif body and heading in HEADINGS:
+            text += f'\n{heading}:\n\n{body}\n'
+        heading, lines = found.group(1), []
+    return _markdown(text)
+
+
+def _markdown(text: str) -> str:
+    text = re.sub(r' \(:obj:`([^`]*)`\)', r' (`\1`)', text)
+    text = re.sub(r':math:`([^`]*)`', r'$\1$', text)
+    text = re.sub(r':(?:func|class|meth|obj):`(?:nervex\.rl_utils\.)?([^`]*)`', r'`\1`', text)
+    text = text.replace('``', '`')
+    text = re.sub(r'arXiv:(\d{4}\.\d{4,5})', r'[arXiv:\1](https://arxiv.org/abs/\1)', text)
+    return re.sub(r'doi:(10\.[^\s)]+)', r'[doi:\1](https://doi.org/\1)', text)
+
+
+if __name__ == '__main__':
+    import sys
+
+    sys.stdout.write(page())
