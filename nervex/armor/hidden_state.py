@@ -103,7 +103,7 @@ def _as_dict(data: Any) -> dict:
 def detached(state: Any) -> Any:
     """The same nested state without its graph."""
     if isinstance(state, Tensor):
-        return state.detach()
+        return state.detach() if state.requires_grad else state
     if isinstance(state, dict):
         return {key: detached(value) for key, value in state.items()}
     if isinstance(state, (list, tuple)):

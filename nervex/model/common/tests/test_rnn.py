@@ -25,6 +25,22 @@ def test_steps_with_states_equal_the_sequence(kind, layers):
 
 
 @pytest.mark.parametrize('kind', ['lstm', 'gru'])
+def test_one_step_equals_torchs_layer_with_gradients(kind):
+    net, x = make(kind, 2), torch.randn(1, 3, 3)
+    state = net.joined(net(torch.randn(4, 3, 3))[1], x)
+    state = tuple(s.detach() for s in state) if kind == 'lstm' else state.detach()
+    expected, expected_state = net.rnn(x, state)
+    y, rows = net(x, state)
+    got_state = net.joined(rows, x)
+    assert torch.allclose(y, expected, atol=1e-6)
+    for a, b in zip(*[s if kind == 'lstm' else (s, ) for s in (got_state, expected_state)]):
+        assert torch.allclose(a, b, atol=1e-6)
+    parameters = list(net.parameters())
+    for a, b in zip(torch.autograd.grad(y.sum(), parameters), torch.autograd.grad(expected.sum(), parameters)):
+        assert torch.allclose(a, b, atol=1e-6)
+
+
+@pytest.mark.parametrize('kind', ['lstm', 'gru'])
 def test_none_means_zeros_for_single_rows(kind):
     net, x = make(kind), torch.randn(1, 3, 3)
     state = net(x)[1]
