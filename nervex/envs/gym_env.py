@@ -31,6 +31,8 @@ class GymEnv(BaseEnv):
         use_act_scale=False,     # True: the policy speaks [-1, 1], the env gets the bounds of its Box
         one_hot_obs=True,        # discrete observations as one-hot vectors; False: as integers
         flatten_obs=False,       # True: a Dict or Tuple observation as one vector
+        vector_backend='auto',   # for the vector manager: 'gymnasium' | 'ale' | 'envpool'; auto: ale for 'ALE/...' ids
+        vector_kwargs={},        # passed on to the vectorised env, e.g. {'batch_size': 4}
         replay_path=None,        # a folder for videos; None: no video
     )
 
@@ -141,6 +143,12 @@ class GymEnv(BaseEnv):
         modern = any(base.__module__.split('.')[0] == 'gymnasium' for base in type(self._env).__mro__)
         self._step = step if modern else lambda action: step_gym(step(action))
         self._direct = modern and act.plain and obs.plain and type(self).step_into is GymEnv.step_into
+
+    @classmethod
+    def create_vector_env(cls, cfgs: list[dict]) -> Any:
+        """One vectorised env for all of these (equal) configs."""
+        from nervex.envs.vector_engine import make_engine
+        return make_engine(cls.complete_cfg(cfgs[0]), len(cfgs))
 
     def direct_step(self) -> tuple[Callable, int | None] | None:
         """The Gymnasium env's own ``step`` and its time limit, if nothing needs to be converted; for env managers."""

@@ -150,8 +150,7 @@ class EnvHost:
     def fault(self, index: int, phase: str, error: BaseException) -> EnvFault:
         """The record of an error, with the env's own traceback."""
         kind = 'invalid' if isinstance(error, InvalidStepError) else 'error'
-        text = ''.join(traceback.format_exception(type(error), error, error.__traceback__)).rstrip()
-        return EnvFault(self.first_id + index, phase, kind, text)
+        return EnvFault(self.first_id + index, phase, kind, describe_error(error))
 
     def fail(self, k: int, error: Exception, events: Events | None) -> Events:
         """Add the fault of a step."""
@@ -245,6 +244,11 @@ class EnvHost:
             env.seed(seed)
         else:
             env.seed(seed, dynamic_seed=dynamic)
+
+
+def describe_error(error: BaseException) -> str:
+    """The error with its traceback."""
+    return ''.join(traceback.format_exception(type(error), error, error.__traceback__)).rstrip()
 
 
 def reward_size(info: Any) -> int:

@@ -10,6 +10,7 @@ from nervex.worker.actor.env_manager.mapping import RowMap, TimestepMap
 from nervex.worker.actor.env_manager.step_block import EnvState, EnvStateError, StepBlock
 from nervex.worker.actor.env_manager.subprocess_env_manager import SyncSubprocessEnvManager
 from nervex.worker.actor.env_manager.thread_env_manager import ThreadEnvManager
+from nervex.worker.actor.env_manager.vector_env_manager import VectorEnvManager
 
 __all__ = [
     'AsyncSubprocessEnvManager', 'BaseEnvManager', 'EnvManager', 'EnvState', 'EnvStateError', 'RowMap', 'StepBlock',
@@ -19,10 +20,6 @@ __all__ = [
 
 
 SubprocessEnvManager = AsyncSubprocessEnvManager
-
-
-class VectorEnvManager(BaseEnvManager):
-    """Vectorised envs are not there yet: the envs run one after the other."""
 
 
 def create_env_manager(manager_type: str | type, env_fn: Callable[[dict], Any], env_cfgs: Sequence[dict],

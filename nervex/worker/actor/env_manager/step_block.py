@@ -56,6 +56,8 @@ class StepBlock:
     @property
     def infos(self) -> dict[int, dict]:
         """Only the infos that are not empty: row -> dict. At an episode's end they hold the two usual keys."""
+        if callable(self._infos):  # a vectorised env's, turned into rows only if somebody asks
+            self._infos = self._infos()
         if not self.done.any():
             return self._infos
         infos = dict(self._infos)

@@ -1,0 +1,197 @@
+"""
+Envs that are vectorised already, behind one small interface: Gymnasium's vector envs, ALE's, EnvPool.
+
+``start`` and ``exchange`` answer with the env ids that the rows belong to, since some engines answer with a part of
+their envs at a time.
+"""
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nervex.envs.spaces import ActionCodec, ObsCodec
+from nervex.utils.errors import ExtraMissingError, unknown_name
+
+BACKENDS = ('auto', 'gymnasium', 'ale', 'envpool')
+
+
+class Answer(NamedTuple):
+    """Rows of some envs; ``final_obs`` has the rows' last observations where the engine has reset them already."""
+    env_id: np.ndarray
+    obs: Any
+    reward: np.ndarray
+    terminated: np.ndarray
+    truncated: np.ndarray
+    infos: dict
+    final_obs: Any = None
+
+
+class GymnasiumEngine:
+    """
+    Overview:
+        A ``gymnasium.vector.VectorEnv``, ALE's included.
+    Arguments:
+        - env (:obj:`Any`): the vector env; its ``metadata['autoreset_mode']`` is NEXT_STEP or SAME_STEP
+        - use_act_scale, one_hot, flatten (:obj:`bool`): as in GymEnv
+    """
+
+    def __init__(self, env: Any, use_act_scale: bool = False, one_hot: bool = True, flatten: bool = False) -> None:
+        mode = str(getattr(env.metadata.get('autoreset_mode'), 'value', 'NextStep'))
+        if mode not in ('NextStep', 'SameStep'):
+            raise ValueError(f'{env}: autoreset mode {mode} is not supported, make it with NEXT_STEP or SAME_STEP')
+        self.env, self.num = env, env.num_envs
+        self.same_step = mode == 'SameStep'
+        self.act = ActionCodec(env.single_action_space, use_act_scale)
+        self.obs = ObsCodec(env.single_observation_space, one_hot, flatten)
+        self.batch_size = getattr(env, 'batch_size', None) or self.num
+        self._all = np.arange(self.num, dtype=np.int64)
+
+    def start(self, seeds: list[int | None]) -> tuple[np.ndarray, Any]:
+        """Begin episodes; answers ids and first observations."""
+        obs, infos = self.env.reset(seed=self._seed(seeds))
+        if self.batch_size != self.num:
+            return _ids(infos), self._observed(obs)
+        return self._all, self._observed(obs)
+
+    def exchange(self, ids: np.ndarray, actions: np.ndarray) -> Answer:
+        """One action for each of the rows answered last."""
+        obs, reward, terminated, truncated, infos = self.env.step(self._acted(actions))
+        env_id = self._all if self.batch_size == self.num else _ids(infos)
+        final = infos.pop('final_obs', None) if self.same_step else None
+        return Answer(env_id, self._observed(obs), np.asarray(reward, np.float32), np.asarray(terminated, bool),
+                      np.asarray(truncated, bool), infos, final)
+
+    def final_row(self, final_obs: Any, k: int) -> Any:
+        """The last observation of row k."""
+        if isinstance(final_obs, dict):
+            return self.obs({key: part[k] for key, part in final_obs.items()})
+        return self.obs(final_obs[k])
+
+    def ask(self, name: str, call: tuple[tuple, dict] | None) -> list[Any]:
+        """An attribute of each env, or the answers of a method."""
+        if not hasattr(self.env, 'call'):
+            raise AttributeError(f'{self.env} has no single envs to ask for {name!r}')
+        args, kwargs = call or ((), {})
+        return list(self.env.call(name, *args, **kwargs))
+
+    def close(self) -> None:
+        self.env.close()
+
+    def _observed(self, obs: Any) -> Any:
+        if self.obs.plain or isinstance(obs, np.ndarray) and type(self.env.single_observation_space).__name__ == 'Box':
+            return np.asarray(obs, self.obs.info.value['dtype']).reshape(len(obs), *self.obs.info.shape)
+        from gymnasium.vector.utils import iterate
+        return _stack([self.obs(row) for row in iterate(self.env.observation_space, obs)])
+
+    def _acted(self, actions: np.ndarray) -> Any:
+        if self.act.plain:
+            return actions
+        rows = [self.act.to_env(a) for a in actions]
+        return tuple(np.array(p) for p in zip(*rows)) if isinstance(rows[0], tuple) else np.stack(rows)
+
+    def _seed(self, seeds: list[int | None]) -> Any:
+        if seeds[0] is None:
+            return None
+        if seeds == list(range(seeds[0], seeds[0] + self.num)):
+            return int(seeds[0])
+        return np.array(seeds) if type(self.env).__name__ == 'AtariVectorEnv' else list(seeds)
+
+
+class EnvPoolEngine(GymnasiumEngine):
+    """EnvPool; its seeds are fixed when it is made, so a start with other seeds makes it again."""
+
+    def __init__(self, task_id: str, num: int, kwargs: dict, **codec: bool) -> None:
+        self._task, self._kwargs, self._codec, self.env = task_id, kwargs, codec, None
+        self.num, self.same_step = num, False
+        self.batch_size = kwargs.get('batch_size') or num
+        self._all = np.arange(num, dtype=np.int64)
+        self._make([None] * num)
+
+    def _make(self, seeds: list[int | None]) -> None:
+        try:
+            import envpool
+        except ImportError as error:
+            raise ExtraMissingError('vector_backend envpool: pip install envpool') from error
+        self.close()
+        seeded = {} if seeds[0] is None else {'seed': int(seeds[0])}
+        self.env = envpool.make(self._task, env_type='gymnasium', num_envs=self.num, **seeded, **self._kwargs)
+        self._made_with = list(seeds)
+        self.act = ActionCodec(self.env.action_space, self._codec.get('use_act_scale', False))
+        self.obs = ObsCodec(self.env.observation_space, self._codec.get('one_hot', True), self._codec.get('flatten', False))
+
+    def start(self, seeds: list[int | None]) -> tuple[np.ndarray, Any]:
+        if seeds != self._made_with or seeds[0] is not None:
+            self._make(seeds)
+        if self.batch_size == self.num:
+            return self._all, self._observed(self.env.reset()[0])
+        self.env.async_reset()
+        obs, *_, infos = self.env.recv()
+        return _ids(infos), self._observed(obs)
+
+    def exchange(self, ids: np.ndarray, actions: np.ndarray) -> Answer:
+        self.env.send(self._acted(actions), ids.astype(np.int32))
+        obs, reward, terminated, truncated, infos = self.env.recv()
+        return Answer(_ids(infos), self._observed(obs), reward.astype(np.float32, copy=False), terminated, truncated, infos)
+
+    def _observed(self, obs: Any) -> Any:
+        if isinstance(obs, np.ndarray):
+            return np.asarray(obs, self.obs.info.value['dtype'])
+        return {k: np.asarray(v, np.float32 if v.dtype == np.float64 else v.dtype) for k, v in obs.items()}
+
+    def close(self) -> None:
+        if self.env is not None:
+            self.env.close()
+            self.env = None
+
+
+def make_engine(cfg: dict, num: int) -> Any:
+    """
+    Overview:
+        The engine for a GymEnv config.
+    Arguments:
+        - cfg (:obj:`dict`): complete settings of GymEnv; ``vector_backend`` chooses, ``vector_kwargs`` go to the engine
+    """
+    backend, env_id = cfg['vector_backend'], cfg['env_id']
+    if backend not in BACKENDS:
+        raise ValueError(unknown_name('vector_backend', backend, BACKENDS))
+    codec = dict(use_act_scale=cfg['use_act_scale'], one_hot=cfg['one_hot_obs'], flatten=cfg['flatten_obs'])
+    kwargs = {**cfg['make_kwargs'], **cfg['vector_kwargs']}
+    limit = {} if cfg['max_episode_steps'] is None else {'max_episode_steps': cfg['max_episode_steps']}
+    if backend == 'envpool':
+        return EnvPoolEngine(env_id, num, {**limit, **kwargs}, **codec)
+    if backend == 'ale' or (backend == 'auto' and env_id.split(':')[-1].startswith('ALE/')):
+        return GymnasiumEngine(_make_ale(env_id, num, cfg['max_episode_steps'], kwargs), **codec)
+    return GymnasiumEngine(_make_gymnasium(env_id, num, {**limit, **kwargs}), **codec)
+
+
+def _make_ale(env_id: str, num: int, limit: int | None, kwargs: dict) -> Any:
+    try:
+        from ale_py.vector_env import AtariVectorEnv
+    except ImportError as error:
+        raise ExtraMissingError(f"env '{env_id}': pip install nervex[atari]") from error
+    name = env_id.split('/')[-1].split('-')[0].removesuffix('NoFrameskip')
+    game = ''.join('_' + c.lower() if c.isupper() and k else c.lower() for k, c in enumerate(name))
+    kwargs = {'autoreset_mode': 'SameStep', **kwargs}
+    if limit is not None:
+        kwargs['max_num_frames_per_episode'] = limit * kwargs.get('frameskip', 4)
+    return AtariVectorEnv(game, num, **kwargs)
+
+
+def _make_gymnasium(env_id: str, num: int, kwargs: dict) -> Any:
+    import gymnasium
+    spec = gymnasium.spec(env_id)
+    if spec.vector_entry_point is not None:
+        return gymnasium.make_vec(env_id, num_envs=num, vectorization_mode='vector_entry_point', **kwargs)
+    mode = {'autoreset_mode': gymnasium.vector.AutoresetMode.SAME_STEP}
+    return gymnasium.make_vec(env_id, num_envs=num, vectorization_mode='sync', vector_kwargs=mode, **kwargs)
+
+
+def _ids(infos: dict) -> np.ndarray:
+    return np.asarray(infos['env_id'], np.int64)
+
+
+def _stack(rows: Iterable[Any]) -> Any:
+    rows = list(rows)
+    if isinstance(rows[0], dict):
+        return {k: _stack([r[k] for r in rows]) for k in rows[0]}
+    return np.stack(rows)
