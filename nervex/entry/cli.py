@@ -25,6 +25,13 @@ EXIT_FAILURE, EXIT_USAGE, EXIT_INTERRUPT = 1, 2, 130
     help='Override a setting, e.g. -o policy.learn.learning_rate=3e-4; repeatable.',
 )
 @click.option('--load', metavar='FILE', help='Checkpoint for -m eval, or to start training from.')
+@click.option(
+    '--resume',
+    is_flag=False,
+    flag_value='.',
+    metavar='[FOLDER]',
+    help='Continue the stopped run in FOLDER (the current one if none is given), exactly where it was.',
+)
 @click.option('--episodes', type=click.IntRange(min=1), help='Episodes of -m eval.')
 @click.option(
     '-p',
@@ -55,7 +62,7 @@ def cli(**options: Any) -> None:
         from nervex.entry.parallel_entry import NOT_YET
 
         raise click.UsageError(NOT_YET)
-    elif not options['config']:
+    elif not options['config'] and not (options['mode'] == 'serial' and options['resume']):
         raise click.UsageError(f'-m {options["mode"]} needs a config: -c FILE')
     elif options['mode'] == 'eval':
         _eval(options)
@@ -67,7 +74,9 @@ def _serial(options: dict[str, Any]) -> None:
     from nervex.entry.serial_entry import serial_pipeline
 
     overrides = list(options['override']) + ([f'learner.load_path={options["load"]}'] if options['load'] else [])
-    result = serial_pipeline(options['config'], options['seed'], overrides=tuple(overrides), progress=True)
+    result = serial_pipeline(
+        options['config'], options['seed'], overrides=tuple(overrides), progress=True, resume=options['resume']
+    )
     stop = result.config.evaluator.stop_val
     verdict = (
         f'solved: return {result.final_return:.1f} reached stop_val {stop:g}'
@@ -122,6 +131,8 @@ def _query(name: str) -> None:
 def main(argv: list[str] | None = None) -> None:
     """Entry point: run the command, and turn what went wrong into one message and an exit code."""
     from nervex.utils.errors import ConfigError, NervexError, UnknownNameError
+
+    sys.path.insert(0, '')  # modules that import_names names may lie in the current folder
 
     try:
         cli.main(args=argv, prog_name='nervex', standalone_mode=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import ExitStack
 from typing import Any
 
 from nervex.config import compile_config
@@ -40,17 +40,13 @@ def eval(
         raise CheckpointError('eval: no checkpoint given; pass --load FILE (load_path=...) or set learner.load_path')
     state = load_checkpoint_file(path)
     set_pkg_seed(seed, use_cuda=resolved.policy.use_cuda)
-    (manager,) = build_env_managers(resolved, env_setting, seed, roles=('evaluator',))
-    with closing(manager):
+    with ExitStack() as stack:
+        (manager,) = build_env_managers(resolved, env_setting, seed, stack, roles=('evaluator',))
         policy = build_policy(resolved, policy_class(resolved, policy_type), model, manager.env_info(), ('eval',))
         try:
             policy.eval_mode.load_state_dict(state)
         except RuntimeError as e:
             raise CheckpointError(f'{path}: is a checkpoint of another model: {e}') from e
-        with closing(
-            BaseSerialEvaluator(
-                resolved.evaluator, resolved.exp_name or '.', need_curve=False, seed=seed + EVALUATION_SEED_OFFSET
-            )
-        ) as evaluator:
-            evaluator.env, evaluator.policy = manager, policy.eval_mode
-            return evaluator.evaluate(n_episode)
+        evaluator = BaseSerialEvaluator(resolved.evaluator, exp_name=None, seed=seed + EVALUATION_SEED_OFFSET)
+        evaluator.env, evaluator.policy = manager, policy.eval_mode
+        return evaluator.evaluate(n_episode)

@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nervex.entry.build import SerialRun
+    from nervex.entry.serial_run import SerialRun
 
 logger = logging.getLogger(__name__)
 _REFRESH_S = 0.25  # between two redraws of the live line
@@ -65,8 +65,8 @@ class Progress:
         seconds = max(time.perf_counter() - self._start, 1e-9)
         steps = run.actor.total_step
         text = f'env steps {steps:,} | updates {run.learner.train_iter:,} | {steps / seconds:,.0f} steps/s'
-        if run.evaluator.last is not None:
-            last, best = run.evaluator.last.mean, run.evaluator.best
+        last, best = run.evaluator.last_mean, run.evaluator.best
+        if last == last:  # NaN before the first evaluation
             text += f' | return {last:.1f} (best {max(best, last):.1f}'
             stop = run.cfg.evaluator.stop_val
             text += f', stop at {stop:g})' if stop is not None else ')'

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from nervex.entry.build import EnvSetting, RunResult, build_serial
+from nervex.entry.build import EnvSetting, build_serial
+from nervex.entry.serial_run import RunResult
 
 
 def serial_pipeline(
-    cfg: str | dict,
+    cfg: str | dict | None,
     seed: int | None = 0,
     env_setting: EnvSetting | None = None,
     policy_fn: Any = None,
@@ -19,12 +20,14 @@ def serial_pipeline(
     enable_total_log: bool = False,
     overrides: tuple[str, ...] = (),
     progress: bool = False,
+    resume: str | None = None,
 ) -> RunResult:
     """
     Overview:
         Train until the evaluation return reaches ``evaluator.stop_val`` or the commander's limit is reached.
     Arguments:
-        - cfg (:obj:`str | dict`): path of a config, name of a built-in one, or the dict itself; it is not changed
+        - cfg (:obj:`str | dict | None`): path of a config, name of a built-in one, or the dict itself, which is not
+          changed; None only with ``resume``
         - seed (:obj:`int | None`): None draws one; the result and the run folder tell it
         - env_setting (:obj:`tuple | None`): (env class or function, actor env cfgs, evaluator env cfgs)
         - policy_fn (:obj:`type | None`): policy class, instead of the config's; older name ``policy_type``
@@ -32,13 +35,14 @@ def serial_pipeline(
         - enable_total_log (:obj:`bool`): also show the log lines of all workers on the terminal
         - overrides (:obj:`tuple[str, ...]`): settings like ``'policy.learn.learning_rate=3e-4'``
         - progress (:obj:`bool`): show a live line on a terminal, plain lines elsewhere
+        - resume (:obj:`str | None`): folder of a stopped run to continue, with the seed that it has
     """
     policy, model = _one(policy_fn=policy_fn, policy_type=policy_type), _one(model_type=model_type, model=model)
-    with build_serial(cfg, seed, env_setting, policy, model, overrides) as run:
+    with build_serial(cfg, seed, env_setting, policy, model, overrides, resume) as run:
         run.show(progress, enable_total_log)
-        run.learner.call_hook('before_run')
+        run.begin()
         try:
-            while not run.commander.out_of_budget():
+            while run.going_on():
                 run.commander.step()
                 if run.evaluator.due(run.learner.train_iter) and run.evaluate():
                     break
@@ -48,10 +52,8 @@ def serial_pipeline(
             else:
                 run.evaluate()
         except KeyboardInterrupt:
-            run.learner.call_hook('after_run')
-            raise KeyboardInterrupt(run.learner.last_checkpoint) from None
-        run.learner.call_hook('after_run')
-        return run.result()
+            raise run.interrupted() from None
+        return run.finish()
 
 
 def _one(**spellings: Any) -> Any:

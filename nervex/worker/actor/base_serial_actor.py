@@ -29,9 +29,11 @@ from nervex.worker.actor.columns import (
     tensor_block,
 )
 from nervex.worker.actor.rollout import ColumnRollout, RowRollout
+from nervex.worker.actor.state import from_state, to_state
 
 logger = logging.getLogger(__name__)
 _FROM_POLICY = {'priority', 'truncated'}
+_COUNTERS = ('total_step', 'total_sample', 'total_episode', 'total_duration', 'rounds', 'last_iter')
 _REFUSED = frozenset(FRAMEWORK_COLUMNS) - _FROM_POLICY
 
 
@@ -60,7 +62,7 @@ class BaseSerialActor:
         self._env: Any = None
         self._policy: Any = None
         self._spare: list[Any] = []
-        self._rounds = self._last_iter = 0
+        self.rounds = self.last_iter = 0
         self._open = True
         self.total_step = self.total_sample = self.total_episode = 0
         self.total_duration = 0.0
@@ -142,8 +144,8 @@ class BaseSerialActor:
         data = self._exactly(pieces, count, n_sample)
         self.total_sample += count if n_sample is None else n_sample
         self.total_duration += time.perf_counter() - start
-        self._rounds += 1
-        self._last_iter = iter_count
+        self.rounds += 1
+        self.last_iter = iter_count
         seconds = time.perf_counter() - start
         return data, self._collect_info(iter_count, len(data), first_step, first_episode, seconds)
 
@@ -252,7 +254,7 @@ class BaseSerialActor:
         return data
 
     def _collect_info(self, iter_count: int, samples: int, first_step: int, first_episode: int, seconds: float) -> dict:
-        if self._cfg.collect_print_freq and self._rounds % self._cfg.collect_print_freq == 0:
+        if self._cfg.collect_print_freq and self.rounds % self._cfg.collect_print_freq == 0:
             self._write_log(iter_count)
         return dict(
             total_collect_step=self.total_step,
@@ -271,7 +273,7 @@ class BaseSerialActor:
         n = len(self.recent_returns)
         mean = f'{np.mean(self.recent_returns):.3f}' if n else 'none yet'
         self._logger.info(
-            f'round {self._rounds}: {self.total_step} env steps, {self.total_sample} samples, '
+            f'round {self.rounds}: {self.total_step} env steps, {self.total_sample} samples, '
             f'{self.total_episode} episodes, mean return of the last {n}: {mean}, '
             f'{self.total_step / max(self.total_duration, 1e-9):.0f} env steps/s'
         )
@@ -281,19 +283,30 @@ class BaseSerialActor:
 
     # ---- life ----
     def state_dict(self) -> dict[str, Any]:
-        """The counters; unfinished episodes are not part of it."""
-        return dict(
-            total_step=self.total_step,
-            total_sample=self.total_sample,
-            total_episode=self.total_episode,
-            total_duration=self.total_duration,
-            rounds=self._rounds,
-        )
+        """Counters, and the steps and policy outputs of the unfinished episodes; only tensors, numbers, lists, dicts."""
+        return {
+            **{name: getattr(self, name) for name in _COUNTERS},
+            'recent_returns': list(self.recent_returns),
+            'rollout': self._rollout.state_dict(),
+            'spare': [to_state(piece) for piece in self._spare],
+            'pool': {str(i): [to_state(obs), to_state(said)] for i, (obs, said) in self._pool.items()},
+        }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.total_step, self.total_sample = state['total_step'], state['total_sample']
-        self.total_episode, self.total_duration = state['total_episode'], state['total_duration']
-        self._rounds = state['rounds']
+        """Put back what ``state_dict`` gave."""
+        for name in _COUNTERS:
+            setattr(self, name, state[name])
+        self.recent_returns.extend(state['recent_returns'])
+        self._rollout.load_state_dict(state['rollout'])
+        self._spare = [from_state(piece) for piece in state['spare']]
+        self._pool = {int(i): (from_state(obs), from_state(said)) for i, (obs, said) in state['pool'].items()}
+
+    def forget_unfinished(self) -> None:
+        """Drop the steps of all unfinished episodes, for envs that begin anew."""
+        for env_id in range(self._env.env_num):
+            self._rollout.drop(env_id)
+        self._pool.clear()
+        self._policy.reset()
 
     def close(self) -> None:
         """Log the totals, close the envs and the log file; closing twice is fine."""
@@ -301,7 +314,7 @@ class BaseSerialActor:
             self._env.close()
         if self._open:
             self._open = False
-            self._write_log(self._last_iter)
+            self._write_log(self.last_iter)
             self._logger.close()
 
 

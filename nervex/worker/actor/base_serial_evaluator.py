@@ -45,7 +45,7 @@ class Evaluation:
 class BaseSerialEvaluator:
     """
     Overview:
-        ``eval(train_iter)`` plays ``n_episode`` episodes, the same ones (by their seeds) every time. Every env plays the
+        ``eval(train_iter)`` plays ``n_episode`` episodes, the same ones (by their seeds) each time. Every env plays the
         same number of them (to within one), so that short episodes do not count more often than long ones. A
         mean that reaches ``stop_val`` has to be confirmed on other episodes, so that luck does not end a run.
     Interfaces:
@@ -65,13 +65,13 @@ class BaseSerialEvaluator:
         confirm_episode=optional(is_type(int) & interval(0)),
     )
 
-    def __init__(
-        self, cfg: dict | None = None, exp_name: str = '.', need_curve: bool = True, seed: int | None = None
-    ) -> None:
+    def __init__(self, cfg: dict | None = None, exp_name: str | None = '.', seed: int | None = None) -> None:
         self._cfg = EasyDict(class_config(type(self), cfg))
         path = f'{exp_name}/log/evaluator'
-        self._logger, self._tb_logger = build_logger(path, 'evaluator', need_tb=need_curve)
-        self.curve_path = os.path.join(path, 'curve.csv') if need_curve else None
+        self._logger, self.tb_logger = (
+            (None, None) if exp_name is None else build_logger(path, 'evaluator', need_tb=True)
+        )
+        self.curve_path = None if exp_name is None else os.path.join(path, 'curve.csv')
         self._seed = seed
         self._env: Any = None
         self._policy: Any = None
@@ -79,6 +79,7 @@ class BaseSerialEvaluator:
         self._start = time.perf_counter()
         self.best = float('-inf')
         self.last: Evaluation | None = None
+        self.last_mean = float('nan')
         self.history: list[tuple[int, int, float]] = []
 
     @property
@@ -121,7 +122,7 @@ class BaseSerialEvaluator:
             )
             stop = stop and self._reached(result)
         self._last_iter = train_iter
-        self.last = result
+        self.last, self.last_mean = result, result.mean
         self.history.append((train_iter, envstep, result.mean))
         self._write(train_iter, envstep, result)
         return stop, result.mean
@@ -135,9 +136,9 @@ class BaseSerialEvaluator:
 
     def is_new_best(self) -> bool:
         """Whether the last evaluation beat all before it; remembers it if so."""
-        if self.last is None or self.last.mean <= self.best:
+        if not self.last_mean > self.best:
             return False
-        self.best = self.last.mean
+        self.best = self.last_mean
         return True
 
     def evaluate(self, n_episode: int | None = None, seed_offset: int = 0) -> Evaluation:
@@ -181,6 +182,8 @@ class BaseSerialEvaluator:
         )
 
     def _write(self, train_iter: int, envstep: int, result: Evaluation) -> None:
+        if self._logger is None:
+            return
         r = result.returns
         self._logger.info(
             f'train_iter {train_iter}, ckpt_name iteration_{train_iter}.pth.tar, env_step {envstep}, '
@@ -191,11 +194,9 @@ class BaseSerialEvaluator:
             f'reward_mean {r.mean():.4f}, reward_std {r.std():.4f}, '
             f'each_reward {[round(float(x), 4) for x in r]}'
         )
-        if self.curve_path is None:
-            return
         for axis, x in (('iter', train_iter), ('envstep', envstep)):
             for name, value in (('mean', r.mean()), ('min', r.min()), ('max', r.max()), ('std', r.std())):
-                self._tb_logger.add_scalar(f'evaluator_{axis}/reward_{name}', value, x)
+                self.tb_logger.add_scalar(f'evaluator_{axis}/reward_{name}', value, x)
         fresh = len(self.history) == 1
         with open(self.curve_path, 'w' if fresh else 'a', newline='', encoding='utf-8') as f:
             writer = csv.writer(f)
@@ -216,19 +217,20 @@ class BaseSerialEvaluator:
 
     def state_dict(self) -> dict[str, Any]:
         """Best score and when the last evaluation was."""
-        return {'best': self.best, 'last_iter': self._last_iter, 'history': [list(h) for h in self.history]}
+        history = [list(entry) for entry in self.history]
+        return {'best': self.best, 'last_iter': self._last_iter, 'last_mean': self.last_mean, 'history': history}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.best, self._last_iter = state['best'], state['last_iter']
+        self.best, self._last_iter, self.last_mean = state['best'], state['last_iter'], state['last_mean']
         self.history = [tuple(h) for h in state['history']]
 
     def close(self) -> None:
         """Close the envs and the log files; closing twice is fine."""
         if self._env is not None:
             self._env.close()
-        self._logger.close()
-        if self._tb_logger is not None:
-            self._tb_logger.close()
+        if self._logger is not None:
+            self._logger.close()
+            self.tb_logger.close()
 
 
 def _rows(obs: Any, index: np.ndarray) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from nervex.data import Batch
+from nervex.worker.actor.state import from_state, to_state
 
 
 class ColumnRollout:
@@ -70,6 +71,23 @@ class ColumnRollout:
         """Forget the steps of the unfinished episode of one env."""
         self._leave_uniform()
         self._position[env_id] = self._episode_start[env_id]
+
+    def state_dict(self) -> dict[str, Any]:
+        """The steps of the running window, and where each env stands in it."""
+        return {
+            'columns': to_state(self._columns),
+            'capacity': self._capacity,
+            'position': to_state(self._position),
+            'episode_start': to_state(self._episode_start),
+            'step': self._step,
+            'uniform': self._uniform,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Put back what ``state_dict`` gave."""
+        self._columns, self._capacity = from_state(state['columns']), state['capacity']
+        self._position, self._episode_start = from_state(state['position']), from_state(state['episode_start'])
+        self._step, self._uniform = state['step'], state['uniform']
 
     def _leave_uniform(self) -> None:
         if self._uniform:
@@ -180,3 +198,11 @@ class RowRollout:
     def drop(self, env_id: int) -> None:
         """Forget the steps of the unfinished episode of one env."""
         self._cache[env_id].clear()
+
+    def state_dict(self) -> dict[str, Any]:
+        """The rows of each env."""
+        return {'cache': [to_state(list(cache)) for cache in self._cache]}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Put back what ``state_dict`` gave."""
+        self._cache = [deque(from_state(rows)) for rows in state['cache']]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import logging
 import math
 import os
@@ -14,6 +15,7 @@ import numpy as np
 import torch
 from easydict import EasyDict
 
+from nervex.loader import interval, is_type, optional
 from nervex.utils import LEARNER_REGISTRY, CheckpointError, TrainingError
 from nervex.utils.class_config import class_config
 from nervex.utils.file_helper import read_file, save_file
@@ -38,6 +40,12 @@ class BaseLearner:
     config = dict(
         load_path='',  # (str) checkpoint to start from, '' for none
         import_names=None,  # (list of str | None) modules that register hook types
+        keep_ckpt=10,  # (int | None) newest iteration files that are kept, beside the best; None: all
+        keep_ckpt_every=None,  # (int | None) iterations whose multiples are kept whatever their age
+        resume=dict(
+            interval_s=30.0,  # (float | None) seconds between two savings of the complete state; None: never
+            max_cost=0.02,  # (float) share of the run that saving may take; larger states are saved less often
+        ),
         log_window=10,  # (int) updates that a TensorBoard value is averaged over
         hook=dict(
             load_ckpt=dict(name='load_ckpt', type='load_ckpt', priority=20, position='before_run', ext_args={}),
@@ -48,6 +56,13 @@ class BaseLearner:
                 name='save_ckpt_after_run', type='save_ckpt', priority=20, position='after_run', ext_args={}
             ),
         ),
+    )
+
+    config_rules = dict(
+        keep_ckpt=optional(is_type(int) & interval(1)),
+        keep_ckpt_every=optional(is_type(int) & interval(1)),
+        log_window=is_type(int) & interval(1),
+        resume=dict(interval_s=optional(interval(0)), max_cost=interval(0, 1, left_ok=False)),
     )
 
     def __init__(self, cfg: dict | None = None, exp_name: str = '.') -> None:
@@ -219,6 +234,12 @@ class BaseLearner:
                 break
         return self._ckpt_path
 
+    @ckpt_path.setter
+    def ckpt_path(self, path: str) -> None:
+        """Go on in the folder of a run that is resumed."""
+        os.makedirs(path, exist_ok=True)
+        self._ckpt_path = path
+
     def save_checkpoint(self, name: str | None = None) -> str:
         """
         Overview:
@@ -232,9 +253,19 @@ class BaseLearner:
         if name is None and path == self.last_checkpoint:
             return path  # this iteration is on disk already
         save_file(path, self.state_dict())
-        self.last_checkpoint = path if name is None else self.last_checkpoint
+        if name is None:
+            self.last_checkpoint = path
+            self._drop_old_checkpoints()
         self._logger.info(f'checkpoint {path} saved')
         return path
+
+    def _drop_old_checkpoints(self) -> None:
+        found = glob.glob(os.path.join(glob.escape(self.ckpt_path), 'iteration_*.pth.tar'))
+        by_age = sorted((int(os.path.basename(path)[len('iteration_') : -len('.pth.tar')]), path) for path in found)
+        every = self.cfg.keep_ckpt_every
+        for iteration, path in by_age[: -self.cfg.keep_ckpt] if self.cfg.keep_ckpt is not None else []:
+            if not every or iteration % every:
+                os.remove(path)
 
     def load_checkpoint(self, path: str) -> None:
         """Load what ``save_checkpoint`` wrote; the iteration goes on from there."""
@@ -257,6 +288,24 @@ class BaseLearner:
             raise CheckpointError(f'{source}: does not fit this policy and model: {e}') from e
         self.train_iter = int(state.get('last_iter', 0))
         self.envstep = int(state.get('envstep', 0))
+
+    def run_state_dict(self) -> dict[str, Any]:
+        """Everything that an exact resume needs beside the workers: the learn state, counters and the log's window."""
+        return {
+            **self.state_dict(),
+            'log_window': [
+                {k: v.detach().clone() if isinstance(v, torch.Tensor) else v for k, v in log_vars.items()}
+                for log_vars in self._log_window
+            ],
+            'last_checkpoint': self.last_checkpoint,
+            'train_seconds': self.train_seconds,
+        }
+
+    def load_run_state_dict(self, state: dict[str, Any]) -> None:
+        """Put back what ``run_state_dict`` gave."""
+        self.load_state_dict(state)
+        self._log_window.extend(state['log_window'])
+        self.last_checkpoint, self.train_seconds = state['last_checkpoint'], state['train_seconds']
 
     def close(self) -> None:
         """Close the log files; closing twice is fine."""

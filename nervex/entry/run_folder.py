@@ -1,0 +1,120 @@
+"""The folder of a run: who may write in it, where an older run's logs go, and what the run was started with."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from importlib import metadata
+from typing import Any
+
+import yaml
+
+from nervex.utils import NervexError
+from nervex.utils.file_helper import atomic_write
+
+_LOCK = '.nervex_lock'
+_PACKAGES = ('nervex', 'torch', 'numpy', 'gymnasium', 'easydict')
+
+
+class FolderInUseError(NervexError, OSError):
+    """Another run that is going on writes into this folder."""
+
+
+class RunFolder:
+    """
+    Overview:
+        One run at a time owns a folder. A new run in a folder that already holds one moves the older ``log`` to
+        ``log_1``, ``log_2``, ...; checkpoint folders carry digits of their own and are never shared.
+    Arguments:
+        - path (:obj:`str`): the folder; made if it is not there
+        - resume (:obj:`bool`): go on in the logs that are there
+    """
+
+    def __init__(self, path: str, resume: bool = False) -> None:
+        self.path = path
+        self.log = os.path.join(path, 'log')
+        os.makedirs(path, exist_ok=True)
+        self._lock = self._own()
+        if not resume:
+            self._move_older_logs()
+
+    def _own(self) -> Any:
+        lock = open(os.path.join(self.path, _LOCK), 'a+', encoding='utf-8')  # noqa: SIM115  closed by close()
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as e:
+            lock.seek(0)
+            owner = lock.read().strip() or 'unknown'
+            lock.close()
+            raise FolderInUseError(
+                f'{os.path.abspath(self.path)}: another run (process {owner}) is writing here; set exp_name to a '
+                'folder of its own for this run'
+            ) from e
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
+        return lock
+
+    def _move_older_logs(self) -> None:
+        if not os.path.exists(os.path.join(self.log, 'config.yaml')):
+            return  # no log of ours
+        n = 1
+        while os.path.exists(f'{self.log}_{n}'):
+            n += 1
+        os.rename(self.log, f'{self.log}_{n}')
+
+    def describe(self, seed: int, ckpt_path: str) -> None:
+        """Write ``log/run.yaml``: the command, the seed, package versions and the commit of the current folder."""
+        self._write(
+            {
+                'command': [os.path.basename(sys.argv[0]), *sys.argv[1:]],
+                'seed': seed,
+                'started': time.strftime('%Y-%m-%dT%H:%M:%S%z'),
+                'checkpoints': os.path.relpath(ckpt_path, self.path),
+                'python': platform.python_version(),
+                'packages': dict(_versions()),
+                'git_commit': _git_commit(),
+                'finished': None,
+            }
+        )
+
+    def finish(self, how: str) -> None:
+        """Note in ``log/run.yaml`` how the run ended."""
+        self._write({**self.read(), 'finished': how})
+
+    def read(self) -> dict[str, Any]:
+        """What ``describe`` wrote."""
+        with open(os.path.join(self.log, 'run.yaml'), encoding='utf-8') as f:
+            return yaml.safe_load(f)
+
+    def _write(self, facts: dict[str, Any]) -> None:
+        with atomic_write(os.path.join(self.log, 'run.yaml'), 'w') as f:
+            yaml.safe_dump(facts, f, sort_keys=False)
+
+    def close(self) -> None:
+        """Leave the folder to others; closing twice is fine."""
+        if not self._lock.closed:
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(os.path.join(self.path, _LOCK))
+            self._lock.close()
+
+
+def _versions() -> Iterator[tuple[str, str]]:
+    for name in _PACKAGES:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            yield name, metadata.version(name)
+
+
+def _git_commit() -> str | None:
+    """The commit of the repository that the current folder is in; None outside of one, or without git."""
+    try:
+        answer = subprocess.run(['git', 'rev-parse', 'HEAD'], capture_output=True, text=True, timeout=5, check=False)
+    except (FileNotFoundError, subprocess.TimeoutExpired):
+        return None
+    return answer.stdout.strip() or None

@@ -1,0 +1,206 @@
+"""The complete state of a serial run at the boundary between two rounds: what ``--resume`` continues from."""
+
+from __future__ import annotations
+
+import glob
+import logging
+import os
+import random
+import re
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from nervex.utils import CheckpointError, NervexError
+from nervex.utils.file_helper import read_file, save_file
+
+if TYPE_CHECKING:
+    from nervex.entry.serial_run import SerialRun
+
+logger = logging.getLogger(__name__)
+STATE_VERSION = 1
+KEPT = 2  # the newest state and the one before, in case the newest cannot be read
+
+
+def collect_state(run: SerialRun) -> dict[str, Any]:
+    """Everything that the rest of the run depends on; only tensors, numbers, strings, lists and dicts."""
+    return {
+        'version': STATE_VERSION,
+        'seed': run.seed,
+        'random': random_state(),
+        'learner': run.learner.run_state_dict(),
+        'policy': policy_state(run.policy),
+        'actor': run.actor.state_dict(),
+        'envs': env_state(run.actor.env),
+        'buffer': run.buffer.state_dict(),
+        'evaluator': run.evaluator.state_dict(),
+        'commander': run.commander.state_dict(),
+        'log_sizes': log_sizes(run.folder.log),
+        'seconds': run.seconds,
+    }
+
+
+def restore_state(run: SerialRun, state: dict[str, Any]) -> None:
+    """Put a freshly built run where ``collect_state`` saw another one."""
+    run.learner.load_run_state_dict(state['learner'])
+    load_policy_state(run.policy, state['policy'])
+    run.buffer.load_state_dict(state['buffer'])
+    run.actor.load_state_dict(state['actor'])
+    if not load_env_state(run.actor.env, state['envs']):
+        run.actor.forget_unfinished()
+        logger.warning(
+            'the envs cannot be saved: their unfinished episodes begin anew, so the run goes on, but not as '
+            'it would have without the stop'
+        )
+    run.evaluator.load_state_dict(state['evaluator'])
+    run.commander.load_state_dict(state['commander'])
+    run.seconds_before = state['seconds']
+    load_random_state(state['random'])
+
+
+# ---- files ----
+def save_state(run: SerialRun) -> str:
+    """Write the state beside the checkpoints, and drop all but the newest ``KEPT``."""
+    run.flush_logs()
+    path = os.path.join(run.learner.ckpt_path, f'run_state_{run.learner.train_iter}_{run.actor.total_step}.pth.tar')
+    save_file(path, collect_state(run))
+    for old in state_files(run.learner.ckpt_path)[KEPT:]:
+        os.remove(old)
+    return path
+
+
+def state_files(ckpt_path: str) -> list[str]:
+    """The saved states, newest first."""
+    found = glob.glob(os.path.join(glob.escape(ckpt_path), 'run_state_*.pth.tar'))
+    return sorted(found, key=lambda path: [int(x) for x in re.findall(r'\d+', os.path.basename(path))], reverse=True)
+
+
+def newest_state(ckpt_path: str) -> tuple[str | None, dict[str, Any] | None]:
+    """
+    Overview:
+        The newest state that can be read. A damaged one is passed over with a line in the log; one of a newer version
+        is an error.
+    Returns:
+        - path, state: (None, None) if there is none
+    """
+    for path in state_files(ckpt_path):
+        try:
+            state = read_file(path)
+        except (NervexError, OSError) as e:
+            logger.warning('%s cannot be read (%s): the one before it is taken', path, e)
+            continue
+        if state.get('version', 0) > STATE_VERSION:
+            raise CheckpointError(
+                f'{path}: was written by a newer nervex (state version {state["version"]}); update nervex'
+            )
+        return path, state
+    return None, None
+
+
+class SaveSchedule:
+    """
+    Overview:
+        When to save: every ``interval_s`` seconds, and less often where saving takes so long that it would cost more
+        than the share ``max_cost`` of the run.
+    """
+
+    def __init__(self, interval_s: float | None, max_cost: float) -> None:
+        self._interval, self._max_cost = interval_s, max_cost
+        self._next = time.monotonic() + interval_s if interval_s is not None else float('inf')
+
+    def due(self) -> bool:
+        """Whether it is time."""
+        return time.monotonic() >= self._next
+
+    def saved(self, started: float) -> None:
+        """Told after a save that began at ``started`` (monotonic): plan the next one."""
+        now = time.monotonic()
+        self._next = now + max(self._interval or 0.0, (now - started) / self._max_cost)
+
+
+# ---- logs ----
+def log_sizes(folder: str) -> dict[str, int]:
+    """Bytes of every file of the logs, by path below the folder."""
+    return {os.path.relpath(path, folder): os.path.getsize(path) for path in _files(folder)}
+
+
+def cut_logs(folder: str, sizes: dict[str, int]) -> None:
+    """Take back what was logged after the state was saved: the resumed run will write it again."""
+    for path in _files(folder):
+        name = os.path.relpath(path, folder)
+        if name in ('config.yaml', 'run.yaml'):
+            continue
+        if name not in sizes:
+            os.remove(path)
+        elif os.path.getsize(path) > sizes[name]:
+            os.truncate(path, sizes[name])
+
+
+def _files(folder: str) -> list[str]:
+    return [os.path.join(base, name) for base, _, names in os.walk(folder) for name in names]
+
+
+# ---- envs ----
+def env_state(manager: Any) -> dict[str, Any] | None:
+    """State of the envs, if the manager and the envs can tell it."""
+    return manager.state_dict() if hasattr(type(manager), 'state_dict') else None
+
+
+def load_env_state(manager: Any, state: dict[str, Any] | None) -> bool:
+    """Put back what ``env_state`` gave; False if there is nothing to put back."""
+    if state is None:
+        return False
+    manager.load_state_dict(state)
+    return True
+
+
+# ---- chance ----
+def random_state() -> dict[str, Any]:
+    """State of the global generators of Python, NumPy and torch."""
+    version, internal, gauss = random.getstate()
+    kind, keys, position, has_gauss, cached = np.random.get_state(legacy=True)
+    state = {
+        'python': [version, list(internal), gauss],
+        'numpy': [kind, torch.from_numpy(keys.astype(np.int64)), position, has_gauss, cached],
+        'torch': torch.get_rng_state(),
+    }
+    if torch.cuda.is_available():
+        state['cuda'] = torch.cuda.get_rng_state_all()
+    return state
+
+
+def load_random_state(state: dict[str, Any]) -> None:
+    """Put back what ``random_state`` gave."""
+    version, internal, gauss = state['python']
+    random.setstate((version, tuple(internal), gauss))
+    kind, keys, position, has_gauss, cached = state['numpy']
+    np.random.set_state((kind, keys.numpy().astype(np.uint32), position, has_gauss, cached))
+    torch.set_rng_state(state['torch'])
+    if 'cuda' in state and torch.cuda.is_available():
+        torch.cuda.set_rng_state_all(state['cuda'])
+
+
+# ---- policy ----
+def policy_state(policy: Any) -> dict[str, Any]:
+    """The memory of the policy beside its learn state: plugins of its armors, its own generators, its settings."""
+    state: dict[str, Any] = {'armors': {}, 'torch_generators': {}, 'numpy_generators': {}}
+    for name, value in vars(policy).items():
+        if hasattr(value, 'plugin_state_dict'):
+            state['armors'][name] = value.plugin_state_dict()
+        elif isinstance(value, torch.Generator):
+            state['torch_generators'][name] = value.get_state()
+        elif isinstance(value, np.random.Generator):
+            state['numpy_generators'][name] = value.bit_generator.state
+    return state
+
+
+def load_policy_state(policy: Any, state: dict[str, Any]) -> None:
+    """Put back what ``policy_state`` gave."""
+    for name, part in state['armors'].items():
+        getattr(policy, name).load_plugin_state_dict(part)
+    for name, part in state['torch_generators'].items():
+        getattr(policy, name).set_state(part)
+    for name, part in state['numpy_generators'].items():
+        getattr(policy, name).bit_generator.state = part

@@ -1,0 +1,228 @@
+"""One serial run: the steps of its loop, its checkpoints and its complete state."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from easydict import EasyDict
+
+from nervex.entry.progress import Progress
+from nervex.entry.run_folder import RunFolder
+from nervex.entry.run_state import SaveSchedule, cut_logs, newest_state, restore_state, save_state
+from nervex.entry.stop_signals import StopSignals
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass
+class RunResult:
+    """What a script needs to know about a finished run."""
+
+    solved: bool
+    final_return: float
+    best_return: float
+    env_steps: int
+    train_iters: int
+    episodes: int
+    seconds: float
+    seed: int
+    exp_path: str
+    ckpt_path: str
+    checkpoint: str | None
+    best_checkpoint: str | None
+    log_path: str
+    curve_path: str
+    config: EasyDict = field(repr=False)
+    history: list[tuple[int, int, float]] = field(repr=False)
+
+
+@dataclass
+class Parts:
+    """What ``build_serial`` wired together; ``stack`` closes all of it."""
+
+    policy: Any
+    learner: Any
+    actor: Any
+    evaluator: Any
+    buffer: Any
+    commander: Any
+    folder: RunFolder
+    stack: contextlib.ExitStack
+
+
+class SerialRun:
+    """
+    Overview:
+        The workers of a serial run and what one round of it does; a context manager that closes all of them.
+    """
+
+    def __init__(self, cfg: EasyDict, seed: int, parts: Parts) -> None:
+        self.cfg, self.seed, self.folder = cfg, seed, parts.folder
+        self.policy, self.learner, self.actor = parts.policy, parts.learner, parts.actor
+        self.evaluator, self.buffer, self.commander = parts.evaluator, parts.buffer, parts.commander
+        self.exp_path = parts.folder.path
+        self.solved = False
+        self._resumed = False
+        self.seconds_before = 0.0  # of the run that this one continues
+        self._start = time.perf_counter()
+        self._stack = parts.stack
+        self._schedule = SaveSchedule(cfg.learner.resume.interval_s, cfg.learner.resume.max_cost)
+        self.signals = StopSignals()
+        self.show(False)
+
+    def __enter__(self) -> SerialRun:
+        self._stack.callback(self.signals.close)
+        self.signals.install()
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        self._stack.close()
+
+    def show(self, progress: bool, total_log: bool = False) -> None:
+        """Whether a person watches: a progress line, and the log lines of all workers."""
+        self.progress = Progress(self, progress, total_log)
+        self._stack.callback(self.progress.close)
+
+    @property
+    def seconds(self) -> float:
+        """Time spent on this run, with what came before a resume."""
+        return self.seconds_before + time.perf_counter() - self._start
+
+    # ---- the steps of the loop ----
+    def begin(self) -> None:
+        """Hooks before the run; a resumed run had them."""
+        if not self._resumed:
+            self.learner.call_hook('before_run')
+
+    def going_on(self) -> bool:
+        """
+        Overview:
+            Asked between two rounds: whether there is another one. Saves the complete state when it is time to, and at
+            a wish to stop, which then ends the run by KeyboardInterrupt.
+        """
+        stop = self.signals.stop_wanted
+        if stop or self._schedule.due():
+            started = time.monotonic()
+            with self.signals.held():
+                save_state(self)
+            self._schedule.saved(started)
+        if stop:
+            raise KeyboardInterrupt
+        return not self.commander.out_of_budget()
+
+    def evaluate(self) -> bool:
+        """Evaluate; keep a checkpoint of a new best; answer whether the run is solved."""
+        self.solved, _ = self.evaluator.eval(self.learner.train_iter, envstep=self.actor.total_step)
+        if self.evaluator.is_new_best() and self.learner.train_iter > 0:
+            with self.signals.held():
+                self.learner.save_checkpoint()
+                self.learner.save_checkpoint('ckpt_best.pth.tar')
+        self.progress.evaluated()
+        return self.solved
+
+    def collect(self) -> None:
+        """Collect until the buffer holds enough rows for the next round of updates."""
+        while True:
+            data, _ = self.actor.generate_data(self.learner.train_iter)
+            self.buffer.push_data(data)
+            self.progress.update()
+            if self.cfg.policy.on_policy or self.buffer.count() >= self._rows_wanted():
+                return
+
+    def _rows_wanted(self) -> int:
+        learn = self.cfg.policy.learn
+        size = self.policy._get_batch_size()
+        batch = max(size.values()) if isinstance(size, dict) else size or 1
+        return max(batch, learn.init_data_count if self.learner.train_iter == 0 else 0)
+
+    def batches(self) -> Iterator[Any]:
+        """The batches of one round of updates; an on-policy buffer empties itself behind the last one."""
+        learn, size = self.cfg.policy.learn, self.policy._get_batch_size()
+        epochs = learn.epochs if 'epochs' in learn else None
+        if self.cfg.policy.on_policy and epochs is None:
+            yield from islice(self.buffer.batches(size, learn.train_step, self.learner.train_iter), learn.train_step)
+            self.buffer.clear()
+        else:
+            yield from self.buffer.batches(size, epochs or learn.train_step, self.learner.train_iter)
+
+    def train(self, batch: Any) -> None:
+        """One update, and its priorities back into the buffer."""
+        self.signals.hold()
+        self.learner.train(batch, self.actor.total_step)
+        if self.learner.priority_info is not None and self.cfg.policy.use_priority:
+            self.buffer.update(self.learner.priority_info)
+        self.signals.release()
+
+    # ---- the end ----
+    def finish(self) -> RunResult:
+        """Hooks after the run, which save the last checkpoint; note how the run ended."""
+        with self.signals.held():
+            self.learner.call_hook('after_run')
+            self.folder.finish('solved' if self.solved else 'limit reached')
+        return self.result()
+
+    def interrupted(self) -> KeyboardInterrupt:
+        """Save the checkpoint of a run that is stopped; the exception carries its path."""
+        with self.signals.held():
+            self.learner.call_hook('after_run')
+        return KeyboardInterrupt(self.learner.last_checkpoint)
+
+    def result(self) -> RunResult:
+        """Counters and paths, for the caller."""
+        learner, best = self.learner, os.path.join(self.learner.ckpt_path, 'ckpt_best.pth.tar')
+        return RunResult(
+            solved=self.solved,
+            final_return=self.evaluator.last_mean,
+            best_return=self.evaluator.best,
+            env_steps=self.actor.total_step,
+            train_iters=learner.train_iter,
+            episodes=self.actor.total_episode,
+            seconds=self.seconds,
+            seed=self.seed,
+            exp_path=self.exp_path,
+            ckpt_path=learner.ckpt_path,
+            checkpoint=learner.last_checkpoint,
+            best_checkpoint=best if os.path.exists(best) else None,
+            log_path=self.folder.log,
+            curve_path=self.evaluator.curve_path,
+            config=self.cfg,
+            history=list(self.evaluator.history),
+        )
+
+    # ---- resume ----
+    def flush_logs(self) -> None:
+        """Bring everything that was logged to disk, so that file sizes are true."""
+        for tb_logger in (self.learner.tb_logger, self.evaluator.tb_logger):
+            tb_logger.flush()
+
+    def resume(self) -> bool:
+        """
+        Overview:
+            Go on from the newest complete state in the checkpoint folder. Without any, the run begins anew from its
+            seed, which gives the same results.
+        Returns:
+            - found (:obj:`bool`): whether there was a state
+        """
+        path, state = newest_state(self.learner.ckpt_path)
+        if state is None:
+            logger.warning('%s: no saved state yet; the run begins anew from its seed', self.learner.ckpt_path)
+            return False
+        restore_state(self, state)
+        self._resumed = True
+        logger.info(
+            '%s: the run goes on at update %d, env step %d', path, self.learner.train_iter, self.actor.total_step
+        )
+        return True
+
+
+def cut_logs_for_resume(folder: RunFolder, ckpt_path: str) -> None:
+    """Before the workers open the logs: take back what was written after the state that will be resumed."""
+    _, state = newest_state(ckpt_path)
+    cut_logs(folder.log, {} if state is None else state['log_sizes'])
