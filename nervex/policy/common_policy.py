@@ -14,6 +14,7 @@ from nervex.policy.base_policy import Policy
 from nervex.policy.batched import batched
 from nervex.rl_utils import Adder, flatten_time
 from nervex.torch_utils.graph import BACKENDS, GraphedLoss, LossFn
+from nervex.torch_utils.matmul import FastMatmul
 
 
 class CommonPolicy(Policy):
@@ -194,7 +195,7 @@ class CommonPolicy(Policy):
         updates = self.__dict__.setdefault('_updates', {})
         name = loss_fn.__name__
         if name not in updates:
-            updates[name] = _Update(loss_fn, optimizer, self._cfg.learn.graph)
+            updates[name] = _Update(loss_fn, optimizer, self._cfg.learn.graph, self._model)
         loss, info = updates[name](data)
         info['grad_norm'] = optimizer.apply()
         return loss, info
@@ -205,15 +206,21 @@ class _Update:
 
     GRAPH_AFTER = 1000  # recording takes about as long as it gains in this many updates of a small network
 
-    def __init__(self, loss_fn: LossFn, optimizer: Any, graph: str) -> None:
+    def __init__(self, loss_fn: LossFn, optimizer: Any, graph: str, model: torch.nn.Module) -> None:
         self._calls = 0
+        self._model = model
+        self._matmul: FastMatmul | None = None
         self._eager = GraphedLoss(loss_fn, optimizer.flat, 'off')
         self._graphed = GraphedLoss(loss_fn, optimizer.flat, 'py' if graph == 'auto' else graph)
         self._graph_after = self.GRAPH_AFTER if graph == 'auto' else 0
 
     def __call__(self, data: dict) -> tuple[torch.Tensor, dict]:
         self._calls += 1
-        return (self._graphed if self._calls > self._graph_after else self._eager)(data)
+        if self._matmul is None:
+            columns = [value.numel() for value in data.values() if isinstance(value, torch.Tensor) and value.dim()]
+            self._matmul = FastMatmul(self._model.parameters(), rows=min(columns, default=1))
+        with self._matmul:
+            return (self._graphed if self._calls > self._graph_after else self._eager)(data)
 
 
 def _to_device(value: Any, device: torch.device) -> Any:
