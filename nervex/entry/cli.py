@@ -14,7 +14,7 @@ EXIT_FAILURE, EXIT_USAGE, EXIT_INTERRUPT = 1, 2, 130
 
 @click.command(context_settings={'help_option_names': ['-h', '--help']})
 @click.option('-v', '--version', is_flag=True, help='Show the version and leave.')
-@click.option('-m', '--mode', type=click.Choice(['serial', 'parallel', 'eval']), help='What to run.')
+@click.option('-m', '--mode', type=click.Choice(['serial', 'parallel', 'eval', 'plot']), help='What to run.')
 @click.option('-c', '--config', help='Config file (.py or .yaml), or the name of a built-in one: nervex -q config.')
 @click.option('-s', '--seed', type=int, help='Seed; a random one is drawn and shown if it is left out.')
 @click.option(
@@ -50,14 +50,28 @@ EXIT_FAILURE, EXIT_USAGE, EXIT_INTERRUPT = 1, 2, 130
     metavar='NAME',
     help="List a registry's names (policy, env, ...), or the built-in configs with 'config'.",
 )
+@click.option('--out', metavar='NAME', default='curves', show_default=True, help='-m plot writes NAME.png and NAME.svg.')
+@click.option('--title', help='Title of the picture of -m plot.')
+@click.option(
+    '--axis',
+    type=click.Choice(['env_step', 'train_iter', 'seconds']),
+    default='env_step',
+    show_default=True,
+    help='What -m plot draws the returns against.',
+)
+@click.argument('folders', nargs=-1)
 def cli(**options: Any) -> None:
     """Train, evaluate and inspect deep-RL agents from one config."""
     if options['version']:
         click.echo(f'{__TITLE__} {__VERSION__}')
     elif options['query_registry']:
         _query(options['query_registry'])
+    elif options['mode'] == 'plot':
+        _plot(options)
+    elif options['folders']:
+        raise click.UsageError(f'unexpected {options["folders"][0]!r}: only -m plot takes folders')
     elif options['mode'] is None:
-        raise click.UsageError('give a mode: -m serial, -m parallel or -m eval (or -q NAME, -v, -h)')
+        raise click.UsageError('give a mode: -m serial, -m parallel, -m eval or -m plot (or -q NAME, -v, -h)')
     elif options['mode'] == 'parallel':
         from nervex.entry.parallel_entry import NOT_YET
 
@@ -111,6 +125,15 @@ def _eval(options: dict[str, Any]) -> None:
         f'{len(r)} episodes: mean {r.mean():.2f}, std {r.std():.2f}, min {r.min():.2f}, max {r.max():.2f}, '
         f'length mean {k.mean():.1f} (min {k.min()}, max {k.max()})'
     )
+
+
+def _plot(options: dict[str, Any]) -> None:
+    from nervex.entry.plot_entry import plot
+
+    if not options['folders']:
+        raise click.UsageError('-m plot needs folders of runs: nervex -m plot FOLDER...')
+    for path in plot(options['folders'], options['out'], options['title'], options['axis']):
+        click.echo(path)
 
 
 def _query(name: str) -> None:

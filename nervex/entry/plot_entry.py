@@ -1,140 +1,84 @@
-"""Plot mode: learning curves of one or many runs, mean and confidence band over seeds, grouped by config."""
+"""Plot mode: a picture of the learning curves of one or many runs."""
 
 from __future__ import annotations
 
-import csv
-import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
-import yaml
-
+from nervex.entry.curves import Curve, band, group_runs, read_runs
 from nervex.utils import ExtraMissingError
 
-_NOT_PART_OF_THE_GROUP = ('seed', 'exp_name')  # runs that differ only in these are repetitions of one experiment
-_POINTS = 200
-_T_95 = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26)  # Student's t, two-sided 95 %, 1 to 9 degrees of freedom
+_AXIS_LABELS = {'env_step': 'env steps', 'train_iter': 'updates', 'seconds': 'seconds'}
+_LINES = ('-', '--', ':', '-.')  # ten groups have ten colours; the next ten the same colours and other lines
+_SUFFIXES = ('.png', '.svg')
 
 
-@dataclass(frozen=True)
-class Curve:
-    """The evaluations of one run."""
-
-    folder: str
-    group: str
-    label: str
-    stop_val: float | None
-    env_step: np.ndarray
-    return_mean: np.ndarray
-
-
-def read_runs(folders: Sequence[str]) -> list[Curve]:
+def plot(folders: Sequence[str], out: str = 'curves', title: str | None = None, axis: str = 'env_step') -> list[str]:
     """
     Overview:
-        The curves of all runs at or below the given folders. A folder without any run is an error that says what was
-        expected.
-    """
-    curves = []
-    for folder in folders:
-        found = [os.path.dirname(os.path.dirname(path)) for path in _curve_files(folder)]
-        if not found:
-            raise FileNotFoundError(
-                f'{folder}: holds no run: no log/evaluator/curve.csv with an evaluation in it or below it'
-            )
-        curves += [_read_run(os.path.dirname(path)) for path in found]
-    return curves
-
-
-def _curve_files(folder: str) -> list[str]:
-    found = []
-    for base, _, files in sorted(os.walk(folder)):
-        if 'curve.csv' in files and os.path.basename(base) == 'evaluator':
-            path = os.path.join(base, 'curve.csv')
-            with open(path, encoding='utf-8') as f:
-                if sum(1 for _ in f) > 1:
-                    found.append(path)
-    return found
-
-
-def _read_run(folder: str) -> Curve:
-    with open(os.path.join(folder, 'log', 'evaluator', 'curve.csv'), encoding='utf-8') as f:
-        rows = list(csv.DictReader(f))
-    with open(os.path.join(folder, 'log', 'config.yaml'), encoding='utf-8') as f:
-        config = yaml.safe_load(f)
-    group = json.dumps({k: v for k, v in config.items() if k not in _NOT_PART_OF_THE_GROUP}, sort_keys=True, default=str)
-    env = config['env'].get('env_id') or config['env'].get('env_type')
-    label = f'{env} {config["policy"].get("policy_type") or "own policy"}'
-    return Curve(
-        folder, group, label, config['evaluator'].get('stop_val'),
-        np.array([float(r['env_step']) for r in rows]), np.array([float(r['return_mean']) for r in rows]),
-    )
-
-
-def band(curves: Sequence[Curve]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """
-    Overview:
-        Mean of several runs on common env steps, and the half width of its 95 % confidence band. A run that ended earlier
-        goes on with its last value, as a solved run does.
-    Returns:
-        - x, mean, half (:obj:`np.ndarray`): of equal length; half is 0 for a single run
-    """
-    x = np.linspace(0, max(c.env_step[-1] for c in curves), _POINTS)
-    values = np.stack([np.interp(x, c.env_step, c.return_mean) for c in curves])
-    n = len(curves)
-    if n == 1:
-        return curves[0].env_step, curves[0].return_mean, np.zeros(len(curves[0].env_step))
-    t = _T_95[n - 2] if n - 2 < len(_T_95) else 1.96
-    return x, values.mean(0), t * values.std(0, ddof=1) / np.sqrt(n)
-
-
-def plot(folders: Sequence[str], out: str = 'curves', title: str | None = None) -> list[str]:
-    """
-    Overview:
-        Draw the curves of runs into ``<out>.png`` and ``<out>.svg``.
+        Draw the evaluation returns of runs: a line a config, the mean over its seeds, with a 95 % confidence band and a
+        thin line for each run.
     Arguments:
         - folders (:obj:`Sequence[str]`): run folders, or folders of run folders
+        - out (:obj:`str`): ``<out>.png`` and ``<out>.svg`` are written; a missing folder is made
+        - title (:obj:`str | None`): None takes the name of the environment, if there is only one
+        - axis (:obj:`str`): 'env_step', 'train_iter' or 'seconds'
     Returns:
         - files (:obj:`list[str]`): what was written
     """
-    try:
-        import matplotlib
-        matplotlib.use('Agg')
-        from matplotlib import pyplot
-    except ImportError as e:
-        raise ExtraMissingError("plotting needs matplotlib: pip install 'nervex[plot]'") from e
-    groups: dict[str, list[Curve]] = {}
-    for curve in read_runs(folders):
-        groups.setdefault(curve.group, []).append(curve)
-    figure, axes = pyplot.subplots(figsize=(8, 5), layout='constrained')
-    labels = _labels(groups)
-    for key, curves in groups.items():
-        x, mean, half = band(curves)
-        line, = axes.plot(x, mean, label=labels[key], linewidth=2)
-        if len(curves) > 1:
-            axes.fill_between(x, mean - half, mean + half, alpha=0.2, color=line.get_color(), linewidth=0)
-    stops = {curves[0].stop_val for curves in groups.values()} - {None}
-    for stop in stops:
-        axes.axhline(stop, color='grey', linestyle='--', linewidth=1, label=f'stop_val {stop:g}')
-    axes.set(xlabel='env steps', ylabel='evaluation return', title=title or 'Learning curves')
-    axes.grid(alpha=0.3)
-    axes.legend(loc='best', fontsize=9)
-    files = [f'{out}.png', f'{out}.svg']
+    pyplot = _pyplot()
+    groups = group_runs(read_runs(folders, axis))
+    figure, axes = pyplot.subplots(figsize=(8, 5.5), layout='constrained')
+    _style(axes, groups)
+    for n, (label, curves) in enumerate(groups.items()):
+        _draw(axes, label, curves, color=f'C{n % 10}', linestyle=_LINES[n // 10 % len(_LINES)])
+    for stop in sorted({c.stop_val for curves in groups.values() for c in curves} - {None}):
+        axes.axhline(stop, color='grey', linestyle='--', linewidth=1, label=f'solved at {stop:g}')
+    names = {curve.name.rpartition(' ')[0] for curves in groups.values() for curve in curves}
+    only = f'Learning curves of {names.pop()}' if len(names) == 1 else 'Learning curves'
+    axes.set(xlabel=_AXIS_LABELS[axis], ylabel='mean return of an evaluation', title=only if title is None else title)
+    longest = max(len(text) for text in axes.get_legend_handles_labels()[1])
+    figure.legend(loc='outside lower center', ncols=1 if longest > 45 else 2, fontsize=9, frameon=False)
+    base = os.path.splitext(out)[0] if out.lower().endswith(_SUFFIXES) else out
+    if os.path.dirname(base):
+        os.makedirs(os.path.dirname(base), exist_ok=True)
+    files = [base + suffix for suffix in _SUFFIXES]
     for path in files:
         figure.savefig(path, dpi=150)
     pyplot.close(figure)
     return files
 
 
-def _labels(groups: dict[str, list[Curve]]) -> dict[str, str]:
-    """One readable name a group; folders tell groups of the same env and policy apart."""
-    names = [curves[0].label for curves in groups.values()]
-    labels = {}
-    for key, curves in groups.items():
-        name = curves[0].label
-        if names.count(name) > 1:
-            name += f' ({os.path.basename(os.path.normpath(curves[0].folder))})'
-        n = len(curves)
-        labels[key] = name if n == 1 else f'{name}, mean and 95 % band of {n} runs'
-    return labels
+def _pyplot() -> Any:
+    try:
+        import matplotlib
+    except ImportError as e:
+        raise ExtraMissingError("-m plot needs matplotlib: pip install 'nervex[plot]'") from e
+    matplotlib.use('Agg')
+    from matplotlib import pyplot
+
+    return pyplot
+
+
+def _style(axes: Any, groups: dict[str, list[Curve]]) -> None:
+    from matplotlib.ticker import EngFormatter
+
+    axes.xaxis.set_major_formatter(EngFormatter(sep=''))
+    axes.grid(alpha=0.3)
+    curves = [curve for group in groups.values() for curve in group]
+    values = [v for curve in curves for v in curve.mean] + [c.stop_val for c in curves if c.stop_val is not None]
+    margin = 0.05 * (max(values) - min(values)) or 1.0
+    axes.set_ylim(min(values) - margin, max(values) + margin)  # a wide band of few runs does not squeeze the lines
+
+
+def _draw(axes: Any, label: str, curves: list[Curve], color: str, linestyle: str) -> None:
+    x, mean, half = band(curves)
+    n = len(curves)
+    mark = 'o' if len(x) == 1 else None  # one evaluation is a point, not a line
+    said = label if n == 1 else f'{label}: mean of {n} runs, 95 % band'
+    axes.plot(x, mean, label=said, color=color, linestyle=linestyle, linewidth=2, marker=mark)
+    if n > 1:
+        axes.fill_between(x, mean - half, mean + half, alpha=0.15, color=color, linewidth=0)
+        for curve in curves:
+            axes.plot(curve.x, curve.mean, color=color, linewidth=0.7, alpha=0.5)
