@@ -11,6 +11,9 @@ _HOMES = {
     'CommonPolicy': 'nervex.policy.common_policy',
     'check_batched': 'nervex.policy.equivalence',
     'DQNPolicy': 'nervex.policy.dqn',
+    'DQNVanillaPolicy': 'nervex.policy.dqn_vanilla',
+    'RainbowDQNPolicy': 'nervex.policy.rainbow_dqn',
+    'QRDQNPolicy': 'nervex.policy.qrdqn',
     'PPOPolicy': 'nervex.policy.ppo',
 }
 

@@ -6,6 +6,9 @@ POLICY_REGISTRY = Registry(
     'policy',
     {
         'dqn': 'nervex.policy.dqn:DQNPolicy',
+        'dqn_vanilla': 'nervex.policy.dqn_vanilla:DQNVanillaPolicy',
+        'rainbow_dqn': 'nervex.policy.rainbow_dqn:RainbowDQNPolicy',
+        'qrdqn': 'nervex.policy.qrdqn:QRDQNPolicy',
         'ppo': 'nervex.policy.ppo:PPOPolicy',
     },
 )

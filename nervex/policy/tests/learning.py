@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from nervex.entry import serial_pipeline
-from nervex.entry.build import RunResult
 from nervex.utils.class_config import merge_config
 
 BASE: dict[str, Any] = dict(
@@ -20,7 +19,7 @@ BASE: dict[str, Any] = dict(
 )
 
 
-def train(policy: str | type, env: type, cfg: Mapping[str, Any], seed: int = 0, env_cfg: Any = None) -> RunResult:
+def train(policy: str | type, env: type, cfg: Mapping[str, Any], seed: int = 0, env_cfg: Any = None) -> Any:
     """
     Overview:
         Train on a toy problem with 4 envs, with ``BASE`` below the given settings.

@@ -1,0 +1,150 @@
+"""Deep Q-learning by hand: no armor, no adder, plain torch. The shortest policy that learns."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import torch
+
+from nervex.data import Batch
+from nervex.loader import enum, interval, is_type
+from nervex.policy.batched import batched
+from nervex.policy.common_policy import CommonPolicy
+from nervex.rl_utils import epsilon_greedy, flatten_time
+from nervex.utils import POLICY_REGISTRY
+
+
+@POLICY_REGISTRY.register('dqn_vanilla')
+class DQNVanillaPolicy(CommonPolicy):
+    """
+    Overview:
+        The one-step double DQN of ``dqn``, spelled out: armors and the adder are conveniences, not requirements. A
+        network gives ``logit``; the target network is a copy of it; a random number decides who explores.
+    """
+
+    config = dict(
+        policy_type='dqn_vanilla',
+        learn=dict(
+            train_step=3,
+            algo=dict(
+                target_update_freq=100,  # (int) updates between two copies into the target network
+                discount_factor=0.97,  # (float) gamma in [0, 1]
+            ),
+        ),
+        command=dict(
+            eps=dict(
+                type='exp',  # (str) 'exp' or 'linear'
+                start=0.95,  # (float) share of random actions at the start
+                end=0.1,  # (float) and at the end
+                decay=10000,  # (int) updates of the decay
+            )
+        ),
+    )
+    config_rules = dict(
+        learn=dict(algo=dict(target_update_freq=is_type(int) & interval(1))),
+        command=dict(
+            eps=dict(type=enum('exp', 'linear'), start=interval(0, 1), end=interval(0, 1), decay=interval(1))
+        ),
+    )
+
+    def default_model(self) -> tuple[str, list[str]]:
+        return 'fc_discrete_net', ['nervex.model']
+
+    def _init_learn(self) -> None:
+        learn = self._cfg.learn
+        self._gamma, self._target_update_freq = learn.algo.discount_factor, learn.algo.target_update_freq
+        self._target_model = copy.deepcopy(self._model)
+        self._optimizer = torch.optim.Adam(
+            self._model.parameters(), lr=learn.learning_rate, weight_decay=learn.weight_decay
+        )
+        self._updates_done = 0
+
+    def _loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
+        q = self._model({'obs': data['obs']})['logit']
+        q_taken = q.gather(1, data['action'].unsqueeze(1)).squeeze(1)
+        with torch.no_grad():
+            next_action = self._model({'obs': data['next_obs']})['logit'].argmax(1, keepdim=True)
+            next_value = self._target_model({'obs': data['next_obs']})['logit'].gather(1, next_action).squeeze(1)
+            not_done = 1.0 if data['done'] is None else 1.0 - data['done']
+            td_error = data['reward'] + self._gamma * not_done * next_value - q_taken
+        weight = 1.0 if data['weight'] is None else data['weight']
+        loss = (weight * (q_taken - (td_error + q_taken.detach())).pow(2)).mean()
+        return loss, {'td_error': td_error, 'q_value': q_taken.detach()}
+
+    def _forward_learn(self, data: dict[str, Any]) -> dict[str, Any]:
+        loss, info = self._loss(data)
+        self._optimizer.zero_grad()
+        loss.backward()
+        self._optimizer.step()
+        self._updates_done += 1
+        if self._updates_done % self._target_update_freq == 0:
+            self._target_model.load_state_dict(self._model.state_dict())
+        return {
+            'cur_lr': self._optimizer.param_groups[0]['lr'],
+            'total_loss': loss.detach(),
+            'q_value': info['q_value'],
+            'grad_norm': torch.nn.utils.clip_grad_norm_(self._model.parameters(), float('inf')),
+            'priority': info['td_error'].abs(),
+        }
+
+    def _monitor_vars_learn(self) -> list[str]:
+        return ['cur_lr', 'total_loss', 'q_value', 'grad_norm']
+
+    def _state_dict_learn(self) -> dict[str, Any]:
+        return {
+            'model': self._model.state_dict(),
+            'target_model': self._target_model.state_dict(),
+            'optimizer': self._optimizer.state_dict(),
+            'updates_done': self._updates_done,
+        }
+
+    def _load_state_dict_learn(self, state_dict: dict[str, Any]) -> None:
+        self._model.load_state_dict(state_dict['model'])
+        self._target_model.load_state_dict(state_dict['target_model'])
+        self._optimizer.load_state_dict(state_dict['optimizer'])
+        self._updates_done = state_dict['updates_done']
+
+    def _init_collect(self) -> None:
+        self._generator = torch.Generator().manual_seed(int(torch.randint(2**62, ())))
+        self._collect_setting_set = {'eps'}
+
+    def _forward_collect(self, data_id: list[int], data: dict[str, Any]) -> dict[str, Any]:
+        output = self._forward_eval(data_id, data)
+        rows, actions = output['logit'].shape
+        explores = torch.rand(rows, generator=self._generator) < self._eps
+        random_action = torch.randint(actions, (rows,), generator=self._generator)
+        output['action'] = torch.where(explores.to(self._device), random_action.to(self._device), output['action'])
+        return output
+
+    @batched
+    def _process_transition(self, obs: Any, armor_output: dict, timestep: Any) -> dict[str, Any]:
+        return {
+            'obs': obs,
+            'next_obs': timestep.obs,
+            'action': armor_output['action'],
+            'reward': timestep.reward,
+            'done': timestep.done,
+        }
+
+    @batched
+    def _get_train_sample(self, traj_cache: Any) -> Any:
+        """Every step is a sample; a block of several envs becomes one long list of them."""
+        if isinstance(traj_cache, Batch):
+            return traj_cache if traj_cache['done'].ndim == 1 else flatten_time(traj_cache)
+        return [traj_cache.popleft() for _ in range(len(traj_cache))]
+
+    def _init_eval(self) -> None:
+        """The model alone is enough."""
+
+    @torch.no_grad()
+    def _forward_eval(self, data_id: list[int], data: dict[str, Any]) -> dict[str, Any]:
+        logit = self._model(data)['logit']
+        return {'logit': logit, 'action': logit.argmax(dim=-1)}
+
+    def _init_command(self) -> None:
+        eps = self._cfg.command.eps
+        self._epsilon_greedy = epsilon_greedy(eps.start, eps.end, eps.decay, eps.type)
+
+    def _get_setting_collect(self, command_info: dict[str, Any]) -> dict[str, float]:
+        return {'eps': self._epsilon_greedy(command_info['learner_step'])}

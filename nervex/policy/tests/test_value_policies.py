@@ -1,0 +1,70 @@
+"""Every policy of action values: it learns a problem of a few states, and a broken version of it does not."""
+
+import copy
+
+import pytest
+
+from nervex.policy import check_batched, create_policy
+from nervex.policy.tests.learning import no_bootstrap, train, wrong_sign
+from nervex.policy.tests.toy_envs import ForbiddenEnv, SwitchesEnv, TemptationEnv
+from nervex.utils import POLICY_REGISTRY
+from nervex.utils.class_config import merge_config
+from nervex.worker.actor.env_manager import create_env_manager
+
+EPS = dict(command=dict(eps=dict(start=1.0, end=0.3, decay=200)))
+C51 = dict(model=dict(noise=False, v_min=-1.0, v_max=2.0, n_atom=31))
+#: policy -> what differs from the defaults in its proof
+PROOFS = {
+    'dqn_vanilla': dict(policy=EPS),
+    'rainbow_dqn': dict(policy=dict(**EPS, **C51)),
+    'rainbow_dqn iqn': dict(policy=dict(**EPS, use_iqn=True, model=dict(noise=False))),
+    'qrdqn': dict(policy=EPS),
+}
+SEVERAL_HEADS = ['rainbow_dqn', 'rainbow_dqn iqn', 'qrdqn']
+MASKS = ['rainbow_dqn', 'rainbow_dqn iqn', 'qrdqn']
+
+
+def proof(name):
+    return name.split()[0], copy.deepcopy(PROOFS[name])
+
+
+@pytest.mark.parametrize('name', PROOFS)
+def test_learns_to_resist_temptation(name):
+    policy, cfg = proof(name)
+    assert train(policy, TemptationEnv, cfg).final_return == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('broken', [wrong_sign, no_bootstrap])
+@pytest.mark.parametrize('name', PROOFS)
+def test_the_proof_fails_for_a_broken_loss(name, broken):
+    policy, cfg = proof(name)
+    assert train(broken(POLICY_REGISTRY.get(policy)), TemptationEnv, cfg).final_return < 0.5
+
+
+@pytest.mark.parametrize('name', SEVERAL_HEADS)
+def test_learns_two_action_heads(name):
+    policy, cfg = proof(name)
+    assert train(policy, SwitchesEnv, cfg).final_return >= 1.9
+
+
+@pytest.mark.parametrize('name', MASKS)
+def test_learns_under_action_masks_and_never_breaks_them(name):
+    policy, cfg = proof(name)
+    assert train(policy, ForbiddenEnv, cfg).final_return == 0
+
+
+@pytest.mark.parametrize('name', PROOFS)
+@pytest.mark.parametrize('env, dims', [(TemptationEnv, (5, 2)), (SwitchesEnv, (6, [2, 3]))])
+def test_both_forms_of_transitions_and_samples_agree(name, env, dims):
+    policy_type, cfg = proof(name)
+    if env is SwitchesEnv and name not in SEVERAL_HEADS:
+        pytest.skip('one action head only')
+    manager = create_env_manager('base', env, [{}] * 3, {})
+    manager.seed(0)
+    sizes = dict(model=dict(obs_dim=dims[0], action_dim=dims[1]))
+    policy = create_policy({**merge_config(cfg['policy'], sizes), 'policy_type': policy_type}, enable_field=['collect'])
+    policy.set_setting('collect', {'eps': 0.5})
+    with manager:
+        manager.launch()
+        assert check_batched(policy, manager, steps=40) == 120
