@@ -154,9 +154,8 @@ class GraphedLoss:
                 generators.restore()
         if reason:
             raise TraceError(reason)
-        names = list(batch) if all(isinstance(v, torch.Tensor) for v in batch.values()) else None
         guard = Guard(program, watch)
-        return _Plan(run, guard, program.generators, names, inputs, extra, found['unused'], found['aux'])
+        return _Plan(run, guard, program.generators, batch, extra, found['unused'], found['aux'])
 
     def _compile(self, program: Any, inputs: list[torch.Tensor]) -> Callable[..., tuple]:
         """By the back end asked for, or the simpler ones after it."""
@@ -207,21 +206,28 @@ class _Plan:
     """A compiled program with what it was made for."""
 
     def __init__(
-            self, run: Callable, guard: Guard, generators: list, names: list[str] | None, inputs: list, extra: Hashable,
+            self, run: Callable, guard: Guard, generators: list, batch: dict, extra: Hashable,
             unused: tuple[int, ...], aux_names: list[str],
     ) -> None:
         self.run, self.guard, self.generators = run, guard, generators
         self.unused, self.aux_names = unused, aux_names
         self.calls, self.next_check = 0, 1
-        self._names, self._extra, self._autocast = names, extra, _autocast()
-        self._kinds = [(x.shape, x.dtype, x.device) for x in inputs]
+        plain = all(x is None or isinstance(x, torch.Tensor) for x in batch.values())
+        self._names = list(batch) if plain else None
+        self._kinds = [None if x is None else (x.shape, x.dtype, x.device) for x in batch.values()] if plain else []
+        self._extra, self._autocast = extra, _autocast()
 
     def inputs_from(self, batch: dict, extra: Hashable) -> list[torch.Tensor] | None:
         """The program's inputs, if the batch is of its kind: the short way for batches without nesting."""
         if self._names is None or list(batch) != self._names or extra != self._extra or _autocast() != self._autocast:
             return None
         inputs = []
-        for x, (shape, dtype, device) in zip(batch.values(), self._kinds):
+        for x, kind in zip(batch.values(), self._kinds):
+            if x is None or kind is None:
+                if x is not kind:
+                    return None
+                continue
+            shape, dtype, device = kind
             if not isinstance(x, torch.Tensor) or x.shape != shape or x.dtype is not dtype or x.device != device:
                 return None
             inputs.append(x if x.is_contiguous() else x.contiguous())

@@ -1,0 +1,22 @@
+import torch
+
+from nervex.torch_utils import FlatParameters
+from nervex.torch_utils.graph import GraphedLoss
+
+
+def test_a_batch_with_none_takes_the_short_way(monkeypatch):
+    """A batch that differs in what is None is another kind of batch; the same one is not taken apart again."""
+    net = torch.nn.Linear(3, 1)
+
+    def loss_fn(b):
+        y = net(b['obs']).squeeze(-1)
+        return (y if b['weight'] is None else y * b['weight']).mean()
+
+    update = GraphedLoss(loss_fn, FlatParameters(net), 'py')
+    searched = []
+    find = update._find_plan
+    monkeypatch.setattr(update, '_find_plan', lambda *a: searched.append(1) or find(*a))
+    for weight in (None, None, None, torch.full((4, ), 2.), torch.full((4, ), 3.)):
+        batch = {'weight': weight, 'obs': torch.randn(4, 3)}
+        assert torch.allclose(update(batch)[0], loss_fn(batch))
+    assert len(searched) == 2 and update.eager_reason is None
