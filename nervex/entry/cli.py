@@ -50,7 +50,9 @@ EXIT_FAILURE, EXIT_USAGE, EXIT_INTERRUPT = 1, 2, 130
     metavar='NAME',
     help="List a registry's names (policy, env, ...), or the built-in configs with 'config'.",
 )
-@click.option('--out', metavar='NAME', default='curves', show_default=True, help='-m plot writes NAME.png and NAME.svg.')
+@click.option(
+    '--out', metavar='NAME', default='curves', show_default=True, help='-m plot writes NAME.png and NAME.svg.'
+)
 @click.option('--title', help='Title of the picture of -m plot.')
 @click.option(
     '--axis',
