@@ -1,0 +1,80 @@
+"""Signals, locks and full folders: how a run ends when something outside ends it."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import yaml
+
+NERVEX = [sys.executable, '-m', 'nervex.entry.cli']
+
+
+def to_plain(value):
+    return {k: to_plain(v) for k, v in value.items()} if isinstance(value, dict) else value
+
+
+@pytest.fixture
+def endless(short_dqn, tmp_path):
+    """The command of a run that does not end by itself."""
+    short_dqn.commander.max_env_step = 10 ** 9
+    path = tmp_path / 'endless.yaml'
+    path.write_text(yaml.safe_dump(to_plain(short_dqn)), encoding='utf-8')
+    return [*NERVEX, '-m', 'serial', '-c', str(path), '-s', '0']
+
+
+def started(command, tmp_path):
+    run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    end = time.monotonic() + 60
+    while not list(tmp_path.glob('ckptBaseLearner*/iteration_*')):
+        assert run.poll() is None and time.monotonic() < end
+        time.sleep(0.02)
+    return run
+
+
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize('manager', ['base', 'sync_subprocess'])
+def test_one_signal_saves_and_ends_within_five_seconds(endless, tmp_path, number, manager):
+    run = started([*endless, '-o', f'env.env_manager_type={manager}'], tmp_path)
+    began = time.monotonic()
+    run.send_signal(number)
+    _, err = run.communicate(timeout=20)
+    assert time.monotonic() - began < 5
+    assert run.returncode == 130 and 'checkpoint saved' in err and 'Traceback' not in err, err
+    assert not children_of(run.pid)
+
+
+def children_of(pid):
+    return subprocess.run(['pgrep', '-P', str(pid)], capture_output=True, text=True).stdout.split()
+
+
+def test_a_second_run_in_a_folder_in_use_is_refused(endless, tmp_path):
+    run = started(endless, tmp_path)
+    second = subprocess.run(endless, capture_output=True, text=True, timeout=60)
+    run.kill()
+    run.communicate()
+    assert second.returncode == 1
+    assert 'another run' in second.stderr and str(run.pid) in second.stderr and 'exp_name' in second.stderr
+    assert 'Traceback' not in second.stderr
+
+
+def test_a_later_run_moves_the_older_logs_aside(short_dqn, tmp_path):
+    from nervex.entry import serial_pipeline
+    first = serial_pipeline(short_dqn, seed=0)
+    serial_pipeline(short_dqn, seed=1)
+    assert yaml.safe_load((tmp_path / 'log_1/config.yaml').read_text())['seed'] == 0
+    assert yaml.safe_load((tmp_path / 'log/config.yaml').read_text())['seed'] == 1
+    facts = yaml.safe_load((tmp_path / 'log_1/run.yaml').read_text())
+    assert facts['finished'] == 'limit reached' and 'torch' in facts['packages']
+    assert os.path.basename(first.ckpt_path) == facts['checkpoints']
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason='root may write everywhere')
+def test_an_unwritable_folder_is_one_clear_error(short_dqn, tmp_path):
+    from nervex.entry import serial_pipeline
+    short_dqn.exp_name = str(tmp_path / 'locked' / 'run')
+    (tmp_path / 'locked').mkdir(mode=0o500)
+    with pytest.raises(PermissionError, match='locked'):
+        serial_pipeline(short_dqn)
