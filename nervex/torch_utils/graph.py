@@ -50,8 +50,8 @@ class GraphedLoss:
     ) -> None:
         """
         Arguments:
-            - loss_fn (:obj:`LossFn`): takes a dict of tensors (nested dicts and None are fine), returns the 0-dim loss \
-                or (loss, dict of tensors)
+            - loss_fn (:obj:`LossFn`): takes a dict of tensors (nested dicts and None are fine), returns the 0-dim \
+                loss or (loss, dict of tensors)
             - flat (:obj:`FlatParameters`): what to differentiate for
             - backend (:obj:`str`): 'off' (eager), 'py' (Python source), 'ts' (TorchScript interpreter) or 'inductor' \
                 (compiled, needs a C++ compiler and seconds)
@@ -190,8 +190,8 @@ class GraphedLoss:
         random_after.restore()
         self.flat.grad, self.flat.unused = expected[0], unused
         what = wrong[0] if wrong else 'set of used parameters'
-        self._give_up(f'call {plan.calls} gives another {what} than eager mode; does it use a Python number that changes, '
-                      'or random numbers from outside torch?')
+        self._give_up(f'call {plan.calls} gives another {what} than eager mode; does it use a Python number that '
+                      'changes, or random numbers from outside torch?')
         return loss, aux
 
     def _give_up(self, reason: str) -> None:

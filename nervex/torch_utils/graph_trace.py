@@ -75,11 +75,24 @@ class Program:
         values: dict[int, Any] = {id(ref): ref.tensor for ref in self.constants}
         values.update({id(ref): x for ref, x in zip(self.inputs, inputs)})
         for call in self.calls:
-            args, kwargs = pytree.tree_map(
-                lambda x: values[id(x)] if isinstance(x, Ref) else x, (call.args, call.kwargs)
-            )
+            args, kwargs = with_values((call.args, call.kwargs), values)
             values[id(call.result)] = call.target(*args, **kwargs)
         return values
+
+
+def with_values(structure: Any, values: dict[int, Any]) -> Any:
+    """Arguments with every Ref replaced by its constant or its value."""
+    def value(x: Any) -> Any:
+        if not isinstance(x, Ref):
+            return x
+        return values[id(x)] if x.tensor is None else x.tensor
+
+    return pytree.tree_map(value, structure)
+
+
+def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Whether two results are equal in shape, dtype and every number."""
+    return a.dtype == b.dtype and a.shape == b.shape and torch.equal(a.nan_to_num(0.1), b.nan_to_num(0.1))
 
 
 def trace(function: Callable[..., Sequence[torch.Tensor]], inputs: Sequence[torch.Tensor]) -> Program:
@@ -181,7 +194,7 @@ def _shorten(program: Program, values: dict[int, Any]) -> Program:
         if signature is not None:
             views.setdefault(signature, same or call.result)
     outputs = [current(o) for o in program.outputs]
-    return Program(program.inputs, _alive(kept, outputs), outputs, program.generators)
+    return Program(program.inputs, alive(kept, outputs), outputs, program.generators)
 
 
 def _equal_to(call: Call, made: dict[int, Call], written: set[int], values: dict[int, Any], old: Call) -> Ref | None:
@@ -234,7 +247,8 @@ def _written(program: Program) -> set[int]:
     return hit | {value for value, origin in root.items() if origin in hit}
 
 
-def _alive(calls: list[Call], outputs: list[Ref]) -> list[Call]:
+def alive(calls: list[Call], outputs: list[Ref]) -> list[Call]:
+    """The calls that outputs, memory or random states depend on."""
     needed = {id(o) for o in outputs}
     kept = []
     for call in reversed(calls):
@@ -242,3 +256,18 @@ def _alive(calls: list[Call], outputs: list[Ref]) -> list[Call]:
             needed.update(id(r) for r in call.refs())
             kept.append(call)
     return kept[::-1]
+
+
+def last_uses(program: Program) -> dict[int, list[Ref]]:
+    """Position of a call -> results that nobody needs after it."""
+    last: dict[int, tuple[int, Ref]] = {}
+    for i, call in enumerate(program.calls):
+        for ref in [call.result, *call.refs()]:
+            if ref.tensor is None:
+                last[id(ref)] = (i, ref)
+    stay = {id(r) for r in [*program.outputs, *program.inputs]}
+    uses: dict[int, list[Ref]] = {}
+    for key, (i, ref) in last.items():
+        if key not in stay:
+            uses.setdefault(i, []).append(ref)
+    return uses

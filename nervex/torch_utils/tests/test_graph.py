@@ -9,7 +9,7 @@ from nervex.torch_utils import Adam, FlatParameters
 from nervex.torch_utils.graph import GraphedLoss
 from nervex.utils.errors import TrainingError
 
-BACKENDS = ['py']
+BACKENDS = ['py', 'ts']
 
 
 class Dueling(nn.Module):

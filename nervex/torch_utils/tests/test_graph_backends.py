@@ -1,0 +1,156 @@
+import logging
+import shutil
+import time
+
+import pytest
+import torch
+from torch import nn
+
+from nervex.torch_utils import FlatParameters, GraphedLoss
+from nervex.torch_utils.graph import _COMPILERS
+from nervex.torch_utils.graph_inplace import write_gradient_in_place
+from nervex.torch_utils.graph_python import compile_python
+from nervex.torch_utils.graph_script import compile_script
+from nervex.torch_utils.graph_trace import Program, TraceError, trace
+
+
+def test_simplified_program_is_short_and_equal():
+    weight = nn.Parameter(torch.randn(3, 4))
+    x = torch.randn(5, 4)
+
+    def step(x):
+        loss = (x @ weight.t()).pow(2).mean()
+        return [torch.autograd.grad(loss, weight)[0], loss.detach()]
+
+    program = trace(step, [x])
+    names = [call.name for call in program.calls]
+    # the transposed weight and the seed of the backward pass (ones, expand, div) are computed once; pow(x, 1) is x
+    assert names == ['mm', 'pow', 'mean', 'mul', 'mul', 't', 'mm']
+    values = program.run([x])
+    assert all(torch.equal(values[id(o)], r) for o, r in zip(program.outputs, step(x)))
+
+
+def test_updates_of_constants_in_place_are_seen_through_views():
+    weight = torch.ones(2, 3)
+    run = compile_python(trace(lambda x: [x @ weight.t()], [torch.ones(1, 3)]), [torch.ones(1, 3)])
+    weight.mul_(5.)
+    assert run(torch.ones(1, 3))[0].tolist() == [[15., 15.]]
+
+
+def test_memory_that_is_written_to_is_not_computed_in_advance():
+    def step(x):
+        total = torch.zeros(2)
+        total.add_(x)
+        same = total.pow(1.)
+        total.add_(x)
+        return [total, same]
+
+    x = torch.tensor([1., 2.])
+    for compile_ in (compile_python, compile_script):
+        run = compile_(trace(step, [x]), [x])
+        for _ in range(3):
+            assert [r.tolist() for r in run(x)] == [[2., 4.], [1., 2.]]
+
+
+def test_in_place_gradient_has_the_bits_of_the_joined_one():
+    net = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(32, 7), nn.Linear(7, 1))
+    params, x = list(net.parameters()), torch.randn(3, 1, 6, 6)
+
+    def step(x):
+        loss = net(x).pow(2).mean()
+        return [torch.cat([g.reshape(-1) for g in torch.autograd.grad(loss, params)]), loss.detach()]
+
+    program = trace(step, [x])
+    values = program.run([x])
+    shorter = write_gradient_in_place(program, values)
+    assert 'cat' not in [c.name for c in shorter.calls]
+    found = shorter.run([x])
+    found[id(shorter.outputs[0])] = shorter.outputs[0].tensor
+    assert torch.equal(shorter.outputs[0].tensor, values[id(program.outputs[0])])
+
+
+LITERALS = {
+    'none, bool, int list': lambda x: x.sum([0, 1], keepdim=True) + x.mean((0, ), dtype=None),
+    'float for int': lambda x: torch.nn.functional.softplus(x, 1, 20),
+    'string': lambda x: torch.div(x, 3., rounding_mode='floor') + torch.nn.functional.gelu(x, approximate='tanh'),
+    'dtype and device': lambda x: x.to(torch.float64).float() + torch.full((2, ), 2., dtype=torch.float, device='cpu'),
+    'optional tensors': lambda x: torch.nn.functional.layer_norm(x, (2, )),
+    'several results': lambda x: torch.cat([x.max(1).values, x.topk(1, 1)[0].reshape(-1), *x.split(1)[0].unbind(1)]),
+    'tensor list': lambda x: torch.stack([x, x * 2]).cumsum(0),
+    'index list': lambda x: x[torch.tensor([1, 0]), torch.tensor([0, 0])] + x[:, torch.tensor([1])].squeeze(),
+    'negative and huge numbers': lambda x: x.clamp(-1e-8, 1e30) * -3 + x.masked_fill(x > 0, float('-inf')).exp(),
+    'keyword arguments': lambda x: torch.add(x, x, alpha=3) + torch.std(x, 0, correction=0),
+    'bool results': lambda x: torch.where((x > 0) & (x < 2), x, -x),
+}
+
+
+@pytest.mark.parametrize('compile_', [compile_python, compile_script])
+@pytest.mark.parametrize('name', list(LITERALS))
+def test_all_kinds_of_arguments(name, compile_):
+    x = torch.tensor([[1., 4.], [-2., 0.5]])
+    try:
+        run = compile_(trace(lambda x: [LITERALS[name](x)], [x]), [x])
+    except TraceError as e:
+        assert compile_ is compile_script and 'literal' in str(e)
+        return
+    for value in (x, x * 2, -x):
+        assert torch.equal(run(value)[0], LITERALS[name](value))
+
+
+def test_an_input_may_be_an_output_and_be_given_twice():
+    x, y = torch.ones(2), torch.zeros(2)
+    for compile_ in (compile_python, compile_script):
+        run = compile_(trace(lambda a, b: [a, a + b, a], [x, y]), [x, y])
+        assert [r.tolist() for r in run(y, y)] == [[0., 0.]] * 3
+
+
+def square_loss(net):
+    return lambda b: net(b['x']).pow(2).mean()
+
+
+def test_a_back_end_that_fails_is_left_for_the_next(monkeypatch, caplog):
+    def refuse(program: Program, inputs):
+        raise TraceError('no compiler')
+
+    monkeypatch.setitem(_COMPILERS, 'inductor', refuse)
+    net = nn.Linear(3, 2)
+    update = GraphedLoss(square_loss(net), FlatParameters(net), 'inductor')
+    batch = {'x': torch.randn(4, 3)}
+    with caplog.at_level(logging.WARNING):
+        assert update(batch)[0] == square_loss(net)(batch)
+    assert "'inductor' is left out: no compiler" in caplog.text and update.eager_reason is None
+    assert update._last.run.source.startswith('graph(')
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which('g++') is None, reason='needs a C++ compiler')
+def test_inductor_agrees_with_eager():
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 2))
+    update = GraphedLoss(square_loss(net), FlatParameters(net), 'inductor')
+    for _ in range(3):
+        batch = {'x': torch.randn(4, 3)}
+        loss, _ = update(batch)
+        grad = update.flat.grad.clone()
+        assert torch.allclose(grad, update.flat.gradient(square_loss(net)(batch)), atol=1e-6)
+        assert loss.item() == pytest.approx(square_loss(net)(batch).item(), rel=1e-5)
+    assert update.eager_reason is None and not hasattr(update._last.run, 'source')
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('backend', ['py', 'ts'])
+def test_recorded_update_is_faster_than_eager(backend):
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(4, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 2))
+    flat = FlatParameters(net)
+    batch = {'x': torch.randn(64, 4)}
+    times = {}
+    for kind in ('off', backend) * 3:
+        update = GraphedLoss(square_loss(net), flat, kind)
+        for _ in range(70):
+            update(batch)
+        start = time.process_time()
+        for _ in range(300):
+            update(batch)
+        times[kind] = min(times.get(kind, 1.), time.process_time() - start)
+    assert times[backend] < 0.8 * times['off'], times
