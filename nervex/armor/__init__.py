@@ -8,6 +8,7 @@ Run-time behaviour around a model: how its output becomes an action, target netw
 """
 from .armor import Armor
 from .base_armor import BaseArmor
+from .graph import GraphPlugin
 from .hidden_state import HiddenStatePlugin
 from .noise import ActionNoisePlugin
 from .plugin import IArmorPlugin, IArmorStatefulPlugin, IArmorStatelessPlugin, add_plugin, register_plugin
@@ -36,6 +37,7 @@ __all__ = [
     'EpsGreedySamplePlugin',
     'GradHelper',
     'GradPlugin',
+    'GraphPlugin',
     'HiddenStateHelper',
     'HiddenStatePlugin',
     'IArmorPlugin',

@@ -8,8 +8,9 @@ from torch import Tensor
 
 from nervex.utils.errors import UnknownNameError, unknown_name
 
+from .draws import Draws
 from .plugin import IArmorStatefulPlugin
-from .rows import DrawsPerDevice, row_ids
+from .rows import row_ids
 
 #: draws noise for the rows of an action: (action, ids of the rows or None, generator) -> tensor like action
 NoiseProcess = Callable[[Tensor, list[int] | None, torch.Generator], Tensor]
@@ -69,7 +70,7 @@ class ActionNoisePlugin(IArmorStatefulPlugin):
         - noise_kwargs (:obj:`dict | None`): settings of the process, e.g. ``{'mu': 0., 'sigma': 0.1}``
         - noise_range (:obj:`dict | None`): ``{'min': ..., 'max': ...}`` limits of the noise, None does not limit
         - action_range (:obj:`dict | None`): limits of the noisy action, numbers or one for each dimension
-        - seed (:obj:`int | None`), generator (:obj:`torch.Generator | None`): source of chance, see ``DrawsPerDevice``
+        - seed (:obj:`int | None`), generator (:obj:`torch.Generator | None`): source of chance, see ``Draws``
     Shapes:
         - action (:obj:`torch.FloatTensor`): :math:`(B, *)`, or a list of them
     """
@@ -85,7 +86,7 @@ class ActionNoisePlugin(IArmorStatefulPlugin):
         self.processes: list[Any] = [self._make(**self._noise_kwargs)]
         self._noise_range = _limits(noise_range, 'noise_range')
         self._action_range = _limits(action_range, 'action_range')
-        self._draws = DrawsPerDevice(seed, generator)
+        self._draws = Draws(seed, generator)
 
     def wrap(self, forward: Callable[..., Any]) -> Callable[..., Any]:
         def action_noise_forward(data: Any, *args: Any, data_id: Any = None, **kwargs: Any) -> dict:

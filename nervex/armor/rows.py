@@ -1,46 +1,14 @@
-"""Random draws and action masks, shared by the sampling plugins: one head or several, any leading dims."""
+"""Heads, rows and action masks, shared by the sampling plugins."""
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from nervex.utils.errors import UnknownNameError
 
-
-class DrawsPerDevice:
-    """
-    Overview:
-        A random generator of its own for each device that asks, all from one seed. Without a seed it takes one from
-        torch's global generator, so that a run that was seeded as a whole repeats itself.
-    """
-
-    def __init__(self, seed: int | None = None, generator: torch.Generator | None = None) -> None:
-        if seed is not None and generator is not None:
-            raise ValueError('give a seed or a generator, not both')
-        self._generators: dict[torch.device, torch.Generator] = {}
-        if generator is not None:
-            self._generators[generator.device] = generator
-            self._seed = generator.initial_seed()
-        else:
-            self._seed = int(torch.randint(2 ** 62, ()).item()) if seed is None else int(seed)
-
-    def on(self, device: torch.device) -> torch.Generator:
-        """The generator of one device."""
-        found = self._generators.get(device)
-        if found is None:
-            found = self._generators[device] = torch.Generator(device)
-            found.manual_seed(self._seed)
-        return found
-
-    def state_dict(self) -> dict[str, Any]:
-        """Seed and the state of each generator."""
-        return {'seed': self._seed, 'states': {str(d): g.get_state() for d, g in self._generators.items()}}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue where ``state_dict`` was taken."""
-        self._seed = state['seed']
-        for name, value in state['states'].items():
-            self.on(torch.device(name)).set_state(value)
+_FEW = 32  # rows up to which NumPy chooses faster than torch
 
 
 def row_ids(data_id: Any) -> list[int]:
@@ -50,14 +18,18 @@ def row_ids(data_id: Any) -> list[int]:
     return [int(i) for i in (data_id.tolist() if hasattr(data_id, 'tolist') else data_id)]
 
 
-def per_head(output: Any, choose: Any) -> Any:
+def per_head(output: Any, choose: Callable[..., Any], few: Callable[..., Any], *args: Any) -> Any:
     """
     Overview:
-        Apply ``choose(logit, mask)`` to each action head of a model's output.
+        Choose an action for each action head of a model's output.
     Arguments:
-        - output (:obj:`dict`): ``logit`` a tensor (one head) or a list of tensors; ``action_mask`` likewise, optional
+        - output (:obj:`dict`): ``logit`` a tensor (one head) or a list of tensors; ``action_mask`` likewise, optional.
+          Arrays may stand for tensors
+        - choose (:obj:`Callable`): ``choose(logit, mask, *args) -> action``, for tensors of any shape on any device
+        - few (:obj:`Callable`): ``few(array, *args) -> array`` does the same for an array of a few rows without mask,
+          for which NumPy is faster
     Returns:
-        - action (:obj:`torch.LongTensor | list`): a list if the logits are a list
+        - action (:obj:`torch.LongTensor | list`): a list if the logits are a list, arrays for arrays
     """
     try:
         logit = output['logit']
@@ -65,17 +37,27 @@ def per_head(output: Any, choose: Any) -> Any:
         got = sorted(output) if isinstance(output, dict) else type(output).__name__
         raise UnknownNameError(f"sampling an action needs a model output dict with 'logit', got {got}") from error
     mask = output.get('action_mask')
-    if isinstance(logit, Tensor):
-        if mask is not None and not isinstance(mask, Tensor):
+    if isinstance(logit, (Tensor, np.ndarray)):
+        if mask is not None and not isinstance(mask, (Tensor, np.ndarray)):
             raise ValueError(f'one logit tensor needs one action_mask tensor, got a {type(mask).__name__}')
-        return choose(logit, mask)
+        return _of_head(logit, mask, choose, few, args)
     if not isinstance(logit, list):
         raise TypeError(f'logit is one tensor or a list of them, got a {type(logit).__name__}: a pair (mu, sigma) '
                         'belongs to continuous actions, which these plugins do not sample')
     masks = [None] * len(logit) if mask is None else mask
-    if isinstance(masks, Tensor) or len(masks) != len(logit):
+    if isinstance(masks, (Tensor, np.ndarray)) or len(masks) != len(logit):
         raise ValueError(f'{len(logit)} action heads need a list of {len(logit)} action masks (None: all legal)')
-    return [choose(head, head_mask) for head, head_mask in zip(logit, masks)]
+    return [_of_head(head, head_mask, choose, few, args) for head, head_mask in zip(logit, masks)]
+
+
+def _of_head(logit: Any, mask: Any, choose: Callable[..., Any], few: Callable[..., Any], args: tuple) -> Any:
+    if isinstance(logit, Tensor):
+        if mask is None and logit.is_cpu and logit.dim() == 2 and len(logit) <= _FEW and logit.dtype is torch.float32:
+            return torch.from_numpy(few(logit.detach().numpy(), *args))
+        return choose(logit, torch.as_tensor(mask) if isinstance(mask, np.ndarray) else mask, *args)
+    if mask is None and logit.ndim == 2 and len(logit) <= _FEW:
+        return few(logit, *args)
+    return choose(torch.from_numpy(logit), None if mask is None else torch.as_tensor(mask), *args).numpy()
 
 
 def legal_logit(logit: Tensor, mask: Tensor | None) -> Tensor:

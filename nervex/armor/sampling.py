@@ -2,11 +2,13 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from .draws import Draws
 from .plugin import IArmorStatelessPlugin
-from .rows import DrawsPerDevice, legal_logit, per_head, rows_of
+from .rows import legal_logit, per_head, rows_of
 
 
 class ArgmaxSamplePlugin(IArmorStatelessPlugin):
@@ -22,18 +24,18 @@ class ArgmaxSamplePlugin(IArmorStatelessPlugin):
     def wrap(self, forward: Callable[..., Any]) -> Callable[..., Any]:
         def argmax_forward(data: Any, *args: Any, **kwargs: Any) -> dict:
             output = forward(data, *args, **kwargs)
-            return _with_action(output, per_head(output, _argmax))
+            return _with_action(output, per_head(output, _argmax, _few_argmax))
         return argmax_forward
 
 
 class _DrawingPlugin(IArmorStatelessPlugin):
-    """A sampler with a random generator of its own."""
+    """A sampler with a source of chance of its own."""
 
     def __init__(self, seed: int | None = None, generator: torch.Generator | None = None) -> None:
-        self._draws = DrawsPerDevice(seed, generator)
+        self._draws = Draws(seed, generator)
 
     def state_dict(self) -> dict[str, Any]:
-        """State of the random generator."""
+        """State of the source of chance."""
         return self._draws.state_dict()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -47,21 +49,24 @@ class MultinomialSamplePlugin(_DrawingPlugin):
         ``output['action']``: drawn from softmax(logit) over the legal actions, for each row and head. Draws by the
         exponential race: argmax(p_i / e_i) with e_i ~ Exp(1) has probabilities p, and needs no normalisation.
     Arguments:
-        - seed (:obj:`int | None`), generator (:obj:`torch.Generator | None`): source of chance, see ``DrawsPerDevice``
+        - seed (:obj:`int | None`), generator (:obj:`torch.Generator | None`): source of chance, see ``Draws``
     Shapes:
         - as ``argmax_sample``
     """
 
     def wrap(self, forward: Callable[..., Any]) -> Callable[..., Any]:
-        def draw(logit: Tensor, mask: Tensor | None) -> Tensor:
-            logit = legal_logit(logit.detach(), mask)
-            race = torch.empty_like(logit).exponential_(generator=self._draws.on(logit.device))
-            return logit.sub(race.log_()).argmax(-1)
-
         def multinomial_forward(data: Any, *args: Any, **kwargs: Any) -> dict:
             output = forward(data, *args, **kwargs)
-            return _with_action(output, per_head(output, draw))
+            return _with_action(output, per_head(output, self._choose, self._few))
         return multinomial_forward
+
+    def _choose(self, logit: Tensor, mask: Tensor | None) -> Tensor:
+        logit = legal_logit(logit.detach(), mask)
+        race = torch.empty_like(logit).exponential_(generator=self._draws.on(logit.device))
+        return logit.sub(race.log_()).argmax(-1)
+
+    def _few(self, logit: np.ndarray) -> np.ndarray:
+        return (logit - self._draws.races(logit.size).reshape(logit.shape)).argmax(1)
 
 
 class EpsGreedySamplePlugin(_DrawingPlugin):
@@ -70,7 +75,7 @@ class EpsGreedySamplePlugin(_DrawingPlugin):
         With probability ``eps`` a random legal action, else the greedy one. Each row and each head tosses its own coin.
         ``eps`` is an argument of forward: a float, or an array with one value for each row (environment).
     Arguments:
-        - seed (:obj:`int | None`), generator (:obj:`torch.Generator | None`): source of chance, see ``DrawsPerDevice``
+        - seed (:obj:`int | None`), generator (:obj:`torch.Generator | None`): source of chance, see ``Draws``
     Shapes:
         - as ``argmax_sample``; eps: float, or the leading dims of logit, or the first ones of them
     """
@@ -80,10 +85,12 @@ class EpsGreedySamplePlugin(_DrawingPlugin):
         def eps_greedy_forward(data: Any, *args: Any, eps: Any = None, **kwargs: Any) -> dict:
             if eps is None:
                 raise TypeError("the plugin 'eps_greedy_sample' needs forward(..., eps=...)")
-            if isinstance(eps, (float, int)) and not 0. <= eps <= 1.:
-                raise ValueError(f'eps is the probability of a random action: between 0 and 1, got {eps}')
             output = forward(data, *args, **kwargs)
-            return _with_action(output, per_head(output, lambda logit, mask: self._choose(logit, mask, eps)))
+            if not isinstance(eps, (float, int)):
+                return _with_action(output, per_head(output, self._choose, self._few_by_row, eps))
+            if not 0. <= eps <= 1.:
+                raise ValueError(f'eps is the probability of a random action: between 0 and 1, got {eps}')
+            return _with_action(output, per_head(output, self._choose, self._few, eps))
         return eps_greedy_forward
 
     def _choose(self, logit: Tensor, mask: Tensor | None, eps: Any) -> Tensor:
@@ -92,24 +99,31 @@ class EpsGreedySamplePlugin(_DrawingPlugin):
         draws = self._draws.on(logit.device)
         coin = torch.rand(greedy.shape, dtype=torch.float64, device=logit.device, generator=draws)
         if isinstance(eps, (float, int)):
-            if mask is None and logit.device.type == 'cpu' and logit.dim() == 2 and len(logit) <= 32:
-                return _few_rows(coin.tolist(), eps, logit.shape[1], greedy)
-            explores, share = coin < eps, coin.div_(max(eps, 1e-12))
+            explores, share = coin < eps, coin.div_(max(eps, _TINY))
         else:
             rows = rows_of(eps, logit)
-            explores, share = coin < rows, coin.div_(rows.clamp(min=1e-12))
+            explores, share = coin < rows, coin.div_(rows.clamp(min=_TINY))
         return torch.where(explores, _pick(share, logit.shape[-1], mask, logit.shape), greedy)
 
+    def _few(self, logit: np.ndarray, eps: float) -> np.ndarray:
+        """The same for a handful of rows."""
+        action, coins = logit.argmax(1), self._draws.coins(len(logit))
+        if coins and min(coins) < eps:
+            for row, coin in enumerate(coins):
+                if coin < eps:
+                    action[row] = int(coin / eps * logit.shape[1])
+        return action
 
-def _few_rows(coins: list[float], eps: float, actions: int, greedy: Tensor) -> Tensor:
-    """The same choice for a handful of rows, in plain Python: for these faster than five tensor calls."""
-    if not coins or min(coins) >= eps:
-        return greedy
-    action = greedy.tolist()
-    for row, coin in enumerate(coins):
-        if coin < eps:
-            action[row] = int(coin / max(eps, 1e-12) * actions)
-    return torch.tensor(action)
+    def _few_by_row(self, logit: np.ndarray, eps: Any) -> np.ndarray:
+        """The same with an epsilon for each row."""
+        action, rows = logit.argmax(1), rows_of(eps, torch.from_numpy(logit)).tolist()
+        for row, (coin, row_eps) in enumerate(zip(self._draws.coins(len(logit)), rows)):
+            if coin < row_eps:
+                action[row] = int(coin / row_eps * logit.shape[1])
+        return action
+
+
+_TINY = 1e-12  # stands for a zero that is divided by
 
 
 def _pick(share: Tensor, actions: int, mask: Tensor | None, shape: torch.Size) -> Tensor:
@@ -124,6 +138,10 @@ def _pick(share: Tensor, actions: int, mask: Tensor | None, shape: torch.Size) -
 
 def _argmax(logit: Tensor, mask: Tensor | None) -> Tensor:
     return (logit if mask is None else legal_logit(logit, mask)).argmax(-1)
+
+
+def _few_argmax(logit: np.ndarray) -> np.ndarray:
+    return logit.argmax(1)
 
 
 def _with_action(output: dict, action: Any) -> dict:

@@ -10,6 +10,9 @@ POLICY_REGISTRY = Registry(
         'rainbow_dqn': 'nervex.policy.rainbow_dqn:RainbowDQNPolicy',
         'qrdqn': 'nervex.policy.qrdqn:QRDQNPolicy',
         'ppo': 'nervex.policy.ppo:PPOPolicy',
+        'ddpg': 'nervex.policy.ddpg:DDPGPolicy',
+        'td3': 'nervex.policy.td3:TD3Policy',
+        'sac': 'nervex.policy.sac:SACPolicy',
     },
 )
 ENV_REGISTRY = Registry(
@@ -65,6 +68,7 @@ ARMOR_PLUGIN_REGISTRY = Registry(
         'argmax_sample': 'nervex.armor.sampling:ArgmaxSamplePlugin',
         'eps_greedy_sample': 'nervex.armor.sampling:EpsGreedySamplePlugin',
         'multinomial_sample': 'nervex.armor.sampling:MultinomialSamplePlugin',
+        'graph': 'nervex.armor.graph:GraphPlugin',
         'hidden_state': 'nervex.armor.hidden_state:HiddenStatePlugin',
         'action_noise': 'nervex.armor.noise:ActionNoisePlugin',
         'target': 'nervex.armor.target:TargetPlugin',

@@ -96,10 +96,36 @@ def test_eps_out_of_range_is_refused(eps, error):
 @pytest.mark.parametrize('rows', [1, 7, 32])
 def test_few_rows_and_many_rows_choose_alike(rows):
     logit = torch.randn(rows, 5)
-    few, many = (armor_of('eps_greedy_sample', logit, seed=6) for _ in range(2))
+    few, by_row, many = (armor_of('eps_greedy_sample', x, seed=6) for x in (logit, logit, logit.unsqueeze(0)))
     for eps in (0., 0.3, 1.):
-        one_by_one = few.forward({}, eps=eps)['action']
-        assert torch.equal(one_by_one, many.forward({}, eps=torch.full((rows, ), eps, dtype=torch.float64))['action'])
+        many.plugin('eps_greedy_sample')._draws.on(torch.device('cpu')).manual_seed(6)
+        few.plugin('eps_greedy_sample')._draws._coins = torch.rand(
+            rows, dtype=torch.float64, generator=torch.Generator().manual_seed(6)).tolist()
+        by_row.plugin('eps_greedy_sample')._draws._coins = list(few.plugin('eps_greedy_sample')._draws._coins)
+        action = few.forward({}, eps=eps)['action']
+        assert torch.equal(action, many.forward({}, eps=eps)['action'][0])
+        assert torch.equal(action, by_row.forward({}, eps=[eps] * rows)['action'])
+
+
+@pytest.mark.parametrize('plugin, kwargs', [('multinomial_sample', {}), ('eps_greedy_sample', {'eps': 0.4})])
+def test_few_rows_at_a_time_have_the_right_frequencies(plugin, kwargs):
+    logit = torch.tensor([0.1, 0.2, 0.7]).log().expand(8, 3)
+    armor = armor_of(plugin, logit, seed=7)
+    counts = sum(torch.bincount(armor.forward({}, **kwargs)['action'], minlength=3) for _ in range(1000)) / 8000
+    expected = (0.1, 0.2, 0.7) if plugin == 'multinomial_sample' else (0.4 / 3, 0.4 / 3, 0.6 + 0.4 / 3)
+    assert all(abs(c - p) < 0.02 for c, p in zip(counts, expected))
+
+
+@pytest.mark.parametrize('rows', [3, 50])
+@pytest.mark.parametrize('plugin, kwargs', [('multinomial_sample', {}), ('eps_greedy_sample', {'eps': 0.9})])
+def test_random_sequence_continues_from_a_saved_state(plugin, kwargs, rows):
+    armor, other = (armor_of(plugin, torch.zeros(rows, 5), seed=s) for s in (1, 2))
+    for _ in range(4):
+        armor.forward({}, **kwargs)
+    saved = copy.deepcopy(armor.plugin_state_dict())
+    expected = [armor.forward({}, **kwargs)['action'].tolist() for _ in range(100)]
+    other.load_plugin_state_dict(saved)
+    assert [other.forward({}, **kwargs)['action'].tolist() for _ in range(100)] == expected
 
 
 def test_row_without_legal_action_gets_the_first():
@@ -137,13 +163,6 @@ def test_same_seed_same_actions_and_global_chance_untouched(plugin, kwargs):
     runs = [armor_of(plugin, logit, seed=11).forward({}, **kwargs)['action'] for _ in range(2)]
     assert torch.equal(*runs) and torch.equal(before, torch.get_rng_state())
     assert not torch.equal(runs[0], armor_of(plugin, logit, seed=12).forward({}, **kwargs)['action'])
-
-
-def test_random_sequence_continues_from_its_state():
-    armor, other = (armor_of('multinomial_sample', torch.zeros(64, 5), seed=s) for s in (1, 2))
-    armor.forward({})
-    other.load_plugin_state_dict(copy.deepcopy(armor.plugin_state_dict()))
-    assert torch.equal(armor.forward({})['action'], other.forward({})['action'])
 
 
 def test_missing_logit_and_misfitting_masks_are_named():
