@@ -1,0 +1,172 @@
+"""Learning curves: which runs belong together, their mean and band by hand, and the two files of the picture."""
+
+import csv
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+
+import numpy as np
+import pytest
+import yaml
+
+from nervex.entry.curves import band, group_runs, read_runs
+
+COLUMNS = ('train_iter', 'env_step', 'seconds', 'return_mean')
+
+
+@pytest.fixture
+def write_run(tmp_path):
+    """A function that writes what a run leaves for the plot: the config and (env step, return) pairs."""
+
+    def write(name, points, policy='dqn', lr=0.001, stop_val=None, seed=0, log='log'):
+        config = {
+            'exp_name': name,
+            'seed': seed,
+            'env': {'env_type': 'cartpole', 'env_id': None},
+            'policy': {'policy_type': policy, 'learn': {'learning_rate': lr}},
+            'evaluator': {'stop_val': stop_val},
+        }
+        folder = tmp_path / name / log
+        (folder / 'evaluator').mkdir(parents=True)
+        (folder / 'config.yaml').write_text(yaml.safe_dump(config), encoding='utf-8')
+        with open(folder / 'evaluator' / 'curve.csv', 'w', newline='', encoding='utf-8') as f:
+            writer = csv.writer(f)
+            writer.writerow(COLUMNS)
+            writer.writerows([step // 2, step, step / 100, value] for step, value in points)
+        return folder
+
+    return write
+
+
+def nervex(*args, **kwargs):
+    command = [sys.executable, '-m', 'nervex.entry.cli', '-m', 'plot', *args]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, **kwargs)
+
+
+def test_seeds_of_one_config_are_one_group_and_other_settings_another(write_run):
+    for seed in (0, 1):
+        write_run(f'runs/a{seed}', [(0, 1), (10, 2)], seed=seed)
+    write_run('runs/b', [(0, 1), (10, 2)], lr=0.01)
+    write_run('runs/c', [(0, 1), (10, 2)], policy='ppo')
+    groups = group_runs(read_runs(['runs']))
+    assert {label: len(group) for label, group in groups.items()} == {
+        'cartpole dqn (learning_rate=0.001)': 2,
+        'cartpole dqn (learning_rate=0.01)': 1,
+        'cartpole ppo': 1,
+    }
+
+
+def test_mean_and_band_of_two_runs_by_hand(write_run):
+    """At step 5: runs at 1 and 3, mean 2, std sqrt(2), standard error 1, t(1) = 12.71."""
+    write_run('a', [(0, 0), (10, 2)])
+    write_run('b', [(0, 2), (10, 4)], seed=1)
+    x, mean, half = band(read_runs(['a', 'b']))
+    at_5 = np.argmin(abs(x - 5))
+    assert x[0] == 0 and x[-1] == 10
+    assert mean[at_5] == pytest.approx(2 + (x[at_5] - 5) / 5)
+    assert half == pytest.approx(12.71)
+
+
+def test_mean_and_band_of_three_runs_by_hand(write_run):
+    """Runs constant at 1, 2, 6: mean 3, variance (4 + 1 + 9) / 2 = 7, half width 4.30 * sqrt(7 / 3)."""
+    for seed, value in enumerate((1, 2, 6)):
+        write_run(f'r{seed}', [(0, value), (10, value)], seed=seed)
+    _, mean, half = band(read_runs(['.']))
+    assert mean == pytest.approx(3) and half == pytest.approx(4.30 * (7 / 3) ** 0.5)
+
+
+def test_one_run_is_its_own_mean_without_a_band(write_run):
+    write_run('a', [(0, 1), (7, 5), (9, 3)])
+    x, mean, half = band(read_runs(['a']))
+    assert x.tolist() == [0, 7, 9] and mean.tolist() == [1, 5, 3] and half.tolist() == [0, 0, 0]
+
+
+def test_a_solved_run_goes_on_and_an_unsolved_one_ends_the_mean(write_run):
+    write_run('a', [(0, 0), (10, 100)], stop_val=100)
+    write_run('b', [(0, 0), (30, 60)], seed=1, stop_val=100)
+    write_run('c', [(0, 0), (40, 80)], seed=2, stop_val=100)
+    x, mean, _ = band(read_runs(['.']))
+    assert x[-1] == 30  # not 10: the first run was solved and stays at 100; not 40: the second is not there any more
+    assert mean[-1] == pytest.approx((100 + 60 + 60) / 3)
+
+
+def test_a_half_written_row_and_older_logs_are_left_out(write_run, tmp_path):
+    folder = write_run('a', [(0, 1), (10, 2)])
+    with open(folder / 'evaluator' / 'curve.csv', 'a', encoding='utf-8') as f:
+        f.write('10,20')
+    write_run('a', [(0, 7)], log='log_1')
+    (curve,) = read_runs(['a', str(tmp_path / 'a'), 'a/log'])
+    assert curve.mean.tolist() == [1, 2]
+    (older,) = read_runs(['a/log_1'])
+    assert older.mean.tolist() == [7]
+
+
+@pytest.mark.parametrize('axis, end', [('env_step', 10), ('train_iter', 5), ('seconds', 0.1)])
+def test_axis(write_run, axis, end):
+    write_run('a', [(0, 1), (10, 2)])
+    assert read_runs(['a'], axis)[0].x[-1] == end
+
+
+def test_unknown_axis_is_an_error():
+    with pytest.raises(ValueError, match='env_step, train_iter, seconds'):
+        read_runs(['.'], 'epochs')
+
+
+@pytest.mark.parametrize('kind', ['missing', 'empty', 'not evaluated', 'no config'])
+def test_a_folder_without_a_run_is_one_clear_error(write_run, tmp_path, kind):
+    if kind == 'empty':
+        (tmp_path / 'x').mkdir()
+    elif kind == 'not evaluated':
+        write_run('x', [])
+    elif kind == 'no config':
+        (write_run('x', [(0, 1)]) / 'config.yaml').unlink()
+    result = nervex('x')
+    assert result.returncode == 1 and len(result.stderr.splitlines()) == 1
+    said = {'missing': 'no such folder', 'no config': 'config.yaml: missing'}.get(kind, 'no run that was evaluated')
+    assert result.stderr.startswith('error: x') and said in result.stderr
+
+
+def test_no_folder_at_all_is_wrong_usage():
+    result = nervex()
+    assert result.returncode == 2 and 'FOLDER' in result.stderr
+
+
+def test_without_matplotlib_one_line_names_the_extra(write_run, tmp_path):
+    write_run('x', [(0, 1)])
+    (tmp_path / 'matplotlib.py').write_text("raise ImportError('not here')", encoding='utf-8')
+    result = nervex('x', env={'PYTHONPATH': f'{tmp_path}:{":".join(p for p in sys.path if p)}', 'PATH': ''})
+    assert result.returncode == 1 and len(result.stderr.splitlines()) == 1
+    assert "pip install 'nervex[plot]'" in result.stderr
+
+
+def test_the_picture_holds_labels_units_title_and_a_line_for_solved(write_run, tmp_path):
+    pyplot = pytest.importorskip('matplotlib.pyplot')
+    for seed in (0, 1, 2):
+        write_run(f'runs/a{seed}', [(0, 10), (5000, 150 + seed)], seed=seed, stop_val=195)
+    write_run('runs/b', [(0, 10), (5000, 200)], lr=0.01, stop_val=195)
+    from nervex.entry.plot_entry import plot
+
+    with pyplot.rc_context({'svg.fonttype': 'none'}):
+        files = plot(['runs'], out='pictures/both.png', title='CartPole, two rates')
+    assert files == ['pictures/both.png', 'pictures/both.svg']
+    text = ' '.join(ElementTree.parse(files[1]).getroot().itertext())
+    for said in (
+        'CartPole, two rates',
+        'env steps',
+        'mean return of an evaluation',
+        'cartpole dqn (learning_rate=0.001): mean of 3 runs, 95 % band',
+        'cartpole dqn (learning_rate=0.01)',
+        'solved at 195',
+        '5k',
+    ):
+        assert said in text
+    image = pyplot.imread(files[0])
+    assert image.shape[0] > 600 and image.shape[1] > 1000 and image.std() > 0.05
+
+
+def test_one_evaluation_alone_can_be_drawn(write_run):
+    pytest.importorskip('matplotlib')
+    from nervex.entry.plot_entry import plot
+
+    write_run('x', [(0, 3)])
+    assert plot(['x']) == ['curves.png', 'curves.svg']
