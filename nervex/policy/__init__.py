@@ -15,6 +15,9 @@ _HOMES = {
     'RainbowDQNPolicy': 'nervex.policy.rainbow_dqn',
     'QRDQNPolicy': 'nervex.policy.qrdqn',
     'PPOPolicy': 'nervex.policy.ppo',
+    'DDPGPolicy': 'nervex.policy.ddpg',
+    'TD3Policy': 'nervex.policy.td3',
+    'SACPolicy': 'nervex.policy.sac',
 }
 
 

@@ -1,0 +1,125 @@
+"""Soft actor-critic with a learned temperature, for continuous and for discrete actions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import nn
+
+from nervex.loader import interval, optional
+from nervex.policy.off_policy_ac import OffPolicyACPolicy, as_list
+from nervex.torch_utils import Adam
+from nervex.torch_utils.flat import FlatParameters
+from nervex.utils import POLICY_REGISTRY
+
+
+@POLICY_REGISTRY.register('sac')
+class SACPolicy(OffPolicyACPolicy):
+    """
+    Overview:
+        y = r + gamma (1 - d) (min Q_target(s', a') - alpha log pi(a'|s')) with a' drawn from the policy; the actor's
+        loss is alpha log pi(a|s) - min Q(s, a). The temperature alpha is learned so that the entropy stays near its
+        target. Papers: Haarnoja et al. 2018. :class:`DiscreteSACPolicy` is the form for discrete actions.
+    """
+
+    config = dict(
+        policy_type='sac',
+        learn=dict(
+            batch_size=256,
+            learning_rate_alpha=None,  # (float | None) step size of the temperature; None: learning_rate
+            algo=dict(
+                auto_alpha=True,  # (bool) learn the temperature
+                alpha=None,  # (float | None) the temperature, at the start if it is learned; None: 1 learned, else 0.2
+                target_entropy=None,  # (float | None) entropy to keep; None: what the action space suggests
+            ),
+        ),
+    )
+    config_rules = dict(
+        learn=dict(
+            learning_rate_alpha=optional(interval(0, left_ok=False)),
+            algo=dict(alpha=optional(interval(0)), target_entropy=optional(interval())),
+        )
+    )
+
+    def default_model(self) -> tuple[str, list[str]]:
+        return 'sac', ['nervex.model']
+
+    def _init_learn(self) -> None:
+        super()._init_learn()
+        learn, algo = self._cfg.learn, self._cfg.learn.algo
+        start = algo.alpha if algo.alpha is not None else 1.0 if algo.auto_alpha else 0.2
+        if algo.auto_alpha and start <= 0:
+            raise ValueError(f'policy.learn.algo.alpha: got {start}, must be positive where the temperature is learned')
+        self._temperature = Temperature(start).to(self._device)
+        rate = learn.learning_rate if learn.learning_rate_alpha is None else learn.learning_rate_alpha
+        self._alpha_optimizer = Adam(FlatParameters(self._temperature), lr=rate) if algo.auto_alpha else None
+        self._target_entropy = algo.target_entropy
+
+    def _learn_parts(self) -> dict[str, Any]:
+        own = {'temperature': self._temperature}
+        if self._alpha_optimizer is not None:
+            own['optimizer_alpha'] = self._alpha_optimizer
+        return {**super()._learn_parts(), **own}
+
+    def _critic_loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
+        with torch.no_grad():
+            following = self._draw(data['next_obs'])
+            q = self._q(self._armor.target_forward, data['next_obs'], following['action'])
+            next_value = _smaller(q) - self._temperature() * following['log_prob']
+        return self._td_loss(self._q(self._armor.forward, data['obs'], data['action']), next_value, data)
+
+    def _actor_loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
+        drawn = self._draw(data['obs'])
+        q = _smaller(self._q(self._armor.forward, data['obs'], drawn['action']))
+        loss = (self._temperature().detach() * drawn['log_prob'] - q).mean()
+        return loss, {'entropy': -drawn['log_prob'].detach().mean()}
+
+    def _alpha_loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
+        """Its gradient raises the temperature while the entropy is below its target."""
+        return self._temperature.log_alpha * (data['entropy'] - data['target_entropy']), {}
+
+    def _draw(self, obs: Any) -> dict[str, torch.Tensor]:
+        return self._armor.forward({'obs': obs}, param={'mode': 'evaluate', 'generator': self._generator})
+
+    @staticmethod
+    def _q(forward: Any, obs: Any, action: torch.Tensor) -> list[torch.Tensor]:
+        return as_list(forward({'obs': obs, 'action': action}, param={'mode': 'compute_q'})['q_value'])
+
+    def _update_actor(self, data: dict[str, Any]) -> dict[str, Any]:
+        loss, info = self._minimize(self._actor_loss, data, self._actor_optimizer)
+        log = {'actor_loss': loss, 'actor_grad_norm': info['grad_norm'], 'entropy': info['entropy']}
+        if self._alpha_optimizer is not None:
+            wanted = info['entropy'].new_full((), self._entropy_wanted(data))
+            inputs = {'entropy': info['entropy'], 'target_entropy': wanted}
+            log['alpha_loss'], _ = self._minimize(self._alpha_loss, inputs, self._alpha_optimizer)
+        log['alpha'] = self._temperature().detach()
+        return log
+
+    def _entropy_wanted(self, data: dict[str, Any]) -> float:
+        if self._target_entropy is None:
+            self._target_entropy = -float(data['action'][0].numel())
+        return self._target_entropy
+
+    def _monitor_vars_learn(self) -> list[str]:
+        return [*super()._monitor_vars_learn(), 'alpha', 'alpha_loss', 'entropy']
+
+    def _forward_eval(self, data_id: list[int], data: dict) -> dict:
+        param = {'mode': 'compute_action', 'deterministic': True}
+        return {'action': self._eval_armor.forward(data, param=param)['action']}
+
+
+class Temperature(nn.Module):
+    """The weight alpha of the entropy; its logarithm is learned."""
+
+    def __init__(self, alpha: float) -> None:
+        super().__init__()
+        self.log_alpha = nn.Parameter(torch.tensor(math.log(alpha) if alpha > 0 else -math.inf))
+
+    def forward(self) -> torch.Tensor:
+        return self.log_alpha.exp()
+
+
+def _smaller(q_values: list[torch.Tensor]) -> torch.Tensor:
+    return q_values[0] if len(q_values) == 1 else torch.min(*q_values)
