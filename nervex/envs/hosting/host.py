@@ -1,11 +1,13 @@
 """EnvHost: the envs that one process (or thread) owns: it builds, seeds, resets and steps them and writes their rows."""
 import inspect
+import pickle
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from nervex.envs.hosting.calls import LOAD, SAVE, ask_env
 from nervex.envs.hosting.layout import InvalidStepError, copy_row, layout_of, write_row
 from nervex.envs.hosting.loops import make_loop
 from nervex.envs.hosting.stepper import flag, has_step_into, make_stepper
@@ -114,6 +116,30 @@ class EnvHost:
         self.renewed[index] = 0
         if self.envs[index] is not None:
             self._apply_seed(index)
+
+    # ------------------------------------------------------------------ asked from outside
+    def ask(self, index: int, name: str, call: tuple[tuple, dict] | None) -> Any:
+        """An attribute or the answer of a method of one env; SAVE and LOAD are about the env as a whole."""
+        if name == SAVE:
+            return self._saved(index)
+        if name == LOAD:
+            return self._load(index, *call[0])
+        return ask_env(self.envs[index], name, call)
+
+    def _saved(self, index: int) -> bytes | None:
+        """One env in the middle of its episode; None if it cannot be pickled."""
+        counters = (self.returns[index], self.lengths[index], self.episodes[index], self.renewed[index])
+        try:
+            return pickle.dumps((self.envs[index], counters, self._seeds[index]))
+        except Exception:  # whatever an env's own __reduce__ may raise: it cannot be saved
+            return None
+
+    def _load(self, index: int, state: bytes) -> None:
+        self.close_env(index)
+        self.envs[index], counters, self._seeds[index] = pickle.loads(state)
+        self.returns[index], self.lengths[index], self.episodes[index], self.renewed[index] = counters
+        self.steppers[index] = make_stepper(self.envs[index], self.store.reward_size)
+        self._loop = make_loop(self)
 
     # ------------------------------------------------------------------ running
     def reset(self, index: int, slot: int) -> None:

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from nervex.envs.hosting.actions import ActionRows
-from nervex.envs.hosting.calls import ask_env
 from nervex.envs.hosting.host import EnvFault, EnvHost
 from nervex.envs.hosting.layout import ObjectCell, tree_leaves
 from nervex.envs.hosting.shared import ASK, STEP_ALL, Control, SharedBlock
@@ -190,7 +189,7 @@ class Worker:
             self.host.seed(k, seed, dynamic)
 
     def _ask_call(self, name: str, calls: list | None, which: list[int]) -> list:
-        return [ask_env(self.host.envs[k], name, None if calls is None else calls[n]) for n, k in enumerate(which)]
+        return [self.host.ask(k, name, None if calls is None else calls[n]) for n, k in enumerate(which)]
 
     def _ask_close(self) -> list[EnvFault]:
         return self.host.close()

@@ -103,7 +103,7 @@ class BaseSerialActor:
             overlap = self._policy.get_attribute('traj_overlap') or 0
             steps = int(traj_len) if traj_len else math.ceil(self._cfg.n_sample / n)
             self._rollout = ColumnRollout(self._policy.get_train_sample, n, steps, overlap)
-        self._asynchronous = getattr(self._env, 'asynchronous', False)
+        self._asynchronous = self._env.asynchronous
         self._pool: dict[int, tuple[Any, dict]] = {}
 
     def reset(self) -> None:

@@ -33,6 +33,8 @@ class AsyncSubprocessEnvManager(SyncSubprocessEnvManager):
     """
 
     # ------------------------------------------------------------------ the block form
+    asynchronous = True
+
     def observe(self) -> tuple[np.ndarray, Any]:
         while not self._waiting and self._beginning():
             self._progress(None)

@@ -5,15 +5,15 @@ from typing import Any
 
 import numpy as np
 
-from nervex.envs.hosting.calls import ask_env
 from nervex.envs.hosting.host import EnvFault, EnvHost, Events, layout_from, reward_size
 from nervex.envs.hosting.layout import copy_block, copy_rows, put_row, take_rows
 from nervex.envs.hosting.store import SLOTS, BlockStore
 from nervex.worker.actor.env_manager.manager_base import EnvManager
+from nervex.worker.actor.env_manager.saving import SavesEnvs
 from nervex.worker.actor.env_manager.step_block import EnvState, StepBlock
 
 
-class BaseEnvManager(EnvManager):
+class BaseEnvManager(SavesEnvs, EnvManager):
     """
     Overview:
         Steps all envs in this process. It has no overhead to speak of, so it is the right kind while a step of an env
@@ -260,7 +260,7 @@ class BaseEnvManager(EnvManager):
             self._host.seed(i, self._seeds[i], self._dynamic_seed)
 
     def _call(self, name: str, calls: list[tuple[tuple, dict]] | None, ids: Iterable[int]) -> list[Any]:
-        return [ask_env(self._host.envs[i], name, None if calls is None else calls[k]) for k, i in enumerate(ids)]
+        return [self._host.ask(i, name, None if calls is None else calls[k]) for k, i in enumerate(ids)]
 
     def _shut(self) -> None:
         if self._host is not None:

@@ -28,6 +28,8 @@ class EnvManager(DocumentedForms):
         env_num, all_ids, enable_save_replay; any other attribute is read from the envs (a list, one value an env)
     """
 
+    asynchronous = False  # whether advance() may answer for other envs than those it was asked to step
+
     config: dict = dict(
         episode_num=float('inf'),  # episodes of each env until it is done; 'inf' or a number
         auto_reset=True,           # begin the next episode at once; False: reset(reset_param) is called by hand

@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 
-from nervex.envs.hosting.calls import ask_env
 from nervex.envs.hosting.host import EnvFault, Events
 from nervex.envs.hosting.layout import put_leaves, tree_leaves
 from nervex.envs.hosting.shared import STEP_ALL, STEP_SOME
@@ -293,7 +292,7 @@ class SyncSubprocessEnvManager(BaseEnvManager):
             values.update(zip(chosen, answer))
         for i in ids:
             if i in self._own:
-                values[i] = ask_env(self._host.envs[i], name, None if call is None else call[i])
+                values[i] = self._host.ask(i, name, None if call is None else call[i])
         return [values[i] for i in ids]
 
     def _answers(self, workers: Sequence[int], requests: Sequence[tuple]) -> list[Any]:
