@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from nervex.armor import Armor
-from nervex.armor.rows import DrawsPerDevice
+from nervex.armor.draws import Draws
 from nervex.loader import interval, is_type, optional
 from nervex.policy.batched import batched
 from nervex.policy.common_policy import CommonPolicy
@@ -63,7 +63,7 @@ class OffPolicyACPolicy(CommonPolicy):
         learn, algo = self._cfg.learn, self._cfg.learn.algo
         self._gamma, self._nstep = algo.discount_factor, algo.nstep
         self._actor_update_freq, self._updates_done = algo.actor_update_freq, 0
-        self._draws = DrawsPerDevice()
+        self._draws = Draws()
         self._armor = Armor(self._model)
         self._armor.add_model('target', update_type='momentum', update_kwargs={'theta': algo.target_theta})
         self._armor.mode(train=True)
@@ -143,7 +143,7 @@ class OffPolicyACPolicy(CommonPolicy):
     def _init_collect(self) -> None:
         self._collect_setting_set = {'random_left'}
         self._random_left = self._cfg.collect.random_steps
-        self._explore = DrawsPerDevice()
+        self._explore = Draws()
         self._collect_armor = Armor(self._model)
         self._add_exploration()
         self._collect_armor.add_plugin('main', 'grad', enable_grad=False)
