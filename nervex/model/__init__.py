@@ -48,6 +48,7 @@ _HOME = {
     'QuantileHead': 'common.distribution_head',
     'QuantileRegressionHead': 'common.distribution_head',
     'GaussianHead': 'actor_critic.policy_head',
+    'NoiseLinearLayer': 'common.noisy',
     'RNN': 'common.rnn',
     'ModeNet': 'common.modes',
     'InputShapeError': 'common.shapes',

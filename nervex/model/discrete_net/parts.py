@@ -10,6 +10,7 @@ from nervex.model.common.distribution_head import DistributionHead, QuantileHead
 from nervex.model.common.encoder import ConvEncoder, FCEncoder
 from nervex.model.common.mlp import LinearType
 from nervex.model.common.multi_head import one_or_many
+from nervex.model.common.noisy import NoiseLinearLayer
 from nervex.model.common.q_head import make_q_head
 from nervex.model.common.shapes import action_heads
 from nervex.utils.errors import UnknownNameError, unknown_name
@@ -64,7 +65,4 @@ def make_head(hidden_dim: int, action_dim: int | Sequence[int], dueling: bool, l
 
 def linear_type(noise: bool, noise_sigma: float) -> LinearType:
     """Ordinary or noisy linear layers."""
-    if not noise:
-        return nn.Linear
-    from nervex.torch_utils.network import NoiseLinearLayer
-    return partial(NoiseLinearLayer, sigma0=noise_sigma)
+    return partial(NoiseLinearLayer, sigma0=noise_sigma) if noise else nn.Linear

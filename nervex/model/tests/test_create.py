@@ -54,8 +54,6 @@ def test_every_registered_model_is_covered_here():
 
 @pytest.mark.parametrize('name', sorted(ARGUMENTS))
 def test_built_from_a_config_it_runs_copies_pickles_and_learns(name):
-    if name.startswith('noise'):
-        pytest.importorskip('nervex.torch_utils.network', reason='noisy layers')
     cfg = EasyDict({'model_type': name, 'import_names': [], **ARGUMENTS[name]})
     kept = copy.deepcopy(cfg)
     model = create_model(cfg)
