@@ -1,18 +1,21 @@
 """Batch: named columns of equal length that are also a sequence of rows."""
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
+from nervex.data.batch_arithmetic import Arithmetic
 from nervex.data.batch_ops import (
     as_column,
+    as_index,
     assign_rows,
     cat_columns,
+    check_length,
     columns_equal,
+    index_column,
     numpy_column,
     stack_columns,
     stack_values,
@@ -20,7 +23,7 @@ from nervex.data.batch_ops import (
 )
 
 
-class Batch:
+class Batch(Arithmetic):
     """
     Overview:
         A set of named columns (torch tensors, NumPy arrays, nested Batches, object arrays for anything else) that is
@@ -96,6 +99,8 @@ class Batch:
         return name in self._columns
 
     def __getattr__(self, name: str) -> Any:
+        if name == '_columns':  # the slot was never set
+            raise AttributeError(name)
         try:
             return self._columns[name]
         except KeyError:
@@ -114,7 +119,7 @@ class Batch:
     def __len__(self) -> int:
         length = _length(self)
         if length is None:
-            raise TypeError(f'this Batch is one row, it has no length: {_shapes(self)}')
+            raise TypeError(f'this Batch is one row (or its columns differ in length): {_shapes(self)}')
         return length
 
     def __bool__(self) -> bool:
@@ -126,19 +131,18 @@ class Batch:
     def __getitem__(self, key: Any) -> Any:
         if type(key) is str:
             return self._columns[key]
-        if isinstance(key, (int, np.integer)):
-            return Row.of({name: _row(column, key) for name, column in self._columns.items()})
-        if isinstance(key, list):
-            key = np.asarray(key, dtype=None if key else np.int64)
-        return type(self).of({name: column[_key_for(column, key)] for name, column in self._columns.items()})
+        kind = Row if isinstance(key, (int, np.integer)) else type(self)
+        key = as_index(key)
+        return kind.of({name: index_column(name, column, key) for name, column in self._columns.items()})
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if isinstance(key, str):
             value = as_column(value)
-            _check_length(self, key, value)
+            others = {k: v for k, v in self._columns.items() if k != key}
+            check_length(key, value, _length(type(self).of(others)) if others else None)
             self._columns[key] = value
         else:
-            assign_rows(self, key, value)
+            assign_rows(self, as_index(key), value)
 
     def split(self, size: int, shuffle: bool = False, rng: np.random.Generator | None = None) -> Iterator[Batch]:
         """
@@ -217,10 +221,12 @@ _set_columns: Callable[[Batch, dict], None] = Batch._columns.__set__  # type: ig
 
 def _length(batch: Batch) -> int | None:
     """Rows of the batch; None if a column has no first axis or the first axes differ (then it is one row)."""
-    length = 0 if not batch._columns else None
+    length: int | None = None
+    if isinstance(batch, Row):
+        return None
     for column in batch._columns.values():
         if isinstance(column, Batch):
-            if type(column) is Row or (rows := _length(column)) is None:
+            if (rows := _length(column)) is None:
                 return None
             if not column._columns:
                 continue
@@ -237,58 +243,5 @@ def _length(batch: Batch) -> int | None:
 
 
 def _shapes(batch: Batch) -> str:
-    return ', '.join(f'{n}: {_shapes(c) if isinstance(c, Batch) else tuple(getattr(c, "shape", ()))}'
-                     for n, c in batch.items()) or 'no columns'
-
-
-def _check_length(batch: Batch, name: str, value: Any) -> None:
-    """A new column of a batch that has a length must have the same one."""
-    shape = getattr(value, 'shape', None) if not isinstance(value, Batch) else None
-    others = {k: v for k, v in batch._columns.items() if k != name}
-    if not shape or not others or isinstance(batch, Row):
-        return
-    length = _length(Batch.of(others))
-    if length is not None and shape[0] != length:
-        raise ValueError(f"column '{name}' of shape {tuple(shape)} and dtype {value.dtype} does not fit a Batch of "
-                         f'{length} rows ({_shapes(batch)})')
-
-
-def _row(column: Any, key: int) -> Any:
-    if isinstance(column, Batch):
-        return column[key] if column._columns else Row.of({})
-    try:
-        return column[key]
-    except (TypeError, IndexError) as e:
-        if isinstance(e, IndexError) and getattr(column, 'ndim', 0):
-            raise
-        raise TypeError('this Batch is one row, it cannot be indexed by position') from e
-
-
-def _key_for(column: Any, key: Any) -> Any:
-    return torch.from_numpy(key) if isinstance(column, torch.Tensor) and isinstance(key, np.ndarray) else key
-
-
-def _operator(op: Callable, name: str, swap: bool = False, in_place: bool = False) -> Callable:
-    def method(self: Batch, other: Any = None) -> Batch:
-        out = {}
-        for column_name, column in self.items():
-            value = other[column_name] if isinstance(other, (Batch, Mapping)) else other
-            try:
-                out[column_name] = op(value, column) if swap else op(column, value)
-            except (TypeError, RuntimeError) as e:
-                raise TypeError(f"{name} does not work on column '{column_name}' "
-                                f'({getattr(column, "dtype", type(column).__name__)}): {e}') from e
-        if in_place:
-            self._columns.update(out)
-            return self
-        return type(self).of(out)
-
-    return method
-
-
-for _name in ('add', 'sub', 'mul', 'truediv', 'floordiv', 'mod', 'pow'):
-    _op = getattr(operator, _name)
-    setattr(Batch, f'__{_name}__', _operator(_op, _name))
-    setattr(Batch, f'__r{_name}__', _operator(_op, _name, swap=True))
-    setattr(Batch, f'__i{_name}__', _operator(getattr(operator, f'i{_name}'), _name, in_place=True))
-Batch.__neg__ = _operator(lambda column, _: -column, 'neg')  # type: ignore[attr-defined]
+    shapes = ((n, _shapes(c) if isinstance(c, Batch) else tuple(getattr(c, 'shape', ()))) for n, c in batch.items())
+    return ', '.join(f'{name}: {shape}' for name, shape in shapes) or 'no columns'

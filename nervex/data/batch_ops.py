@@ -175,6 +175,42 @@ def _values_equal(a: Any, b: Any) -> bool:
     return bool(np.all(a == b))
 
 
+def as_index(key: Any) -> Any:
+    """An index that NumPy and torch read alike: lists and integer arrays as int64, negative steps as positions."""
+    if isinstance(key, (list, torch.Tensor)):
+        key = np.asarray(key) if not isinstance(key, torch.Tensor) else key.detach().cpu().numpy()
+        key = key.astype(np.int64) if not key.size and key.dtype != bool else key
+    if isinstance(key, np.ndarray) and key.dtype.kind in 'iu' and key.dtype != np.int64:
+        return key.astype(np.int64)
+    return tuple(as_index(part) for part in key) if isinstance(key, tuple) else key
+
+
+def index_column(name: str, column: Any, key: Any) -> Any:
+    """``column[key]``, saying which column it was if that does not work."""
+    try:
+        return column[key] if not isinstance(column, torch.Tensor) else column[_torch_index(column, key)]
+    except (TypeError, IndexError, ValueError) as e:
+        shape = tuple(getattr(column, 'shape', ()))
+        kind = IndexError if isinstance(e, IndexError) and shape else TypeError
+        raise kind(f"column '{name}' of shape {shape} cannot be indexed by {key!r}: {e}") from e
+
+
+def _torch_index(column: torch.Tensor, key: Any) -> Any:
+    if isinstance(key, slice) and (key.step or 1) < 0:
+        return torch.arange(column.shape[0]).numpy()[key].copy()
+    if isinstance(key, np.ndarray):
+        return torch.from_numpy(np.ascontiguousarray(key))
+    return key
+
+
+def check_length(name: str, value: Any, length: int | None) -> None:
+    """A new column must be as long as the others (None: these have no length)."""
+    shape = getattr(value, 'shape', None) if not hasattr(value, '_columns') else None
+    if shape and length is not None and shape[0] != length:
+        raise ValueError(f"column '{name}' of shape {tuple(shape)} and dtype {value.dtype} does not fit a Batch of "
+                         f'{length} rows')
+
+
 def assign_rows(batch: Any, key: Any, value: Any) -> None:
     """``batch[key] = value``: a Batch or dict column by column, anything else into every column."""
     by_name = isinstance(value, (Mapping, _batch_class()))
@@ -192,8 +228,10 @@ def assign_rows(batch: Any, key: Any, value: Any) -> None:
 
 def _assign(name: str, column: Any, key: Any, value: Any) -> None:
     if isinstance(column, torch.Tensor):
-        key = torch.from_numpy(key) if isinstance(key, np.ndarray) else key
+        key = _torch_index(column, key)
         value = torch.as_tensor(value)
+        if value.device == column.device and value.untyped_storage().data_ptr() == column.untyped_storage().data_ptr():
+            value = value.clone()  # rows of the same column: torch refuses to write what it reads
         fits = torch.can_cast(value.dtype, column.dtype)
     else:
         value = numpy_column(value)

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ class ColumnStore:
         - name (:obj:`str`): whose store it is, for error messages
         - counts (:obj:`np.ndarray | None`): a number per slot that is set to 0 when the slot is written
     Attributes:
-        - fast_block, fast_row (:obj:`Callable`): the writers of ``compile_writers`` for these columns
+        - fast_block, fast_row, fast_values (:obj:`Callable`): the writers of ``compile_writers`` for these columns
     """
 
     reusable = True  # whether gather_into is worth calling
@@ -40,7 +40,7 @@ class ColumnStore:
         self.arrays: dict[Any, np.ndarray] = {}
         self.torch_names: set = set()
         self.nested = False
-        self.fast_block = self.fast_row = _not_yet
+        self.fast_block = self.fast_row = self.fast_values = _not_yet
         self._recycler = Recycler()
 
     @property
@@ -61,7 +61,8 @@ class ColumnStore:
         self._compile()
 
     def _compile(self) -> None:
-        self.fast_block, self.fast_row = compile_writers(self.arrays, self.torch_names, self.capacity, self._counts)
+        writers = compile_writers(self.arrays, self.torch_names, self.capacity, self._counts)
+        self.fast_block, self.fast_row, self.fast_values = writers
 
     def write_row(self, row: Mapping | Batch, slot: int) -> None:
         """Store one row (values without a leading axis)."""
@@ -127,6 +128,55 @@ class ColumnStore:
             self.arrays[name] = array.astype(wide)
             self._compile()
 
+    def add_column(self, name: Any, rows: np.ndarray) -> None:
+        """A further column like these rows; it is zero (None for objects) in all slots."""
+        self.arrays[name] = np.zeros((self.capacity, *rows.shape[1:]), dtype=rows.dtype)
+        if rows.dtype == object:
+            self.arrays[name].fill(None)
+        self.nested = self.nested or type(name) is tuple
+        self._compile()
+
+    def grow(self, capacity: int, used: int) -> None:
+        """More slots; the first ``used`` ones are kept."""
+        for name, array in self.arrays.items():
+            self.arrays[name] = np.zeros((capacity, *array.shape[1:]), dtype=array.dtype)
+            if array.dtype == object:
+                self.arrays[name].fill(None)
+            self.arrays[name][:used] = array[:used]
+        self.capacity = capacity
+        if self.arrays:
+            self._compile()
+
+    def copy_row(self, source: int, target: int) -> None:
+        """Write the row of one slot into another slot as well."""
+        for array in self.arrays.values():
+            array[target] = array[source]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.arrays or (self.nested and name in self.names())
+
+    def names(self) -> list[str]:
+        """The columns, nested ones by their outermost name."""
+        return list(dict.fromkeys(key[0] if type(key) is tuple else key for key in self.arrays))
+
+    def column(self, name: str) -> Any:
+        """A whole column, all slots, sharing memory; a nested one as a Batch."""
+        return self._get(name, lambda array: array)
+
+    def read(self, name: str, slots: np.ndarray) -> Any:
+        """One column of the rows in these slots (trusted), in fresh memory."""
+        return self._get(name, lambda array: array.take(slots, 0))
+
+    def _get(self, name: str, read: Callable) -> Any:
+        found = {}
+        for key, array in self.arrays.items():
+            if key == name or (type(key) is tuple and key[0] == name):
+                column = read(array)
+                found[key] = torch.from_numpy(column) if key in self.torch_names else column
+        if not found:
+            raise KeyError(f"{self.name} has no column '{name}'; it has: {', '.join(self.names()) or 'none yet'}")
+        return unflatten(found)[name]
+
     def gather(self, slots: np.ndarray) -> dict:
         """The rows at ``slots`` (trusted) in fresh memory, as a dict of columns."""
         flat: dict = {}
@@ -173,7 +223,7 @@ class ColumnStore:
     def load_state_dict(self, state: dict[str, Any], rows: Any) -> None:
         """Put back what ``state_dict`` gave at these slots; everything else is forgotten."""
         self.arrays, self.torch_names = {}, set()
-        self.fast_block = self.fast_row = _not_yet
+        self.fast_block = self.fast_row = self.fast_values = _not_yet
         flat: dict = {}
         for column in state['columns']:
             name = tuple(column['name']) if isinstance(column['name'], list) else column['name']
@@ -188,7 +238,7 @@ class ColumnStore:
 MISFITS = (TypeError, ValueError, KeyError, IndexError, AttributeError, RuntimeError, NotImplementedError)
 
 
-def _not_yet(columns: Any, start: int) -> int:
+def _not_yet(*_: Any) -> int:
     """The writer before the columns are known: stores nothing."""
     return 0
 

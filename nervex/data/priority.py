@@ -31,6 +31,7 @@ class Priorities:
         self.max_priority = 1.
         self.values = np.zeros(capacity)
         self._capacity = capacity
+        self._first_beta, self._draws = beta, 0
         self._beta_step = (1. - beta) / anneal_step if 0 < anneal_step < math.inf else 0.
         self._tree = sum_tree(capacity, compiled)
         self._pending = (0, 0)  # slots (may run over the end) with the weight of max_priority, not yet in the tree
@@ -74,15 +75,18 @@ class Priorities:
     def _weights(self, priority: np.ndarray) -> np.ndarray:
         return np.minimum(np.maximum(priority ** self.alpha, _MIN_WEIGHT), _MAX_WEIGHT)
 
-    def draw(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """``n`` slots, one from each of ``n`` equal parts of the total weight, and their weights for learning."""
+    def draw(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """``n`` slots, one from each of ``n`` equal parts of the total weight."""
         self._flush()
-        tree = self._tree
-        slots = tree.draw(rng.random(n))
-        weight = (tree.smallest / tree.weights.take(slots)) ** self.beta
         if self._beta_step:
-            self.beta = min(1., self.beta + self._beta_step)
-        return slots, weight.astype(np.float32)
+            self.beta = min(1., self._first_beta + self._draws * self._beta_step)
+        self._draws += 1
+        return self._tree.draw(rng.random(n))
+
+    def importance(self, slots: np.ndarray) -> np.ndarray:
+        """The importance sampling weights of these slots, with the beta of the last draw."""
+        self._flush()
+        return ((self._tree.smallest / self._tree.weights.take(slots)) ** self.beta).astype(np.float32)
 
     def update(self, slots: np.ndarray, priority: np.ndarray) -> None:
         """New priorities of stored rows; ``eps`` is added."""
@@ -101,14 +105,14 @@ class Priorities:
         """Priorities, weights and counters."""
         self._flush()
         return {'values': torch.from_numpy(self.values.copy()), 'weights': torch.from_numpy(self._tree.weights.copy()),
-                'max_priority': self.max_priority, 'beta': self.beta}
+                'max_priority': self.max_priority, 'beta': self.beta, 'draws': self._draws}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Put back what ``state_dict`` gave."""
         self._pending = (0, 0)
         self.values[:] = state['values'].numpy()
         self._tree.set(np.arange(self._capacity), state['weights'].numpy())
-        self.max_priority, self.beta = state['max_priority'], state['beta']
+        self.max_priority, self.beta, self._draws = state['max_priority'], state['beta'], state['draws']
 
 
 def checked_priorities(given: Any, label: Callable[[int], str], where: str, allow_none: bool = False) -> np.ndarray:

@@ -173,9 +173,8 @@ class ReplayKind:
         """A sample, None when there is not enough data. ``reuse`` gives one of two alternating batches."""
         if not self.ready(batch_size, cur_learner_iter):
             return None
-        importance = None
         if self._priorities is not None:
-            slots, importance = self._priorities.draw(batch_size, self._source.rng)
+            slots = self._priorities.draw(batch_size, self._source.rng)
         elif self._cfg.max_reuse != math.inf:
             slots = self._life.stratified(self._source.rng.random(batch_size), self._size)
         elif self._life.removed:
@@ -186,8 +185,8 @@ class ReplayKind:
         columns = self._gather(slots, reuse)
         self.sampled += batch_size
         worn = self._life.use(slots)
-        if importance is not None:
-            columns['IS'] = importance
+        if self._priorities is not None:
+            columns['IS'] = self._priorities.importance(slots)
             columns['priority'] = self._priorities.values.take(slots).astype(np.float32)
             columns['replay_unique_id'] = UniqueIds.of(self._numbers(slots, self._next), self.name)
             columns['replay_buffer_idx'] = slots

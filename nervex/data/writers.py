@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -29,13 +29,27 @@ def write_row(row, slot):
 '''
 
 
+_VALUES = '''\
+def write_values(slot, {values}):
+    {body}
+    return 1
+'''
+
+
+class Writers(NamedTuple):
+    """The compiled functions; each returns the number of rows that it wrote."""
+
+    block: Callable[..., int]   # (columns, first slot)
+    row: Callable[..., int]     # (dict of one row's values, slot)
+    values: Callable[..., int]  # (slot, the values of one row in the order of the columns)
+
+
 def compile_writers(arrays: dict[Any, np.ndarray], torch_names: set, capacity: int,
-                    counts: np.ndarray | None = None) -> tuple[Callable, Callable]:
+                    counts: np.ndarray | None = None) -> Writers:
     """
     Overview:
-        ``write_block(columns, start) -> rows written`` and ``write_row(row, slot) -> rows written`` for a dict of
-        columns, or of the values of one row. They store what fits without conversion; for anything else they return 0
-        or raise, possibly after some columns have been written, and the caller finds out why.
+        The writers for these columns. They store what fits without conversion; for anything else they return 0 or
+        raise, possibly after some columns have been written, and the caller finds out why.
         One-dimensional memory is written through memoryviews: they are faster than array assignment and refuse another
         dtype or length, where an array would convert and broadcast in silence.
     Arguments:
@@ -75,7 +89,12 @@ def compile_writers(arrays: dict[Any, np.ndarray], torch_names: set, capacity: i
         scope['counts'] = counts
         block += ['counts[rows] = 0']
         row += ['counts[slot] = 0']
-    common = {'count': len(arrays), 'first': repr(next(iter(arrays))), 'capacity': capacity}
-    for template, lines in ((_BLOCK, block), (_ROW, row)):
-        exec(compile(template.format(body='\n    '.join(lines), **common), '<row writers>', 'exec'), scope)
-    return scope['write_block'], scope['write_row']
+    common = {'count': len(arrays), 'first': repr(next(iter(arrays))), 'capacity': capacity,
+              'values': ', '.join(f'value{k}' for k in range(len(arrays)))}
+    single = '\n    '.join(row)
+    bodies = {_BLOCK: '\n    '.join(block), _ROW: single, _VALUES: single}
+    for k, name in enumerate(arrays):
+        bodies[_VALUES] = bodies[_VALUES].replace(f'row[{name!r}]', f'value{k}')
+    for template, body in bodies.items():
+        exec(compile(template.format(body=body, **common), '<row writers>', 'exec'), scope)
+    return Writers(scope['write_block'], scope['write_row'], scope['write_values'])

@@ -1,0 +1,134 @@
+"""Which slots of a ring follow each other: the steps before and after a step in the same episode of the same env."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+class Timeline:
+    """
+    Overview:
+        Links the slots of a ring into trajectories. As long as one env writes, a step follows the slot before it and
+        only the beginnings are noted; with the first ``env_id`` every slot gets links of its own. Episodes end with
+        ``done``, with ``cut()``, or where their older part was overwritten.
+    Interfaces:
+        add, advance, cut, previous, next, stack, order
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self.head = self.size = 0
+        self.linked = False                            # whether several envs write
+        self._begins = np.zeros(capacity, dtype=bool)  # one env: this step does not follow the slot before it
+        self._open = False                             # one env: the last step has not ended its episode
+        self._before = self._after = np.zeros(0, dtype=np.int64)  # several envs: neighbours, the own slot if none
+        self._last: dict[Any, int] = {}                # several envs: number of an env's last step, if it is not done
+        self._count = 0                                # several envs: steps linked so far
+
+    def add(self, done: np.ndarray, env_id: np.ndarray | None = None) -> np.ndarray:
+        """Steps that were written in this order, from ``head`` on; gives their slots. No ``env_id``: all of env 0."""
+        n, done = len(done), np.asarray(done, dtype=bool)
+        slots = (np.arange(n) + self.head) % self.capacity
+        if env_id is not None and not self.linked:
+            self._use_links()
+        if self.linked:
+            envs = [0] * n if env_id is None else np.asarray(env_id).tolist()
+            for slot, env, end in zip(slots.tolist(), envs, done.tolist()):
+                self._link(slot, env, end)
+        elif n:
+            self._begins[slots] = np.concatenate([[not self._open], done[:-1]])
+            self._open = not done[-1]
+        self.head = (self.head + n) % self.capacity
+        self.size = min(self.size + n, self.capacity)
+        return slots
+
+    def advance(self, slot: int, done: Any) -> None:
+        """One step of the only env was written to ``head``: the same as ``add``, for scalars."""
+        self._begins[slot] = not self._open
+        self._open = not done
+        self.head = end = slot + 1
+        if end > self.size:
+            self.size = end
+        if end == self.capacity:
+            self.head = 0
+
+    def _use_links(self) -> None:
+        slots = np.arange(self.capacity)
+        used = slots < self.size
+        before, after = np.where(used, self.previous(slots), slots), np.where(used, self.next(slots), slots)
+        self._before, self._after, self.linked = before, after, True
+        self._count = self.head + self.capacity if self.size == self.capacity else self.head
+        self._last = {0: self._count - 1} if self._open else {}
+
+    def _link(self, slot: int, env: Any, done: bool) -> None:
+        before, after = self._before, self._after
+        later = int(after[slot])
+        before[later] = later  # what lay here is overwritten: its successor becomes a beginning
+        number = self._last.get(env, -1)
+        earlier = number % self.capacity if number > self._count - self.capacity and number >= 0 else slot
+        before[slot], after[earlier], after[slot] = earlier, slot, slot
+        if done:
+            self._last.pop(env, None)
+        else:
+            self._last[env] = self._count
+        self._count += 1
+
+    def isolate(self, slot: int) -> None:
+        """Make the oldest step (in ``head``) a trajectory of its own."""
+        after = (slot + 1) % self.capacity
+        if self.linked:
+            after = int(self._after[slot])
+            self._before[after], self._before[slot], self._after[slot] = after, slot, slot
+        else:
+            self._begins[slot] = self._begins[after] = True
+
+    def cut(self) -> None:
+        """What comes next does not follow what was there."""
+        self._open, self._last = False, {}
+
+    def previous(self, slots: np.ndarray) -> np.ndarray:
+        """The slot of the step before; a first step is its own."""
+        if self.linked:
+            return self._before[slots]
+        first = 0 if self.size < self.capacity else self.head
+        return np.where(self._begins[slots] | (slots == first), slots, (slots - 1) % self.capacity)
+
+    def next(self, slots: np.ndarray) -> np.ndarray:
+        """The slot of the step after; a last step is its own."""
+        if self.linked:
+            return self._after[slots]
+        after = (slots + 1) % self.capacity
+        return np.where(self._begins[after] | (after == self.head), slots, after)
+
+    def stack(self, slots: np.ndarray, length: int) -> np.ndarray:
+        """Slots of the last ``length`` steps up to each slot, oldest first; the first step is repeated. (*, length)."""
+        steps = [slots]
+        for _ in range(length - 1):
+            steps.append(self.previous(steps[-1]))
+        return np.stack(steps[::-1], axis=-1)
+
+    def order(self) -> np.ndarray:
+        """All used slots in the order in which they were written."""
+        start = 0 if self.size < self.capacity else self.head
+        return (np.arange(self.size) + start) % self.capacity
+
+    def labels(self) -> np.ndarray:
+        """A number per step, in the order in which they were written, that tells the trajectories apart."""
+        order = self.order()
+        label = np.full(self.capacity, -1, dtype=np.int64)
+        count = 0
+        for slot, earlier in zip(order.tolist(), self.previous(order).tolist()):
+            if earlier == slot:
+                label[slot], count = count, count + 1
+            else:
+                label[slot] = label[earlier]
+        return label[order]
+
+    def grow(self, capacity: int) -> None:
+        """More slots, for a timeline that has not gone round (its oldest step lies in slot 0)."""
+        new = np.arange(self.capacity, capacity)
+        self._begins = np.concatenate([self._begins, np.zeros(len(new), dtype=bool)])
+        if self.linked:
+            self._before, self._after = np.concatenate([self._before, new]), np.concatenate([self._after, new])
+        self.head, self.capacity = self.size, capacity
