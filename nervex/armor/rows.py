@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import is_in_torch_dispatch_mode
 
 from nervex.utils.errors import UnknownNameError
 
@@ -52,7 +53,9 @@ def per_head(output: Any, choose: Callable[..., Any], few: Callable[..., Any], *
 
 def _of_head(logit: Any, mask: Any, choose: Callable[..., Any], few: Callable[..., Any], args: tuple) -> Any:
     if isinstance(logit, Tensor):
-        if mask is None and logit.is_cpu and logit.dim() == 2 and len(logit) <= _FEW and logit.dtype is torch.float32:
+        few_rows = mask is None and logit.is_cpu and logit.dim() == 2 and len(logit) <= _FEW
+        # what records tensor operations does not see those of NumPy and would freeze their results
+        if few_rows and logit.dtype is torch.float32 and not is_in_torch_dispatch_mode():
             return torch.from_numpy(few(logit.detach().numpy(), *args))
         return choose(logit, torch.as_tensor(mask) if isinstance(mask, np.ndarray) else mask, *args)
     if mask is None and logit.ndim == 2 and len(logit) <= _FEW:

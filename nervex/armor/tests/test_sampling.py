@@ -2,6 +2,7 @@ import copy
 
 import pytest
 import torch
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from nervex.armor import Armor, BaseArmor, add_plugin
 
@@ -126,6 +127,13 @@ def test_random_sequence_continues_from_a_saved_state(plugin, kwargs, rows):
     expected = [armor.forward({}, **kwargs)['action'].tolist() for _ in range(100)]
     other.load_plugin_state_dict(saved)
     assert [other.forward({}, **kwargs)['action'].tolist() for _ in range(100)] == expected
+
+
+def test_a_recording_follows_its_input():
+    armor = BaseArmor(torch.nn.Identity())
+    add_plugin(armor, 'argmax_sample')
+    recorded = make_fx(lambda x: armor.forward({'logit': x})['action'])(torch.eye(3))
+    assert recorded(torch.eye(3).flip(0)).tolist() == [2, 1, 0]
 
 
 def test_row_without_legal_action_gets_the_first():
