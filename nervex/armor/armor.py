@@ -1,5 +1,6 @@
 """Armor: the models of one role (main, target, teacher), each in its own BaseArmor, behind one object."""
 import copy
+from collections.abc import Callable
 from typing import Any
 
 import torch.nn as nn
@@ -25,6 +26,11 @@ class Armor:
     def __init__(self, model: nn.Module, armor_type: type[BaseArmor] = BaseArmor) -> None:
         self._armor_type = armor_type
         self._armors: dict[str, BaseArmor] = {'main': armor_type(model)}
+
+    @property
+    def forward(self) -> Callable[..., Any]:
+        """Forward of the main model; written out because it is called at every step."""
+        return self._armors['main'].forward
 
     def add_model(self, name: str, model: nn.Module | None = None, **kwargs: Any) -> None:
         """
