@@ -33,6 +33,9 @@ EXIT_FAILURE, EXIT_USAGE, EXIT_INTERRUPT = 1, 2, 130
     help='Continue the stopped run in FOLDER (the current one if none is given), exactly where it was.',
 )
 @click.option('--episodes', type=click.IntRange(min=1), help='Episodes of -m eval.')
+@click.option('--video', is_flag=True, help='-m eval saves its best and its worst episode as mp4.')
+@click.option('--gif', is_flag=True, help='As --video, as gif.')
+@click.option('--render', is_flag=True, help='-m eval shows its episodes in a window.')
 @click.option(
     '-p',
     '--platform',
@@ -112,21 +115,25 @@ def _serial(options: dict[str, Any]) -> None:
 
 
 def _eval(options: dict[str, Any]) -> None:
-    from nervex.entry.eval_entry import eval
+    from nervex.entry.video import eval_and_show
 
-    result = eval(
+    shown = eval_and_show(
         options['config'],
         options['seed'] or 0,
         load_path=options['load'],
         n_episode=options['episodes'],
         overrides=tuple(options['override']),
+        video='gif' if options['gif'] else 'mp4' if options['video'] else None,
+        render=options['render'],
     )
-    r, k = result.returns, result.lengths
+    r, k = shown.evaluation.returns, shown.evaluation.lengths
     click.echo('returns: ' + ', '.join(f'{x:.1f}' for x in r))
     click.echo(
         f'{len(r)} episodes: mean {r.mean():.2f}, std {r.std():.2f}, min {r.min():.2f}, max {r.max():.2f}, '
         f'length mean {k.mean():.1f} (min {k.min()}, max {k.max()})'
     )
+    for which, path in shown.videos.items():
+        click.echo(f'{which} episode: {path}')
 
 
 def _plot(options: dict[str, Any]) -> None:

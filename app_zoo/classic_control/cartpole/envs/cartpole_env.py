@@ -92,6 +92,16 @@ class CartPoleEnv(BaseEnv):
         rew = EnvElementInfo((1, ), {'min': 0., 'max': 1., 'dtype': np.float32, 'kind': 'continuous'})
         return BaseEnvInfo(1, obs, act, rew)
 
+    render_fps = round(1 / TAU)
+
+    def render(self) -> np.ndarray:
+        """The picture of the present state: uint8, height x width x 3."""
+        from app_zoo.classic_control.cartpole.envs.cartpole_picture import draw
+
+        if self._state is None:
+            raise RuntimeError('CartPoleEnv: call reset() before render()')
+        return draw(self._state)
+
     def close(self) -> None:
         self._state = None
 

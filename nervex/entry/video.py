@@ -1,0 +1,193 @@
+"""Eval mode with pictures: a video of the best and of the worst episode, or a window that shows all of them."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from nervex.config import compile_config
+from nervex.entry.album import Album
+from nervex.entry.build import EnvSetting
+from nervex.entry.eval_entry import eval
+from nervex.entry.window import Window
+from nervex.envs import BaseEnv, BaseEnvInfo, BaseEnvTimestep, GymEnv, get_vec_env_setting
+from nervex.utils import ExtraMissingError, NervexError
+from nervex.worker.actor.base_serial_evaluator import Evaluation
+
+
+class CannotDrawError(NervexError):
+    """An environment has no picture to show."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What the episodes brought, and the video files by what they show: 'best' and 'worst'."""
+
+    evaluation: Evaluation
+    videos: dict[str, str]
+
+
+def eval_and_show(
+    cfg: str | dict,
+    seed: int = 0,
+    env_setting: EnvSetting | None = None,
+    policy_type: Any = None,
+    model: Any = None,
+    *,
+    load_path: str | None = None,
+    n_episode: int | None = None,
+    overrides: tuple[str, ...] = (),
+    video: str | None = 'mp4',
+    render: bool = False,
+) -> Shown:
+    """
+    Overview:
+        As ``eval``, with every episode filmed or shown. The envs run in this process; they and their seeds are the same
+        as without pictures, except that ``render`` plays all episodes in one env, one behind the other. Videos
+        go to ``env.replay_path`` or else to ``video/`` in the run's folder.
+    Arguments:
+        - video (:obj:`str | None`): 'mp4' or 'gif': keep the best and the worst episode; None: no file
+        - render (:obj:`bool`): show a window, at the speed of the environment
+    """
+    if video is None and not render:
+        plain = (cfg, seed, env_setting, policy_type, model)
+        return Shown(eval(*plain, load_path=load_path, n_episode=n_episode, overrides=overrides), {})
+    resolved = compile_config(cfg, policy_type, env_setting, model, [*overrides, 'env.env_manager_type=base'])
+    env_fn, actor_cfgs, env_cfgs = env_setting if env_setting is not None else get_vec_env_setting(resolved.env)
+    if render:
+        env_cfgs = env_cfgs[:1]
+    _prepare_headless()
+    make = partial(_drawable, env_fn)
+    fps = _check_picture(make, env_cfgs[0])
+    path = load_path or resolved.learner.load_path or ''
+    folder = resolved.env.replay_path or os.path.join(_run_folder(resolved.exp_name, path), 'video')
+    stem = os.path.basename(path).removesuffix('.tar').removesuffix('.pth')
+    with ExitStack() as stack:
+        album = stack.enter_context(Album(folder, stem, video, fps))
+        viewers: list[Any] = [album] if video is not None else []
+        if render:
+            viewers.append(stack.enter_context(closing(Window(fps))))
+        setting = (lambda env_cfg: WatchedEnv(make(env_cfg), viewers), actor_cfgs, env_cfgs)
+        evaluation = eval(resolved, seed, setting, policy_type, model, load_path=path, n_episode=n_episode)
+        return Shown(evaluation, album.finish())
+
+
+def _run_folder(exp_name: str, checkpoint: str) -> str:
+    """The folder of the run that wrote the checkpoint, unless the config names one."""
+    folder, name = os.path.split(os.path.dirname(os.path.abspath(checkpoint)))
+    return exp_name or (os.path.relpath(folder) if name.startswith('ckptBaseLearner') else '.')
+
+
+def _prepare_headless() -> None:
+    """Settings that graphics packages read when they are imported."""
+    os.environ.setdefault('PYGAME_HIDE_SUPPORT_PROMPT', '1')
+    if sys.platform == 'linux' and not os.environ.get('DISPLAY'):
+        os.environ.setdefault('MUJOCO_GL', 'egl')
+        os.environ.setdefault('XDG_RUNTIME_DIR', tempfile.gettempdir())  # SDL reports an error without it
+
+
+def _drawable(env_fn: Callable[[dict], Any], cfg: dict) -> Any:
+    """An env that was told, where it needs to be told, that pictures are wanted."""
+    if isinstance(env_fn, type) and issubclass(env_fn, GymEnv):
+        cfg = {**cfg, 'make_kwargs': {'render_mode': 'rgb_array', **cfg.get('make_kwargs', {})}}
+    env = env_fn(cfg)
+    return env if isinstance(env, BaseEnv) or callable(getattr(env, 'info', None)) else GymEnv(env)
+
+
+def _check_picture(make: Callable[[dict], Any], cfg: dict) -> float:
+    """Draw one picture, so that what is missing is told before anything is played; answers frames per second."""
+    env = make(cfg)
+    try:
+        env.reset()
+        picture_of(env)
+        fps = getattr(env, 'render_fps', None) or getattr(_inner(env), 'metadata', {}).get('render_fps')
+        return float(fps or 30)
+    except ImportError as e:
+        raise ExtraMissingError(f'{env!r}: a package that it draws with is missing ({e})') from e
+    finally:
+        env.close()
+
+
+def _inner(env: Any) -> Any:
+    """The Gym object of a GymEnv."""
+    return getattr(env, 'env', None)
+
+
+def picture_of(env: Any) -> np.ndarray:
+    """
+    Overview:
+        What an env looks like now: the answer of its own ``render()``, or of the Gym object inside.
+    Returns:
+        - picture (:obj:`np.ndarray`): uint8, height x width x 3
+    """
+    for owner in (env, _inner(env)):
+        render = getattr(owner, 'render', None)
+        if callable(render):
+            picture = render()
+            picture = picture[-1] if isinstance(picture, list) and picture else picture
+            if isinstance(picture, np.ndarray) and picture.ndim == 3 and picture.shape[2] == 3:
+                return picture.astype(np.uint8, copy=False)
+            raise CannotDrawError(
+                f'{env!r}: render() answered {_described(picture)}, must be an array of height x width x 3; '
+                "a Gym object has to be made with render_mode='rgb_array'"
+            )
+    raise CannotDrawError(f'{env!r} cannot draw itself: it has no method render() that answers an RGB array')
+
+
+def _described(picture: Any) -> str:
+    return f'an array of shape {picture.shape}' if isinstance(picture, np.ndarray) else repr(picture)
+
+
+class WatchedEnv(BaseEnv):
+    """
+    Overview:
+        Passes everything on to an env, and its pictures to viewers, which have the methods ``begin(key)``,
+        ``frame(key, picture)`` and ``end(key, episode_return)``; ``key`` tells envs apart.
+    """
+
+    def __init__(self, env: Any, viewers: list[Any]) -> None:
+        super().__init__({})
+        self._env, self._viewers = env, viewers
+        self._return = 0.0
+
+    def reset(self, **kwargs: Any) -> Any:
+        obs = self._env.reset(**kwargs)
+        self._return = 0.0
+        for viewer in self._viewers:
+            viewer.begin(id(self))
+        self._show()
+        return obs
+
+    def step(self, action: Any) -> BaseEnvTimestep:
+        timestep = self._env.step(action)
+        self._return += float(np.sum(np.asarray(timestep.reward)))
+        self._show()
+        if timestep.done:
+            for viewer in self._viewers:
+                viewer.end(id(self), self._return)
+        return timestep
+
+    def _show(self) -> None:
+        picture = picture_of(self._env)
+        for viewer in self._viewers:
+            viewer.frame(id(self), picture)
+
+    def seed(self, seed: int, dynamic_seed: bool | None = None) -> None:
+        self._env.seed(seed, *(() if dynamic_seed is None else (dynamic_seed,)))
+
+    def info(self) -> BaseEnvInfo:
+        return self._env.info()
+
+    def close(self) -> None:
+        self._env.close()
+
+    def __repr__(self) -> str:
+        return repr(self._env)
