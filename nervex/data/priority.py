@@ -10,7 +10,7 @@ import torch
 
 from nervex.data.sum_tree import sum_tree
 
-_MIN_WEIGHT, _MAX_WEIGHT = 1e-290, 1e290  # so that sums of weights stay finite and no weight of a stored row is 0
+_MIN_WEIGHT, _MAX_WEIGHT = 1e-12, 1e290  # no stored row is out of reach, and sums stay finite
 
 
 class Priorities:
@@ -18,10 +18,11 @@ class Priorities:
     Overview:
         Slot i is drawn with probability p_i^alpha / sum_j p_j^alpha and has the importance sampling weight
         (N P_i)^-beta, divided by the largest such weight of all stored rows (Schaul et al., 2016). New rows get the
-        largest priority seen so far (1 at first) or one that came with them. A priority of 0 counts as ``eps``.
+        largest priority seen so far (1 at first) or one that came with them. A priority of 0 counts as ``eps``: it
+        would never be drawn, and would take all weight from the others.
     Arguments:
         - alpha, beta (:obj:`float`): as above; beta goes up to 1 linearly in ``anneal_step`` draws (0 or inf: never)
-        - eps (:obj:`float`): added to every updated priority
+        - eps (:obj:`float`): what stands for a priority of 0
         - compiled (:obj:`bool | None`): use numba; None means if it is installed
     """
 
@@ -89,9 +90,10 @@ class Priorities:
         return ((self._tree.smallest / self._tree.weights.take(slots)) ** self.beta).astype(np.float32)
 
     def update(self, slots: np.ndarray, priority: np.ndarray) -> None:
-        """New priorities of stored rows; ``eps`` is added."""
+        """New priorities of stored rows."""
         self._flush()
-        priority = priority + self.eps
+        if not priority.all():
+            priority = np.where(priority == 0., self.eps, priority)
         self.values[slots] = priority
         self.max_priority = max(self.max_priority, float(priority.max(initial=0.)))
         self._tree.set(slots, self._weights(priority))

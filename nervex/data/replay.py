@@ -270,7 +270,7 @@ class ReplayKind:
         if not fits.all():
             slots, priority = slots[fits], priority[fits]
         if len(slots):
-            self._priorities.update(slots, priority)
+            self._priorities.update(slots, priority + self._priorities.eps)
 
     def clear(self) -> None:
         """Forget all rows. Numbers go on: an id is never given twice."""

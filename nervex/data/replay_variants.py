@@ -15,7 +15,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
     """
     Overview:
         Samples step i with probability p_i^alpha / sum_j p_j^alpha. Samples carry the column ``weight``: the importance
-        sampling weights (N P_i)^-beta, divided by the largest one of all stored steps.
+        sampling weights (N P_i)^-beta, divided by the largest one of all stored steps. A priority of 0 counts as 0.01.
     Arguments:
         - alpha, beta (:obj:`float`): the exponents above
         - anneal_step (:obj:`float`): samples after which beta has gone up to 1; 0 leaves it
@@ -32,7 +32,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
 
     def _set_up(self, capacity: int) -> None:
         super()._set_up(capacity)
-        self._priorities = Priorities(capacity, eps=0., **self._priority_options)
+        self._priorities = Priorities(capacity, **self._priority_options)
 
     def add(self, *step: Any, weight: float | None = None, **more: Any) -> int:
         """Add one step, with a priority of its own (``weight``) or the largest one so far. Otherwise as always."""
@@ -54,8 +54,9 @@ class PrioritizedReplayBuffer(ReplayBuffer):
 
     def update_weight(self, index: Any, new_weight: Any) -> None:
         """New priorities for the steps in these slots, e.g. the size of their TD errors."""
-        slots = self._slots(index)
-        priority = checked_priorities(new_weight, lambda k: f'step {slots[k]}', 'update_weight')
+        slots = self._slots(index).reshape(-1)
+        given = [new_weight] if np.ndim(new_weight) == 0 else new_weight
+        priority = checked_priorities(given, lambda k: f'step {slots[k]}', 'update_weight')
         if len(priority) != len(slots):
             raise ValueError(f'update_weight: {len(priority)} priorities for {len(slots)} steps')
         self._priorities.update(slots, priority)
@@ -63,7 +64,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
     def reset(self) -> None:
         """Forget all steps; the memory is kept."""
         super().reset()
-        self._priorities = Priorities(self.maxsize, eps=0., **self._priority_options)
+        self._priorities = Priorities(self.maxsize, **self._priority_options)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), 'priority_options': self._priority_options,

@@ -199,7 +199,7 @@ def test_values_that_do_not_stack_are_kept_as_they_are():
 
 
 def test_rows_with_different_columns_are_refused():
-    with pytest.raises(KeyError, match="row 1 .*'b'"):
+    with pytest.raises(KeyError, match=r"row 1 .*'b'"):
         Batch.from_rows([{'a': 1}, {'a': 1, 'b': 2}])
 
 

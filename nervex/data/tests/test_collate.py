@@ -52,7 +52,7 @@ def test_a_batch_collates_like_its_rows():
 
 
 def test_errors_say_what_differs():
-    with pytest.raises(KeyError, match="row 1 .*'b'"):
+    with pytest.raises(KeyError, match=r"row 1 .*'b'"):
         default_collate([{'a': 1}, {'a': 1, 'b': 2}])
     with pytest.raises(TypeError, match='object'):
         default_collate([object()])
