@@ -186,6 +186,8 @@ def load_random_state(state: dict[str, Any]) -> None:
 def policy_state(policy: Any) -> dict[str, Any]:
     """The memory of the policy beside its learn state: plugins of its armors, its own generators, its settings."""
     state: dict[str, Any] = {'armors': {}, 'torch_generators': {}, 'numpy_generators': {}}
+    if hasattr(policy, '_state_dict_updates'):
+        state['updates'] = policy._state_dict_updates()
     for name, value in vars(policy).items():
         if hasattr(value, 'plugin_state_dict'):
             state['armors'][name] = value.plugin_state_dict()
@@ -198,6 +200,8 @@ def policy_state(policy: Any) -> dict[str, Any]:
 
 def load_policy_state(policy: Any, state: dict[str, Any]) -> None:
     """Put back what ``policy_state`` gave."""
+    if 'updates' in state:
+        policy._load_state_dict_updates(state['updates'])
     for name, part in state['armors'].items():
         getattr(policy, name).load_plugin_state_dict(part)
     for name, part in state['torch_generators'].items():

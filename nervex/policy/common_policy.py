@@ -12,9 +12,9 @@ from nervex.loader import Loader, collection, enum, interval, is_type, optional
 from nervex.policy.action_space import model_input
 from nervex.policy.base_policy import Policy
 from nervex.policy.batched import batched
+from nervex.policy.update import Update
 from nervex.rl_utils import Adder, flatten_time
-from nervex.torch_utils.graph import BACKENDS, GraphedLoss, LossFn
-from nervex.torch_utils.matmul import FastMatmul
+from nervex.torch_utils.graph import BACKENDS, LossFn
 
 
 class CommonPolicy(Policy):
@@ -192,35 +192,24 @@ class CommonPolicy(Policy):
             One update of ``optimizer``'s parameters along the gradient of ``loss_fn(data) -> (loss, log values)``; the
             loss function is a method of the policy, and everything that changes enters it as a tensor in ``data``.
         """
+        return self._update_of(loss_fn, optimizer)(data)
+
+    def _update_of(self, loss_fn: LossFn, optimizer: Any) -> Update:
         updates = self.__dict__.setdefault('_updates', {})
         name = loss_fn.__name__
         if name not in updates:
-            updates[name] = _Update(loss_fn, optimizer, self._cfg.learn.graph, self._model)
-        loss, info = updates[name](data)
-        info['grad_norm'] = optimizer.apply()
-        return loss, info
+            updates[name] = Update(loss_fn, optimizer, self._cfg.learn.graph, self._model)
+            if name in self.__dict__.get('_update_states', {}):
+                updates[name].load_state_dict(self._update_states[name])
+        return updates[name]
 
+    def _state_dict_updates(self) -> dict[str, Any]:
+        """State of the updates made so far, by the name of their loss, for an exact resume."""
+        return {name: update.state_dict() for name, update in self.__dict__.get('_updates', {}).items()}
 
-class _Update:
-    """The gradient of one loss: eager at first, from ``GRAPH_AFTER`` calls on as a graph where that was chosen."""
-
-    GRAPH_AFTER = 1000  # recording takes about as long as it gains in this many updates of a small network
-
-    def __init__(self, loss_fn: LossFn, optimizer: Any, graph: str, model: torch.nn.Module) -> None:
-        self._calls = 0
-        self._model = model
-        self._matmul: FastMatmul | None = None
-        self._eager = GraphedLoss(loss_fn, optimizer.flat, 'off')
-        self._graphed = GraphedLoss(loss_fn, optimizer.flat, 'py' if graph == 'auto' else graph)
-        self._graph_after = self.GRAPH_AFTER if graph == 'auto' else 0
-
-    def __call__(self, data: dict) -> tuple[torch.Tensor, dict]:
-        self._calls += 1
-        if self._matmul is None:
-            columns = [value.numel() for value in data.values() if isinstance(value, torch.Tensor) and value.dim()]
-            self._matmul = FastMatmul(self._model.parameters(), rows=min(columns, default=1))
-        with self._matmul:
-            return (self._graphed if self._calls > self._graph_after else self._eager)(data)
+    def _load_state_dict_updates(self, state: dict[str, Any]) -> None:
+        """Put back what ``_state_dict_updates`` gave; an update takes its part when it is first made."""
+        self._update_states = state
 
 
 def _to_device(value: Any, device: torch.device) -> Any:

@@ -1,0 +1,54 @@
+"""One update of a policy: the gradient of a loss, eager first and as a recorded graph later, and an optimizer step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from nervex.torch_utils.graph import GraphedLoss, LossFn
+from nervex.torch_utils.matmul import FastMatmul
+
+GRAPH_AFTER = 1000  # recording takes about as long as it gains in this many updates of a small network
+
+
+class Update:
+    """
+    Overview:
+        Calls ``loss_fn(data) -> (loss, log values)`` and steps ``optimizer`` along its gradient.
+    Arguments:
+        - graph (:obj:`str`): back end of ``GraphedLoss``; 'auto' is eager for ``GRAPH_AFTER`` calls, then 'py'
+        - model (:obj:`torch.nn.Module`): its layers decide whether oneDNN multiplies
+    Interfaces:
+        __call__, state_dict, load_state_dict
+    """
+
+    def __init__(self, loss_fn: LossFn, optimizer: Any, graph: str, model: torch.nn.Module) -> None:
+        self._optimizer, self._model = optimizer, model
+        self._eager = GraphedLoss(loss_fn, optimizer.flat, 'off')
+        self._graphed = GraphedLoss(loss_fn, optimizer.flat, 'py' if graph == 'auto' else graph)
+        self._graph_after = GRAPH_AFTER if graph == 'auto' else 0
+        self._calls = 0
+        self._matmul: FastMatmul | None = None
+
+    def __call__(self, data: dict) -> tuple[torch.Tensor, dict]:
+        """One update; the log values gain ``grad_norm`` (None where no rule needs it)."""
+        self._calls += 1
+        if self._matmul is None:
+            columns = [value.numel() for value in data.values() if isinstance(value, torch.Tensor) and value.dim()]
+            self._matmul = FastMatmul(self._model.parameters(), rows=min(columns, default=1))
+        with self._matmul:
+            loss, info = (self._graphed if self._calls > self._graph_after else self._eager)(data)
+        info['grad_norm'] = self._optimizer.apply()
+        return loss, info
+
+    def state_dict(self) -> dict[str, Any]:
+        """What was decided and when: forms round differently, so a resumed run must change over at the same call."""
+        return {'calls': self._calls, 'fast_matmul': None if self._matmul is None else self._matmul.enabled}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Put back what ``state_dict`` gave."""
+        self._calls = state['calls']
+        if state['fast_matmul'] is not None:
+            self._matmul = FastMatmul((), rows=1)
+            self._matmul.enabled = state['fast_matmul']
