@@ -1,0 +1,226 @@
+"""Several learner processes as one: torch.distributed with the few operations that training needs."""
+import datetime
+import logging
+import os
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
+from types import TracebackType
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+logger = logging.getLogger(__name__)
+
+_OPS = ('mean', 'sum', 'max', 'min')
+
+
+def get_rank() -> int:
+    """Number of this process, 0 where nothing is distributed."""
+    return dist.get_rank() if is_distributed() else 0
+
+
+def get_world_size() -> int:
+    """How many processes train together, 1 where nothing is distributed."""
+    return dist.get_world_size() if is_distributed() else 1
+
+
+def is_distributed() -> bool:
+    """Whether a process group is up."""
+    return dist.is_available() and dist.is_initialized()
+
+
+def dist_init(
+        backend: str | None = None,
+        rank: int | None = None,
+        world_size: int | None = None,
+        init_method: str | None = None,
+        timeout_s: float = 600.,
+) -> tuple[int, int]:
+    """
+    Overview:
+        Join the process group. What is not given comes from the environment: that of ``torchrun`` (RANK, WORLD_SIZE,
+        MASTER_ADDR, MASTER_PORT) or of slurm.
+    Arguments:
+        - backend (:obj:`str | None`): 'gloo' (CPU) or 'nccl' (GPU); None takes nccl where there is a GPU
+        - init_method (:obj:`str | None`): e.g. ``'tcp://10.0.0.1:29500'`` or ``'file:///shared/path'``
+        - timeout_s (:obj:`float`): how long one operation waits for the other processes before it fails
+    Returns:
+        - rank, world_size (:obj:`tuple[int, int]`): of this process and in all
+    """
+    if is_distributed():
+        return get_rank(), get_world_size()
+    rank = _from_environment('rank', rank, ('RANK', 'SLURM_PROCID'))
+    world_size = _from_environment('world_size', world_size, ('WORLD_SIZE', 'SLURM_NTASKS'))
+    if not 0 <= rank < world_size:
+        raise ValueError(f'rank must be in [0, world_size), got rank {rank} of {world_size}')
+    if init_method is None:
+        _set_master_from_slurm()
+        init_method = 'env://'
+    backend = backend or ('nccl' if torch.cuda.is_available() else 'gloo')
+    if backend == 'nccl':
+        torch.cuda.set_device(int(os.environ.get('LOCAL_RANK', rank)) % torch.cuda.device_count())
+    timeout = datetime.timedelta(seconds=timeout_s)
+    dist.init_process_group(backend, init_method=init_method, rank=rank, world_size=world_size, timeout=timeout)
+    logger.info('process %d of %d, %s', rank, world_size, backend)
+    return rank, world_size
+
+
+def dist_finalize() -> None:
+    """Leave the process group, if there is one."""
+    if is_distributed():
+        dist.destroy_process_group()
+
+
+class DistContext:
+    """
+    Overview:
+        ``with DistContext():`` joins the process group and leaves it at the end, whatever happens. Arguments as
+        ``dist_init``.
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        self._kwargs = kwargs
+
+    def __enter__(self) -> 'DistContext':
+        self.rank, self.world_size = dist_init(**self._kwargs)
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        dist_finalize()
+
+
+def dist_mode(function: Callable) -> Callable:
+    """Run a function inside a DistContext."""
+
+    @wraps(function)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        with DistContext():
+            return function(*args, **kwargs)
+
+    return wrapped
+
+
+def allreduce(x: torch.Tensor, op: str = 'mean') -> torch.Tensor:
+    """
+    Overview:
+        Combine a tensor over all processes, in place.
+    Arguments:
+        - op (:obj:`str`): 'mean', 'sum', 'max' or 'min'
+    """
+    if op not in _OPS:
+        raise ValueError(f'op must be one of {", ".join(_OPS)}, got {op!r}')
+    if get_world_size() > 1:
+        dist.all_reduce(x, {'max': dist.ReduceOp.MAX, 'min': dist.ReduceOp.MIN}.get(op, dist.ReduceOp.SUM))
+        if op == 'mean':
+            x.div_(get_world_size()) if x.is_floating_point() else _refuse_mean(x)
+    return x
+
+
+def broadcast(x: torch.Tensor, src: int = 0) -> torch.Tensor:
+    """Give every process the tensor of process ``src``, in place."""
+    if get_world_size() > 1:
+        dist.broadcast(x, src)
+    return x
+
+
+def broadcast_object(x: Any, src: int = 0) -> Any:
+    """Give every process the (picklable) object of process ``src``."""
+    if get_world_size() == 1:
+        return x
+    box = [x]
+    dist.broadcast_object_list(box, src)
+    return box[0]
+
+
+def synchronize() -> None:
+    """Wait for all processes."""
+    if get_world_size() > 1:
+        dist.barrier()
+
+
+@torch.no_grad()
+def broadcast_module(module: torch.nn.Module, src: int = 0) -> None:
+    """Give every process the parameters and buffers of process ``src``."""
+    for tensor in [*module.parameters(), *module.buffers()]:
+        broadcast(tensor.data, src)
+
+
+@torch.no_grad()
+def allreduce_gradients(source: Any, weight: float = 1.) -> None:
+    """
+    Overview:
+        Average the gradients over all processes, in one message. With mean losses over shards of a batch and the
+        shard's length as weight, this is the gradient of the joined batch. A parameter counts as unused only if no
+        process used it.
+    Arguments:
+        - source (:obj:`Any`): a FlatParameters (its ``grad``), a module or an iterable of parameters (their ``p.grad``)
+        - weight (:obj:`float`): of this process, e.g. its number of samples
+    """
+    if get_world_size() == 1:
+        return
+    flat = source if hasattr(source, 'set_grads') else None
+    params = flat.params if flat is not None else _trainable(source)
+    if flat is not None:
+        grad, unused = flat.grad, set(flat.unused)
+    else:
+        unused = {i for i, p in enumerate(params) if p.grad is None}
+        grad = torch.cat([(torch.zeros_like(p) if p.grad is None else p.grad).reshape(-1) for p in params])
+    tail = [weight] + [float(i not in unused) for i in range(len(params))]
+    message = torch.cat([grad * weight, grad.new_tensor(tail)])
+    dist.all_reduce(message)
+    total, used, grad = message[grad.numel()], message[grad.numel() + 1:].tolist(), message[:grad.numel()]
+    grad = grad / total
+    if flat is not None:
+        flat.grad, flat.unused = grad, tuple(i for i, u in enumerate(used) if u == 0.)
+        return
+    offset = 0
+    for p, u in zip(params, used):
+        p.grad = grad[offset:offset + p.numel()].view(p.shape).clone() if u > 0. else None
+        offset += p.numel()
+
+
+def allreduce_metrics(metrics: Mapping[str, Any], weight: float = 1.) -> dict[str, float]:
+    """
+    Overview:
+        Average named numbers (0-dim tensors are fine) over the processes that have them, weighted by ``weight``. For
+        logging: the processes need not have the same names.
+    """
+    mine = {k: (float(v), float(weight)) for k, v in metrics.items()}
+    if get_world_size() == 1:
+        return {k: v for k, (v, _) in mine.items()}
+    everyone: list[Any] = [None] * get_world_size()
+    dist.all_gather_object(everyone, mine)
+    found: dict[str, list[tuple[float, float]]] = {}
+    for one in everyone:
+        for k, pair in one.items():
+            found.setdefault(k, []).append(pair)
+    return {k: sum(v * w for v, w in pairs) / sum(w for _, w in pairs) for k, pairs in found.items()}
+
+
+def _trainable(source: Any) -> list[torch.Tensor]:
+    params: Iterable = source.parameters() if isinstance(source, torch.nn.Module) else source
+    return [p for p in params if p.requires_grad]
+
+
+def _refuse_mean(x: torch.Tensor) -> None:
+    raise TypeError(f"the mean of {x.dtype} numbers is not one; use op='sum' or convert to float first")
+
+
+def _from_environment(what: str, given: int | None, names: tuple[str, ...]) -> int:
+    if given is not None:
+        return given
+    for name in names:
+        if name in os.environ:
+            return int(os.environ[name])
+    raise ValueError(f'{what} is not given and none of {", ".join(names)} is set; start by torchrun or slurm, or pass '
+                     f'{what}=')
+
+
+def _set_master_from_slurm() -> None:
+    if 'MASTER_ADDR' not in os.environ and 'SLURM_NODELIST' in os.environ:
+        from nervex.utils.slurm_helper import node_list
+        os.environ['MASTER_ADDR'] = node_list(os.environ['SLURM_NODELIST'])[0]
+    os.environ.setdefault('MASTER_PORT', '29500')
+    if 'MASTER_ADDR' not in os.environ:
+        raise ValueError('MASTER_ADDR is not set; start by torchrun or slurm, or pass init_method=')

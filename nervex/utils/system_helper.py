@@ -1,0 +1,60 @@
+"""Addresses, ports, names of tasks, and threads that hand their error on."""
+import os
+import socket
+import threading
+import uuid
+from typing import Any
+
+
+def get_ip() -> str:
+    """Address of this machine as others see it; the loopback address without a network."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        try:
+            s.connect(('192.0.2.1', 9))  # nothing is sent: this only asks which address would be used
+        except OSError:
+            return '127.0.0.1'
+        return s.getsockname()[0]
+
+
+def get_pid() -> int:
+    """Number of this process."""
+    return os.getpid()
+
+
+def get_task_uid() -> str:
+    """A name for a task that no other has."""
+    return f'task_{uuid.uuid4().hex}'
+
+
+def find_free_port(host: str = '') -> int:
+    """A port that is free at this moment."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as s:
+        s.bind((host, 0))
+        return s.getsockname()[1]
+
+
+class PropagatingThread(threading.Thread):
+    """
+    Overview:
+        A thread whose ``join`` returns the result of its target, or raises the error that ended it.
+    """
+
+    def run(self) -> None:
+        """Run the target and keep what comes of it."""
+        self.error: BaseException | None = None
+        self.result: Any = None
+        try:
+            self.result = self._target(*self._args, **self._kwargs) if self._target else None
+        except BaseException as e:  # raised again by join
+            self.error = e
+        finally:
+            del self._target, self._args, self._kwargs
+
+    def join(self, timeout: float | None = None) -> Any:
+        """Wait; the result, or the error. After a timeout, while the thread still runs, None."""
+        super().join(timeout)
+        if self.is_alive():
+            return None
+        if self.error is not None:
+            raise self.error
+        return self.result
