@@ -25,6 +25,7 @@ def write_run(tmp_path):
             'env': {'env_type': 'cartpole', 'env_id': None},
             'policy': {'policy_type': policy, 'learn': {'learning_rate': lr}},
             'evaluator': {'stop_val': stop_val},
+            'learner': {'resume': {'interval_s': float(seed)}, 'hook': {}},
         }
         folder = tmp_path / name / log
         (folder / 'evaluator').mkdir(parents=True)

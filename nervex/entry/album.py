@@ -42,7 +42,7 @@ class Album:
     def __init__(self, folder: str, stem: str, kind: str | None, fps: float) -> None:
         if kind not in ('mp4', 'gif', None):
             raise ValueError(f"video: got {kind!r}, must be 'mp4', 'gif' or None")
-        self._imageio = None if kind is None else _imageio()
+        self._imageio: Any = None if kind is None else _imageio()
         self._folder, self._stem, self._kind, self._fps = folder, stem, kind, fps
         self._running: dict[int, _Film] = {}
         self._best: _Film | None = None

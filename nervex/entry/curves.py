@@ -13,7 +13,8 @@ import numpy as np
 import yaml
 
 AXES = ('env_step', 'train_iter', 'seconds')
-_REPETITION = ('seed', 'exp_name')  # runs that differ only in these are repetitions of one experiment
+# runs that differ only in these, or in what is below them, are repetitions of one experiment
+_REPETITION = ('seed', 'exp_name', 'learner.hook', 'learner.resume', 'learner.keep_ckpt', 'learner.log_window')
 _POINTS = 200  # at which several runs are averaged
 _T_95 = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26)  # Student's t, two-sided 95 %, from 1 degree of freedom
 
@@ -117,7 +118,8 @@ def group_runs(curves: Sequence[Curve]) -> dict[str, list[Curve]]:
 
 
 def _experiment(curve: Curve) -> dict[str, Any]:
-    return {path: value for path, value in curve.config.items() if path not in _REPETITION}
+    left_out = tuple(f'{path}.' for path in _REPETITION)
+    return {path: value for path, value in curve.config.items() if not f'{path}.'.startswith(left_out)}
 
 
 def _labels(firsts: list[Curve]) -> list[str]:

@@ -33,7 +33,7 @@ def plot(folders: Sequence[str], out: str = 'curves', title: str | None = None, 
     _style(axes, groups)
     for n, (label, curves) in enumerate(groups.items()):
         _draw(axes, label, curves, color=f'C{n % 10}', linestyle=_LINES[n // 10 % len(_LINES)])
-    for stop in sorted({c.stop_val for curves in groups.values() for c in curves} - {None}):
+    for stop in sorted({c.stop_val for curves in groups.values() for c in curves if c.stop_val is not None}):
         axes.axhline(stop, color='grey', linestyle='--', linewidth=1, label=f'solved at {stop:g}')
     names = {curve.name.rpartition(' ')[0] for curves in groups.values() for curve in curves}
     only = f'Learning curves of {names.pop()}' if len(names) == 1 else 'Learning curves'

@@ -35,7 +35,8 @@ class Window:
             import pygame
         except ImportError as e:
             raise ExtraMissingError("--render needs pygame: pip install 'nervex[video]'") from e
-        self._pygame, self._screen, self._fps = pygame, None, fps
+        self._pygame, self._fps = pygame, fps
+        self._screen: Any = None  # as large as the first picture
         try:
             pygame.display.init()
         except pygame.error as e:
