@@ -8,21 +8,22 @@ from numba import njit
 # 'contract' lets a product and a sum become one instruction; nothing is assumed about infinities or NaN.
 _WIDE = 64  # from so many columns on, a row is worth a vector loop of its own
 _1, _2, _3, _4 = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
-_OPTIONS = {'fastmath': {'contract'}, 'cache': True, 'nogil': True, 'error_model': 'numpy'}
+_compiled = njit(fastmath={'contract'}, cache=True, nogil=True, error_model='numpy')
+_inlined = njit(fastmath={'contract'}, cache=True, nogil=True, error_model='numpy', inline='always')
 
 
-@njit(inline='always', **_OPTIONS)
+@_inlined
 def _flat(array):
     return array.reshape(-1)
 
 
-@njit(inline='always', **_OPTIONS)
+@_inlined
 def _ended(done, i, one):
     """0 where the episode ended after the step, else 1; ``done`` may be bool or float."""
     return one if done is None else one - done[i]
 
 
-@njit(inline='always', **_OPTIONS)
+@_inlined
 def _bootstraps(done, truncated, i, one):
     """0 where the episode terminated, else 1."""
     if done is None:
@@ -32,7 +33,7 @@ def _bootstraps(done, truncated, i, one):
     return max(one - done[i], one * truncated[i])
 
 
-@njit(**_OPTIONS)
+@_compiled
 def _column(a, b, carry, y):
     """
     The scan of one column. Four steps are composed into one, so that the chain of dependent operations is a quarter as
@@ -57,7 +58,7 @@ def _column(a, b, carry, y):
         y[i] = carry
 
 
-@njit(**_OPTIONS)
+@_compiled
 def scan(a, b, init, y):
     """y[t] = b[t] + a[t] * y[t + 1]; ``init`` (B, ) or None is 0."""
     steps, width = b.shape
@@ -73,7 +74,7 @@ def scan(a, b, init, y):
             y[t, k] = carry[k]
 
 
-@njit(**_OPTIONS)
+@_compiled
 def scan_constant(a, b, init, y):
     """:func:`scan` with one factor for all steps."""
     steps, width = b.shape
@@ -87,7 +88,7 @@ def scan_constant(a, b, init, y):
             y[t, k] = carry[k]
 
 
-@njit(**_OPTIONS)
+@_compiled
 def _errors(value, reward, done, truncated, next_value, discount, decay, delta, keep):
     """TD errors and factors of the recursion in one sweep over memory."""
     width, count = reward.shape[1], reward.size
@@ -102,7 +103,7 @@ def _errors(value, reward, done, truncated, next_value, discount, decay, delta, 
         flat_keep[i] = decay * _ended(flat_done, i, one)
 
 
-@njit(**_OPTIONS)
+@_compiled
 def gae(value, reward, done, truncated, next_value, gamma, trace, adv):
     """Advantages; ``trace`` is gamma * lambda. ``next_value`` None takes the next row of ``value``."""
     steps, width = reward.shape
@@ -124,7 +125,7 @@ def gae(value, reward, done, truncated, next_value, gamma, trace, adv):
             adv[t, k] = carry[k]
 
 
-@njit(**_OPTIONS)
+@_compiled
 def rollout_nstep(value, reward, done, truncated, next_value, gamma, nstep, result):
     """n-step returns of all steps: all are lengthened by one step at a time."""
     steps, width = reward.shape
@@ -145,7 +146,7 @@ def rollout_nstep(value, reward, done, truncated, next_value, gamma, nstep, resu
             flat[i] = added[i] + factor[i] * flat[i + width]
 
 
-@njit(**_OPTIONS)
+@_compiled
 def vtrace(rho, value, reward, done, truncated, next_value, gamma, trace, rho_max, c_max, pg_max, return_, adv):
     """V-trace value targets and advantages of the policy gradient."""
     steps, width = reward.shape

@@ -1,14 +1,15 @@
 """The numba versions of the recursions, behind the signatures of rl_utils: for float tensors on the CPU."""
-from collections import namedtuple
+from typing import Any
 
 import numpy as np
 import torch
 
-from nervex.hpc_rl import kernels
+from nervex.hpc_rl import kernels as compiled
 from nervex.hpc_rl.tracing import is_traced
 
+kernels: Any = compiled  # numba's own types do not describe a call
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
-_FLAGS = (np.dtype(np.bool_), )
+_FLAG = np.dtype(np.bool_)
 
 
 def reverse_scan(a: torch.Tensor | float, b: torch.Tensor, init: torch.Tensor | None = None) -> torch.Tensor:
@@ -33,7 +34,7 @@ def reverse_scan(a: torch.Tensor | float, b: torch.Tensor, init: torch.Tensor | 
     return torch.from_numpy(result)
 
 
-def gae(data: namedtuple, gamma: float = 0.99, lambda_: float = 0.97) -> torch.Tensor:
+def gae(data: Any, gamma: float = 0.99, lambda_: float = 0.97) -> torch.Tensor:
     """
     Overview:
         :func:`nervex.rl_utils.gae` as one kernel.
@@ -48,7 +49,7 @@ def gae(data: namedtuple, gamma: float = 0.99, lambda_: float = 0.97) -> torch.T
     return _tensor(result, data.reward)
 
 
-def rollout_nstep_return(data: namedtuple, gamma: float, nstep: int) -> torch.Tensor:
+def rollout_nstep_return(data: Any, gamma: float, nstep: int) -> torch.Tensor:
     """
     Overview:
         :func:`nervex.rl_utils.rollout_nstep_return` as one kernel.
@@ -64,7 +65,7 @@ def rollout_nstep_return(data: namedtuple, gamma: float, nstep: int) -> torch.Te
 
 
 def vtrace_targets(
-    data: namedtuple, gamma: float = 0.99, lambda_: float = 0.95, rho_clip_ratio: float = 1.0,
+    data: Any, gamma: float = 0.99, lambda_: float = 0.95, rho_clip_ratio: float = 1.0,
     c_clip_ratio: float = 1.0, rho_pg_clip_ratio: float = 1.0,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """
@@ -89,30 +90,29 @@ def vtrace_targets(
 def _rollout(
     value: torch.Tensor, reward: torch.Tensor, done: torch.Tensor | None, truncated: torch.Tensor | None,
     next_value: torch.Tensor | None,
-) -> list[np.ndarray | None] | None:
+) -> list[Any] | None:
     """The fields as arrays (T, B); None for what is not made for a kernel, or wrong: the ordinary way explains it."""
-    if is_traced(reward) or (truncated is not None and (done is None or next_value is None)):
+    if is_traced(reward):
         return None
     learning = torch.is_grad_enabled()
-    arrays: list[np.ndarray | None] = []
+    arrays: list[Any] = []
     for field in (value, reward, done, truncated, next_value):
         if field is None:
             arrays.append(None)
-            continue
-        if not field.is_cpu or (learning and field.requires_grad):
+        elif not field.is_cpu or (learning and field.requires_grad):
             return None
-        arrays.append(_numpy(field))
-    values, rewards, *others = arrays
+        else:
+            arrays.append(_numpy(field))
+    values, rewards, ends, cuts, following = arrays
     dtype, shape = rewards.dtype, rewards.shape
-    if dtype not in _FLOATS or values.dtype != dtype or rewards.size == 0 or values.shape[1:] != shape[1:]:
+    fits = dtype in _FLOATS and values.dtype == dtype and rewards.size and values.shape[1:] == shape[1:]
+    if not fits or values.shape[0] - shape[0] not in ((1, ) if following is None else (0, 1)):
         return None
-    rows = values.shape[0] - shape[0]
-    if rows != 1 and (rows != 0 or next_value is None):
+    if ends is not None and (ends.shape != shape or (ends.dtype != _FLAG and ends.dtype != dtype)):
         return None
-    for other, allowed in zip(others, (_FLAGS, _FLAGS, ())):
-        if other is not None and (other.shape != shape or not (other.dtype == dtype or other.dtype in allowed)):
-            return None
-    if truncated is not None and truncated.dtype is not done.dtype:
+    if following is not None and (following.shape != shape or following.dtype != dtype):
+        return None
+    if cuts is not None and (ends is None or following is None or cuts.shape != shape or cuts.dtype != ends.dtype):
         return None
     if len(shape) == 2:
         return arrays
@@ -121,8 +121,9 @@ def _rollout(
 
 
 def _numpy(tensor: torch.Tensor) -> np.ndarray:
-    array = tensor.detach().numpy() if tensor.requires_grad else tensor.numpy()
-    return array if array.flags.c_contiguous else np.ascontiguousarray(array)
+    if tensor.requires_grad:
+        tensor = tensor.detach()
+    return tensor.numpy() if tensor.is_contiguous() else tensor.contiguous().numpy()
 
 
 def _tensor(result: np.ndarray, like: torch.Tensor) -> torch.Tensor:

@@ -2,7 +2,7 @@
 import functools
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import nervex
 
@@ -34,11 +34,11 @@ def find_hpc_op(name: str) -> Callable | None:
         _builtin_loaded = True
         try:
             from nervex.hpc_rl.operators import OPERATORS
-        except ImportError as error:
+        except (ImportError, RuntimeError) as error:  # numba raises RuntimeError where it may not keep what it compiles
             logger.warning('nervex.enable_hpc_rl has no effect: %s; pip install nervex[fast]', error)
         else:
             for key, operator in OPERATORS.items():
-                _operators.setdefault(key, operator)
+                _operators.setdefault(key, cast(Callable, operator))
     return _operators.get(name)
 
 

@@ -12,7 +12,7 @@ a2c_data = namedtuple('a2c_data', ['logit', 'action', 'value', 'adv', 'return_',
 a2c_loss = namedtuple('a2c_loss', ['policy_loss', 'value_loss', 'entropy_loss'])
 
 
-def a2c_error(data: namedtuple) -> namedtuple:
+def a2c_error(data: a2c_data) -> a2c_loss:
     """
     Overview:
         The three losses of advantage actor-critic for discrete actions, :math:`-mean(w A \\log \\pi(a))`,
@@ -30,7 +30,7 @@ def a2c_error(data: namedtuple) -> namedtuple:
     return _losses(*log_prob_and_entropy(data.logit, data.action), data)
 
 
-def a2c_error_continuous(data: namedtuple) -> namedtuple:
+def a2c_error_continuous(data: a2c_data) -> a2c_loss:
     """
     Overview:
         :func:`a2c_error` for actions from a diagonal normal distribution, :math:`\\pi(a) = \\prod_i N(a_i; \\mu_i,
@@ -46,7 +46,7 @@ def a2c_error_continuous(data: namedtuple) -> namedtuple:
     return _losses(*gaussian_log_prob_and_entropy(data.logit, data.action), data)
 
 
-def _losses(logp: torch.Tensor, entropy: torch.Tensor, data: namedtuple) -> namedtuple:
+def _losses(logp: torch.Tensor, entropy: torch.Tensor, data: a2c_data) -> a2c_loss:
     shape, weight = logp.shape, data.weight
     check_shape('a2c_error', value=(data.value, shape), adv=(data.adv, shape), return_=(data.return_, shape),
                 weight=(weight, shape))

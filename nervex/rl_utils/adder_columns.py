@@ -32,57 +32,51 @@ def nstep_columns(traj: Any, nstep: int, gamma: float | None, overlap: int) -> A
     kept = steps - overlap
     if not 0 <= overlap <= steps:
         raise ShapeError(f'get_nstep_return_data: overlap {overlap} of a block of {steps} steps')
-    columns = {key: traj[key][:kept] for key in traj.keys()}
+    columns = {key: traj[key][:kept] for key in traj.keys()} if overlap else dict(traj.items())
     reward = _step_reward(traj['reward'], done.shape)
     if nstep == 1:
         columns['reward'] = reward[:kept, ..., None]
         return type(traj).of(columns)
-    if kept == 0:
-        columns['reward'] = reward[:0, ..., None].repeat(nstep, -1) if isinstance(reward, np.ndarray) else \
-            reward[:0, ..., None].expand(*done[:0].shape, nstep)
-        if gamma is not None:
-            columns['value_gamma'] = reward[:0]
-        return type(traj).of(columns)
-    window, taken = _windows(_as_tensor(reward), _as_tensor(done), nstep, kept)
-    take = _gatherer(taken, done.shape)
+    window, taken = _windows(_as_numpy(reward), _as_numpy(done), nstep, kept)
     columns['reward'] = _like(window, reward)
+    if gamma is not None:
+        columns['value_gamma'] = _like(np.power(gamma, taken, dtype=window.dtype), reward)
+    take = _gatherer(taken, done.shape)
     for key in ('next_obs', 'done', 'truncated'):
         if key in columns:
             columns[key] = map_columns(traj[key], take)
-    if gamma is not None:
-        columns['value_gamma'] = _like(torch.pow(gamma, taken.to(window.dtype)), reward)
     return type(traj).of(columns)
 
 
-def _windows(reward: torch.Tensor, done: torch.Tensor, nstep: int, kept: int) -> tuple[torch.Tensor, torch.Tensor]:
+def _windows(reward: np.ndarray, done: np.ndarray, nstep: int, kept: int) -> tuple[np.ndarray, np.ndarray]:
     """The rewards of each window, (T', [N], nstep), and how many steps it holds, (T', [N])."""
-    beyond = max(0, kept + nstep - 1 - done.shape[0])
-    ended = torch.cat([done.bool(), done.new_ones((beyond, *done.shape[1:]), dtype=torch.bool)])
-    ended[done.shape[0] - 1] = True
-    reward = torch.cat([reward, reward.new_zeros((beyond, *reward.shape[1:]))]) if beyond else reward
-    window = reward.new_zeros((kept, *reward.shape[1:], nstep))
+    window = np.zeros((kept, *reward.shape[1:], nstep), reward.dtype)
     window[..., 0] = reward[:kept]
-    inside = torch.ones_like(ended[:kept])
-    taken = inside.to(torch.int64)
-    for k in range(1, nstep):
-        inside = inside & ~ended[k - 1:k - 1 + kept]
-        window[..., k] = torch.where(inside, reward[k:k + kept], 0.)
+    taken = np.ones(window.shape[:-1], np.int64)
+    inside = taken.astype(bool)
+    for k in range(1, min(nstep, reward.shape[0])):
+        ahead = min(kept, reward.shape[0] - k)  # the later windows leave the data
+        inside[ahead:] = False
+        inside[:ahead] &= done[k - 1:k - 1 + ahead] == 0
+        np.copyto(window[:ahead, ..., k], reward[k:k + ahead], where=inside[:ahead])
         taken += inside
     return window, taken
 
 
-def _gatherer(taken: torch.Tensor, shape: tuple[int, ...]) -> Callable[[Any], Any]:
+def _gatherer(taken: np.ndarray, shape: tuple[int, ...]) -> Callable[[Any], Any]:
     """A function that picks the last row of each window out of a column (T, [N], *)."""
     kept = taken.shape[0]
-    last = torch.arange(kept, device=taken.device).reshape(-1, *[1] * (taken.dim() - 1)) + taken - 1
+    last = np.arange(-1, kept - 1).reshape(-1, *[1] * (taken.ndim - 1)) + taken
     if len(shape) == 2:
-        last = last * shape[1] + torch.arange(shape[1], device=taken.device)
+        last = last * shape[1] + np.arange(shape[1])
     flat = last.reshape(-1)
-    flat_numpy = flat.cpu().numpy()
 
     def take(column: Any) -> Any:
         rows = column.reshape(-1, *column.shape[len(shape):])
-        picked = rows.index_select(0, flat.to(rows.device)) if isinstance(rows, torch.Tensor) else rows[flat_numpy]
+        if isinstance(rows, torch.Tensor):
+            picked = rows.index_select(0, torch.from_numpy(flat).to(rows.device))
+        else:
+            picked = rows.take(flat, 0)
         return picked.reshape(kept, *column.shape[1:])
 
     return take
@@ -189,5 +183,12 @@ def _as_tensor(column: Any) -> torch.Tensor:
     return column if isinstance(column, torch.Tensor) else torch.from_numpy(np.ascontiguousarray(column))
 
 
-def _like(result: torch.Tensor, column: Any) -> Any:
-    return result if isinstance(column, torch.Tensor) else result.numpy()
+def _as_numpy(column: Any) -> np.ndarray:
+    return column.detach().cpu().numpy() if isinstance(column, torch.Tensor) else column
+
+
+def _like(result: Any, column: Any) -> Any:
+    """A result as the kind of column that it comes from."""
+    if not isinstance(column, torch.Tensor):
+        return result.numpy() if isinstance(result, torch.Tensor) else result
+    return (result if isinstance(result, torch.Tensor) else torch.from_numpy(result)).to(column.device)

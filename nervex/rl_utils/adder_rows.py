@@ -45,7 +45,8 @@ def gae_rows(data: Rows, last_value: torch.Tensor | float, gamma: float, gae_lam
     rows = list(data)
     if not rows:
         return []
-    value = torch.stack([torch.as_tensor(row['value'], dtype=torch.float32).reshape(()) for row in rows])
+    value = torch.stack([torch.as_tensor(row['value']).reshape(()) for row in rows])
+    value = value if value.is_floating_point() else value.float()
     reward = torch.stack([torch.as_tensor(row['reward'], dtype=value.dtype).reshape(()) for row in rows])
     done, truncated = _flags(rows, 'done'), _flags(rows, 'truncated')
     last_value = torch.as_tensor(last_value, dtype=value.dtype).reshape(1)

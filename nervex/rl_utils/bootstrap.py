@@ -33,15 +33,15 @@ def successors(
             f'{where}: value has shape {tuple(value.shape)} for rewards (T, B) = {tuple(shape)}, '
             f'expected (T + 1, B) = {(steps + 1, *shape[1:])}{remedy}'
         )
+    trace = not_done(done, reward)
     if truncated is not None and (next_value is None or done is None):
         raise ValueError(
             f'{where}: truncated needs done and next_value: a step that a time limit cut bootstraps from the value '
             'of its own final observation, and value[t + 1] is the first value of the next episode'
         )
     following = value[1:] if next_value is None else next_value
-    trace = not_done(done, reward)
     bootstrap = trace
-    if truncated is not None:
+    if truncated is not None and done is not None and trace is not None:
         if done.dtype is torch.bool and truncated.dtype is torch.bool:
             bootstrap = (truncated | ~done).to(reward.dtype)
         else:

@@ -1,4 +1,5 @@
 """Log-probability and entropy of discrete actions straight from logits: no distribution object, few kernels."""
+import functools
 from collections.abc import Sequence
 
 import torch
@@ -22,9 +23,8 @@ def log_prob(logit: Logits, action: Actions) -> torch.Tensor:
         - action (:obj:`torch.LongTensor`), result: :math:`(*)`
     """
     if not isinstance(logit, torch.Tensor):
-        return sum(log_prob(head, taken) for head, taken in _heads(logit, action))
-    check_shape('log_prob', action=(action, logit.shape[:-1]))
-    return torch.log_softmax(logit, dim=-1).gather(-1, action.unsqueeze(-1)).squeeze(-1)
+        return _sum([log_prob(head, taken) for head, taken in _heads(logit, action)])
+    return _taken('log_prob', torch.log_softmax(logit, dim=-1), action)
 
 
 def entropy(logit: Logits) -> torch.Tensor:
@@ -36,7 +36,7 @@ def entropy(logit: Logits) -> torch.Tensor:
         - logit (:obj:`torch.FloatTensor`): :math:`(*, N)`; the result has shape :math:`(*)`
     """
     if not isinstance(logit, torch.Tensor):
-        return sum(entropy(head) for head in logit)
+        return _sum([entropy(head) for head in logit])
     return _entropy(torch.log_softmax(logit, dim=-1))
 
 
@@ -50,10 +50,9 @@ def log_prob_and_entropy(logit: Logits, action: Actions) -> tuple[torch.Tensor, 
     """
     if not isinstance(logit, torch.Tensor):
         pairs = [log_prob_and_entropy(head, taken) for head, taken in _heads(logit, action)]
-        return sum(p[0] for p in pairs), sum(p[1] for p in pairs)
-    check_shape('log_prob_and_entropy', action=(action, logit.shape[:-1]))
+        return _sum([p[0] for p in pairs]), _sum([p[1] for p in pairs])
     log_p = torch.log_softmax(logit, dim=-1)
-    return log_p.gather(-1, action.unsqueeze(-1)).squeeze(-1), _entropy(log_p)
+    return _taken('log_prob_and_entropy', log_p, action), _entropy(log_p)
 
 
 def kl_divergence(logit_old: Logits, logit_new: Logits) -> torch.Tensor:
@@ -65,7 +64,9 @@ def kl_divergence(logit_old: Logits, logit_new: Logits) -> torch.Tensor:
         - logit_old, logit_new (:obj:`torch.FloatTensor`): :math:`(*, N)`; the result has shape :math:`(*)`
     """
     if not isinstance(logit_old, torch.Tensor):
-        return sum(kl_divergence(old, new) for old, new in zip(logit_old, logit_new, strict=True))
+        return _sum([kl_divergence(old, new) for old, new in zip(logit_old, logit_new, strict=True)])
+    if not isinstance(logit_new, torch.Tensor):
+        raise TypeError('kl_divergence: the old logits are one tensor, the new ones a list; give both in one form')
     check_shape('kl_divergence', logit_new=(logit_new, logit_old.shape))
     log_old = torch.log_softmax(logit_old.detach(), dim=-1)
     ratio = log_old - torch.log_softmax(logit_new, dim=-1)
@@ -75,6 +76,17 @@ def kl_divergence(logit_old: Logits, logit_new: Logits) -> torch.Tensor:
 def _entropy(log_p: torch.Tensor) -> torch.Tensor:
     # The clamp makes the product 0 * -inf of a masked action 0, in the gradient too.
     return -(log_p.exp() * log_p.clamp_min(torch.finfo(log_p.dtype).min)).sum(-1)
+
+
+def _sum(heads: list[torch.Tensor]) -> torch.Tensor:
+    return functools.reduce(torch.add, heads)
+
+
+def _taken(where: str, log_p: torch.Tensor, action: Actions) -> torch.Tensor:
+    if not isinstance(action, torch.Tensor):
+        raise TypeError(f'{where}: {len(action)} actions for one head of logits; give one tensor, or a list of logits')
+    check_shape(where, action=(action, log_p.shape[:-1]))
+    return log_p.gather(-1, action.unsqueeze(-1)).squeeze(-1)
 
 
 def _heads(logit: Sequence[torch.Tensor], action: Actions) -> list[tuple[torch.Tensor, torch.Tensor]]:

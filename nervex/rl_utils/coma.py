@@ -15,7 +15,7 @@ coma_data = namedtuple(
 coma_loss = namedtuple('coma_loss', ['policy_loss', 'q_value_loss', 'entropy_loss'])
 
 
-def coma_error(data: namedtuple, gamma: float, lambda_: float) -> namedtuple:
+def coma_error(data: coma_data, gamma: float, lambda_: float) -> coma_loss:
     """
     Overview:
         The losses of COMA: the advantage of an agent's action over what its policy would have earned on average, all

@@ -11,7 +11,7 @@ gae_data = namedtuple('gae_data', ['value', 'reward', 'done', 'truncated', 'next
 
 
 @hpc_wrapper()
-def gae(data: namedtuple, gamma: float = 0.99, lambda_: float = 0.97) -> torch.Tensor:
+def gae(data: gae_data, gamma: float = 0.99, lambda_: float = 0.97) -> torch.Tensor:
     """
     Overview:
         Generalized advantage estimation, :math:`A_t = \\delta_t + \\gamma \\lambda (1 - d_t) A_{t+1}` with

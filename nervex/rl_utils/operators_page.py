@@ -63,14 +63,14 @@ def _is_data(item: Any) -> bool:
 
 
 def _entry(name: str, item: Any) -> str:
-    text = f'\n### {name}\n\n`{name}{_signature(item)}`\n' + _sections(inspect.getdoc(item))
+    text = f'\n### {name}\n\n`{name}{_signature(item)}`\n' + _sections(item)
     if isinstance(item, type):
-        if item.__init__.__doc__ and item.__init__ is not object.__init__ and 'Overview' not in item.__init__.__doc__:
-            text += _sections(inspect.getdoc(item.__init__) if 'Arguments' in item.__init__.__doc__ else '')
+        if 'Arguments:' in (vars(item).get('__init__', item).__doc__ or ''):
+            text += _sections(vars(item).get('__init__', item))
         for method_name, method in vars(item).items():
             if inspect.isfunction(method) and not method_name.startswith('_') and 'Overview' in (method.__doc__ or ''):
                 text += f'\n#### {name}.{method_name}\n\n`{method_name}{_signature(method)}`\n'
-                text += _sections(inspect.getdoc(method))
+                text += _sections(method)
     return text
 
 
@@ -81,7 +81,7 @@ def _signature(item: Any) -> str:
     for parameter in parameters:
         if parameter.name == 'self':
             continue
-        text = {parameter.VAR_POSITIONAL: '*', parameter.VAR_KEYWORD: '**'}.get(parameter.kind, '') + parameter.name
+        text = {'VAR_POSITIONAL': '*', 'VAR_KEYWORD': '**'}.get(parameter.kind.name, '') + parameter.name
         if parameter.default is not parameter.empty:
             default = parameter.default
             text += f'={getattr(default, "__name__", None) or (repr(default) if _is_plain(default) else "...")}'
@@ -93,10 +93,10 @@ def _is_plain(value: Any) -> bool:
     return value is None or isinstance(value, (int, float, str, tuple))
 
 
-def _sections(doc: str) -> str:
+def _sections(item: Any) -> str:
     """Docstring headings become paragraphs and lists."""
     text, heading, lines = '', '', []
-    for line in [*doc.splitlines(), 'End:']:
+    for line in [*(inspect.getdoc(item) or '').splitlines(), 'End:']:
         found = re.fullmatch(r'(\w+):', line)
         if not found:
             lines.append(line.strip())

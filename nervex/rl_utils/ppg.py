@@ -11,7 +11,7 @@ ppg_data = namedtuple(
 ppg_joint_loss = namedtuple('ppg_joint_loss', ['auxiliary_loss', 'behavioral_cloning_loss'])
 
 
-def ppg_joint_error(data: namedtuple, clip_ratio: float = 0.2, use_value_clip: bool = True) -> namedtuple:
+def ppg_joint_error(data: ppg_data, clip_ratio: float = 0.2, use_value_clip: bool = True) -> ppg_joint_loss:
     """
     Overview:
         The joint loss of the auxiliary phase: the auxiliary value head learns the returns, while the full categorical

@@ -20,8 +20,8 @@ ppo_info = namedtuple('ppo_info', ['approx_kl', 'clipfrac'])
 
 @hpc_wrapper()
 def ppo_error(
-    data: namedtuple, clip_ratio: float = 0.2, use_value_clip: bool = True, dual_clip: float | None = None
-) -> tuple[namedtuple, namedtuple]:
+    data: ppo_data, clip_ratio: float = 0.2, use_value_clip: bool = True, dual_clip: float | None = None
+) -> tuple[ppo_loss, ppo_info]:
     """
     Overview:
         The clipped surrogate of PPO for discrete actions, :math:`-mean(w \\min(\\rho A, clip(\\rho, 1 \\pm \\epsilon)
@@ -49,8 +49,8 @@ def ppo_error(
 
 
 def ppo_error_continuous(
-    data: namedtuple, clip_ratio: float = 0.2, use_value_clip: bool = True, dual_clip: float | None = None
-) -> tuple[namedtuple, namedtuple]:
+    data: ppo_data, clip_ratio: float = 0.2, use_value_clip: bool = True, dual_clip: float | None = None
+) -> tuple[ppo_loss, ppo_info]:
     """
     Overview:
         :func:`ppo_error` for actions from a diagonal normal distribution, with :math:`\\rho = \\prod_i N(a_i; \\mu_i,
@@ -79,8 +79,8 @@ ppo_error_continous = ppo_error_continuous  # the documented spelling
 
 
 def ppo_policy_error(
-    data: namedtuple, clip_ratio: float = 0.2, dual_clip: float | None = None
-) -> tuple[namedtuple, namedtuple]:
+    data: ppo_policy_data, clip_ratio: float = 0.2, dual_clip: float | None = None
+) -> tuple[ppo_policy_loss, ppo_info]:
     """
     Overview:
         The policy and entropy parts of :func:`ppo_error` alone, :math:`-mean(w \\min(\\rho A, clip(\\rho, 1 \\pm
@@ -106,7 +106,7 @@ def ppo_policy_error(
 def clipped_surrogate(
     where: str, logp_new: torch.Tensor, logp_old: torch.Tensor, adv: torch.Tensor, weight: torch.Tensor | None,
     clip_ratio: float, dual_clip: float | None,
-) -> tuple[torch.Tensor, namedtuple]:
+) -> tuple[torch.Tensor, ppo_info]:
     """
     Overview:
         The policy part from log-probabilities, whatever the distribution.
@@ -129,7 +129,7 @@ def clipped_surrogate(
     return -weighted_mean(surrogate, weight), info
 
 
-def ppo_value_error(data: namedtuple, clip_ratio: float = 0.2, use_value_clip: bool = True) -> torch.Tensor:
+def ppo_value_error(data: ppo_value_data, clip_ratio: float = 0.2, use_value_clip: bool = True) -> torch.Tensor:
     """
     Overview:
         The value part of :func:`ppo_error` alone: half the squared error, the larger one of the value and of the old

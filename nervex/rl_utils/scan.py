@@ -39,14 +39,19 @@ def reverse_scan(
     if b.shape[0] == 0:
         return b.clone()
     if isinstance(a, torch.Tensor):
-        a = (a if a.dtype is b.dtype else a.to(b.dtype)).expand(b.shape)
+        a = a if a.dtype is b.dtype else a.to(b.dtype)
+        a = a if a.shape == b.shape else a.expand(b.shape)
     if isinstance(init, torch.Tensor):
         init = (init if init.dtype is b.dtype else init.to(b.dtype)).expand(b.shape[1:])
     elif init is not None:
         init = b.new_full(b.shape[1:], init)
-    if torch.is_grad_enabled() and any(isinstance(x, torch.Tensor) and x.requires_grad for x in (a, b, init)):
+    if torch.is_grad_enabled() and (b.requires_grad or _learns(a) or _learns(init)):
         return _ReverseScan.apply(a, b, init)
     return _solve(a, b, init)
+
+
+def _learns(argument: Any) -> bool:
+    return isinstance(argument, torch.Tensor) and argument.requires_grad
 
 
 class _ReverseScan(torch.autograd.Function):
@@ -82,13 +87,13 @@ class _ReverseScan(torch.autograd.Function):
 
 
 @hpc_wrapper(name='reverse_scan')
-def _solve(a: torch.Tensor | float, b: torch.Tensor, init: torch.Tensor | None) -> torch.Tensor:
+def _solve(a: Any, b: torch.Tensor, init: torch.Tensor | None) -> torch.Tensor:
     if b.device.type == 'cpu' and b.dtype in _NUMPY_DTYPES and not is_traced(b):
         terms = b.detach().numpy()
         factors = a.detach().numpy() if isinstance(a, torch.Tensor) else a
         if init is not None:
             terms = terms.copy()
-            terms[-1] += (factors[-1] if isinstance(a, torch.Tensor) else a) * init.detach().numpy()
+            terms[-1] += (factors[-1] if isinstance(a, torch.Tensor) else factors) * init.detach().numpy()
         y = np.empty_like(terms)
         if terms.ndim == 1:  # single numbers have no memory of their own to write into: one column
             _solve_numpy(factors[:, None] if isinstance(a, torch.Tensor) else a, terms[:, None], y[:, None])
@@ -101,14 +106,16 @@ def _solve(a: torch.Tensor | float, b: torch.Tensor, init: torch.Tensor | None) 
     return _solve_torch(a, b)
 
 
-def _solve_numpy(a: np.ndarray | float, b: np.ndarray, y: np.ndarray) -> None:
+def _solve_numpy(a: Any, b: np.ndarray, y: np.ndarray) -> None:
     steps = b.shape[0]
     scalar = not isinstance(a, np.ndarray)
     if steps <= _ROWS:
-        y[-1] = b[-1]
+        added, solved = list(b), list(y)
+        factors = [a] * steps if scalar else list(a)
+        solved[-1][:] = added[-1]
         for t in range(steps - 2, -1, -1):
-            np.multiply(y[t + 1], a if scalar else a[t], out=y[t])
-            y[t] += b[t]
+            np.multiply(solved[t + 1], factors[t], out=solved[t])
+            np.add(solved[t], added[t], out=solved[t])
         return
     if steps % 2:
         _solve_numpy(a if scalar else a[1:], b[1:], y[1:])
@@ -124,7 +131,7 @@ def _solve_numpy(a: np.ndarray | float, b: np.ndarray, y: np.ndarray) -> None:
     y[-1] = b[-1]
 
 
-def _solve_torch(a: torch.Tensor | float, b: torch.Tensor) -> torch.Tensor:
+def _solve_torch(a: Any, b: torch.Tensor) -> torch.Tensor:
     steps = b.shape[0]
     scalar = not isinstance(a, torch.Tensor)
     if steps == 1:

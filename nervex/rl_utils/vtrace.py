@@ -24,9 +24,9 @@ vtrace_targets_data = namedtuple(
 
 @hpc_wrapper()
 def vtrace_error(
-    data: namedtuple, gamma: float = 0.99, lambda_: float = 0.95, rho_clip_ratio: float = 1.0,
+    data: vtrace_data, gamma: float = 0.99, lambda_: float = 0.95, rho_clip_ratio: float = 1.0,
     c_clip_ratio: float = 1.0, rho_pg_clip_ratio: float = 1.0,
-) -> namedtuple:
+) -> vtrace_loss:
     """
     Overview:
         The losses of IMPALA with V-trace targets for discrete actions, :math:`-mean(w A_t \\log \\pi(a_t))`,
@@ -64,7 +64,7 @@ def vtrace_error(
 
 @hpc_wrapper()
 def vtrace_targets(
-    data: namedtuple, gamma: float = 0.99, lambda_: float = 0.95, rho_clip_ratio: float = 1.0,
+    data: vtrace_targets_data, gamma: float = 0.99, lambda_: float = 0.95, rho_clip_ratio: float = 1.0,
     c_clip_ratio: float = 1.0, rho_pg_clip_ratio: float = 1.0,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """
@@ -86,15 +86,20 @@ def vtrace_targets(
     check_shape('vtrace_targets', log_rho=(log_rho, reward.shape))
     value, following, bootstrap, trace = successors('vtrace_targets', value, reward, done, truncated, next_value)
     rho = log_rho.exp()
-    discount = gamma if bootstrap is None else gamma * bootstrap
-    cut = gamma * lambda_ if trace is None else gamma * lambda_ * trace
-    delta = rho.clamp_max(rho_clip_ratio) * (reward + discount * following - value)
-    return_ = value + reverse_scan(cut * rho.clamp_max(c_clip_ratio), delta)
+    td_rho, trace_rho, pg_rho = _clipped(rho, rho_clip_ratio, c_clip_ratio, rho_pg_clip_ratio)
+    base, discount = reward - value, gamma if bootstrap is None else gamma * bootstrap
+    carried = trace_rho * (gamma * lambda_) if trace is None else trace_rho * trace.mul(gamma * lambda_)
+    return_ = value + reverse_scan(carried, td_rho * (base + discount * following))
     next_return = torch.cat([return_[1:], following[-1:]])
-    if trace is not None:
+    if truncated is not None and trace is not None:
         next_return = torch.where(trace > 0, next_return, following)
-    adv = vtrace_advantage(rho.clamp_max(rho_pg_clip_ratio), reward, next_return, value, discount)
-    return return_, adv
+    return return_, pg_rho * (base + discount * next_return)
+
+
+def _clipped(rho: torch.Tensor, *bounds: float) -> list[torch.Tensor]:
+    """Clip once for each different bound; usually there is one."""
+    clipped = {bound: rho.clamp_max(bound) for bound in set(bounds)}
+    return [clipped[bound] for bound in bounds]
 
 
 def vtrace_nstep_return(

@@ -16,7 +16,9 @@ dist_nstep_td_data = namedtuple(
 )
 
 
-def dist_1step_td_error(data: namedtuple, gamma: float, v_min: float, v_max: float, n_atom: int) -> torch.Tensor:
+def dist_1step_td_error(
+    data: dist_1step_td_data, gamma: float, v_min: float, v_max: float, n_atom: int
+) -> torch.Tensor:
     """
     Overview:
         One-step error of a categorical value distribution, :math:`mean(-w \\sum_i m_i \\log p_i(a))`, where m is
@@ -38,7 +40,7 @@ def dist_1step_td_error(data: namedtuple, gamma: float, v_min: float, v_max: flo
 
 @hpc_wrapper()
 def dist_nstep_td_error(
-    data: namedtuple, gamma: float, v_min: float, v_max: float, n_atom: int, nstep: int = 1,
+    data: dist_nstep_td_data, gamma: float, v_min: float, v_max: float, n_atom: int, nstep: int = 1,
     value_gamma: torch.Tensor | float | None = None,
 ) -> TDLoss:
     """

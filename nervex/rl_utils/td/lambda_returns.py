@@ -16,7 +16,7 @@ Factor = torch.Tensor | float
 
 
 @hpc_wrapper()
-def td_lambda_error(data: namedtuple, gamma: float = 0.9, lambda_: float = 0.8) -> torch.Tensor:
+def td_lambda_error(data: td_lambda_data, gamma: float = 0.9, lambda_: float = 0.8) -> torch.Tensor:
     """
     Overview:
         Half the weighted mean squared difference of values and their TD(lambda) returns, :math:`\\frac{1}{2} mean(w
@@ -59,7 +59,7 @@ def generalized_lambda_returns(
     """
     where = 'generalized_lambda_returns'
     _, following, bootstrap, trace = successors(where, bootstrap_values, rewards, done, truncated, next_value)
-    if trace is not None:
+    if bootstrap is not None and trace is not None:
         gammas, lambda_ = bootstrap * gammas, trace * lambda_
     return multistep_forward_view(following, rewards, gammas, lambda_)
 

@@ -1,5 +1,4 @@
 """TD errors of several discrete heads at once."""
-from collections import namedtuple
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +9,7 @@ from nervex.rl_utils.td.q import q_nstep_td_error
 
 
 def multi_discrete_td_error(
-    data: namedtuple, gamma: float, td_error: Callable[..., Any] = q_nstep_td_error, **kwargs: Any
+    data: Any, gamma: float, td_error: Callable[..., Any] = q_nstep_td_error, **kwargs: Any
 ) -> TDLoss:
     """
     Overview:

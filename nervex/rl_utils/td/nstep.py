@@ -74,7 +74,7 @@ def nstep_target(
 
 
 def nstep_return(
-    data: namedtuple, gamma: float, nstep: int, value_gamma: torch.Tensor | float | None = None
+    data: nstep_return_data, gamma: float, nstep: int, value_gamma: torch.Tensor | float | None = None
 ) -> torch.Tensor:
     """
     Overview:

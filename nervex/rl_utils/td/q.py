@@ -18,7 +18,7 @@ q_nstep_td_data = namedtuple(
 )
 
 
-def q_1step_td_error(data: namedtuple, gamma: float, criterion: Criterion = squared_error) -> torch.Tensor:
+def q_1step_td_error(data: q_1step_td_data, gamma: float, criterion: Criterion = squared_error) -> torch.Tensor:
     """
     Overview:
         One-step TD error of action values, :math:`mean(w (r + \\gamma (1 - d) Q'(a') - Q(a))^2)`; returns the 0-dim
@@ -45,7 +45,7 @@ def q_1step_td_error(data: namedtuple, gamma: float, criterion: Criterion = squa
 
 @hpc_wrapper()
 def q_nstep_td_error(
-    data: namedtuple, gamma: float, nstep: int = 1, cum_reward: bool = False,
+    data: q_nstep_td_data, gamma: float, nstep: int = 1, cum_reward: bool = False,
     value_gamma: torch.Tensor | float | None = None, criterion: Criterion = squared_error,
 ) -> TDLoss:
     """
@@ -77,7 +77,7 @@ def q_nstep_td_error(
 
 @hpc_wrapper()
 def q_nstep_td_error_with_rescale(
-    data: namedtuple, gamma: float, nstep: int = 1, cum_reward: bool = False,
+    data: q_nstep_td_data, gamma: float, nstep: int = 1, cum_reward: bool = False,
     value_gamma: torch.Tensor | float | None = None, criterion: Criterion = squared_error,
     trans_fn: Rescale = value_transform, inv_trans_fn: Rescale = value_inv_transform,
 ) -> TDLoss:

@@ -16,7 +16,7 @@ qrdqn_nstep_td_data = namedtuple(
 
 
 def iqn_nstep_td_error(
-    data: namedtuple, gamma: float, nstep: int = 1, kappa: float = 1.0,
+    data: iqn_nstep_td_data, gamma: float, nstep: int = 1, kappa: float = 1.0,
     value_gamma: torch.Tensor | float | None = None,
 ) -> TDLoss:
     """
@@ -59,7 +59,7 @@ def iqn_nstep_td_error(
 
 
 def qrdqn_nstep_td_error(
-    data: namedtuple, gamma: float, nstep: int = 1, value_gamma: torch.Tensor | float | None = None,
+    data: qrdqn_nstep_td_data, gamma: float, nstep: int = 1, value_gamma: torch.Tensor | float | None = None,
     kappa: float = 1.0,
 ) -> TDLoss:
     """

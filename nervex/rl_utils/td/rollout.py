@@ -12,7 +12,7 @@ rollout_nstep_data = namedtuple(
 
 
 @hpc_wrapper()
-def rollout_nstep_return(data: namedtuple, gamma: float, nstep: int) -> torch.Tensor:
+def rollout_nstep_return(data: rollout_nstep_data, gamma: float, nstep: int) -> torch.Tensor:
     """
     Overview:
         :math:`G_t = \\sum_{k<m} \\gamma^k r_{t+k} + \\gamma^m V_{t+m}`, where m is n, or less where the episode or

@@ -32,7 +32,7 @@ def soft_value(q: torch.Tensor, alpha: torch.Tensor | float, logit: torch.Tensor
     return (log_p.exp() * (q - alpha * finite)).sum(-1)
 
 
-def q_v_1step_td_error(data: namedtuple, gamma: float, criterion: Criterion = squared_error) -> TDLoss:
+def q_v_1step_td_error(data: q_v_1step_td_data, gamma: float, criterion: Criterion = squared_error) -> TDLoss:
     """
     Overview:
         One-step TD error of action values against the (soft) value of the next state,
@@ -58,7 +58,7 @@ def q_v_1step_td_error(data: namedtuple, gamma: float, criterion: Criterion = sq
 
 
 def soft_q_nstep_td_error(
-    data: namedtuple, gamma: float, alpha: torch.Tensor | float, nstep: int = 1,
+    data: soft_q_nstep_td_data, gamma: float, alpha: torch.Tensor | float, nstep: int = 1,
     value_gamma: torch.Tensor | float | None = None, criterion: Criterion = squared_error,
 ) -> TDLoss:
     """

@@ -11,7 +11,7 @@ v_nstep_td_data = namedtuple(
 )
 
 
-def v_1step_td_error(data: namedtuple, gamma: float, criterion: Criterion = squared_error) -> TDLoss:
+def v_1step_td_error(data: v_1step_td_data, gamma: float, criterion: Criterion = squared_error) -> TDLoss:
     """
     Overview:
         One-step TD error of state values, or of the values of taken actions as in DDPG (arXiv:1509.02971), TD3 and
@@ -30,13 +30,13 @@ def v_1step_td_error(data: namedtuple, gamma: float, criterion: Criterion = squa
     v, next_v, reward, done, weight = data
     shape, where = v.shape, 'v_1step_td_error'
     check_shape(where, next_v=(next_v, shape), reward=(reward, shape), done=(done, shape), weight=(weight, shape))
-    flat = (None if x is None else x.reshape(-1) for x in (reward, next_v.detach(), done))
-    target = nstep_target(*flat, gamma, 1, cum_reward=True, where=where)
+    over = None if done is None else done.reshape(-1)
+    target = nstep_target(reward.reshape(-1), next_v.detach().reshape(-1), over, gamma, 1, cum_reward=True, where=where)
     return reduce_td(v, target.reshape(shape), weight, criterion, where)
 
 
 def v_nstep_td_error(
-    data: namedtuple, gamma: float, nstep: int = 1, criterion: Criterion = squared_error
+    data: v_nstep_td_data, gamma: float, nstep: int = 1, criterion: Criterion = squared_error
 ) -> TDLoss:
     """
     Overview:
