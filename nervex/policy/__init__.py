@@ -14,6 +14,7 @@ _HOMES = {
     'DQNVanillaPolicy': 'nervex.policy.dqn_vanilla',
     'RainbowDQNPolicy': 'nervex.policy.rainbow_dqn',
     'QRDQNPolicy': 'nervex.policy.qrdqn',
+    'SQNPolicy': 'nervex.policy.sqn',
     'PPOPolicy': 'nervex.policy.ppo',
     'DDPGPolicy': 'nervex.policy.ddpg',
     'TD3Policy': 'nervex.policy.td3',

@@ -23,7 +23,7 @@ class QRDQNPolicy(DQNPolicy):
 
     config = dict(
         policy_type='qrdqn',
-        learn=dict(algo=dict(kappa=1.0)),  # kappa: (float) where the Huber loss turns linear; 0: the plain quantile loss
+        learn=dict(algo=dict(kappa=1.0)),  # (float) where the Huber loss turns linear; 0: the plain quantile loss
     )
     config_rules = dict(learn=dict(algo=dict(kappa=interval(0))))
 

@@ -9,6 +9,7 @@ POLICY_REGISTRY = Registry(
         'dqn_vanilla': 'nervex.policy.dqn_vanilla:DQNVanillaPolicy',
         'rainbow_dqn': 'nervex.policy.rainbow_dqn:RainbowDQNPolicy',
         'qrdqn': 'nervex.policy.qrdqn:QRDQNPolicy',
+        'sqn': 'nervex.policy.sqn:SQNPolicy',
         'ppo': 'nervex.policy.ppo:PPOPolicy',
         'ddpg': 'nervex.policy.ddpg:DDPGPolicy',
         'td3': 'nervex.policy.td3:TD3Policy',

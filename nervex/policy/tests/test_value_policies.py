@@ -19,9 +19,9 @@ PROOFS = {
     'rainbow_dqn': dict(policy=dict(**EPS, **C51)),
     'rainbow_dqn iqn': dict(policy=dict(**EPS, use_iqn=True, model=dict(noise=False))),
     'qrdqn': dict(policy=EPS),
+    'sqn': dict(policy=dict(learn=dict(train_step=4, algo=dict(target_theta=0.02, target_entropy=0.1)))),
 }
-SEVERAL_HEADS = ['rainbow_dqn', 'rainbow_dqn iqn', 'qrdqn']
-MASKS = ['rainbow_dqn', 'rainbow_dqn iqn', 'qrdqn']
+SEVERAL_HEADS = MASKS = [name for name in PROOFS if name != 'dqn_vanilla']
 
 
 def proof(name):
@@ -64,7 +64,8 @@ def test_both_forms_of_transitions_and_samples_agree(name, env, dims):
     manager.seed(0)
     sizes = dict(model=dict(obs_dim=dims[0], action_dim=dims[1]))
     policy = create_policy({**merge_config(cfg['policy'], sizes), 'policy_type': policy_type}, enable_field=['collect'])
-    policy.set_setting('collect', {'eps': 0.5})
+    if 'eps' in policy._collect_setting_set:
+        policy.set_setting('collect', {'eps': 0.5})
     with manager:
         manager.launch()
         assert check_batched(policy, manager, steps=40) == 120

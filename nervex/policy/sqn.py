@@ -1,0 +1,198 @@
+"""Soft Q-learning with twin networks: values that count entropy, and a temperature that keeps it near a target."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from nervex.armor import Armor, IArmorStatelessPlugin
+from nervex.loader import interval, is_type
+from nervex.policy.action_space import Heads, joined, legal, over_heads, side_by_side
+from nervex.policy.batched import batched
+from nervex.policy.common_policy import CommonPolicy
+from nervex.rl_utils import entropy, soft_q_nstep_td_data, soft_q_nstep_td_error
+from nervex.torch_utils import Adam
+from nervex.torch_utils.flat import FlatParameters
+from nervex.utils import POLICY_REGISTRY
+
+
+@POLICY_REGISTRY.register('sqn')
+class SQNPolicy(CommonPolicy):
+    """
+    Overview:
+        Both networks learn y = r + gamma alpha log sum_a exp(Q(s', a) / alpha), where Q is the smaller of the two
+        targets; acting draws from softmax(min Q / alpha). The temperature alpha falls while the entropy of that policy
+        is above its target. Paper: Wang and Ross 2019 (arXiv:1912.10891).
+    """
+
+    config = dict(
+        policy_type='sqn',
+        learn=dict(
+            train_step=8,
+            algo=dict(
+                target_theta=0.005,  # (float) share of the networks in their targets after each update
+                discount_factor=0.99,  # (float) gamma in [0, 1]
+                nstep=1,  # (int) rewards summed before the target networks take over
+                alpha=0.2,  # (float) temperature, or its first value
+                auto_alpha=True,  # (bool) adjust the temperature
+                target_entropy=0.2,  # (float) nats of each action head that the temperature aims at
+                learning_rate_alpha=1e-3,  # (float) step size of the temperature
+            ),
+        ),
+        collect=dict(algo=dict(nstep=1)),  # filled from learn.algo.nstep
+    )
+    config_rules = dict(
+        learn=dict(
+            algo=dict(
+                target_theta=interval(0, 1, left_ok=False),
+                alpha=interval(0, left_ok=False),
+                auto_alpha=is_type(bool),
+                target_entropy=interval(0),
+                learning_rate_alpha=interval(0, left_ok=False),
+            )
+        )
+    )
+
+    def default_model(self) -> tuple[str, list[str]]:
+        return 'sqn', ['nervex.model']
+
+    # ---- learn ----
+    def _init_learn(self) -> None:
+        learn, algo = self._cfg.learn, self._cfg.learn.algo
+        self._gamma, self._nstep, self._target_entropy = algo.discount_factor, algo.nstep, algo.target_entropy
+        self._init_temperature()
+        self._armor = Armor(self._model)
+        self._armor.add_model('target', update_type='momentum', update_kwargs={'theta': algo.target_theta})
+        self._armor.mode(train=True)
+        self._armor.target_mode(train=True)
+        flat = FlatParameters(self._model)
+        FlatParameters(self._armor.target_model)
+        self._optimizer = Adam(flat, lr=learn.learning_rate, weight_decay=learn.weight_decay)
+        if algo.auto_alpha:
+            self._alpha_optimizer = Adam(FlatParameters(self._log_alpha), lr=algo.learning_rate_alpha)
+
+    def _init_temperature(self) -> None:
+        if not hasattr(self, '_log_alpha'):
+            start = torch.tensor(self._cfg.learn.algo.alpha, device=self._device).log()
+            self._log_alpha = torch.nn.Parameter(start)
+
+    def _loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
+        alpha = data['alpha']
+        output = self._armor.forward(self._model_input(data['obs']))
+        with torch.no_grad():
+            following = self._model_input(data['next_obs'])
+            next_q = legal(self._armor.target_forward(following)['logit'], following.get('action_mask'))
+        reward = data['reward'].unsqueeze(0) if data['reward'].dim() == 1 else data['reward'].t()
+        kwargs = {'alpha': alpha, 'nstep': self._nstep, 'value_gamma': data.get('value_gamma')}
+        losses = [
+            over_heads(
+                soft_q_nstep_td_error,
+                soft_q_nstep_td_data(q, next_q, data['action'], reward, data['done'], data['weight']),
+                self._gamma,
+                **kwargs,
+            )
+            for q in output['q_value']
+        ]
+        least = legal(output['logit'], output.get('action_mask'))
+        return sum(loss for loss, _ in losses), {
+            'td_error': sum(error.abs() for _, error in losses) / len(losses),
+            'q_value': side_by_side(output['logit']).detach(),
+            'entropy': _policy_entropy(least, alpha).mean().detach(),
+        }
+
+    def _alpha_loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
+        return self._log_alpha * (data['entropy'] - self._target_entropy), {}
+
+    def _forward_learn(self, data: dict[str, Any]) -> dict[str, Any]:
+        data['alpha'] = alpha = self._log_alpha.detach().exp()
+        loss, info = self._minimize(self._loss, data, self._optimizer)
+        if self._cfg.learn.algo.auto_alpha:
+            self._minimize(self._alpha_loss, {'entropy': info['entropy']}, self._alpha_optimizer)
+        self._armor.target_update(self._model)
+        return {
+            'cur_lr': self._optimizer.param_groups[0]['lr'],
+            'total_loss': loss,
+            'q_value': info['q_value'],
+            'entropy': info['entropy'],
+            'alpha': alpha,
+            'grad_norm': info['grad_norm'],
+            **({'priority': info['td_error']} if self._use_priority else {}),
+        }
+
+    def _monitor_vars_learn(self) -> list[str]:
+        return ['cur_lr', 'total_loss', 'q_value', 'entropy', 'alpha', 'grad_norm']
+
+    def _learn_parts(self) -> dict[str, Any]:
+        parts = super()._learn_parts()
+        return {**parts, 'alpha_optimizer': self._alpha_optimizer} if self._cfg.learn.algo.auto_alpha else parts
+
+    def _state_dict_learn(self) -> dict[str, Any]:
+        return {**super()._state_dict_learn(), 'log_alpha': self._log_alpha.detach().clone()}
+
+    def _load_state_dict_learn(self, state_dict: dict[str, Any]) -> None:
+        super()._load_state_dict_learn(state_dict)
+        self._load_temperature(state_dict)
+
+    def _load_temperature(self, state_dict: dict[str, Any]) -> None:
+        with torch.no_grad():
+            self._log_alpha.copy_(state_dict['log_alpha'])
+
+    # ---- collect and eval ----
+    def _init_collect(self) -> None:
+        self._init_temperature()
+        self._collect_armor = Armor(self._model)
+        self._collect_armor.add_plugin('main', _Temperature, log_alpha=self._log_alpha)
+        self._collect_armor.add_plugin('main', 'multinomial_sample')
+        self._collect_armor.add_plugin('main', 'grad', enable_grad=False)
+
+    def _forward_collect(self, data_id: list[int], data: dict) -> dict:
+        return {'action': self._collect_armor.forward(data)['action']}
+
+    @batched
+    def _process_transition(self, obs: Any, armor_output: dict, timestep: Any) -> dict:
+        return {
+            'obs': obs,
+            'next_obs': timestep.obs,
+            'action': joined(armor_output['action']),
+            'reward': timestep.reward,
+            'done': timestep.done,
+        }
+
+    def _state_dict_collect(self) -> dict[str, Any]:
+        return {'model': self._model.state_dict(), 'log_alpha': self._log_alpha.detach().clone()}
+
+    def _load_state_dict_collect(self, state_dict: dict[str, Any]) -> None:
+        self._model.load_state_dict(state_dict['model'])
+        self._load_temperature(state_dict)
+
+    def _init_eval(self) -> None:
+        self._eval_armor = Armor(self._model)
+        self._eval_armor.add_plugin('main', 'argmax_sample')
+        self._eval_armor.add_plugin('main', 'grad', enable_grad=False)
+
+    def _forward_eval(self, data_id: list[int], data: dict) -> dict:
+        return {'action': self._eval_armor.forward(data)['action']}
+
+
+class _Temperature(IArmorStatelessPlugin):
+    """Turns action values into the logits of the soft policy: Q / alpha."""
+
+    def __init__(self, log_alpha: torch.Tensor) -> None:
+        self._log_alpha = log_alpha
+
+    def wrap(self, forward: Any) -> Any:
+        def soft_forward(data: Any, **kwargs: Any) -> dict:
+            output = forward(data, **kwargs)
+            alpha, logit = self._log_alpha.detach().exp(), output['logit']
+            soft = logit / alpha if isinstance(logit, torch.Tensor) else [head / alpha for head in logit]
+            return {**output, 'logit': soft}
+
+        return soft_forward
+
+
+def _policy_entropy(q: Heads, alpha: torch.Tensor) -> torch.Tensor:
+    """Entropy of softmax(Q / alpha), the mean over the heads."""
+    if isinstance(q, torch.Tensor):
+        return entropy(q / alpha)
+    return sum(entropy(head / alpha) for head in q) / len(q)
