@@ -28,8 +28,11 @@ def dqn_config(s: settings.DQNSettings, env: dict) -> dict:
                 'algo': {'target_update_freq': s.target_copy_every // s.update_every, 'discount_factor': s.gamma,
                          'nstep': 1, 'double_q': False},
             },
-            'command': {'eps': {'type': 'linear', 'start': 1., 'end': s.epsilon_end, 'by': 'envstep',
-                                'decay': int(s.env_steps * s.epsilon_fraction)}},
+            'command': {
+                'eps': {'type': 'linear', 'start': 1., 'end': s.epsilon_end,
+                        'decay': int(s.env_steps * s.epsilon_fraction)},
+                'eps_by': 'envstep',
+            },
         },
         'replay_buffer': {'agent': {'meta_maxlen': s.buffer_size}},
         'actor': {'n_sample': s.update_every},

@@ -15,10 +15,11 @@ class GraphPlugin(IArmorStatelessPlugin):
         for the model (``mode=...``) runs the model itself. Must be added before any other plugin.
     Arguments:
         - backend (:obj:`str`): 'numpy', 'py' or 'off', see ``GraphedForward``
+        - after (:obj:`int`): calls that run the model itself before it is recorded, which takes about a second
     """
 
-    def __init__(self, backend: str = 'numpy') -> None:
-        self._backend = backend
+    def __init__(self, backend: str = 'numpy', after: int = 0) -> None:
+        self._backend, self._after, self._calls = backend, after, 0
         self._graphed: GraphedForward | None = None
 
     def bind(self, armor: Any) -> None:
@@ -35,9 +36,18 @@ class GraphPlugin(IArmorStatelessPlugin):
             graphed = self._graphed
             if graphed is None or graphed.module is not self._armor.model:
                 graphed = self._graphed = GraphedForward(self._armor.model, self._backend)
-            return graphed(data)
+            self._calls += 1
+            return graphed(data) if self._calls > self._after else graphed.eager(data)
         return graph_forward
 
     def __getstate__(self) -> dict[str, Any]:
         """A copy records anew: the recording runs on the weights of this armor's model."""
         return {**self.__dict__, '_graphed': None}
+
+    def state_dict(self) -> dict[str, Any]:
+        """The calls so far: both forms round differently, so a resumed run must change over at the same one."""
+        return {'calls': self._calls}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue counting."""
+        self._calls = state['calls']

@@ -7,13 +7,15 @@ from typing import Any
 
 import torch
 
+from nervex.armor import Armor
 from nervex.data import Batch, default_collate
 from nervex.loader import Loader, collection, enum, interval, is_type, optional
 from nervex.policy.action_space import model_input
 from nervex.policy.base_policy import Policy
 from nervex.policy.batched import batched
-from nervex.policy.update import Update
+from nervex.policy.update import GRAPH_AFTER, Update
 from nervex.rl_utils import Adder, flatten_time
+from nervex.torch_utils.acting import BACKENDS as ACTING_BACKENDS
 from nervex.torch_utils.graph import BACKENDS, LossFn
 
 
@@ -37,6 +39,7 @@ class CommonPolicy(Policy):
         ),
         collect=dict(
             traj_len=None,  # (int | 'inf' | None) steps of one env that make a sample window; 'inf': whole episodes
+            graph='auto',  # (str) acting from a recording of the model: 'off', 'py', 'numpy'; 'auto': 'numpy', later on
             unroll_len=1,  # (int) steps of one training sample; above 1 for recurrent models
             algo={},
         ),
@@ -55,6 +58,7 @@ class CommonPolicy(Policy):
         ),
         collect=dict(
             traj_len=optional(enum('inf') | is_type(float) & interval(1) | is_type(int) & interval(1)),
+            graph=enum('auto', *ACTING_BACKENDS),
             unroll_len=is_type(int) & interval(1),
             algo=dict(nstep=is_type(int) & interval(1)),
         ),
@@ -138,6 +142,16 @@ class CommonPolicy(Policy):
     @batched
     def _data_postprocess_eval(self, data_id: list[int], output: dict) -> dict:
         return self._data_postprocess_collect(data_id, output)
+
+    def _acting_armor(self, sampler: str, **kwargs: Any) -> Armor:
+        """An armor for acting: the model without gradients, from a recording where that was chosen, and a sampler."""
+        armor, graph = Armor(self._model), self._cfg.collect.graph
+        if graph != 'off' and self._device.type == 'cpu':
+            auto = graph == 'auto'
+            armor.add_plugin('main', 'graph', backend='numpy' if auto else graph, after=GRAPH_AFTER if auto else 0)
+        armor.add_plugin('main', sampler, **kwargs)
+        armor.add_plugin('main', 'grad', enable_grad=False)
+        return armor
 
     def _reset_collect(self, data_id: list[int] | None = None) -> None:
         armor = getattr(self, '_collect_armor', None)

@@ -55,9 +55,9 @@ class DQNPolicy(CommonPolicy):
                 start=0.95,  # (float) share of random actions at the start
                 end=0.1,  # (float) and at the end
                 decay=10000,  # (int) steps of the decay
-                by='learner_step',  # (str) what counts as a step: 'learner_step' (updates) or 'envstep'
-                spread=0.0,  # (float) alpha of Ape-X: env i of N explores with eps^(1 + alpha i / (N - 1))
-            )
+            ),
+            eps_by='learner_step',  # (str) what the decay counts: 'learner_step' (updates) or 'envstep'
+            eps_spread=0.0,  # (float) alpha of Ape-X: env i of N explores with eps^(1 + alpha i / (N - 1))
         ),
     )
     config_rules = dict(
@@ -69,9 +69,9 @@ class DQNPolicy(CommonPolicy):
                 start=interval(0, 1),
                 end=interval(0, 1),
                 decay=interval(1),
-                by=enum('learner_step', 'envstep'),
-                spread=interval(0),
-            )
+            ),
+            eps_by=enum('learner_step', 'envstep'),
+            eps_spread=interval(0),
         ),
     )
 
@@ -133,11 +133,9 @@ class DQNPolicy(CommonPolicy):
         algo, envs = self._cfg.learn.algo, self._cfg.collect.env_num
         self._gamma, self._nstep, self._double_q = algo.discount_factor, algo.nstep, algo.double_q
         self._first_priority = self._cfg.collect.algo.first_priority and self._use_priority
-        spread = self._cfg.command.eps.spread
+        spread = self._cfg.command.eps_spread
         self._eps_power = 1 + spread * np.arange(envs) / (envs - 1) if spread and envs > 1 else None
-        self._collect_armor = Armor(self._model)
-        self._collect_armor.add_plugin('main', 'eps_greedy_sample')
-        self._collect_armor.add_plugin('main', 'grad', enable_grad=False)
+        self._collect_armor = self._acting_armor('eps_greedy_sample')
         self._collect_setting_set = {'eps'}
 
     def _forward_collect(self, data_id: list[int], data: dict) -> dict:
@@ -169,9 +167,7 @@ class DQNPolicy(CommonPolicy):
 
     # ---- eval ----
     def _init_eval(self) -> None:
-        self._eval_armor = Armor(self._model)
-        self._eval_armor.add_plugin('main', 'argmax_sample')
-        self._eval_armor.add_plugin('main', 'grad', enable_grad=False)
+        self._eval_armor = self._acting_armor('argmax_sample')
 
     def _forward_eval(self, data_id: list[int], data: dict) -> dict:
         return self._eval_armor.forward(data)
@@ -179,7 +175,7 @@ class DQNPolicy(CommonPolicy):
     # ---- command ----
     def _init_command(self) -> None:
         eps = self._cfg.command.eps
-        self._eps_by = eps.by
+        self._eps_by = self._cfg.command.eps_by
         self._epsilon_greedy = epsilon_greedy(eps.start, eps.end, eps.decay, eps.type)
 
     def _get_setting_collect(self, command_info: dict) -> dict:

@@ -121,9 +121,7 @@ class PPOPolicy(CommonPolicy):
     def _init_collect(self) -> None:
         algo = self._cfg.learn.algo
         self._gae_args = algo.discount_factor, algo.gae_lambda
-        self._collect_armor = Armor(self._model)
-        self._collect_armor.add_plugin('main', 'multinomial_sample')
-        self._collect_armor.add_plugin('main', 'grad', enable_grad=False)
+        self._collect_armor = self._acting_armor('multinomial_sample')
 
     def _forward_collect(self, data_id: list[int], data: dict) -> dict:
         return self._collect_armor.forward(data)
@@ -179,12 +177,10 @@ class PPOPolicy(CommonPolicy):
         return next_value
 
     def _init_eval(self) -> None:
-        self._eval_armor = Armor(self._model)
-        self._eval_armor.add_plugin('main', 'argmax_sample')
-        self._eval_armor.add_plugin('main', 'grad', enable_grad=False)
+        self._eval_armor = self._acting_armor('argmax_sample')
 
     def _forward_eval(self, data_id: list[int], data: dict) -> dict:
-        return self._eval_armor.forward(data, param={'mode': 'compute_action'})
+        return self._eval_armor.forward(data)
 
 
 class _Rows:

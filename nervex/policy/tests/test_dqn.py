@@ -96,7 +96,7 @@ def test_first_priorities_are_td_errors_of_the_collecting_model():
 
 
 def test_every_env_explores_with_an_epsilon_of_its_own():
-    cfg = dict(model=dict(obs_dim=1, action_dim=2), collect=dict(env_num=3), command=dict(eps=dict(spread=7.0)))
+    cfg = dict(model=dict(obs_dim=1, action_dim=2), collect=dict(env_num=3), command=dict(eps_spread=7.0))
     policy = DQNPolicy(cfg, enable_field=['collect'])
     policy.set_setting('collect', {'eps': 0.4})
     seen = {}
@@ -131,7 +131,7 @@ def test_both_forms_of_transitions_and_samples_agree(env, nstep):
                 use_priority=True,
                 learn=dict(algo=dict(nstep=2)),
                 collect=dict(algo=dict(first_priority=True)),
-                command=dict(eps=dict(spread=2.0)),
+                command=dict(eps_spread=2.0),
             ),
             id='apex',
         ),
@@ -162,6 +162,6 @@ def test_a_time_limit_is_not_learned_as_an_end():
 
 
 def test_settings_out_of_range_are_told_before_anything_starts():
-    cfg = dict(policy=dict(command=dict(eps=dict(spread=-1)), learn=dict(algo=dict(target_update_freq=0))))
+    cfg = dict(policy=dict(command=dict(eps_spread=-1), learn=dict(algo=dict(target_update_freq=0))))
     with pytest.raises(ConfigError, match=r'(?s)target_update_freq.*spread|spread.*target_update_freq'):
         train('dqn', TemptationEnv, cfg)
