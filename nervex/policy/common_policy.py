@@ -62,6 +62,7 @@ class CommonPolicy(Policy):
             unroll_len=is_type(int) & interval(1),
             algo=dict(nstep=is_type(int) & interval(1)),
         ),
+        eval={},
     )
 
     # ---- learn ----

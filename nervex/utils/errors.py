@@ -70,5 +70,5 @@ def unknown_name(what: str, name: str, known: Iterable[str]) -> str:
     """
     names = sorted(str(k) for k in known)
     near = nearest(name, names)
-    hint = f"; did you mean '{near}'?" if near else ''
+    hint = f"; did you mean '{near}'?" if near else '.'
     return f"unknown {what} '{name}'{hint} Known: {', '.join(names) or 'none'}"
