@@ -24,7 +24,6 @@ class ActionRows:
             self.shape = ()
         elif self.kind is None:
             self.shape = None  # the env says too little: pass actions on as they come
-        self.ndim = None if self.shape is None else len(self.shape) + 1
 
     def memory(self) -> tuple[tuple[int, ...], Any] | None:
         """Shape and dtype of one action in shared memory; None if the env says too little: then they are pickled."""
@@ -38,14 +37,13 @@ class ActionRows:
             return {k: self._array(v) for k, v in actions.items()}
         if not isinstance(actions, np.ndarray):
             actions = self._array(actions)
-        if isinstance(actions, np.ndarray) and self.ndim is not None and actions.ndim != self.ndim \
-                and actions.dtype != object:
+        if self.shape is not None and isinstance(actions, np.ndarray) and actions.shape[1:] != self.shape:
             actions = self._fit(actions)
         return actions
 
     def split(self, actions: Any, plain: bool) -> Sequence[Any]:
         """One action a row; ``plain`` asks for Python ints instead of 0-d arrays."""
-        if type(actions) is not np.ndarray or (actions.ndim != self.ndim and self.ndim is not None):
+        if type(actions) is not np.ndarray or (self.shape is not None and actions.shape[1:] != self.shape):
             actions = self.block(actions)
             if isinstance(actions, dict):
                 size = len(next(iter(actions.values())))
@@ -61,6 +59,8 @@ class ActionRows:
         if isinstance(actions[0], dict):
             return {k: self.stack([a[k] for a in actions]) for k in actions[0]}
         arrays = [self._array(a) for a in actions]
+        if self.shape is not None:
+            arrays = [self._fit(a[None])[0, ...] if isinstance(a, np.ndarray) else a for a in arrays]
         if any(not isinstance(a, np.ndarray) or a.dtype == object or a.shape != arrays[0].shape for a in arrays):
             return list(actions)
         return np.stack(arrays)

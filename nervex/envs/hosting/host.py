@@ -259,6 +259,10 @@ class EnvHost:
                 self.close_env(index)
             except Exception as error:
                 faults.append(self.fault(index, 'close', error))
+        self._loop = self.store = None  # they hold the memory, and the loop holds this host
+        self.steppers, self._floats, self._row_checks = [], [], []
+        self.rows = self.rewards = self.final_rows = ()
+        self._done = self._truncated = self._episode_return = self._episode_length = None
         return faults
 
     def _apply_seed(self, index: int) -> None:

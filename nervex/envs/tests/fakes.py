@@ -6,11 +6,14 @@ FaultyEnv: a CounterEnv that goes wrong, in many ways, at chosen steps.
 """
 import os
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from nervex.envs import BaseEnv, BaseEnvInfo, BaseEnvTimestep, EnvElementInfo
+from nervex.envs.hosting.calls import ask_env
+from nervex.envs.vector_engine import Answer
 
 
 def box(shape: tuple[int, ...], dtype: Any = np.float32) -> EnvElementInfo:
@@ -87,6 +90,10 @@ class CounterEnv(BaseEnv):
     def close(self) -> None:
         self.closed = True
 
+    @classmethod
+    def create_vector_env(cls, cfgs: list[dict]) -> 'CounterEngine':
+        return CounterEngine(cfgs)
+
     def get_tag(self, plus: int = 0) -> int:
         """A method to be called through a manager."""
         return self._cfg.tag + plus
@@ -108,6 +115,58 @@ class CounterEnv(BaseEnv):
 
     def __repr__(self) -> str:
         return f'{type(self).__name__}(tag={self._cfg.tag})'
+
+
+class CounterEngine:
+    """
+    Overview:
+        CounterEnvs as one vectorised env (see ``nervex.envs.vector_engine``); ``same_step`` resets in the step that ends.
+    """
+
+    def __init__(self, cfgs: list[dict], same_step: bool = False) -> None:
+        self.envs, self.num, self.same_step = [CounterEnv(c) for c in cfgs], len(cfgs), same_step
+        self.batch_size, info = self.num, self.envs[0].info()
+        self.obs, self.act = SimpleNamespace(info=info.obs_space), SimpleNamespace(info=info.act_space)
+        self._ended = [False] * self.num
+
+    def start(self, seeds: list) -> tuple:
+        for env, seed in zip(self.envs, seeds):
+            if seed is not None:
+                env.seed(seed)
+        self._ended = [False] * self.num
+        return np.arange(self.num), self._stack([env.reset() for env in self.envs])
+
+    def exchange(self, ids: np.ndarray, actions: np.ndarray) -> Answer:
+        rows = []
+        for k, env in enumerate(self.envs):
+            if self._ended[k]:
+                rows.append((env.reset(), 0., False, False, None))
+                self._ended[k] = False
+                continue
+            obs, reward, done, info = env.step(actions[k])
+            cut, first = done and info['truncated'], None
+            self._ended[k] = done and not self.same_step
+            if done and self.same_step:
+                obs, first = env.reset(), obs
+            rows.append((obs, float(reward[0]), done and not cut, cut, first))
+        obs, reward, ended, cut, final = zip(*rows)
+        final = list(final) if self.same_step else None
+        return Answer(np.arange(self.num), self._stack(obs), np.array(reward, np.float32), np.array(ended, bool),
+                      np.array(cut, bool), {}, final)
+
+    def final_row(self, final_obs: list, k: int) -> Any:
+        return final_obs[k]
+
+    def ask(self, name: str, call: tuple | None) -> list:
+        return [ask_env(env, name, call) for env in self.envs]
+
+    def close(self) -> None:
+        for env in self.envs:
+            env.close()
+
+    @staticmethod
+    def _stack(rows: Any) -> Any:
+        return {k: np.stack([r[k] for r in rows]) for k in rows[0]} if isinstance(rows[0], dict) else np.stack(rows)
 
 
 class TimeLimitEnv(CounterEnv):

@@ -32,6 +32,8 @@ class AsyncSubprocessEnvManager(SyncSubprocessEnvManager):
         and so do envs that failed; ``observe`` waits only if no env at all is ready.
     """
 
+    _together = False
+
     # ------------------------------------------------------------------ the block form
     asynchronous = True
 
@@ -140,7 +142,7 @@ class AsyncSubprocessEnvManager(SyncSubprocessEnvManager):
             for i in ids:
                 self._states[i] = EnvState.RESET
                 self._renewed[i] += renew
-            pool.command(w, ASK)
+            pool.command(w, ASK, slot)
             pool.send(w, self._begin_request(w, ids, slot, renew, False))
             return
         self._jobs[w] = _Job(kind, ids, slot, self._cfg['step_timeout'])

@@ -30,6 +30,7 @@ class SyncSubprocessEnvManager(BaseEnvManager):
         hybrid=False,  # True: this process steps its share beside the children
     )
 
+    _together = True  # all envs step at the same time, so that it is worth while to wait awake
     _pool: WorkerPool | None = None
     _interrupted = False
 
@@ -54,7 +55,8 @@ class SyncSubprocessEnvManager(BaseEnvManager):
         return answer
 
     def _new_pool(self, slices: list[range]) -> WorkerPool:
-        return WorkerPool(slices, self._setup, self._cfg['context'], not self._cfg['shared_memory'])
+        return WorkerPool(self._env_num, slices, self._setup, self._cfg['context'], not self._cfg['shared_memory'],
+                          spin_allowed=self._together)
 
     def _shares(self) -> tuple[int, list[range]]:
         """How many envs this process steps, and the ids of each worker."""

@@ -12,4 +12,4 @@ class ThreadEnvManager(AsyncSubprocessEnvManager):
     """
 
     def _new_pool(self, slices: list[range]) -> ThreadPool:
-        return ThreadPool(slices, self._setup)
+        return ThreadPool(self._env_num, slices, self._setup)

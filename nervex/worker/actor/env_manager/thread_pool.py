@@ -1,8 +1,11 @@
 """Envs in threads of this process, behind the interface of the subprocess pool."""
 import itertools
+import logging
 import multiprocessing
+import os
 import queue
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,6 +15,8 @@ from nervex.envs.hosting.shared import Control
 from nervex.envs.hosting.store import BlockStore
 from nervex.envs.hosting.worker import Worker, WorkerSetup
 from nervex.worker.actor.env_manager.worker_pool import WorkerLost, WorkerPool
+
+logger = logging.getLogger(__name__)
 
 _NO_FD = itertools.count(1 << 30)  # stands for a file descriptor where a thread has none
 
@@ -62,7 +67,7 @@ class ThreadWorker(Worker):
 
     def __init__(self, setup: WorkerSetup, pipe: QueuePipe, wake_fd: int, ready_fd: int, gate: threading.Lock) -> None:
         super().__init__(setup, pipe, wake_fd, ready_fd)
-        self._gate, self.given_up = gate, False
+        self.gate, self.given_up = gate, False
 
     @staticmethod
     def dump(answer: Any) -> Any:
@@ -80,9 +85,11 @@ class ThreadWorker(Worker):
     def _publish(self) -> None:
         low, high, slot = self._low, self._low + self.host.num, self._control.slot[self._w]
         own, shown = self.host.store, self._shown
-        with self._gate:
+        with self.gate:
             if self.given_up:
                 raise EOFError
+            if own is None:  # the envs were closed
+                return
             for k in range(self.host.num):
                 copy_row(shown.rows[slot][low + k], own.rows[slot][k])
                 copy_row(shown.final_rows[low + k], own.final_rows[k])
@@ -96,15 +103,15 @@ class ThreadHandle:
 
     exitcode, pid = None, None
 
-    def __init__(self, worker: ThreadWorker, name: str, ready_fd: int, wake: Any) -> None:
-        self.worker, self.sentinel, self._ready_fd, self._wake = worker, next(_NO_FD), ready_fd, wake
+    def __init__(self, worker: ThreadWorker, name: str, wake: Any, ended: Callable[[], None]) -> None:
+        self.worker, self.sentinel, self._wake, self._ended = worker, next(_NO_FD), wake, ended
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
     def kill(self) -> None:
-        with self.worker._gate:
+        with self.worker.gate:
             self.worker.given_up = True
 
     def join(self, timeout: float = 0.) -> None:
@@ -118,9 +125,12 @@ class ThreadHandle:
         try:
             if worker.build():
                 worker.run()
-        except (EOFError, OSError):
-            pass
+        except EOFError:
+            logger.debug('%s ends: it is not wanted any more', self._thread.name)
         finally:
+            with worker.gate:
+                if not worker.given_up:
+                    self._ended()
             worker.host.close()
             self._wake.close()
 
@@ -132,8 +142,8 @@ class ThreadPool(WorkerPool):
         computes in Python holds up all the others.
     """
 
-    def __init__(self, slices: Any, setup: Any) -> None:
-        super().__init__(slices, setup, None, spin_allowed=False)
+    def __init__(self, env_num: int, slices: Any, setup: Any) -> None:
+        super().__init__(env_num, slices, setup, None, spin_allowed=False)
         self._gate = threading.Lock()
 
     def start(self, w: int, describe: bool) -> None:
@@ -142,11 +152,16 @@ class ThreadPool(WorkerPool):
         worker.pipe, worker.wake_fd = QueuePipe(back, there), worker.wake.fileno()
         setup = self._setup(w, worker.ids, describe)
         thread = ThreadWorker(setup, QueuePipe(there, back), wake_end.fileno(), self._ready_end.fileno(), self._gate)
-        worker.process = ThreadHandle(thread, f'nervex-envs-{worker.ids.start}', self._ready_end.fileno(), wake_end)
+        worker.process = ThreadHandle(thread, f'nervex-envs-{worker.ids.start}', wake_end, lambda: self._note_end(w))
         worker.process.start()
 
+    def _note_end(self, w: int) -> None:
+        """Called in a thread that ends by itself."""
+        self._ended.add(w)
+        os.write(self._ready_end.fileno(), w.to_bytes(2, 'little'))
+
     def share(self, layout: Any, reward_size: int, action: Any, act_space: Any, by_pipe: bool) -> BlockStore:
-        envs, workers = self.workers[-1].ids.stop, len(self.workers)
+        envs, workers = self._env_num, len(self.workers)
         self.control = Control(workers, envs, action, np.zeros(Control.nbytes(workers, envs, action), np.uint8))
         self.control.main_waits[0] = 1
         store = BlockStore(layout, envs, reward_size)

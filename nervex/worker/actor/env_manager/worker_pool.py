@@ -53,8 +53,9 @@ class WorkerPool:
         start, describe, share, command, send, wait, mail, ask, replace, close
     """
 
-    def __init__(self, slices: Sequence[range], setup: Callable[[int, range, bool], WorkerSetup], context: str | None,
-                 private: bool = False, spin_allowed: bool = True) -> None:
+    def __init__(self, env_num: int, slices: Sequence[range], setup: Callable[[int, range, bool], WorkerSetup],
+                 context: str | None, private: bool = False, spin_allowed: bool = True) -> None:
+        self._env_num = env_num
         self.workers = [_Worker(ids) for ids in slices]
         self._setup, self._context_name, self._private = setup, context, private
         self.spin = spin_allowed and may_spin(len(slices) + 1)
@@ -96,7 +97,7 @@ class WorkerPool:
 
     def share(self, layout: Any, reward_size: int, action: Any, act_space: Any, by_pipe: bool) -> BlockStore:
         """Make the shared memory; answers the store over it. Then ``map`` each worker."""
-        envs, workers = self.workers[-1].ids.stop, len(self.workers)
+        envs, workers = self._env_num, len(self.workers)
         control_bytes = Control.nbytes(workers, envs, action)
         self._block = SharedBlock(control_bytes + BlockStore.nbytes(layout, envs, reward_size))
         self.control = Control(workers, envs, action, self._block.buffer)
@@ -207,7 +208,7 @@ class WorkerPool:
     def ask(self, workers: Sequence[int], requests: Sequence[tuple], timeout: float) -> list[Any]:
         """Have each worker run one of its ``_ask_...`` methods; a worker that is lost answers its WorkerLost."""
         for w, request in zip(workers, requests):
-            self.command(w, ASK)
+            self.command(w, ASK, request[1][0] if request[0] == 'begin' else 0)
             self.send(w, request)
         lost = self.wait(workers, timeout, timeout)
         answers = []
