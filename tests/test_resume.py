@@ -49,7 +49,7 @@ def numbers(folder: Path) -> str:
 
 
 def weights(folder: Path) -> dict:
-    ckpt, = folder.glob('ckptBaseLearner*')
+    (ckpt,) = folder.glob('ckptBaseLearner*')
     newest = max(ckpt.glob('iteration_*'), key=lambda p: int(re.findall(r'\d+', p.name)[0]))
     return {'name': newest.name, **torch.load(newest, weights_only=True)['model']}
 
@@ -59,12 +59,15 @@ def start(path: Path, folder: str, *more: str) -> subprocess.Popen:
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-@pytest.mark.parametrize('name, manager, kills', [
-    ('dqn', 'base', 3),
-    pytest.param('ppo', 'base', 10, marks=pytest.mark.slow),
-    pytest.param('dqn', 'base', 10, marks=pytest.mark.slow),
-    pytest.param('dqn', 'sync_subprocess', 10, marks=pytest.mark.slow),
-])
+@pytest.mark.parametrize(
+    'name, manager, kills',
+    [
+        ('dqn', 'base', 3),
+        pytest.param('ppo', 'base', 10, marks=pytest.mark.slow),
+        pytest.param('dqn', 'base', 10, marks=pytest.mark.slow),
+        pytest.param('dqn', 'sync_subprocess', 10, marks=pytest.mark.slow),
+    ],
+)
 def test_killed_and_resumed_is_as_never_stopped(name, manager, kills, tmp_path):
     path = tmp_path / 'config.yaml'
     path.write_text(yaml.safe_dump(config(name, manager)), encoding='utf-8')
@@ -93,8 +96,9 @@ def test_killed_and_resumed_is_as_never_stopped(name, manager, kills, tmp_path):
     assert killed >= 1
 
     assert numbers(tmp_path / 'a') == numbers(tmp_path / 'b')
-    assert (tmp_path / 'a/log/evaluator/curve.csv').read_text().count('\n') == \
-        (tmp_path / 'b/log/evaluator/curve.csv').read_text().count('\n')
+    assert (tmp_path / 'a/log/evaluator/curve.csv').read_text().count('\n') == (
+        tmp_path / 'b/log/evaluator/curve.csv'
+    ).read_text().count('\n')
     a, b = weights(tmp_path / 'a'), weights(tmp_path / 'b')
     assert a['name'] == b['name']
     assert all(torch.equal(a[k], b[k]) for k in a if k != 'name')
@@ -126,7 +130,7 @@ def test_a_damaged_state_falls_back_to_the_one_before(short_dqn, caplog):
     short_dqn.learner = dict(resume=dict(interval_s=0.0, max_cost=1.0))
     first = serial_pipeline(short_dqn, seed=1)
     states = sorted(Path(first.ckpt_path).glob('run_state_*'), key=os.path.getmtime)
-    assert len(states) == 2                              # only the newest two are kept
+    assert len(states) == 2  # only the newest two are kept
     states[-1].write_bytes(states[-1].read_bytes()[:100])
     again = serial_pipeline(None, resume='run')
     assert again.history == first.history

@@ -19,7 +19,7 @@ def to_plain(value):
 @pytest.fixture
 def endless(short_dqn, tmp_path):
     """The command of a run that does not end by itself."""
-    short_dqn.commander.max_env_step = 10 ** 9
+    short_dqn.commander.max_env_step = 10**9
     path = tmp_path / 'endless.yaml'
     path.write_text(yaml.safe_dump(to_plain(short_dqn)), encoding='utf-8')
     return [*NERVEX, '-m', 'serial', '-c', str(path), '-s', '0']
@@ -62,6 +62,7 @@ def test_a_second_run_in_a_folder_in_use_is_refused(endless, tmp_path):
 
 def test_a_later_run_moves_the_older_logs_aside(short_dqn, tmp_path):
     from nervex.entry import serial_pipeline
+
     first = serial_pipeline(short_dqn, seed=0)
     serial_pipeline(short_dqn, seed=1)
     assert yaml.safe_load((tmp_path / 'log_1/config.yaml').read_text())['seed'] == 0
@@ -74,7 +75,71 @@ def test_a_later_run_moves_the_older_logs_aside(short_dqn, tmp_path):
 @pytest.mark.skipif(os.geteuid() == 0, reason='root may write everywhere')
 def test_an_unwritable_folder_is_one_clear_error(short_dqn, tmp_path):
     from nervex.entry import serial_pipeline
+
     short_dqn.exp_name = str(tmp_path / 'locked' / 'run')
     (tmp_path / 'locked').mkdir(mode=0o500)
     with pytest.raises(PermissionError, match='locked'):
         serial_pipeline(short_dqn)
+
+
+def test_a_second_signal_ends_at_once(short_dqn, tmp_path):
+    """The first one finds the run inside of an env that hangs."""
+    module = tmp_path / 'hanging.py'
+    module.write_text(
+        'import time\n'
+        'from app_zoo.classic_control.cartpole.envs import CartPoleEnv\n'
+        'from nervex.utils import ENV_REGISTRY\n'
+        "@ENV_REGISTRY.register('hanging')\n"
+        'class Hanging(CartPoleEnv):\n'
+        '    def step_into(self, *args):\n'
+        "        open('hangs', 'w').close()\n"
+        '        while True:\n'
+        '            try:\n'
+        '                time.sleep(60)\n'
+        '            except KeyboardInterrupt:\n'
+        '                pass\n'
+        '    def step(self, action):\n'
+        '        self.step_into()\n'
+    )
+    short_dqn.env.env_type, short_dqn.env.import_names = 'hanging', ['hanging']
+    (tmp_path / 'config.yaml').write_text(yaml.safe_dump(to_plain(short_dqn)), encoding='utf-8')
+    run = subprocess.Popen([*NERVEX, '-m', 'serial', '-c', 'config.yaml'], stderr=subprocess.PIPE, text=True)
+    end = time.monotonic() + 60
+    while not (tmp_path / 'hangs').exists():
+        assert run.poll() is None and time.monotonic() < end
+        time.sleep(0.05)
+    run.send_signal(signal.SIGINT)
+    time.sleep(0.2)
+    began = time.monotonic()
+    run.send_signal(signal.SIGINT)
+    run.communicate(timeout=20)
+    assert run.returncode == 130 and time.monotonic() - began < 1
+
+
+def test_a_full_disk_is_one_clear_error_and_leaves_the_older_checkpoint_whole(endless, tmp_path):
+    """A limit on the size of files stands for the disk; it is lowered when one checkpoint is there."""
+    import torch
+
+    code = (
+        'import resource, sys, signal\n'
+        'from nervex.entry.cli import main\n'
+        'from nervex.worker.learner import BaseLearner\n'
+        'signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n'
+        'save = BaseLearner.save_checkpoint\n'
+        'def limited(self, name=None):\n'
+        '    path = save(self, name)\n'
+        '    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))\n'
+        '    self.register_hook(type(self._hooks["after_run"][-1])("again", 20, "after_iter", {"freq": 5}))\n'
+        '    return path\n'
+        'BaseLearner.save_checkpoint = limited\n'
+        f'main({endless[3:]!r})\n'
+    )
+    run = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, timeout=120)
+    assert run.returncode == 1, run.stderr
+    assert 'cannot be written' in run.stderr and 'Last good checkpoint' in run.stderr, run.stderr
+    assert 'Traceback' not in run.stderr
+    (ckpt,) = tmp_path.glob('ckptBaseLearner*')
+    assert not list(ckpt.glob('.*.tmp')) and not list(ckpt.glob('*.tmp'))
+    for path in ckpt.glob('*.pth.tar'):
+        torch.load(path, weights_only=True)
+    assert list(ckpt.glob('iteration_*'))

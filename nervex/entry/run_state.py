@@ -65,7 +65,10 @@ def save_state(run: SerialRun) -> str:
     """Write the state beside the checkpoints, and drop all but the newest ``KEPT``."""
     run.flush_logs()
     path = os.path.join(run.learner.ckpt_path, f'run_state_{run.learner.train_iter}_{run.actor.total_step}.pth.tar')
-    save_file(path, collect_state(run))
+    try:
+        save_file(path, collect_state(run))
+    except (OSError, RuntimeError) as e:  # torch reports a full disk as RuntimeError
+        raise CheckpointError(f'{path}: cannot be written ({e}); free space or permission is needed there') from e
     for old in state_files(run.learner.ckpt_path)[KEPT:]:
         os.remove(old)
     return path

@@ -67,6 +67,8 @@ class BaseSerialActor:
         self.total_step = self.total_sample = self.total_episode = 0
         self.total_duration = 0.0
         self.recent_returns: deque = deque(maxlen=100)
+        self.recent_lengths: deque = deque(maxlen=100)
+        self.settings: dict[str, dict[str, Any]] = {}  # what the commander set, for the log
 
     # ---- parts ----
     @property
@@ -233,6 +235,7 @@ class BaseSerialActor:
         for k in done:
             episode_return, length = float(np.sum(step.episode_return[k])), int(step.episode_length[k])
             self.recent_returns.append(episode_return)
+            self.recent_lengths.append(length)
             self.total_episode += 1
             if self._cfg.traj_print_freq and self.total_episode % self._cfg.traj_print_freq == 0:
                 self._logger.info(
@@ -277,9 +280,18 @@ class BaseSerialActor:
             f'{self.total_episode} episodes, mean return of the last {n}: {mean}, '
             f'{self.total_step / max(self.total_duration, 1e-9):.0f} env steps/s'
         )
-        if self._tb_logger is not None and n:
-            for x, axis in ((iter_count, 'iter'), (self.total_step, 'envstep')):
-                self._tb_logger.add_scalar(f'actor_{axis}/return_mean', np.mean(self.recent_returns), x)
+        if self._tb_logger is not None:
+            self._write_curves(iter_count)
+
+    def _write_curves(self, iter_count: int) -> None:
+        values = {'envsteps_per_s': self.total_step / max(self.total_duration, 1e-9)}
+        if self.recent_returns:
+            values.update(return_mean=np.mean(self.recent_returns), length_mean=np.mean(self.recent_lengths))
+        for mode, setting in self.settings.items():
+            values.update({f'{mode}_{k}': v for k, v in setting.items() if isinstance(v, (int, float))})
+        for x, axis in ((iter_count, 'iter'), (self.total_step, 'envstep')):
+            for name, value in values.items():
+                self._tb_logger.add_scalar(f'actor_{axis}/{name}', value, x)
 
     # ---- life ----
     def state_dict(self) -> dict[str, Any]:
@@ -287,6 +299,7 @@ class BaseSerialActor:
         return {
             **{name: getattr(self, name) for name in _COUNTERS},
             'recent_returns': list(self.recent_returns),
+            'recent_lengths': list(self.recent_lengths),
             'rollout': self._rollout.state_dict(),
             'spare': [to_state(piece) for piece in self._spare],
             'pool': {str(i): [to_state(obs), to_state(said)] for i, (obs, said) in self._pool.items()},
@@ -297,6 +310,7 @@ class BaseSerialActor:
         for name in _COUNTERS:
             setattr(self, name, state[name])
         self.recent_returns.extend(state['recent_returns'])
+        self.recent_lengths.extend(state['recent_lengths'])
         self._rollout.load_state_dict(state['rollout'])
         self._spare = [from_state(piece) for piece in state['spare']]
         self._pool = {int(i): (from_state(obs), from_state(said)) for i, (obs, said) in state['pool'].items()}

@@ -34,6 +34,9 @@ class BaseSerialCommander:
         self._cfg = EasyDict(class_config(type(self), cfg))
         self._learner, self._actor, self._evaluator, self._buffer = learner, actor, evaluator, replay_buffer
         self.policy = policy
+        self.settings: dict[str, dict[str, Any]] = {}  # the last ones given, by mode
+        if actor is not None:
+            actor.settings = self.settings  # the actor's log shows them
 
     def info(self) -> dict[str, Any]:
         """What the policy's command mode is told."""
@@ -52,6 +55,7 @@ class BaseSerialCommander:
             setting = getattr(self.policy, f'get_setting_{mode}')(info)
             if setting:
                 worker.policy.set_setting(mode, setting)
+                self.settings[mode] = setting
 
     @property
     def limit(self) -> int | None:

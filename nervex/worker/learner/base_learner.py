@@ -187,7 +187,8 @@ class BaseLearner:
             + ', '.join(f'{name} {value:.6g}' for name, value in instant.items())
         )
         axes = (('iter', self.train_iter), ('envstep', self.envstep))
-        for name, value in self.log_values(window=True).items():
+        speed = {'updates_per_s': self.train_iter / max(self.train_seconds, 1e-9)}
+        for name, value in {**self.log_values(window=True), **speed}.items():
             for axis, x in axes:
                 self.tb_logger.add_scalar(f'learner_{axis}/{name}', value, x)
         for key, value in self._log_window[-1].items():
@@ -252,7 +253,13 @@ class BaseLearner:
         path = os.path.join(self.ckpt_path, name or f'iteration_{self.train_iter}.pth.tar')
         if name is None and path == self.last_checkpoint:
             return path  # this iteration is on disk already
-        save_file(path, self.state_dict())
+        try:
+            save_file(path, self.state_dict())
+        except (OSError, RuntimeError) as e:  # torch reports a full disk as RuntimeError
+            raise CheckpointError(
+                f'{path}: cannot be written ({e}); free space or permission is needed there. Last good checkpoint: '
+                f'{self.last_checkpoint or "none"}'
+            ) from e
         if name is None:
             self.last_checkpoint = path
             self._drop_old_checkpoints()
