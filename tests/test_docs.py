@@ -1,0 +1,131 @@
+"""The documentation is true: examples and commands run, links lead somewhere, every page is found from the index."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+RUNNER = ROOT / 'tests' / 'docs_runner.py'
+EXAMPLES = [ROOT / 'README.md', ROOT / 'CONTRIBUTING.md', *sorted((ROOT / 'docs').glob('??/*.md'))]
+PAGES = [*EXAMPLES, *sorted((ROOT / 'app_zoo').rglob('README.md'))]
+BOTH_LANGUAGES = ('index', 'quick_start', 'config', 'write_an_env', 'write_a_policy')
+MAX_SKIPPED = 3
+
+sys.path.insert(0, str(RUNNER.parent))
+import docs_runner  # noqa: E402
+
+
+@pytest.fixture(scope='module')
+def runner():
+    """The server that runs pages; it forks one process a page."""
+    paths = os.pathsep.join([str(ROOT), os.environ.get('PYTHONPATH', '')])
+    server = subprocess.Popen(
+        [sys.executable, str(RUNNER)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, 'PYTHONPATH': paths, 'OMP_NUM_THREADS': '1'},
+    )
+    yield server
+    server.stdin.close()
+    server.wait(10)
+
+
+def name_of(page):
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize('page', EXAMPLES, ids=name_of)
+def test_examples_and_commands_of_a_page_run(page, runner, tmp_path):
+    runner.stdin.write(json.dumps([str(page), str(tmp_path)]) + '\n')
+    runner.stdin.flush()
+    failed = json.loads(runner.stdout.readline())
+    if failed:
+        output = (tmp_path / 'output.txt').read_text(encoding='utf-8')[-2000:]
+        pytest.fail(f'{name_of(page)}, line {failed["line"]}:\n{failed["error"]}\noutput:\n{output}', pytrace=False)
+
+
+@pytest.mark.parametrize('page', PAGES, ids=name_of)
+def test_links_of_a_page_lead_somewhere(page):
+    text = re.sub(r'```.*?```', '', page.read_text(encoding='utf-8'), flags=re.S)
+    for target in re.findall(r'\]\(([^)\s]+)\)', text):
+        path, _, anchor = target.partition('#')
+        if re.match(r'\w+:', path):
+            continue
+        there = page if not path else (page.parent / path).resolve()
+        assert there.exists(), f'{target}: no such file'
+        if anchor:
+            assert anchor in anchors_of(there), f'{target}: no such heading'
+
+
+def anchors_of(page):
+    headings = re.findall(r'^#+ (.+)$', page.read_text(encoding='utf-8'), flags=re.M)
+    return {re.sub(r'[^\w\- ]', '', heading.lower()).replace(' ', '-') for heading in headings}
+
+
+@pytest.mark.parametrize('language', ['en', 'zh'])
+def test_every_page_is_linked_from_the_index(language):
+    folder = ROOT / 'docs' / language
+    index = (folder / 'index.md').read_text(encoding='utf-8')
+    for page in folder.glob('*.md'):
+        assert page.name == 'index.md' or f']({page.name})' in index, page.name
+
+
+def test_the_first_pages_exist_in_both_languages_with_the_same_examples():
+    for name in BOTH_LANGUAGES:
+        code = {}
+        for language in ('en', 'zh'):
+            page = ROOT / 'docs' / language / f'{name}.md'
+            code[language] = [without_comments(b.text) for b in docs_runner.blocks_of(page) if b.language]
+        assert code['en'] == code['zh'], name
+
+
+def without_comments(text):
+    """Comments are translated, and so are the strings of docstrings; the code is the same."""
+    text = re.sub(r'""".*?"""', '""', text, flags=re.S)
+    return [line.rstrip() for line in re.sub(r'#.*', '', text).splitlines() if line.strip()]
+
+
+def test_few_examples_are_left_out_and_each_says_why():
+    left_out = [(name_of(p), b.line, b.skip) for p in EXAMPLES for b in docs_runner.blocks_of(p) if b.skip is not None]
+    assert len(left_out) <= MAX_SKIPPED, left_out
+    assert all(len(reason) > 10 for _, _, reason in left_out)
+
+
+def test_the_runner_sees_what_a_page_says(tmp_path):
+    page = tmp_path / 'page.md'
+    page.write_text(
+        '`nervex -q policy` and `nervex -m eval -c CONFIG`\n\n```python\nx = 1\n```\n<!-- skip: has no end -->\n\n'
+        '```bash\npip install x && nervex -v\n$ nervex -m serial \\\n  -c a\n```\n'
+        '<!-- fails: 2 -->\n```bash\nnervex -x\n```\n',
+        encoding='utf-8',
+    )
+    inline, code, skipped, fails = docs_runner.blocks_of(page)
+    assert inline.text == 'nervex -q policy' and inline.line == 1
+    assert (code.language, code.text, code.line) == ('python', 'x = 1', 4)
+    assert skipped.skip == 'has no end' and fails.fails == 2 and code.skip is None
+    assert docs_runner.commands_of(skipped.text) == ['nervex -v', 'nervex -m serial    -c a']
+    assert docs_runner.arguments_of('nervex -m serial -c a')[-4:] == list(docs_runner.SHORT)
+
+
+@pytest.mark.parametrize(
+    'text, said',
+    [
+        ('```python\nassert 1 == 2\n```', 'AssertionError'),
+        ('```bash\nnervex -m serial -c nowhere.py\n```', 'exit code 2'),
+        ('<!-- fails: 2 -->\n```bash\nnervex -v\n```', 'exit code 0, expected 2'),
+        ('```python\nimport os\nos._exit(3)\n```', 'ended its process'),
+    ],
+)
+def test_a_page_that_is_wrong_fails(text, said, runner, tmp_path):
+    page, folder = tmp_path / 'page.md', tmp_path / 'work'
+    folder.mkdir()
+    page.write_text(text, encoding='utf-8')
+    runner.stdin.write(json.dumps([str(page), str(folder)]) + '\n')
+    runner.stdin.flush()
+    assert said in json.loads(runner.stdout.readline())['error']
