@@ -74,3 +74,10 @@ def test_nstep_return_by_hand():
     # 1 + .5 * 2 + .25 * 8 = 4; done: 1 + .5 * 2 = 2
     data = nstep_return_data(torch.tensor([[1., 1.], [2., 2.]]), torch.tensor([8., 8.]), torch.tensor([False, True]))
     assert nstep_return(data, 0.5, 2).tolist() == [4., 2.]
+
+
+def test_nothing_flows_into_the_target():
+    reward, done = torch.ones(1, 2, requires_grad=True), torch.zeros(2, requires_grad=True)
+    data = two_samples([[1., 1.]])._replace(reward=reward, done=done)  # e.g. from a reward model
+    q_nstep_td_error(data, 0.5).backward()
+    assert reward.grad is None and done.grad is None and data.next_n_q.grad is None and data.q.grad is not None
