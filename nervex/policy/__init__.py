@@ -15,6 +15,7 @@ _HOMES = {
     'RainbowDQNPolicy': 'nervex.policy.rainbow_dqn',
     'QRDQNPolicy': 'nervex.policy.qrdqn',
     'SQNPolicy': 'nervex.policy.sqn',
+    'R2D2Policy': 'nervex.policy.r2d2',
     'PPOPolicy': 'nervex.policy.ppo',
     'DDPGPolicy': 'nervex.policy.ddpg',
     'TD3Policy': 'nervex.policy.td3',

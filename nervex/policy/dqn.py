@@ -139,8 +139,11 @@ class DQNPolicy(CommonPolicy):
         self._collect_setting_set = {'eps'}
 
     def _forward_collect(self, data_id: list[int], data: dict) -> dict:
-        eps = self._eps if self._eps_power is None else self._eps ** self._eps_power[np.asarray(data_id)]
-        return self._collect_armor.forward(data, eps=eps)
+        return self._collect_armor.forward(data, eps=self._row_eps(data_id))
+
+    def _row_eps(self, data_id: list[int]) -> Any:
+        """Epsilon: one for all envs, or one for each of these."""
+        return self._eps if self._eps_power is None else self._eps ** self._eps_power[np.asarray(data_id)]
 
     @batched
     def _process_transition(self, obs: Any, armor_output: dict, timestep: Any) -> dict:

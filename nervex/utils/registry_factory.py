@@ -10,6 +10,7 @@ POLICY_REGISTRY = Registry(
         'rainbow_dqn': 'nervex.policy.rainbow_dqn:RainbowDQNPolicy',
         'qrdqn': 'nervex.policy.qrdqn:QRDQNPolicy',
         'sqn': 'nervex.policy.sqn:SQNPolicy',
+        'r2d2': 'nervex.policy.r2d2:R2D2Policy',
         'ppo': 'nervex.policy.ppo:PPOPolicy',
         'ddpg': 'nervex.policy.ddpg:DDPGPolicy',
         'td3': 'nervex.policy.td3:TD3Policy',

@@ -6,6 +6,7 @@ from app_zoo.classic_control.cartpole.entry.cartpole_dqn_vanilla_default_config 
 )
 from app_zoo.classic_control.cartpole.entry.cartpole_ppo_default_config import cartpole_ppo_default_config
 from app_zoo.classic_control.cartpole.entry.cartpole_qrdqn_default_config import cartpole_qrdqn_default_config
+from app_zoo.classic_control.cartpole.entry.cartpole_r2d2_default_config import cartpole_r2d2_default_config
 from app_zoo.classic_control.cartpole.entry.cartpole_sqn_default_config import cartpole_sqn_default_config
 
 __all__ = [
@@ -13,5 +14,6 @@ __all__ = [
     'cartpole_dqn_vanilla_default_config',
     'cartpole_ppo_default_config',
     'cartpole_qrdqn_default_config',
+    'cartpole_r2d2_default_config',
     'cartpole_sqn_default_config',
 ]

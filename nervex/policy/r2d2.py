@@ -1,0 +1,186 @@
+"""R2D2: recurrent double DQN from replayed sequences, with stored states, burn-in and rescaled values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from nervex.armor import Armor
+from nervex.data import Batch
+from nervex.loader import enum, interval, is_type
+from nervex.policy.action_space import greedy, side_by_side
+from nervex.policy.batched import batched
+from nervex.policy.dqn import DQNPolicy, Forward
+from nervex.policy.sequences import cut_sequences, map_tensors, pack_states, state_before_first, unpack_states
+from nervex.rl_utils import rollout_nstep_data, rollout_nstep_return, value_inv_transform, value_transform
+from nervex.utils import POLICY_REGISTRY
+
+
+@POLICY_REGISTRY.register('r2d2')
+class R2D2Policy(DQNPolicy):
+    """
+    Overview:
+        A sample is a sequence. Its recurrent state, as it was when the steps were collected, is warmed up on
+        ``burnin_step`` earlier steps without gradient; each later step learns its n-step double Q target under h.
+        Priority of a sequence: eta max |td| + (1 - eta) mean |td|. Paper: Kapturowski et al. 2019.
+    """
+
+    config = dict(
+        policy_type='r2d2',
+        learn=dict(
+            graph='off',  # recurrent layers cannot be recorded
+            algo=dict(
+                target_update_freq=200,
+                discount_factor=0.99,
+                nstep=5,
+                burnin_step=2,  # (int) earlier steps on which the stored state is warmed up
+                value_rescale=True,  # (bool) learn h(Q), for rewards of very different sizes
+                priority_eta=0.9,  # (float) share of the largest error in a sequence's priority
+            ),
+        ),
+        collect=dict(
+            unroll_len=20,  # (int) steps of a sequence that are learned
+            traj_len=20,  # (int | 'inf') steps of one env between two cuts into sequences
+            algo=dict(nstep=5),
+        ),
+        eval=dict(env_num=1),  # (int) envs that evaluate; filled from env.evaluator_env_num
+    )
+    config_rules = dict(
+        learn=dict(
+            algo=dict(
+                burnin_step=is_type(int) & interval(0), value_rescale=is_type(bool), priority_eta=interval(0, 1)
+            )
+        ),
+        collect=dict(traj_len=enum('inf') | is_type(float) & interval(1) | is_type(int) & interval(1)),
+        eval=dict(env_num=is_type(int) & interval(1)),
+    )
+
+    def default_model(self) -> tuple[str, list[str]]:
+        return 'fcr_discrete_net', ['nervex.model']
+
+    # ---- learn ----
+    def _init_learn(self) -> None:
+        super()._init_learn()
+        self._eta = self._cfg.learn.algo.priority_eta
+        self._init_sequences()
+
+    def _init_sequences(self) -> None:
+        algo = self._cfg.learn.algo
+        self._burnin, self._rescale = algo.burnin_step, algo.value_rescale
+
+    def _data_preprocess_learn(self, data: Batch | list[dict]) -> dict[str, Any]:
+        """As in ``CommonPolicy``, and time first; ``prev_state`` becomes a list of states."""
+        out = super()._data_preprocess_learn(data)
+        if out['reward'].dim() == 1:
+            out['reward'] = out['reward'].unsqueeze(1)  # sequences of one step
+        for key in ('obs', 'action', 'reward', 'done', 'mask'):
+            out[key] = map_tensors(out[key], lambda x: x.transpose(0, 1))
+        out['prev_state'] = unpack_states(out['prev_state'])
+        return out
+
+    def _loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
+        error, q = self._sequence_error(data, self._armor.forward, self._armor.target_forward)
+        mask = data['mask'].float()
+        squared = error.pow(2) * mask if data['weight'] is None else error.pow(2) * mask * data['weight']
+        size = error.detach().abs() * mask
+        mean = size.sum(0) / mask.sum(0).clamp_min(1)
+        priority = self._eta * size.max(0).values + (1 - self._eta) * mean
+        return squared.sum() / mask.sum(), {'td_error': priority, 'q_value': q}
+
+    def _sequence_error(self, data: dict[str, Any], online: Forward, target: Forward) -> tuple[torch.Tensor, Any]:
+        """Error of every step (length, B), the mean over the action heads, and the action values."""
+        output = self._unrolled(data, online)
+        with torch.no_grad():
+            target_q = self._unrolled(data, target)['logit']
+        q, mask, action = output['logit'], output.get('action_mask'), data['action']
+        if isinstance(q, torch.Tensor):
+            return self._head_error(data, q, target_q, mask, action), q.detach()
+        masks = [None] * len(q) if mask is None else mask
+        heads = zip(q, target_q, masks, action.unbind(-1))
+        errors = [self._head_error(data, *head) for head in heads]
+        return torch.stack(errors).pow(2).mean(0).add(1e-12).sqrt(), side_by_side(q).detach()
+
+    def _head_error(
+        self, data: dict[str, Any], q: torch.Tensor, target_q: torch.Tensor, legal: Any, action: torch.Tensor
+    ) -> torch.Tensor:
+        taken = q[:-1].gather(-1, action.unsqueeze(-1)).squeeze(-1)
+        with torch.no_grad():
+            best = greedy(q if self._double_q else target_q, legal)
+            value = target_q.gather(-1, best.unsqueeze(-1)).squeeze(-1)
+            if self._rescale:
+                value = value_inv_transform(value)
+            mask = data['mask']
+            ended = data['done'] if data['done'] is not None else torch.zeros_like(data['reward'])
+            cut = torch.cat([~mask[1:], torch.ones_like(mask[:1])])  # the next step is no part of this sequence
+            rollout = rollout_nstep_data(value, data['reward'], cut, cut & (ended == 0), value[1:])
+            goal = rollout_nstep_return(rollout, self._gamma, self._nstep)
+            if self._rescale:
+                goal = value_transform(goal)
+        return goal - taken
+
+    def _unrolled(self, data: dict[str, Any], forward: Forward) -> dict[str, Any]:
+        """The network over all steps behind the burn-in."""
+        obs, state, burnin = data['obs'], data['prev_state'], self._burnin
+        if burnin:
+            with torch.no_grad():
+                warm = forward(self._sequence_input(map_tensors(obs, lambda x: x[:burnin]), state))['next_state']
+            state = [stored if fresh else new for stored, new, fresh in zip(state, warm, data['fresh'].tolist())]
+        return forward(self._sequence_input(map_tensors(obs, lambda x: x[burnin:]), state))
+
+    def _sequence_input(self, obs: Any, state: list[Any]) -> dict[str, Any]:
+        return {**self._model_input(obs), 'prev_state': state, 'enable_fast_timestep': True}
+
+    # ---- collect ----
+    def _init_collect(self) -> None:
+        super()._init_collect()
+        self._init_sequences()
+        self._eta = self._cfg.learn.algo.priority_eta
+        self._collect_armor = Armor(self._model)
+        envs = self._cfg.collect.env_num
+        self._collect_armor.add_plugin('main', 'hidden_state', state_num=envs, save_prev_state=True)
+        self._collect_armor.add_plugin('main', 'eps_greedy_sample')
+        self._collect_armor.add_plugin('main', 'grad', enable_grad=False)
+
+    def _forward_collect(self, data_id: list[int], data: dict) -> dict:
+        output = self._collect_armor.forward(data, data_id=data_id, eps=self._row_eps(data_id))
+        if any(state is None for state in output['prev_state']):
+            if not hasattr(self, '_first_state'):
+                self._first_state = state_before_first(self._model, data)
+            output['prev_state'] = [self._first_state if state is None else state for state in output['prev_state']]
+        return output
+
+    @batched
+    def _process_transition(self, obs: Any, armor_output: dict, timestep: Any) -> dict:
+        transition = super()._process_transition(obs, armor_output, timestep)
+        return {**transition, 'prev_state': pack_states(armor_output['prev_state'])}
+
+    def _get_traj_overlap(self) -> int:
+        return self._burnin
+
+    @batched
+    def _get_train_sample(self, traj_cache: Any) -> Any:
+        """Steps, time first -> sequences with a time axis inside the row. Rows of a deque are all used."""
+        whole = self._cfg.collect.traj_len in ('inf', float('inf')) or not isinstance(traj_cache, Batch)
+        traj = traj_cache
+        if not isinstance(traj, Batch):
+            traj = Batch.from_rows([traj_cache.popleft() for _ in range(len(traj_cache))])
+        repeated = 0 if whole else min(self._burnin, len(traj))
+        samples = cut_sequences(traj, self._cfg.collect.unroll_len, self._burnin, repeated)
+        if self._first_priority and len(samples):
+            with torch.no_grad():
+                data = self._data_preprocess_learn(samples)
+                size = self._sequence_error(data, self._model, self._model)[0].abs() * data['mask']
+            mean = size.sum(0) / data['mask'].sum(0)
+            samples['priority'] = (self._eta * size.max(0).values + (1 - self._eta) * mean).cpu().numpy()
+        return samples if isinstance(traj_cache, Batch) else [samples[i] for i in range(len(samples))]
+
+    # ---- eval ----
+    def _init_eval(self) -> None:
+        self._eval_armor = Armor(self._model)
+        self._eval_armor.add_plugin('main', 'hidden_state', state_num=self._cfg.eval.env_num)
+        self._eval_armor.add_plugin('main', 'argmax_sample')
+        self._eval_armor.add_plugin('main', 'grad', enable_grad=False)
+
+    def _forward_eval(self, data_id: list[int], data: dict) -> dict:
+        return self._eval_armor.forward(data, data_id=data_id)
