@@ -11,7 +11,7 @@ from nervex.utils import CheckpointError
 from nervex.utils.default_helper import set_pkg_seed
 from nervex.worker.actor import BaseSerialEvaluator
 from nervex.worker.actor.base_serial_evaluator import Evaluation
-from nervex.worker.learner.base_learner import load_checkpoint_file
+from nervex.worker.learner.checkpoints import load_checkpoint_file
 
 
 def eval(

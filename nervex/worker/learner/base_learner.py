@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import glob
 import logging
 import math
-import os
 import time
 from collections import deque
 from collections.abc import Callable
@@ -18,13 +16,12 @@ from easydict import EasyDict
 from nervex.loader import interval, is_type, optional
 from nervex.utils import LEARNER_REGISTRY, CheckpointError, TrainingError
 from nervex.utils.class_config import class_config
-from nervex.utils.file_helper import read_file, save_file
 from nervex.utils.import_helper import import_modules
 from nervex.utils.log_helper import build_logger
+from nervex.worker.learner.checkpoints import CHECKPOINT_VERSION, Checkpoints, load_checkpoint_file
 from nervex.worker.learner.learner_hook import LearnerHook, add_learner_hook, build_learner_hook_by_cfg
 
 logger = logging.getLogger(__name__)
-CHECKPOINT_VERSION = 1
 _KINDS = ('scalar', 'scalars', 'histogram', 'image', 'text')
 
 
@@ -68,16 +65,14 @@ class BaseLearner:
     def __init__(self, cfg: dict | None = None, exp_name: str = '.') -> None:
         self.cfg = EasyDict(class_config(type(self), cfg))
         import_modules(self.cfg.import_names or [])
-        self._exp_name = exp_name
         self._logger, self.tb_logger = build_logger(f'{exp_name}/log/learner', 'learner', need_tb=True)
         self._hooks = build_learner_hook_by_cfg(self.cfg.hook)
         self._log_window: deque[dict[str, Any]] = deque(maxlen=self.cfg.log_window)
         self._policy: Any = None
-        self._ckpt_path: str | None = None
+        self._checkpoints = Checkpoints(exp_name, self.cfg.keep_ckpt, self.cfg.keep_ckpt_every)
         self.train_iter = 0
         self.envstep = 0
         self.priority_info: dict[str, Any] | None = None
-        self.last_checkpoint: str | None = None
         self.train_seconds = 0.0
 
     # ---- parts ----
@@ -223,56 +218,29 @@ class BaseLearner:
     # ---- checkpoints ----
     @property
     def ckpt_path(self) -> str:
-        """This learner's own checkpoint folder; the digits sort by start time and are never used twice."""
-        if self._ckpt_path is None:
-            while True:
-                path = os.path.join(self._exp_name, f'ckptBaseLearner{time.time_ns()}')
-                try:
-                    os.makedirs(path)
-                except FileExistsError:
-                    continue
-                self._ckpt_path = path
-                break
-        return self._ckpt_path
+        """This learner's own checkpoint folder."""
+        return self._checkpoints.folder
 
     @ckpt_path.setter
     def ckpt_path(self, path: str) -> None:
-        """Go on in the folder of a run that is resumed."""
-        os.makedirs(path, exist_ok=True)
-        self._ckpt_path = path
+        self._checkpoints.folder = path
+
+    @property
+    def last_checkpoint(self) -> str | None:
+        """The newest ``iteration_<n>.pth.tar``; None before the first."""
+        return self._checkpoints.last
 
     def save_checkpoint(self, name: str | None = None) -> str:
         """
         Overview:
-            Write the policy's learn state and the counters, whole or not at all.
+            Write the policy's learn state and the counters, whole or not at all; answers the path.
         Arguments:
             - name (:obj:`str | None`): file name; None gives ``iteration_<n>.pth.tar``
-        Returns:
-            - path (:obj:`str`): the file
         """
-        path = os.path.join(self.ckpt_path, name or f'iteration_{self.train_iter}.pth.tar')
-        if name is None and path == self.last_checkpoint:
-            return path  # this iteration is on disk already
-        try:
-            save_file(path, self.state_dict())
-        except (OSError, RuntimeError) as e:  # torch reports a full disk as RuntimeError
-            raise CheckpointError(
-                f'{path}: cannot be written ({e}); free space or permission is needed there. Last good checkpoint: '
-                f'{self.last_checkpoint or "none"}'
-            ) from e
-        if name is None:
-            self.last_checkpoint = path
-            self._drop_old_checkpoints()
-        self._logger.info(f'checkpoint {path} saved')
+        path, fresh = self._checkpoints.save(self.train_iter, self.state_dict, name)
+        if fresh:
+            self._logger.info(f'checkpoint {path} saved')
         return path
-
-    def _drop_old_checkpoints(self) -> None:
-        found = glob.glob(os.path.join(glob.escape(self.ckpt_path), 'iteration_*.pth.tar'))
-        by_age = sorted((int(os.path.basename(path)[len('iteration_') : -len('.pth.tar')]), path) for path in found)
-        every = self.cfg.keep_ckpt_every
-        for iteration, path in by_age[: -self.cfg.keep_ckpt] if self.cfg.keep_ckpt is not None else []:
-            if not every or iteration % every:
-                os.remove(path)
 
     def load_checkpoint(self, path: str) -> None:
         """Load what ``save_checkpoint`` wrote; the iteration goes on from there."""
@@ -312,31 +280,13 @@ class BaseLearner:
         """Put back what ``run_state_dict`` gave."""
         self.load_state_dict(state)
         self._log_window.extend(state['log_window'])
-        self.last_checkpoint, self.train_seconds = state['last_checkpoint'], state['train_seconds']
+        self._checkpoints.last, self.train_seconds = state['last_checkpoint'], state['train_seconds']
 
     def close(self) -> None:
         """Close the log files; closing twice is fine."""
         self._logger.close()
         if self.tb_logger is not None:
             self.tb_logger.close()
-
-
-def load_checkpoint_file(path: str) -> dict[str, Any]:
-    """
-    Overview:
-        Read a checkpoint, checking that it is one of ours and not newer than this version understands.
-    """
-    if not os.path.isfile(path):
-        raise CheckpointError(f'{path}: no such checkpoint file')
-    state = read_file(path)
-    if not isinstance(state, dict) or 'model' not in state:
-        raise CheckpointError(f"{path}: is not a nervex checkpoint: it has no key 'model'")
-    if int(state.get('version', 0)) > CHECKPOINT_VERSION:
-        raise CheckpointError(
-            f'{path}: has checkpoint version {state["version"]}, this nervex reads up to '
-            f'{CHECKPOINT_VERSION}; update nervex'
-        )
-    return state
 
 
 def create_learner(cfg: dict, **kwargs: Any) -> BaseLearner:

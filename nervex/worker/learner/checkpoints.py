@@ -1,0 +1,98 @@
+"""Checkpoint files of one run: where they are, how they are written, which of them are kept."""
+
+from __future__ import annotations
+
+import glob
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+from nervex.utils import CheckpointError
+from nervex.utils.file_helper import read_file, save_file
+
+CHECKPOINT_VERSION = 1
+
+
+class Checkpoints:
+    """
+    Overview:
+        The folder ``ckptBaseLearner<digits>`` of one run; the digits sort by start time and are never used twice.
+    Arguments:
+        - exp_path (:obj:`str`): the run's folder
+        - keep (:obj:`int | None`): newest iteration files that are kept; None: all
+        - keep_every (:obj:`int | None`): iterations whose multiples are kept whatever their age
+    """
+
+    def __init__(self, exp_path: str, keep: int | None, keep_every: int | None) -> None:
+        self._exp_path, self._keep, self._keep_every = exp_path, keep, keep_every
+        self._folder: str | None = None
+        self.last: str | None = None
+
+    @property
+    def folder(self) -> str:
+        """The folder; made when it is first asked for."""
+        while self._folder is None:
+            path = os.path.join(self._exp_path, f'ckptBaseLearner{time.time_ns()}')
+            try:
+                os.makedirs(path)
+            except FileExistsError:
+                continue
+            self._folder = path
+        return self._folder
+
+    @folder.setter
+    def folder(self, path: str) -> None:
+        """Go on in the folder of a run that is resumed."""
+        os.makedirs(path, exist_ok=True)
+        self._folder = path
+
+    def save(self, iteration: int, state: Callable[[], dict], name: str | None = None) -> tuple[str, bool]:
+        """
+        Overview:
+            Write a checkpoint, whole or not at all.
+        Arguments:
+            - state (:obj:`Callable`): gives what is to be saved
+            - name (:obj:`str | None`): file name; None gives ``iteration_<n>.pth.tar``, which is written once
+        Returns:
+            - path, fresh: the file, and whether it was written by this call
+        """
+        path = os.path.join(self.folder, name or f'iteration_{iteration}.pth.tar')
+        if name is None and path == self.last:
+            return path, False
+        try:
+            save_file(path, state())
+        except (OSError, RuntimeError) as e:  # torch reports a full disk as RuntimeError
+            raise CheckpointError(
+                f'{path}: cannot be written ({e}); free space or permission is needed there. Last good checkpoint: '
+                f'{self.last or "none"}'
+            ) from e
+        if name is None:
+            self.last = path
+            self._drop_old()
+        return path, True
+
+    def _drop_old(self) -> None:
+        found = glob.glob(os.path.join(glob.escape(self.folder), 'iteration_*.pth.tar'))
+        by_age = sorted((int(os.path.basename(path)[len('iteration_') : -len('.pth.tar')]), path) for path in found)
+        for iteration, path in by_age[: -self._keep] if self._keep is not None else []:
+            if not self._keep_every or iteration % self._keep_every:
+                os.remove(path)
+
+
+def load_checkpoint_file(path: str) -> dict[str, Any]:
+    """
+    Overview:
+        Read a checkpoint, checking that it is one of ours and not newer than this version understands.
+    """
+    if not os.path.isfile(path):
+        raise CheckpointError(f'{path}: no such checkpoint file')
+    state = read_file(path)
+    if not isinstance(state, dict) or 'model' not in state:
+        raise CheckpointError(f"{path}: is not a nervex checkpoint: it has no key 'model'")
+    if int(state.get('version', 0)) > CHECKPOINT_VERSION:
+        raise CheckpointError(
+            f'{path}: has checkpoint version {state["version"]}, this nervex reads up to '
+            f'{CHECKPOINT_VERSION}; update nervex'
+        )
+    return state

@@ -1,0 +1,128 @@
+"""The learner with a policy that answers what the test wants."""
+
+import math
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from nervex.utils import TrainingError
+from nervex.worker.learner import (
+    BaseLearner,
+    LearnerHook,
+    build_learner_hook_by_cfg,
+    merge_hooks,
+    register_learner_hook,
+)
+
+NO_HOOKS = dict(load_ckpt=None, log_show=None, save_ckpt_after_run=None)
+
+
+def mode(answers, monitor=('loss',)):
+    given = iter(answers)
+    return SimpleNamespace(
+        data_preprocess=lambda data: data,
+        forward=lambda data: dict(next(given)),
+        monitor_vars=lambda: list(monitor),
+        state_dict=lambda: {'model': {}},
+        load_state_dict=lambda state: None,
+    )
+
+
+@pytest.fixture
+def learner(tmp_path):
+    made = []
+
+    def make(answers, monitor=('loss',), **cfg):
+        made.append(BaseLearner(dict(hook=NO_HOOKS, **cfg), exp_name=str(tmp_path)))
+        made[-1].policy = mode(answers, monitor)
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+def test_window_averages_over_the_values_that_are_there(learner):
+    one = learner(
+        [{'loss': 1.0}, {'loss': torch.tensor(3.0)}, {'loss': 5.0, 'rare': 8.0}, {'loss': 7.0}],
+        ('loss', 'rare'),
+        log_window=3,
+    )
+    for _ in range(4):
+        one.train([0])
+    assert one.log_values(window=True) == {'loss': 5.0, 'rare': 8.0}  # (3 + 5 + 7) / 3; one value of rare
+    assert one.log_values(window=False) == {'loss': 7.0}
+
+
+def test_hooks_run_in_order_of_priority_at_multiples_of_freq(learner):
+    ran = []
+
+    class Note(LearnerHook):
+        def __call__(self, learner):
+            ran.append((self.name, learner.train_iter))
+
+    one = learner([{'loss': 0.0}] * 4)
+    one.register_hook(Note('late', 30, 'after_iter', {'freq': 2}))
+    one.register_hook(Note('early', 10, 'after_iter', {'freq': 2}))
+    for _ in range(4):
+        one.train([0])
+    assert ran == [('early', 2), ('late', 2), ('early', 4), ('late', 4)]
+
+
+def test_hooks_from_long_and_short_form():
+    hooks = build_learner_hook_by_cfg(
+        dict(
+            log_show_after_iter=100,
+            save_ckpt_after_run=True,
+            load_ckpt_before_run='',
+            mine=dict(type='save_ckpt', position='after_iter', ext_args=dict(freq=7)),
+        )
+    )
+    assert [h.freq for h in hooks['after_iter']] == [100, 7]
+    assert len(hooks['after_run']) == 1 and not hooks['before_run']
+    assert len(merge_hooks(hooks, hooks)['after_iter']) == 4
+
+
+def test_wrong_hooks_say_what_is_right():
+    with pytest.raises(ValueError, match='after_iter'):
+        LearnerHook('x', 1, 'sometimes')
+    with pytest.raises(ValueError, match='freq'):
+        LearnerHook('x', 1, 'after_iter', {'freq': 0})
+    with pytest.raises(ValueError, match='_after_run'):
+        build_learner_hook_by_cfg({'log_show': 3})
+    with pytest.raises(TypeError, match='LearnerHook'):
+        register_learner_hook('mine', int)
+
+
+def test_priorities_must_be_one_a_row(learner):
+    with pytest.raises(ValueError, match='2 values for a batch of 3 rows'):
+        learner([{'loss': 0.0, 'priority': [1.0, 2.0]}]).train([{}, {}, {}])
+
+
+def test_priorities_carry_the_buffers_keys_of_their_rows(learner):
+    rows = [{'replay_unique_id': f'a_{k}', 'replay_buffer_idx': k} for k in range(2)]
+    one = learner([{'loss': 0.0, 'priority': torch.tensor([1.0, 2.0])}])
+    one.train(rows)
+    assert one.priority_info['replay_unique_id'] == ['a_0', 'a_1']
+    assert one.priority_info['priority'].tolist() == [1.0, 2.0]
+    assert one.learn_info['priority_info'] is one.priority_info
+
+
+@pytest.mark.parametrize('value', [math.nan, math.inf])
+def test_a_loss_that_is_not_finite_stops_with_its_name_and_the_last_checkpoint(learner, value):
+    one = learner([{'loss': 1.0}, {'loss': value}])
+    one.train([0])
+    path = one.save_checkpoint()
+    one.train([0])
+    with pytest.raises(TrainingError, match=f'iteration 2: loss is {value}.*{path}'):
+        one.write_log()
+
+
+def test_special_keys_reach_tensorboard_and_wrong_ones_are_refused(learner):
+    one = learner([{'loss': 0.0, '[histogram]action': torch.arange(5)}, {'loss': 0.0, '[histgram]action': 1}])
+    one.train([0])
+    one.write_log()
+    one.train([0])
+    with pytest.raises(ValueError, match='histogram'):
+        one.write_log()
