@@ -79,6 +79,8 @@ def layout_of(obs: Any, declared: Any = None) -> Any:
     if dtype == np.float64:
         dtype = np.dtype(np.float32)
     wanted = declared.get('dtype') if isinstance(declared, dict) else None
+    if wanted is None and array.size == 0 and isinstance(obs, (list, tuple)):
+        return Leaf((), object)  # an empty list now, and probably a longer one later
     if wanted is not None and not isinstance(wanted, dict):
         wanted = np.dtype(wanted)
         if not _may_become(array, wanted):
