@@ -12,9 +12,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 RUNNER = ROOT / 'tests' / 'docs_runner.py'
 BOTH_LANGUAGES = ('index', 'quick_start', 'config', 'write_an_env', 'write_a_policy')
-SAME_EXAMPLES = [
-    ROOT / 'docs' / 'zh' / f'{name}.md' for name in BOTH_LANGUAGES
-]  # their code is compared, not run again
+# the code of these is compared with the English page's, and not run again
+SAME_EXAMPLES = [ROOT / 'docs' / 'zh' / f'{name}.md' for name in BOTH_LANGUAGES]
 DOCS = [ROOT / 'README.md', ROOT / 'CONTRIBUTING.md', *sorted((ROOT / 'docs').glob('??/*.md'))]
 EXAMPLES = [page for page in DOCS if page not in SAME_EXAMPLES]
 PAGES = [*DOCS, *sorted((ROOT / 'app_zoo').rglob('README.md'))]
