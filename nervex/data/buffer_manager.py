@@ -1,8 +1,8 @@
 """BufferManager: the named buffers of a run behind one locked interface."""
 from __future__ import annotations
 
+import copy
 import logging
-import math
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from types import SimpleNamespace
@@ -10,15 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from nervex.data.batch import Batch
+from nervex.data.batch import Batch, Row
+from nervex.data.buffer_log import BufferLog
+from nervex.data.buffer_options import DEFAULTS, RULES, as_names, read_options
+from nervex.data.columns import rows_of
 from nervex.data.on_policy import OnPolicyKind
 from nervex.data.replay import ReplayKind
-from nervex.utils.errors import ConfigError, UnknownNameError, nearest, unknown_name
+from nervex.data.structure.cache import Cache
+from nervex.utils.errors import UnknownNameError, unknown_name
 
 logger = logging.getLogger(__name__)
 _KINDS = {'replay': ReplayKind, 'on_policy': OnPolicyKind}
-_ALIASES = {'maxlen': 'meta_maxlen', 'replay_buffer_size': 'meta_maxlen', 'max_use': 'max_reuse'}
-DEFAULT_NAME = 'armor'
+_KEYS = ('priority', 'replay_unique_id', 'replay_buffer_idx')
 
 
 class BufferManager:
@@ -27,49 +30,34 @@ class BufferManager:
         Holds one or several named buffers. ``cfg`` is flat (``{'meta_maxlen': 100}``: one buffer called ``armor``), or
         names its buffers (``{'buffer_name': ['agent', 'demo'], 'agent': {...}, 'demo': {...}}``). It is never changed.
         Thread-safe: one lock around every call.
+    Arguments:
+        - tb_logger (:obj:`Any`): gets the statistics in place of a TensorBoard logger of each buffer's own
+        - exp_name (:obj:`str`): the run's folder, under which the statistics go
+        - seed (:obj:`int | None`): of all sampling
+        - on_policy (:obj:`bool | None`): kind of the buffers whose ``type`` is None
     Interfaces:
-        push_data, sample, batches, update, count, clear, start, run, close, used_data, state_dict, load_state_dict
+        push_data, sample, batches, update, count, clear, used_data, plan, start, run, close, state_dict,
+        load_state_dict
     """
 
-    #: What a buffer is when its config does not say otherwise.
-    config = {
-        'type': None,                 # 'replay': a ring, sampled at random; 'on_policy': one round, used by batches();
-                                      # None: what the policy is
-        'meta_maxlen': 4096,          # rows that a replay buffer keeps
-        'replay_start_size': 0,       # rows that must be there before the first sample
-        'max_reuse': math.inf,        # samples that a row may take part in before it is removed
-        'max_staleness': math.inf,    # learner iterations after its collection at which a row is removed
-        'min_sample_ratio': 1.0,      # rows that must be stored, as a multiple of the batch size
-        'frame_axis': None,           # axis of the frames of image stacks: each is kept once; None: rows as they are
-        'drop_last': False,           # on_policy: leave out a last minibatch that is shorter than the others
-        'use_priority': None,         # True, False, or None: as soon as somebody gives a priority
-        'alpha': 0.6,                 # exponent of the priority; 0 samples uniformly
-        'beta': 0.4,                  # exponent of the importance sampling weight at the start
-        'anneal_step': 100000,        # sample calls after which beta has reached 1; 0 or inf leaves it as it is
-        'enable_track_used_data': False,  # keep rows that were removed after max_reuse samples for used_data()
-        'deepcopy': False,            # copy objects (not arrays, those always are) when they are sampled
-        'cache_maxlen': 256,          # rows that push_data may hold back while run() is active
-        'timeout': 8,                 # seconds after which rows held back are stored anyway
-        'monitor': {
-            'log_freq': 2000,             # samples or pushes between two lines of statistics
-            'log_path': '',               # folder of the statistics; '' is <exp_name>/log/buffer/<name>_buffer
-            'natural_expire': 100,        # seconds that the window of the rates covers
-            'tick_expire': 100,           # pushes or samples that the window of the averages covers
-        },
-    }
+    config = DEFAULTS
+    config_rules = RULES
 
     def __init__(self, cfg: Mapping | None = None, tb_logger: Any = None, exp_name: str = '.', seed: int | None = None,
                  on_policy: bool | None = None) -> None:
-        self._exp_name, self._tb_logger = exp_name, tb_logger
         self._lock = threading.RLock()
         self._acquire, self._release = self._lock.acquire, self._lock.release
-        sections = _sections(cfg or {}, self.config)
-        seeds = np.random.SeedSequence(seed).spawn(len(sections))
         self._buffers: dict[str, Any] = {}
-        for (name, section), child in zip(sections.items(), seeds):
-            kind = section['type'] or ('on_policy' if on_policy else 'replay')
-            self._buffers[name] = _KINDS[kind](name, SimpleNamespace(**section), child)
+        self._options = read_options(cfg or {})
+        self._caches: dict[str, Cache] = {}
+        seeds = np.random.SeedSequence(seed).spawn(len(self._options))
+        for (name, options), child in zip(self._options.items(), seeds):
+            kind = options['type'] or ('on_policy' if on_policy else 'replay')
+            buffer = self._buffers[name] = _KINDS[kind](name, SimpleNamespace(**options), child)
+            if options['monitor']['log_freq']:
+                buffer.log = BufferLog(name, buffer, options['monitor'], exp_name, tb_logger)
         self._only = next(iter(self._buffers.values())) if len(self._buffers) == 1 else None
+        self._direct = self._only  # gets pushed data at once: the only buffer, unless it has a cache
 
     @property
     def buffer_name(self) -> list[str]:
@@ -81,51 +69,45 @@ class BufferManager:
         """Rows that must be collected before the first sample (the largest of all buffers)."""
         return max(b.start_size for b in self._buffers.values())
 
+    # ---- in
     def push_data(self, data: Batch | Mapping | Sequence[Mapping],
                   buffer_name: Sequence[str] | str | None = None) -> None:
         """
         Overview:
-            Store rows: a Batch of n rows (columns as they are), one dict, or a list of dicts.
+            Store rows: a Batch of n rows (columns as they are), one dict, or a list of dicts. What is no dict is left
+            out with a line in the log.
         Arguments:
             - buffer_name (:obj:`list[str] | None`): None means the ``'buffer_name'`` of the first row, or all buffers
         """
-        only = self._only if buffer_name is None else None
-        if only is not None and (type(data) is Batch or (type(data) is dict and 'buffer_name' not in data)):
-            self._acquire()  # half the price of a with statement
-            try:
-                if type(data) is dict:
-                    only.push_row(data)
-                elif data._columns:
-                    only.push(data._columns)
-            finally:
-                self._release()
-            return
-        rows, buffer_name = self._rows(data, buffer_name)
-        if not rows._columns:
-            return
-        names = list(self._buffers) if buffer_name is None else _names(buffer_name)
-        targets = [self._get(name) for name in names]
-        with self._lock:
-            for buffer in targets:
-                buffer.push(rows._columns)
+        direct, kind = self._direct, type(data)
+        if direct is not None and buffer_name is None:
+            if kind is Batch:
+                self._acquire()  # half the price of a with statement
+                try:
+                    direct.push(data._columns)
+                finally:
+                    self._release()
+                return
+            if kind is dict and 'buffer_name' not in data:
+                self._acquire()
+                try:
+                    direct.push_row(data)
+                finally:
+                    self._release()
+                return
+        rows, buffer_name = _as_batch(data, buffer_name)
+        if n := rows_of(rows._columns):
+            for k, name in enumerate(self._buffers if buffer_name is None else as_names(buffer_name)):
+                buffer = self._get(name)
+                if k:  # the buffers share no objects (arrays are copied anyway)
+                    rows = Batch.of({n: copy.deepcopy(c) if _holds_objects(c) else c for n, c in rows.items()})
+                if name in self._caches:
+                    self._caches[name].push_data(Batch.cat([rows]), n)
+                else:
+                    with self._lock:
+                        buffer.push(rows._columns)
 
-    def _rows(self, data: Any, buffer_name: Any) -> tuple[Batch, Any]:
-        if isinstance(data, (Mapping, Batch)):
-            data = [data] if isinstance(data, Mapping) or not _has_length(data) else data
-        if isinstance(data, Batch):
-            return Batch.of(data._columns), buffer_name
-        rows = []
-        for item in data:
-            if isinstance(item, (Mapping, Batch)):
-                rows.append(item)
-            else:
-                logger.error('push_data: a row must be a dict, got %s: it is left out', type(item).__name__)
-        if buffer_name is None and rows and 'buffer_name' in rows[0]:
-            buffer_name = rows[0]['buffer_name']
-        if rows and 'buffer_name' in rows[0]:
-            rows = [{k: v for k, v in row.items() if k != 'buffer_name'} for row in rows]
-        return Batch.from_rows(rows), buffer_name
-
+    # ---- out
     def sample(self, batch_size: int | Mapping[str, int], cur_learner_iter: int = 0, reuse: bool = False) -> Any:
         """
         Overview:
@@ -134,7 +116,7 @@ class BufferManager:
         Arguments:
             - reuse (:obj:`bool`): give one of two alternating batches, valid until the next but one sample
         """
-        if self._only is not None and isinstance(batch_size, int):
+        if self._only is not None and not isinstance(batch_size, Mapping):
             self._acquire()
             try:
                 return self._only.sample(batch_size, cur_learner_iter, reuse)
@@ -146,61 +128,92 @@ class BufferManager:
                 return None
             return {name: self._get(name).sample(size, cur_learner_iter, reuse) for name, size in sizes.items()}
 
-    def batches(self, batch_size: int, count: int, cur_learner_iter: int = 0) -> Iterator[Any]:
+    def batches(self, batch_size: int | Mapping[str, int], count: int, cur_learner_iter: int = 0) -> Iterator[Any]:
         """
         Overview:
             What a learner iterates. A replay buffer gives up to ``count`` samples; an on-policy buffer ``count`` epochs
-            of shuffled minibatches and is empty afterwards. A batch is valid until the next but one.
+            of shuffled minibatches and is empty afterwards. A batch is valid until the next but one. With several
+            buffers, or a dict of sizes, each is a dict of Batches.
         """
-        if self._only is not None:
+        if self._only is not None and not isinstance(batch_size, Mapping):
             return _locked(self._only.batches(batch_size, count, cur_learner_iter), self._lock)
-        return self._joint_batches(batch_size, count, cur_learner_iter)
+        sizes = dict(batch_size) if isinstance(batch_size, Mapping) else dict.fromkeys(self._buffers, batch_size)
+        parts = {name: self._get(name).batches(size, count, cur_learner_iter) for name, size in sizes.items()}
+        return _joined({name: _locked(part, self._lock) for name, part in parts.items()})
 
-    def _joint_batches(self, batch_size: Any, count: int, cur_learner_iter: int) -> Iterator[dict]:
-        for k in range(count):
-            batch = self.sample(batch_size, cur_learner_iter + k, reuse=True)
-            if batch is None:
-                logger.warning('buffers: only %d of %d samples', k, count)
-                return
-            yield batch
-
-    def update(self, info: Mapping) -> None:
+    def update(self, info: Mapping | None) -> None:
         """
         Overview:
             New priorities: ``{'priority', 'replay_unique_id', 'replay_buffer_idx'}`` of equal length, or a dict of them
             by buffer name. Without a priority nothing happens; rows that were overwritten since are skipped.
         """
+        if not info:
+            return
+        if all(name in self._buffers and isinstance(part, Mapping) for name, part in info.items()):
+            parts = info
+        else:
+            parts = _by_buffer(info, self._buffers) if info.get('priority') is not None else {}
         with self._lock:
-            if info and all(name in self._buffers and isinstance(part, Mapping) for name, part in info.items()):
-                for name, part in info.items():
-                    self._buffers[name].update(part)
-            elif info.get('priority') is not None:
-                for name, part in _by_buffer(info, self._buffers).items():
-                    self._buffers[name].update(part)
+            for name, part in parts.items():
+                if part.get('priority') is not None:
+                    self._get(name).update(part)
 
     def count(self, name: str | None = None) -> int:
         """Rows of one buffer; without a name the smallest count of all."""
         with self._lock:
             return self._get(name).count if name is not None else min(b.count for b in self._buffers.values())
 
-    def clear(self, names: Sequence[str] | str | None = None) -> None:
-        """Empty the named buffers, or all."""
-        with self._lock:
-            for name in (_names(names) if names is not None else list(self._buffers)):
-                self._get(name).clear()
-
-    def used_data(self, name: str | None = None) -> Any:
-        """One row that was removed because it had been used often enough; None if there is none."""
+    def used_data(self, name: str | None = None) -> dict | None:
+        """One row that was removed because it had been used often enough, oldest first; None if there is none."""
         with self._lock:
             return (self._only if name is None and self._only is not None else self._get(name)).used_data()
 
+    def clear(self, names: Sequence[str] | str | None = None) -> None:
+        """Empty the named buffers, or all."""
+        for name in (as_names(names) if names is not None else list(self._buffers)):
+            buffer = self._get(name)
+            if name in self._caches:
+                self._caches[name].flush()
+            with self._lock:
+                buffer.clear()
+
+    def plan(self, row: Mapping | Batch) -> dict[str, int]:
+        """
+        Overview:
+            Bytes that every replay buffer will need for rows like this one; BufferMemoryError if one cannot fit.
+            A push of the first rows checks the same.
+        """
+        sample = Batch.from_rows([row])
+        return {name: buffer.plan(sample._columns) for name, buffer in self._buffers.items()}
+
+    # ---- life
     def start(self) -> None:
         """Begin background work, if the config asks for any."""
+        for name, options in self._options.items():
+            if options['enable_cache'] and name not in self._caches:
+                cache = Cache(options['cache_maxlen'], options['timeout'], self._storer(self._buffers[name]))
+                cache.run()
+                self._caches[name] = cache
+                self._direct = None
 
     run = start
 
+    def _storer(self, buffer: Any) -> Any:
+        def store(portion: list[Batch]) -> None:
+            with self._lock:
+                buffer.push(Batch.cat(portion)._columns)
+
+        return store
+
     def close(self) -> None:
         """End background work and close files. May be called twice."""
+        caches, self._caches = self._caches, {}
+        self._direct = self._only
+        for cache in caches.values():
+            cache.close()
+        for buffer in self._buffers.values():
+            if buffer.log is not None:
+                buffer.log.close()
 
     def __enter__(self) -> BufferManager:
         self.start()
@@ -211,21 +224,57 @@ class BufferManager:
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that is needed to go on exactly: contents, counters, generators. Loads with weights_only=True."""
+        for cache in self._caches.values():
+            cache.flush()
         with self._lock:
             return {'version': 1, 'buffers': {name: b.state_dict() for name, b in self._buffers.items()}}
 
     def load_state_dict(self, state: Mapping) -> None:
-        """Put back what ``state_dict`` gave; the buffers must have the same names and kinds."""
+        """Put back what ``state_dict`` gave; the buffers must have the same names, kinds and sizes."""
+        if state.get('version') != 1:
+            raise ValueError(f"the saved buffers have version {state.get('version')}, this nervex reads version 1")
         with self._lock:
             if set(state['buffers']) != set(self._buffers):
                 raise ValueError(f"the saved buffers are {sorted(state['buffers'])}, these are {sorted(self._buffers)}")
             for name, part in state['buffers'].items():
                 self._buffers[name].load_state_dict(part)
 
-    def _get(self, name: str) -> Any:
+    def _get(self, name: str | None) -> Any:
         if name not in self._buffers:
-            raise UnknownNameError(unknown_name('buffer', name, self._buffers))
+            raise UnknownNameError(unknown_name('buffer', str(name), self._buffers))
         return self._buffers[name]
+
+
+def _as_batch(data: Any, buffer_name: Any) -> tuple[Batch, Any]:
+    """Pushed data as a Batch, and the names of the buffers that it is for."""
+    if isinstance(data, (Mapping, Row)) or (isinstance(data, Batch) and not _has_length(data)):
+        data = [data]
+    if not isinstance(data, Batch):
+        rows = []
+        for item in data:
+            if isinstance(item, (Mapping, Batch)):
+                rows.append(item)
+            else:
+                logger.error('push_data: a row must be a dict, got %s: it is left out', type(item).__name__)
+        data = Batch.from_rows(rows)
+    if 'buffer_name' in data._columns:
+        columns = dict(data._columns)
+        named = columns.pop('buffer_name')[0]
+        return Batch.of(columns), buffer_name if buffer_name is not None else named
+    return data, buffer_name
+
+
+def _holds_objects(column: Any) -> bool:
+    if isinstance(column, Batch):
+        return any(_holds_objects(part) for part in column.values())
+    return isinstance(column, np.ndarray) and column.dtype == object
+
+
+def _has_length(batch: Batch) -> bool:
+    try:
+        return len(batch) >= 0
+    except TypeError:
+        return False
 
 
 def _locked(batches: Iterator, lock: Any) -> Iterator:
@@ -242,59 +291,35 @@ def _locked(batches: Iterator, lock: Any) -> Iterator:
             batches.close()  # type: ignore[attr-defined]
 
 
+def _joined(parts: dict[str, Iterator]) -> Iterator[dict]:
+    """Dicts with the next batch of each, as long as all have one."""
+    try:
+        while True:
+            batch = {name: next(part, None) for name, part in parts.items()}
+            if any(b is None for b in batch.values()):
+                return
+            yield batch
+    finally:
+        for part in parts.values():
+            part.close()  # type: ignore[attr-defined]
+
+
 def _by_buffer(info: Mapping, buffers: Mapping) -> dict[str, Mapping]:
+    """The priorities of a mixed update, by the buffer that the ids name."""
+    missing = [key for key in _KEYS if key not in info]
+    if missing:
+        raise KeyError(f'update: {", ".join(missing)} missing beside priority')
     if len(buffers) == 1:
         return {next(iter(buffers)): info}
-    name = getattr(info['replay_unique_id'], 'buffer_name', '')
-    if name:
-        return {name: info}
-    owners = np.array([str(i).rsplit('_', 1)[0] for i in info['replay_unique_id']])
+    ids = info['replay_unique_id']
+    owner = getattr(ids, 'buffer_name', '')
+    if owner:
+        return {owner: info}
+    owners = np.array([str(one).rpartition('_')[0] for one in ids])
     parts = {}
     for name in dict.fromkeys(owners.tolist()):
         if name not in buffers:
             raise UnknownNameError(unknown_name('buffer', name, buffers))
         rows = np.flatnonzero(owners == name)
-        keys = ('priority', 'replay_unique_id', 'replay_buffer_idx')
-        parts[name] = {key: [info[key][k] for k in rows] for key in keys}
+        parts[name] = {key: [info[key][k] for k in rows] for key in _KEYS}
     return parts
-
-
-def _names(names: Sequence[str] | str) -> list[str]:
-    return [names] if isinstance(names, str) else list(names)
-
-
-def _has_length(batch: Batch) -> bool:
-    try:
-        return len(batch) >= 0
-    except TypeError:
-        return False
-
-
-def _sections(cfg: Mapping, defaults: Mapping) -> dict[str, dict]:
-    """Name -> complete options of every buffer that ``cfg`` describes."""
-    names = _names(cfg.get('buffer_name') or DEFAULT_NAME)
-    shared = {k: v for k, v in cfg.items() if k not in names and k != 'buffer_name'}
-    problems: list[str] = []
-    sections = {name: _section(name, {**shared, **(cfg.get(name) or {})}, defaults, problems) for name in names}
-    if problems:
-        raise ConfigError(dict.fromkeys(problems))
-    return sections
-
-
-def _section(name: str, given: Mapping, defaults: Mapping, problems: list[str]) -> dict:
-    section = {k: dict(v) if isinstance(v, Mapping) else v for k, v in defaults.items()}
-    for key, value in given.items():
-        key = _ALIASES.get(key, key)
-        if key not in defaults:
-            near = nearest(key, defaults)
-            hint = f"; did you mean '{near}'?" if near else ''
-            problems.append(f"replay_buffer.{name}.{key}: unknown setting{hint} Known: {', '.join(sorted(defaults))}")
-        elif isinstance(defaults[key], Mapping):
-            section[key].update(value or {})
-        else:
-            section[key] = value
-    if section['type'] not in (None, *_KINDS):
-        problems.append(f"replay_buffer.{name}.type: '{section['type']}' is not one of {', '.join(_KINDS)}")
-    if not isinstance(section['meta_maxlen'], (int, np.integer)) or section['meta_maxlen'] < 1:
-        problems.append(f"replay_buffer.{name}.meta_maxlen: {section['meta_maxlen']!r} is not a number of rows >= 1")
-    return section

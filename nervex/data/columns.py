@@ -27,16 +27,20 @@ class ColumnStore:
     Arguments:
         - capacity (:obj:`int`): number of slots
         - name (:obj:`str`): whose store it is, for error messages
-        - counts (:obj:`np.ndarray | None`): a number per slot that is set to 0 when the slot is written
     Attributes:
+        - counts (:obj:`np.ndarray | None`): a number per slot that is set to 0 when the slot is written; may be set
+          until the first row is stored
+        - overhead (:obj:`int`): bytes per slot that the owner needs besides, for the check of memory
         - fast_block, fast_row, fast_values (:obj:`Callable`): the writers of ``compile_writers`` for these columns
     """
 
     reusable = True  # whether gather_into is worth calling
     expires = False  # whether rows may become unreadable before they are overwritten
 
-    def __init__(self, capacity: int, name: str = 'buffer', counts: np.ndarray | None = None) -> None:
-        self.capacity, self.name, self._counts = capacity, name, counts
+    def __init__(self, capacity: int, name: str = 'buffer') -> None:
+        self.capacity, self.name = capacity, name
+        self.counts: np.ndarray | None = None
+        self.overhead = 0
         self.arrays: dict[Any, np.ndarray] = {}
         self.torch_names: set = set()
         self.nested = False
@@ -48,10 +52,14 @@ class ColumnStore:
         """Bytes reserved (object columns count their references only)."""
         return sum(a.nbytes for a in self.arrays.values())
 
+    def plan(self, columns: Mapping) -> int:
+        """Bytes that rows like these will need; BufferMemoryError if they cannot be had."""
+        return check_memory(self.name, self.capacity, _as_numpy(_arrays_of(columns)), self.overhead)
+
     def allocate(self, flat: dict) -> None:
         """Reserve the columns for rows like these (flat columns with a leading axis)."""
-        arrays = {name: column if isinstance(column, np.ndarray) else column.numpy() for name, column in flat.items()}
-        check_memory(self.name, self.capacity, arrays)
+        arrays = _as_numpy(flat)
+        check_memory(self.name, self.capacity, arrays, self.overhead)
         for name, array in arrays.items():
             self.arrays[name] = np.zeros((self.capacity, *array.shape[1:]), dtype=array.dtype)
             if array.dtype == object:
@@ -61,7 +69,7 @@ class ColumnStore:
         self._compile()
 
     def _compile(self) -> None:
-        writers = compile_writers(self.arrays, self.torch_names, self.capacity, self._counts)
+        writers = compile_writers(self.arrays, self.torch_names, self.capacity, self.counts)
         self.fast_block, self.fast_row, self.fast_values = writers
 
     def write_row(self, row: Mapping | Batch, slot: int) -> None:
@@ -85,7 +93,8 @@ class ColumnStore:
         n = rows_of(columns)
         if start + n > self.capacity:
             first, whole = self.capacity - start, Batch.of(columns)
-            return self.write(whole[:first]._columns, start) + self.write(whole[first:]._columns, 0)
+            parts = ((whole[:first]._columns, start), (whole[first:]._columns, 0))
+            return sum(ColumnStore.write(self, part, at) for part, at in parts)
         self._write_checked(columns, start, n)
         return n
 
@@ -110,14 +119,14 @@ class ColumnStore:
             flat[name] = column
         for name, column in flat.items():
             self.arrays[name][start:start + n] = column
-        if self._counts is not None:
-            self._counts[start:start + n] = 0
+        if self.counts is not None:
+            self.counts[start:start + n] = 0
 
     def _widen(self, name: Any, column: np.ndarray) -> None:
         """Change a column's dtype if values of another one would not be kept exactly in it."""
         array = self.arrays[name]
         kinds = {array.dtype.kind, column.dtype.kind}
-        if kinds - set('biufcO') or (kinds & set('b') and len(kinds) > 1 and 'O' not in kinds):
+        if array.dtype != object and (kinds - set('biufc') or ('b' in kinds and len(kinds) > 1)):
             raise ValueError(f"{self.name}: column '{column_label(name)}' stores {array.dtype}, got {column.dtype}")
         wide = np.promote_types(array.dtype, column.dtype)
         if wide != array.dtype and wide.kind != 'O' and np.array_equal(column.astype(array.dtype), column):
@@ -261,6 +270,10 @@ def _arrays_of(columns: Mapping) -> dict:
         elif column.dtype.kind in 'USMmV':
             flat[name] = column.astype(object)
     return flat
+
+
+def _as_numpy(flat: dict) -> dict[Any, np.ndarray]:
+    return {name: column if isinstance(column, np.ndarray) else column.numpy() for name, column in flat.items()}
 
 
 def _names(flat: Mapping) -> str:

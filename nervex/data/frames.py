@@ -29,9 +29,8 @@ class FrameStore(ColumnStore):
         - frame_axis (:obj:`int`): axis of the stack in one observation: 0 for (4, 84, 84), -1 or 2 for (84, 84, 4)
     """
 
-    def __init__(self, capacity: int, name: str = 'buffer', counts: np.ndarray | None = None, *,
-                 frame_axis: int) -> None:
-        super().__init__(capacity, name, counts)
+    def __init__(self, capacity: int, name: str = 'buffer', *, frame_axis: int) -> None:
+        super().__init__(capacity, name)
         self._axis = frame_axis
         slack = capacity // 20 + 256
         self._limit = capacity + slack                   # frames that are kept
@@ -59,6 +58,29 @@ class FrameStore(ColumnStore):
         """Bytes of the frames that are stored."""
         return min(self._made, self._limit) * (self._frames[0].nbytes if self._frames is not None else 0)
 
+    def plan(self, columns: Mapping) -> int:
+        """Bytes that rows like these will need; BufferMemoryError if they cannot be had."""
+        stacks = {name: self._frames_of(name, columns[name]) for name in self._stacked(columns)}
+        frames = next(iter(stacks.values()))
+        numbers = {name: np.zeros(part.shape[:2], dtype=np.int64) for name, part in stacks.items()}
+        needed = check_memory(self.name, self._limit, {'frames': frames[0][:1]})
+        return needed + super().plan({**columns, **numbers})
+
+    def _stacked(self, columns: Mapping) -> list[str]:
+        names = [name for name in STACKED if name in columns]
+        if not names:
+            raise KeyError(f"{self.name}: frame_axis is set, but the rows have no column 'obs'")
+        return names
+
+    def _frames_of(self, name: str, column: Any) -> np.ndarray:
+        """Stacks as (n, k, *frame)."""
+        if isinstance(column, torch.Tensor):
+            column = column.detach().cpu().numpy()
+        if not isinstance(column, np.ndarray) or column.ndim < 3:
+            raise ValueError(f"{self.name}: frame_axis is set, but column '{name}' is not a stack of images")
+        axis = self._axis + 1 if self._axis >= 0 else column.ndim + self._axis
+        return np.ascontiguousarray(np.moveaxis(column, axis, 1))
+
     def write_row(self, row: Mapping | Batch, slot: int) -> None:
         """Store one row."""
         self.write(Batch.from_rows([row])._columns, slot)
@@ -66,12 +88,11 @@ class FrameStore(ColumnStore):
     def write(self, columns: dict, start: int) -> int:
         """Store rows at the slots ``start, start + 1, ...``, wrapping at the end; gives their number."""
         stored = dict(columns)
-        stacks = [name for name in STACKED if name in stored]
-        if not stacks:
-            raise KeyError(f"{self.name}: frame_axis is set, but the rows have no column 'obs'")
         lowest = None
-        for name in stacks:
-            numbers = self._numbers_of(name, stored[name])
+        for name in self._stacked(columns):
+            if isinstance(columns[name], torch.Tensor):
+                self._torch_stacks.add(name)
+            numbers = self._numbers_of(name, self._frames_of(name, columns[name]))
             stored[name] = numbers
             low = numbers.min(axis=1)
             lowest = low if lowest is None else np.minimum(lowest, low)
@@ -81,15 +102,8 @@ class FrameStore(ColumnStore):
         self._lowest[(np.arange(n) + start) % self.capacity] = lowest
         return n
 
-    def _numbers_of(self, name: str, column: Any) -> np.ndarray:
+    def _numbers_of(self, name: str, frames: np.ndarray) -> np.ndarray:
         """The frame numbers (n, k) of stacks of k frames, storing those that are new."""
-        if isinstance(column, torch.Tensor):
-            self._torch_stacks.add(name)
-            column = column.detach().cpu().numpy()
-        if not isinstance(column, np.ndarray) or column.ndim < 3:
-            raise ValueError(f"{self.name}: frame_axis is set, but column '{name}' is not a stack of images")
-        axis = self._axis + 1 if self._axis >= 0 else column.ndim + self._axis
-        frames = np.ascontiguousarray(np.moveaxis(column, axis, 1))
         if self._frames is None:
             self._reserve(frames)
         if frames.shape[1:] != self._stack_shape or frames.dtype != self._frames.dtype:

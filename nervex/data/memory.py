@@ -40,14 +40,15 @@ def _read_int(path: str) -> int | None:
     return int(text) if text.isdigit() else None
 
 
-def check_memory(name: str, capacity: int, rows: Mapping[object, np.ndarray]) -> int:
+def check_memory(name: str, capacity: int, rows: Mapping[object, np.ndarray], overhead: int = 0) -> int:
     """
     Overview:
         Bytes that ``capacity`` rows like the given one need; BufferMemoryError if the machine cannot give them.
     Arguments:
         - rows (:obj:`Mapping`): column name -> array with at least one row
+        - overhead (:obj:`int`): further bytes per row
     """
-    row_bytes = sum(a.dtype.itemsize * math.prod(a.shape[1:]) for a in rows.values())
+    row_bytes = sum(a.dtype.itemsize * math.prod(a.shape[1:]) for a in rows.values()) + overhead
     needed, free = row_bytes * capacity, available_bytes()
     if free is not None and needed > free:
         raise BufferMemoryError(

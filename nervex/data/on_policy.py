@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from nervex.data.batch import Batch
+from nervex.data.buffer_log import BufferLog
 from nervex.data.columns import ColumnStore, rows_of
 from nervex.data.sampled import Sampled, UniqueIds
 
@@ -31,12 +32,17 @@ class OnPolicyKind:
         self._size = 0
         self._total = 0
         self._outputs: list = []
-        self.pushed = self.sampled = 0
+        self.pushed = self.sampled = 0  # rows, over the whole life
+        self.log: BufferLog | None = None
 
     @property
     def count(self) -> int:
         """Rows that can be sampled."""
         return self._size
+
+    def plan(self, columns: dict) -> int:
+        """Nothing is reserved: the buffer grows with its data."""
+        return 0
 
     def push(self, columns: dict) -> None:
         """Append rows."""
@@ -73,14 +79,19 @@ class OnPolicyKind:
         return self._sampled(self._store.gather(slots), slots, cur_learner_iter)
 
     def _sampled(self, columns: dict, slots: np.ndarray, cur_learner_iter: int) -> Sampled:
-        return Sampled.drawn(columns, (self._describe, columns, slots, self._total - self._size, cur_learner_iter))
+        first = self._total - self._size
+        self.sampled += len(slots)
+        sample = Sampled.drawn(columns, (self._describe, columns, slots, first, cur_learner_iter))
+        if self.log is not None:
+            self.log.sampled(sample)
+        return sample
 
     def _describe(self, columns: dict, slots: np.ndarray, first: int, cur_learner_iter: int) -> dict[str, Any]:
         """The additional columns of a sample."""
         n, born = len(slots), columns.get('collect_iter')
         return {
             'IS': np.ones(n, dtype=np.float32),
-            'priority': np.ones(n, dtype=np.float32),
+            'priority': np.ones(n),
             'replay_unique_id': UniqueIds.of(slots + first, self.name),
             'replay_buffer_idx': slots,
             'use': np.ones(n, dtype=np.int64),

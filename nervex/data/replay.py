@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from nervex.data.batch import Batch
+from nervex.data.buffer_log import BufferLog
 from nervex.data.columns import MISFITS, ColumnStore, rows_of
 from nervex.data.frames import FrameStore
 from nervex.data.index_source import IndexSource
@@ -20,6 +21,7 @@ from nervex.data.row_life import RowLife
 from nervex.data.sampled import Sampled, UniqueIds, integers, item_numbers
 
 logger = logging.getLogger(__name__)
+_PRIORITY_BYTES = 36  # of the sum tree and the priorities, per row
 
 
 class ReplayKind:
@@ -34,19 +36,19 @@ class ReplayKind:
         self.start_size, self.min_sample_ratio = cfg.replay_start_size, cfg.min_sample_ratio
         self._life = RowLife(self.capacity, cfg.max_reuse)
         store = ColumnStore if cfg.frame_axis is None else partial(FrameStore, frame_axis=cfg.frame_axis)
-        self._store = store(self.capacity, f"replay buffer '{name}'", counts=self._life.uses)
+        self._store = store(self.capacity, f"replay buffer '{name}'")
+        self._store.overhead = 4 + (_PRIORITY_BYTES if cfg.use_priority else 0)
         self._source = IndexSource(seed)
         self._priorities: Priorities | None = None
         self._next = self._head = self._size = 0  # number of the next row, its slot, slots in use
         self._skipped = 0                         # numbers left out by clear()
         self.sampled = 0                          # rows, over the whole life
+        self.log: BufferLog | None = None
         self._ages = cfg.max_staleness != math.inf
         self._oldest = math.inf                   # no row was collected in an earlier learner iteration
         self._plain = not (self._ages or self._store.expires)  # a push is nothing but writing
         self._outputs: dict[int, list] = {}
         self._used: deque[dict] = deque()
-        if cfg.use_priority:
-            self._prioritize()
 
     @property
     def count(self) -> int:
@@ -67,6 +69,10 @@ class ReplayKind:
             if self._life.removed:
                 self._priorities.remove(np.setdiff1d(np.arange(self._size), self._life.alive_slots(self._size)))
 
+    def plan(self, columns: dict) -> int:
+        """Bytes that rows like these will need; BufferMemoryError if they cannot be had."""
+        return self._store.plan({name: column for name, column in columns.items() if name != 'priority'})
+
     # ---- in
     def push(self, columns: dict) -> None:
         """Append rows; of more rows than fit, only the newest are kept."""
@@ -83,6 +89,8 @@ class ReplayKind:
             except MISFITS:  # the checked way finds out what does not fit
                 pass
         if n := rows_of(columns):
+            if not len(self._life.uses):
+                self._begin(columns)
             columns, given = self._checked(columns, n)
             self._write(self._store.write, columns, n, given)
 
@@ -101,7 +109,7 @@ class ReplayKind:
                     return
             except MISFITS:  # the checked way finds out what does not fit
                 pass
-        if self._ages or 'priority' in row:
+        if self._ages or 'priority' in row or not len(self._life.uses):
             self.push(Batch.from_rows([row])._columns)
         else:
             self._write(self._store.write_row, row, 1, None)
@@ -126,6 +134,14 @@ class ReplayKind:
         if self._priorities is None:
             self._prioritize()
         return columns, priority
+
+    def _begin(self, columns: dict) -> None:
+        """The first rows: see whether all of it will fit, and reserve what the bookkeeping needs."""
+        self.plan(columns)
+        self._life.allocate()
+        self._store.counts = self._life.uses
+        if self._cfg.use_priority:
+            self._prioritize()
 
     def _write(self, write: Callable, data: dict, n: int, given: np.ndarray | None) -> None:
         start, capacity = self._head, self.capacity
@@ -157,7 +173,7 @@ class ReplayKind:
         if cur_learner_iter - self._oldest <= self._cfg.max_staleness or not self.count:
             return
         slots = self._life.alive_slots(self._size)
-        born = self._store.arrays['collect_iter'][slots].reshape(-1)
+        born = self._store.arrays['collect_iter'][slots].reshape(-1).astype(np.float64)
         stale = cur_learner_iter - born > self._cfg.max_staleness
         self._oldest = float(born[~stale].min(initial=math.inf))
         self._remove(slots[stale])
@@ -187,13 +203,16 @@ class ReplayKind:
         worn = self._life.use(slots)
         if self._priorities is not None:
             columns['IS'] = self._priorities.importance(slots)
-            columns['priority'] = self._priorities.values.take(slots).astype(np.float32)
+            columns['priority'] = self._priorities.values.take(slots)
             columns['replay_unique_id'] = UniqueIds.of(self._numbers(slots, self._next), self.name)
             columns['replay_buffer_idx'] = slots
         uses = None if worn is None else self._life.uses.take(slots)
         if worn is not None:
             self._retire(worn)
-        return Sampled.drawn(columns, (self._describe, slots, columns, self._next, cur_learner_iter, uses))
+        sample = Sampled.drawn(columns, (self._describe, slots, columns, self._next, cur_learner_iter, uses))
+        if self.log is not None:
+            self.log.sampled(sample)
+        return sample
 
     def _gather(self, slots: np.ndarray, reuse: bool) -> dict:
         if reuse and self._store.reusable:
@@ -226,7 +245,7 @@ class ReplayKind:
         n, born = len(slots), columns.get('collect_iter')
         return {
             'IS': np.ones(n, dtype=np.float32),
-            'priority': np.ones(n, dtype=np.float32),
+            'priority': np.ones(n),
             'replay_unique_id': UniqueIds.of(self._numbers(slots, next_number), self.name),
             'replay_buffer_idx': slots.copy(),
             'use': self._life.uses.take(slots) if uses is None else uses,
@@ -255,7 +274,7 @@ class ReplayKind:
 
     def update(self, info: Mapping) -> None:
         """New priorities for rows that are still there (one number per row: its id must fit its slot)."""
-        if self._cfg.use_priority is False:
+        if self._cfg.use_priority is False or not self._size:
             return
         numbers, slots = item_numbers(info['replay_unique_id'], self.name), integers(info['replay_buffer_idx'])
         priority = checked_priorities(info['priority'], lambda k: f'{self.name}_{numbers[k]}', 'update')
@@ -305,6 +324,7 @@ class ReplayKind:
         self._head, self._skipped, self.sampled = self._next % self.capacity, state['skipped'], state['sampled']
         self._source.load_state_dict(state['source'])
         self._life.load_state_dict(state['life'])
+        self._store.counts = self._life.uses if len(self._life.uses) else None
         self._store.load_state_dict(state['store'], slice(0, self._size))
         self._priorities = None
         if state['priorities'] is not None:

@@ -22,10 +22,14 @@ class RowLife:
     def __init__(self, capacity: int, max_reuse: float = math.inf) -> None:
         self.max_reuse, self._capacity = max_reuse, capacity
         self.removed = 0
-        self.uses = np.zeros(capacity, dtype=np.int32)
+        self.uses = np.zeros(0, dtype=np.int32)      # reserved by allocate()
         self._alive: np.ndarray | None = None       # made with the first removal
         self._alive_slots: np.ndarray | None = None  # cache for draws
         self._bound = 0                              # no row has been used more often than this
+
+    def allocate(self) -> None:
+        """Reserve the counters: there is a first row."""
+        self.uses = np.zeros(self._capacity, dtype=np.int32)
 
     def push(self, start: int, n: int) -> None:
         """New rows are in these slots (which may run over the end); whoever wrote them has set their uses to 0."""
@@ -58,7 +62,7 @@ class RowLife:
         np.add.at(self.uses, slots, _ONE)  # of the same dtype: ten times faster than a Python int
         if self.max_reuse == math.inf:
             return None
-        rows = max(len(self.uses) - self.removed, 1)
+        rows = max(self._capacity - self.removed, 1)
         self._bound += 1 + -(-len(slots) // rows) if len(slots) > 1 else 1
         if self._bound < self.max_reuse:
             return None
@@ -69,7 +73,7 @@ class RowLife:
     def remove(self, slots: np.ndarray) -> np.ndarray:
         """Take rows out; gives the slots that did hold one."""
         if self._alive is None:
-            self._alive = np.ones(len(self.uses), dtype=bool)
+            self._alive = np.ones(self._capacity, dtype=bool)
         slots = slots[self._alive[slots]]
         self._alive[slots] = False
         self.uses[slots] = 0
@@ -90,7 +94,7 @@ class RowLife:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Put back what ``state_dict`` gave."""
         self.clear()
-        self.uses[:] = state['uses'].numpy()
+        self.uses = state['uses'].numpy().copy()
         self._bound = state['bound']
         if state['alive'] is not None:
             self._alive = state['alive'].numpy().copy()

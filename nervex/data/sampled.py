@@ -66,13 +66,17 @@ class Sampled(Batch):
         _set_describe(self, describe)
         return self
 
+    def additional(self) -> dict[str, Any]:
+        """The additional columns, without making them a part of the sample."""
+        make = self._describe
+        return {**(make[0](*make[1:]) if make is not None else {}),
+                **{name: column for name, column in self._columns.items() if name in SAMPLE_COLUMNS}}
+
     def describe(self) -> Sampled:
-        """Make all additional columns now."""
-        make = getattr(self, '_describe', None)
-        if make is not None:
+        """Make all additional columns a part of the sample."""
+        if self._describe is not None:
+            self._columns.update(self.additional())
             _set_describe(self, None)
-            for name, column in make[0](*make[1:]).items():
-                self._columns.setdefault(name, column)
         return self
 
     def __getattr__(self, name: str) -> Any:

@@ -106,7 +106,8 @@ def test_terminated_and_truncated_make_done():
 
 def test_indexing():
     buf = filled(10, 4)
-    assert buf[-1].obs == 3 and buf[1:3].obs.tolist() == [1, 2] and buf[[True, False, False, True]].obs.tolist() == [0, 3]
+    assert buf[-1].obs == 3 and buf[1:3].obs.tolist() == [1, 2]
+    assert buf[[True, False, False, True]].obs.tolist() == [0, 3]
     assert buf[3].obs == buf.obs[3] and len(buf[[]]) == 0
     for bad in (4, -5, [0, 9]):
         with pytest.raises(IndexError, match='4 steps'):
