@@ -1,7 +1,7 @@
 """Which value follows each step of a rollout, and where the episodes end: shared by all recursions."""
 import torch
 
-from nervex.rl_utils.checks import ShapeError, check_shape, not_done
+from nervex.rl_utils.checks import ShapeError, check_shape, check_tensor, not_done
 
 Rollout = tuple[torch.Tensor, torch.Tensor, torch.Tensor | None, torch.Tensor | None]
 
@@ -21,6 +21,8 @@ def successors(
         - value (:obj:`torch.FloatTensor`): :math:`(T + 1, *)`, or :math:`(T, *)` when ``next_value`` is given
         - everything else: :math:`(T, *)`
     """
+    check_tensor(where, 'reward', reward, '(T, B)')
+    check_tensor(where, 'value', value, '(T + 1, B)')
     if reward.dim() == 0 or not reward.is_floating_point():
         raise ShapeError(f'{where}: reward must be a float tensor (T, B), got {reward.dtype} {tuple(reward.shape)}')
     steps, shape = reward.shape[0], reward.shape

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import torch
 
-from nervex.rl_utils.checks import check_shape
+from nervex.rl_utils.checks import check_shape, chosen
 
 Logits = torch.Tensor | Sequence[torch.Tensor]
 Actions = torch.Tensor | Sequence[torch.Tensor]
@@ -73,6 +73,18 @@ def kl_divergence(logit_old: Logits, logit_new: Logits) -> torch.Tensor:
     return (log_old.exp() * ratio.masked_fill(log_old.isneginf(), 0.)).sum(-1)
 
 
+def check_alike(where: str, name: str, logit: Logits, other: Logits) -> None:
+    """
+    Overview:
+        Logits of two policies must have the same shapes, head by head.
+    Arguments:
+        - name (:obj:`str`): what ``logit`` is called; ``other`` says what is expected
+    """
+    pairs = [(logit, other)] if isinstance(other, torch.Tensor) else zip(logit, other)
+    for head, expected in pairs:
+        check_shape(where, **{name: (head, expected.shape)})
+
+
 def _entropy(log_p: torch.Tensor) -> torch.Tensor:
     # The clamp makes the product 0 * -inf of a masked action 0, in the gradient too.
     return -(log_p.exp() * log_p.clamp_min(torch.finfo(log_p.dtype).min)).sum(-1)
@@ -86,10 +98,12 @@ def _taken(where: str, log_p: torch.Tensor, action: Actions) -> torch.Tensor:
     if not isinstance(action, torch.Tensor):
         raise TypeError(f'{where}: {len(action)} actions for one head of logits; give one tensor, or a list of logits')
     check_shape(where, action=(action, log_p.shape[:-1]))
-    return log_p.gather(-1, action.unsqueeze(-1)).squeeze(-1)
+    return chosen(where, log_p, action)
 
 
 def _heads(logit: Sequence[torch.Tensor], action: Actions) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    if not isinstance(logit, (list, tuple)) or not all(isinstance(head, torch.Tensor) for head in logit):
+        raise TypeError(f'logits are a tensor (*, N), or a list of them, one per head; got a {type(logit).__name__}')
     taken = action.unbind(-1) if isinstance(action, torch.Tensor) else action
     if len(logit) != len(taken):
         raise ValueError(f'got {len(logit)} heads of logits but actions for {len(taken)}; give one action per head')

@@ -1,5 +1,6 @@
-"""Shape checks shared by the operators: the value got, the rule, the remedy."""
+"""Checks shared by the operators: the value got, the rule, the remedy."""
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 
@@ -17,8 +18,20 @@ def check_shape(where: str, **tensors: tuple[torch.Tensor | None, Sequence[int]]
         - tensors (:obj:`dict`): field name -> (tensor, expected shape)
     """
     for name, (tensor, shape) in tensors.items():
-        if tensor is not None and tensor.shape != torch.Size(shape):
+        if tensor is not None and getattr(tensor, 'shape', None) != torch.Size(shape):
+            check_tensor(where, name, tensor, f'of shape {tuple(shape)}')
             raise ShapeError(f'{where}: {name} has shape {tuple(tensor.shape)}, expected {tuple(shape)}')
+
+
+def check_tensor(where: str, name: str, value: Any, which: str) -> None:
+    """
+    Overview:
+        TypeError for anything but a tensor, with the remedy.
+    Arguments:
+        - which (:obj:`str`): what tensor is expected, e.g. ``'of shape (4, )'``
+    """
+    if not isinstance(value, torch.Tensor):
+        raise TypeError(f'{where}: {name} is a {type(value).__name__}, expected a tensor {which}: torch.as_tensor(...)')
 
 
 def check_rank(where: str, name: str, tensor: torch.Tensor, rank: int, layout: str) -> None:
@@ -28,8 +41,29 @@ def check_rank(where: str, name: str, tensor: torch.Tensor, rank: int, layout: s
     Arguments:
         - layout (:obj:`str`): what the axes mean, e.g. ``'(B, N)'``
     """
+    check_tensor(where, name, tensor, f'with {rank} axes {layout}')
     if tensor.dim() != rank:
         raise ShapeError(f'{where}: {name} has shape {tuple(tensor.shape)}, expected {rank} axes {layout}')
+
+
+def chosen(where: str, table: torch.Tensor, action: torch.Tensor) -> torch.Tensor:
+    """
+    Overview:
+        The entries of the actions in the last axis of ``table``.
+    Shapes:
+        - table (:obj:`torch.Tensor`): :math:`(*, N)`
+        - action (:obj:`torch.LongTensor`), result: :math:`(*)`
+    """
+    try:
+        return table.gather(-1, action.unsqueeze(-1)).squeeze(-1)
+    except RuntimeError as error:  # looked at only now: on a GPU each look would wait for all work before it
+        count = table.shape[-1]
+        if action.is_floating_point() or action.dtype is torch.bool:
+            raise TypeError(f'{where}: actions are {action.dtype}, expected integers: action.long()') from error
+        if action.numel() and not 0 <= action.min() <= action.max() < count:
+            bounds = f'{action.min().item()} ... {action.max().item()}'
+            raise ValueError(f'{where}: actions {bounds}, expected 0 ... {count - 1} for {count} actions') from error
+        raise
 
 
 def not_done(done: torch.Tensor | None, like: torch.Tensor) -> torch.Tensor | None:

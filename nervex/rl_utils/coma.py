@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 
 from nervex.rl_utils.categorical import log_prob_and_entropy
-from nervex.rl_utils.checks import ShapeError, check_rank, check_shape, weighted_mean
+from nervex.rl_utils.checks import ShapeError, check_rank, check_shape, chosen, weighted_mean
 from nervex.rl_utils.scan import reverse_scan
 from nervex.rl_utils.td.lambda_returns import generalized_lambda_returns
 
@@ -45,11 +45,11 @@ def coma_error(data: coma_data, gamma: float, lambda_: float) -> coma_loss:
         if weight.shape not in (step_shape, shape[:3]):
             raise ShapeError(f'coma_error: weight has shape {tuple(weight.shape)}, expected {tuple(shape[:3])}')
         weight = weight.reshape(*step_shape, -1).expand(shape[:3])
-    q_taken = q_value.gather(-1, action.unsqueeze(-1)).squeeze(-1)
+    q_taken = chosen('coma_error', q_value, action)
     logp, entropy = log_prob_and_entropy(logit, action)
     with torch.no_grad():
         adv = q_taken - (torch.softmax(logit, dim=-1) * q_value).sum(-1)
-        target_taken = target_q_value.gather(-1, action.unsqueeze(-1)).squeeze(-1)
+        target_taken = chosen('coma_error', target_q_value, action)
     q_value_loss = _critic_loss(q_taken, target_taken, reward, weight, done, gamma, lambda_)
     return coma_loss(-weighted_mean(logp * adv, weight), q_value_loss, weighted_mean(entropy, weight))
 

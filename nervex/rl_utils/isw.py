@@ -3,7 +3,7 @@ from typing import Any
 
 import torch
 
-from nervex.rl_utils.categorical import log_prob
+from nervex.rl_utils.categorical import check_alike, log_prob
 from nervex.rl_utils.gaussian import gaussian_log_prob
 
 
@@ -25,5 +25,7 @@ def compute_importance_weights(
         - action (:obj:`torch.LongTensor`), result (:obj:`torch.FloatTensor`): :math:`(T, B)`
     """
     density = gaussian_log_prob if continuous else log_prob
+    if not continuous:
+        check_alike('compute_importance_weights', 'behaviour_output', behaviour_output, target_output)
     with torch.set_grad_enabled(requires_grad and torch.is_grad_enabled()):
         return (density(target_output, action) - density(behaviour_output, action)).exp()

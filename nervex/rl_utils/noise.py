@@ -62,15 +62,16 @@ class OUNoise(BaseNoise):
     """
 
     def __init__(
-        self, mu: float = 0., sigma: float = 0.3, theta: float = 0.15, dt: float = 1e-2, x0: float = 0.,
-        seed: int = 0, generator: torch.Generator | None = None,
+        self, mu: float = 0., sigma: float = 0.3, theta: float = 0.15, dt: float = 1e-2,
+        x0: torch.Tensor | float = 0., seed: int = 0, generator: torch.Generator | None = None,
     ) -> None:
         """
         Arguments:
             - mu, sigma (:obj:`float`): the value that it returns to, and its size
             - theta (:obj:`float`): how fast it returns
             - dt (:obj:`float`): time between two draws
-            - x0 (:obj:`float`): where it starts, and starts again after ``reset`` or when another shape is asked for
+            - x0 (:obj:`torch.Tensor | float`): where it starts, and starts again after ``reset`` or when another shape
+              is asked for
         """
         super().__init__(seed, generator)
         if sigma < 0 or dt <= 0:
@@ -80,7 +81,7 @@ class OUNoise(BaseNoise):
 
     def __call__(self, shape: Sequence[int], device: torch.device | str = 'cpu') -> torch.Tensor:
         if self._x is None or self._x.shape != torch.Size(shape):
-            self._x = torch.full(tuple(shape), self._x0)
+            self._x = torch.as_tensor(self._x0, dtype=torch.float32).expand(tuple(shape))
         x = self._x.to(device)
         drift = self._theta * (self._mu - x) * self._dt
         self._x = x + drift + self._sigma * self._dt ** 0.5 * self._normal(shape, device)

@@ -4,7 +4,7 @@ from collections import namedtuple
 import torch
 
 from nervex.hpc_rl import hpc_wrapper
-from nervex.rl_utils.categorical import log_prob, log_prob_and_entropy
+from nervex.rl_utils.categorical import check_alike, log_prob, log_prob_and_entropy
 from nervex.rl_utils.checks import check_shape, weighted_mean
 from nervex.rl_utils.gaussian import gaussian_log_prob, gaussian_log_prob_and_entropy
 
@@ -43,6 +43,7 @@ def ppo_error(
     """
     policy_fields = (data.logit_new, data.logit_old, data.action, data.adv, data.weight)
     policy, info = ppo_policy_error(ppo_policy_data(*policy_fields), clip_ratio, dual_clip)
+    check_shape('ppo_error', value_new=(data.value_new, data.adv.shape))
     value_fields = (data.value_new, data.value_old, data.return_, data.weight)
     value_loss = ppo_value_error(ppo_value_data(*value_fields), clip_ratio, use_value_clip)
     return ppo_loss(policy.policy_loss, value_loss, policy.entropy_loss), info
@@ -70,6 +71,7 @@ def ppo_error_continuous(
         logp_old = gaussian_log_prob(data.logit_old, data.action)
     where = 'ppo_error_continuous'
     policy_loss, info = clipped_surrogate(where, logp_new, logp_old, data.adv, data.weight, clip_ratio, dual_clip)
+    check_shape(where, value_new=(data.value_new, data.adv.shape))
     value_fields = (data.value_new, data.value_old, data.return_, data.weight)
     value_loss = ppo_value_error(ppo_value_data(*value_fields), clip_ratio, use_value_clip)
     return ppo_loss(policy_loss, value_loss, weighted_mean(entropy, data.weight)), info
@@ -97,6 +99,7 @@ def ppo_policy_error(
     """
     logit_new, logit_old, action, adv, weight = data
     logp_new, entropy = log_prob_and_entropy(logit_new, action)
+    check_alike('ppo_error', 'logit_old', logit_old, logit_new)
     with torch.no_grad():
         logp_old = log_prob(logit_old, action)
     loss, info = clipped_surrogate('ppo_error', logp_new, logp_old, adv, weight, clip_ratio, dual_clip)
@@ -149,6 +152,8 @@ def ppo_value_error(data: ppo_value_data, clip_ratio: float = 0.2, use_value_cli
     check_shape('ppo_error', value_old=(value_old, shape), return_=(return_, shape), weight=(weight, shape))
     error = (return_ - value_new).pow(2)
     if use_value_clip:
+        if value_old is None:
+            raise ValueError('ppo_error: value_old is None; the value clip needs it: give it, or use_value_clip=False')
         clipped = value_old + (value_new - value_old).clamp(-clip_ratio, clip_ratio)
         error = torch.max(error, (return_ - clipped).pow(2))
     return 0.5 * weighted_mean(error, weight)

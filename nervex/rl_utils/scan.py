@@ -12,6 +12,7 @@ import torch
 
 from nervex.hpc_rl import hpc_wrapper
 from nervex.hpc_rl.tracing import is_traced
+from nervex.rl_utils.checks import ShapeError, check_tensor
 
 _ROWS = 8  # at most so many steps are cheaper one by one
 _NUMPY_DTYPES = (torch.float32, torch.float64)
@@ -34,20 +35,29 @@ def reverse_scan(
         - a, b, y (:obj:`torch.FloatTensor`): :math:`(T, *)`, time first
         - init (:obj:`torch.FloatTensor`): :math:`(*)`
     """
+    check_tensor('reverse_scan', 'b', b, '(T, *)')
     if b.dim() == 0 or not b.is_floating_point():
         raise ValueError(f'reverse_scan: b must be a float tensor (T, *), got {b.dtype} of shape {tuple(b.shape)}')
     if b.shape[0] == 0:
         return b.clone()
     if isinstance(a, torch.Tensor):
         a = a if a.dtype is b.dtype else a.to(b.dtype)
-        a = a if a.shape == b.shape else a.expand(b.shape)
+        a = a if a.shape == b.shape else _fitted('a', a, b.shape)
     if isinstance(init, torch.Tensor):
-        init = (init if init.dtype is b.dtype else init.to(b.dtype)).expand(b.shape[1:])
+        init = _fitted('init', init if init.dtype is b.dtype else init.to(b.dtype), b.shape[1:])
     elif init is not None:
         init = b.new_full(b.shape[1:], init)
     if torch.is_grad_enabled() and (b.requires_grad or _learns(a) or _learns(init)):
         return _ReverseScan.apply(a, b, init)
     return _solve(a, b, init)
+
+
+def _fitted(name: str, argument: torch.Tensor, shape: torch.Size) -> torch.Tensor:
+    try:
+        return argument.expand(shape)
+    except RuntimeError as error:
+        got, expected = tuple(argument.shape), tuple(shape)
+        raise ShapeError(f'reverse_scan: {name} has shape {got}, which does not broadcast to {expected}') from error
 
 
 def _learns(argument: Any) -> bool:

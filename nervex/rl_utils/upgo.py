@@ -57,9 +57,9 @@ def upgo_loss(
         - rhos, rewards, done, truncated, next_value (:obj:`torch.FloatTensor`): :math:`(T, B)`
         - bootstrap_values (:obj:`torch.FloatTensor`): :math:`(T + 1, B)`
     """
-    check_shape('upgo_loss', rhos=(rhos, rewards.shape))
     with torch.no_grad():
         returns = upgo_returns(rewards, bootstrap_values, gamma, done, truncated, next_value)
+        check_shape('upgo_loss', rhos=(rhos, rewards.shape))
         advantages = rhos * (returns - bootstrap_values[:rewards.shape[0]])
     metric = tb_cross_entropy(target_output, action, mask)
     check_shape('upgo_loss', action=(metric, rewards.shape))

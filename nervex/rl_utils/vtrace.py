@@ -6,7 +6,7 @@ import torch.nn.functional as F
 
 from nervex.hpc_rl import hpc_wrapper
 from nervex.rl_utils.bootstrap import successors
-from nervex.rl_utils.categorical import log_prob, log_prob_and_entropy
+from nervex.rl_utils.categorical import check_alike, log_prob, log_prob_and_entropy
 from nervex.rl_utils.checks import check_shape, weighted_mean
 from nervex.rl_utils.scan import reverse_scan
 
@@ -50,6 +50,7 @@ def vtrace_error(
     logp, entropy = log_prob_and_entropy(data.target_output, data.action)
     reward, weight = data.reward, data.weight
     check_shape('vtrace_error', reward=(reward, logp.shape), weight=(weight, logp.shape))
+    check_alike('vtrace_error', 'behaviour_output', data.behaviour_output, data.target_output)
     with torch.no_grad():
         log_rho = logp - log_prob(data.behaviour_output, data.action)
         fields = (log_rho, data.value, reward, data.done, data.truncated, data.next_value)

@@ -4,7 +4,7 @@ from collections import namedtuple
 import torch
 
 from nervex.hpc_rl import hpc_wrapper
-from nervex.rl_utils.checks import ShapeError, check_rank, check_shape, weighted_mean
+from nervex.rl_utils.checks import ShapeError, check_rank, check_shape, chosen, weighted_mean
 from nervex.rl_utils.td.loss import TDLoss
 from nervex.rl_utils.td.nstep import nstep_target
 
@@ -76,17 +76,21 @@ def dist_nstep_td_error(
             f'{where}: dist has {dist.shape[2]} atoms; needs n_atom = {n_atom} >= 2 of them and v_min < v_max, '
             f'got {v_min} and {v_max}'
         )
-    rows = torch.arange(batch[0], device=dist.device)
     with torch.no_grad():
         support = torch.linspace(v_min, v_max, n_atom, device=dist.device, dtype=dist.dtype)
         zero = torch.zeros_like(dist[:, 0, 0])
         shift = nstep_target(reward, zero, done, gamma, nstep, value_gamma, where=where)
         scale = nstep_target(zero, torch.ones_like(zero), done, gamma, nstep, value_gamma, True, where)
         atoms = torch.addcmul(shift.unsqueeze(1), scale.unsqueeze(1), support)
-        target = project_distribution(next_dist[rows, next_action], atoms, v_min, v_max)
-    log_p = dist[rows, action].clamp_min(torch.finfo(dist.dtype).tiny).log()
+        target = project_distribution(_of_action(where, next_dist, next_action), atoms, v_min, v_max)
+    log_p = _of_action(where, dist, action).clamp_min(torch.finfo(dist.dtype).tiny).log()
     cross_entropy = -(target * log_p).sum(-1)
     return TDLoss(weighted_mean(cross_entropy, weight), cross_entropy.detach())
+
+
+def _of_action(where: str, dist: torch.Tensor, action: torch.Tensor) -> torch.Tensor:
+    """Shapes: dist (B, N, n_atom), action (B, ), result (B, n_atom)."""
+    return chosen(where, dist.transpose(1, 2), action.unsqueeze(1).expand(-1, dist.shape[2]))
 
 
 def project_distribution(prob: torch.Tensor, atoms: torch.Tensor, v_min: float, v_max: float) -> torch.Tensor:

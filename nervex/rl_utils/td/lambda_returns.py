@@ -34,9 +34,9 @@ def td_lambda_error(data: td_lambda_data, gamma: float = 0.9, lambda_: float = 0
         - reward, weight, done, truncated, next_value (:obj:`torch.FloatTensor`): :math:`(T, B)`
     """
     value, reward, weight, done, truncated, next_value = data
-    check_shape('td_lambda_error', weight=(weight, reward.shape))
     with torch.no_grad():
         target = generalized_lambda_returns(value, reward, gamma, lambda_, done, truncated, next_value)
+    check_shape('td_lambda_error', weight=(weight, reward.shape))
     return 0.5 * weighted_mean(F.mse_loss(value[:reward.shape[0]], target, reduction='none'), weight)
 
 

@@ -3,7 +3,7 @@ from collections import namedtuple
 
 import torch
 
-from nervex.rl_utils.checks import ShapeError, check_rank, check_shape, not_done
+from nervex.rl_utils.checks import ShapeError, check_rank, check_shape, check_tensor, not_done
 
 nstep_return_data = namedtuple('nstep_return_data', ['reward', 'next_value', 'done'])
 
@@ -26,6 +26,7 @@ def check_nstep_reward(where: str, reward: torch.Tensor, batch: int, nstep: int)
     Overview:
         Rewards as :math:`(nstep, B)`. With ``nstep == 1`` rewards :math:`(B, )` are taken as one row.
     """
+    check_tensor(where, 'reward', reward, f'(nstep, B) = {(nstep, batch)}')
     if reward.dim() == 1 and nstep == 1 and reward.shape[0] == batch:
         return reward.unsqueeze(0)
     if reward.shape == (nstep, batch):

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 
 from nervex.hpc_rl import hpc_wrapper
-from nervex.rl_utils.checks import check_rank, check_shape
+from nervex.rl_utils.checks import check_rank, check_shape, chosen
 from nervex.rl_utils.td.loss import Criterion, TDLoss, reduce_td, squared_error
 from nervex.rl_utils.td.nstep import nstep_target
 from nervex.rl_utils.value_rescale import value_inv_transform, value_transform
@@ -119,6 +119,4 @@ def take_actions(
     batch = q.shape[:1]
     check_shape(where, next_q=(next_q, q.shape), action=(action, batch), next_action=(next_action, batch),
                 weight=(weight, batch))
-    value = q.gather(1, action.unsqueeze(1)).squeeze(1)
-    next_value = next_q.detach().gather(1, next_action.unsqueeze(1)).squeeze(1)
-    return value, next_value
+    return chosen(where, q, action), chosen(where, next_q.detach(), next_action)

@@ -3,7 +3,7 @@ from collections import namedtuple
 
 import torch
 
-from nervex.rl_utils.checks import ShapeError, check_rank, check_shape, weighted_mean
+from nervex.rl_utils.checks import ShapeError, check_rank, check_shape, chosen, weighted_mean
 from nervex.rl_utils.td.loss import TDLoss
 from nervex.rl_utils.td.nstep import nstep_target
 
@@ -52,8 +52,8 @@ def iqn_nstep_td_error(
                 next_n_action=(next_action, (batch, )), weight=(weight, (batch, )))
     if quantiles.numel() != tau * batch:
         raise ShapeError(f'{where}: replay_quantiles has shape {tuple(quantiles.shape)}, expected {(tau, batch)}')
-    rows = torch.arange(batch, device=q.device)
-    value, next_value = q[:, rows, action].t(), next_q[:, rows, next_action].t()
+    value = chosen(where, q, action.expand(tau, batch)).t()
+    next_value = chosen(where, next_q, next_action.expand(len(next_q), batch)).t()
     fractions = quantiles.reshape(tau, batch).t()
     return _quantile_td(value, next_value, fractions, reward, done, weight, gamma, nstep, kappa, value_gamma, where)
 
@@ -91,8 +91,8 @@ def qrdqn_nstep_td_error(
                 next_n_action=(next_action, (batch, )), weight=(weight, (batch, )))
     if tau.numel() not in (count, batch * count):
         raise ShapeError(f'{where}: tau has shape {tuple(tau.shape)}, expected {(count, )} or {(batch, count)}')
-    rows = torch.arange(batch, device=q.device)
-    value, next_value = q[rows, action], next_q[rows, next_action]
+    value = chosen(where, q.transpose(1, 2), action.unsqueeze(1).expand(batch, count))
+    next_value = chosen(where, next_q.transpose(1, 2), next_action.unsqueeze(1).expand(batch, next_q.shape[2]))
     fractions = tau.reshape(-1, count)
     return _quantile_td(value, next_value, fractions, reward, done, weight, gamma, nstep, kappa, value_gamma, where)
 
@@ -103,6 +103,8 @@ def _quantile_td(
     value_gamma: torch.Tensor | float | None, where: str,
 ) -> TDLoss:
     """Shapes: value (B, tau), next_value (B, tau'), fractions (B or 1, tau)."""
+    if kappa < 0:
+        raise ValueError(f'{where}: kappa is a width, at least 0, got {kappa}')
     with torch.no_grad():
         zero = torch.zeros_like(next_value[:, 0])
         shift = nstep_target(reward, zero, done, gamma, nstep, value_gamma, where=where)

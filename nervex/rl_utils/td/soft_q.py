@@ -3,7 +3,7 @@ from collections import namedtuple
 
 import torch
 
-from nervex.rl_utils.checks import check_rank, check_shape
+from nervex.rl_utils.checks import check_rank, check_shape, chosen
 from nervex.rl_utils.td.loss import Criterion, TDLoss, reduce_td, squared_error
 from nervex.rl_utils.td.nstep import nstep_target
 
@@ -93,4 +93,4 @@ def soft_q_nstep_td_error(
 def _taken(where: str, q: torch.Tensor, action: torch.Tensor, weight: torch.Tensor | None) -> torch.Tensor:
     check_rank(where, 'q', q, 2, '(B, N)')
     check_shape(where, action=(action, q.shape[:1]), weight=(weight, q.shape[:1]))
-    return q.gather(1, action.unsqueeze(1)).squeeze(1)
+    return chosen(where, q, action)

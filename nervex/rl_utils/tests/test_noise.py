@@ -54,3 +54,10 @@ def test_beta_functions_by_hand():
     assert beta_function_map['Pow'](x, -1.).tolist() == pytest.approx([0., 1 - 0.75 ** 0.5, 1.])
     # eta .5: .5 / (.5 + .75^.5)^2
     assert beta_function_map['CPW'](x, 0.5).tolist() == pytest.approx([0., 0.5 / (0.5 + 0.75 ** 0.5) ** 2, 1.])
+
+
+def test_ou_may_start_from_a_tensor():
+    # without noise and at rest (mu = x0 in every entry) nothing moves
+    start = torch.tensor([1., 1.])
+    noise = OUNoise(mu=1., sigma=0., x0=start)
+    assert noise((3, 2)).tolist() == [[1., 1.]] * 3 and start.tolist() == [1., 1.]
