@@ -91,7 +91,7 @@ def test_killed_and_resumed_is_as_never_stopped(name, manager, kills, tmp_path):
                 run = start(path, 'b')
             else:
                 run = start(path, 'b', '--resume', 'b')
-    out, err = run.communicate(timeout=300)
+    _, err = run.communicate(timeout=300)
     assert run.returncode == 0, err
     assert killed >= 1
 

@@ -16,8 +16,9 @@ _PLAIN = (bool, int, float, str, type(None))
 def to_state(value: Any) -> Any:
     """
     Overview:
-        Nested dicts, lists, tuples, Batches, arrays and tensors -> nested dicts and lists of tensors and plain values. A
-        tensor that is a view is copied, so that nothing larger is stored. Anything else is an error that names its type.
+        Nested dicts, lists, tuples, Batches, arrays and tensors -> nested dicts and lists of tensors and plain values.
+        A tensor that is a view is copied, so that nothing larger is stored. Anything else is an error that names its
+        type.
     """
     if isinstance(value, torch.Tensor):
         return value.detach().clone()
