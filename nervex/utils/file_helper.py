@@ -63,7 +63,7 @@ def read_file(path: str, use_lock: bool = False, map_location: Any = 'cpu') -> A
             raise CheckpointError(
                 f"'{path}' is not read: it is damaged or holds more than tensors and plain values: {e}"
             ) from e
-        except (RuntimeError, EOFError, OSError) as e:
+        except Exception as e:  # a damaged file may raise anything on the way: KeyError, struct.error, ...
             raise CheckpointError(f"'{path}' is damaged or not a file of torch.save: {e}") from e
 
 

@@ -16,7 +16,7 @@ cartpole_ppo_default_config = EasyDict(
             learn=dict(
                 epochs=10,
                 batch_size=128,
-                learning_rate=1e-3,
+                learning_rate=2e-3,
                 algo=dict(entropy_weight=0.0, discount_factor=0.98, gae_lambda=0.8),
             ),
         ),
