@@ -2,11 +2,13 @@
 import copy
 from collections import deque
 from collections.abc import Callable, Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 import torch
 
+from nervex.data import Batch
 from nervex.rl_utils import adder_columns, adder_rows, her
 
 Rows = Sequence[dict]
@@ -45,7 +47,7 @@ class Adder:
             - null_transition (:obj:`dict | None`): values of a padding row; None repeats the last row as done, with
               reward 0
             - her_strategy (:obj:`str`): goals of :meth:`get_her`: ``'future'``, ``'final'`` or ``'episode'``
-            - her_replay_k (:obj:`int`): new goals for each row
+            - her_replay_k (:obj:`int`): new goals for each row; 0 makes none
             - seed (:obj:`int`): of the generator that draws the goals
         """
         if last_fn_type not in ('last', 'drop', 'null_padding'):
@@ -54,6 +56,8 @@ class Adder:
             raise ValueError(f"Adder: unknown her_strategy {her_strategy!r}; use 'future', 'final' or 'episode'")
         if unroll_len < 1:
             raise ValueError(f'Adder: unroll_len must be at least 1, got {unroll_len}')
+        if her_replay_k < 0:
+            raise ValueError(f'Adder: her_replay_k must be at least 0, got {her_replay_k}')
         self._use_cuda = use_cuda
         self._unroll_len = unroll_len
         self._last_fn_type = last_fn_type
@@ -75,11 +79,16 @@ class Adder:
         Returns:
             - window (:obj:`TrajWindow`): a list; ``window.repeats`` says how many trailing rows come again
         """
-        wanted = len(data) if traj_len in ('inf', float('inf')) else max(int(traj_len), return_num + 1)
+        if not isinstance(data, deque):
+            raise TypeError(f'get_traj: got a {type(data).__name__}, expected the live deque of one env')
+        endless = traj_len in ('inf', float('inf'))
+        if not (endless or (isinstance(traj_len, Integral) and traj_len >= 1)) or return_num < 0:
+            raise ValueError(f"get_traj: traj_len is an int of at least 1 or 'inf', and return_num at least 0; got "
+                             f'{traj_len!r} and {return_num!r}')
         if not data:
             return TrajWindow()
-        wanted = min(wanted, len(data))
-        over = bool(data[wanted - 1]['done'])
+        wanted = len(data) if endless else min(max(int(traj_len), return_num + 1), len(data))
+        over = adder_rows.is_over(data[wanted - 1])
         if not over and wanted <= return_num:
             return TrajWindow()
         window = TrajWindow([data.popleft() for _ in range(wanted)], 0 if over else return_num)
@@ -134,16 +143,17 @@ class Adder:
         """
         Overview:
             :meth:`get_gae` without a value of the last observation at hand: 0 when the episode is over, otherwise the
-            last row is given up and lends its own value.
+            last row is given up and lends its own value. So it is where a time limit cut the episode (``truncated``)
+            and no ``next_value`` is stored: such an end is worth more than 0.
         """
-        if done:
-            return self.get_gae(data, 0., gamma, gae_lambda)
         if len(data) == 0:
             return data
-        last = data[-1] if _is_rows(data) else data['value'][-1]
-        if _is_rows(data):
-            return self.get_gae(list(data)[:-1], last['value'], gamma, gae_lambda)
-        return self.get_gae(data[:-1], last, gamma, gae_lambda)
+        is_rows = _is_rows(data)
+        last = data[-1] if is_rows else {key: data[key][-1] for key in data.keys()}
+        cut = 'truncated' in last and 'next_value' not in last and bool(torch.as_tensor(last['truncated']).any())
+        if done and not cut:
+            return self.get_gae(data, 0., gamma, gae_lambda)
+        return self.get_gae(list(data)[:-1] if is_rows else data[:-1], last['value'], gamma, gae_lambda)
 
     def get_train_sample(self, data: Any) -> Any:
         """
@@ -183,7 +193,11 @@ class Adder:
 
 
 def _is_rows(data: Any) -> bool:
-    return isinstance(data, (list, tuple, deque))
+    if isinstance(data, (list, tuple, deque)):
+        return True
+    if isinstance(data, Batch):
+        return False
+    raise TypeError(f'Adder: got a {type(data).__name__}, expected dict rows in a list or deque, or a Batch')
 
 
 def flatten_time(traj: Any) -> Any:

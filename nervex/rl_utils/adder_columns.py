@@ -164,6 +164,8 @@ def from_rows(rows: list[dict], like: Any) -> Any:
     Overview:
         The inverse of :func:`to_rows`: columns of the shape, dtype and kind that ``like`` has.
     """
+    if not rows:
+        return like[:0]
     columns = {}
     for key in rows[0]:
         column = torch.stack([torch.as_tensor(row[key]) for row in rows])

@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 
+from nervex.rl_utils.checks import ShapeError
 from nervex.rl_utils.gae import gae, gae_data
 
 Rows = Sequence[dict]
@@ -18,12 +19,12 @@ def nstep_rows(data: Rows, nstep: int, gamma: float | None, repeats: int) -> lis
     rows = list(data)
     if not rows:
         return []
-    rewards = torch.stack([torch.as_tensor(row['reward']).reshape(-1)[0] for row in rows])
+    rewards = torch.stack([_number(row, 'reward') for row in rows])
     rewards = rewards if rewards.is_floating_point() else rewards.float()
     result = []
     for t in range(len(rows) - repeats):
         last = t
-        while last + 1 < min(t + nstep, len(rows)) and not bool(rows[last]['done']):
+        while last + 1 < min(t + nstep, len(rows)) and not is_over(rows[last]):
             last += 1
         taken = last + 1 - t
         row = dict(rows[t])
@@ -45,16 +46,16 @@ def gae_rows(data: Rows, last_value: torch.Tensor | float, gamma: float, gae_lam
     rows = list(data)
     if not rows:
         return []
-    value = torch.stack([torch.as_tensor(row['value']).reshape(()) for row in rows])
+    value = torch.stack([_number(row, 'value') for row in rows])
     value = value if value.is_floating_point() else value.float()
-    reward = torch.stack([torch.as_tensor(row['reward'], dtype=value.dtype).reshape(()) for row in rows])
+    reward = torch.stack([_number(row, 'reward').to(value) for row in rows])
     done, truncated = _flags(rows, 'done'), _flags(rows, 'truncated')
-    last_value = torch.as_tensor(last_value, dtype=value.dtype).reshape(1)
-    following = torch.cat([value[1:], last_value])
     if 'next_value' in rows[0]:
-        following = torch.stack([torch.as_tensor(r['next_value'], dtype=value.dtype).reshape(()) for r in rows])
+        following = torch.stack([_number(row, 'next_value').to(value) for row in rows])
+    else:
+        following = torch.stack([*value[1:], _number({'last_value': last_value}, 'last_value').to(value)])
     check_truncation(truncated, 'next_value' in rows[0])
-    adv = gae(gae_data(value, reward, done, truncated, following), gamma, gae_lambda)
+    adv = gae(gae_data(value, reward, done, None if done is None else truncated, following), gamma, gae_lambda)
     shape = torch.as_tensor(rows[0]['value']).shape
     for row, advantage in zip(rows, adv):
         row['adv'] = advantage.reshape(shape)
@@ -74,9 +75,22 @@ def check_truncation(truncated: torch.Tensor | None, has_next_value: bool) -> No
 
 
 def _flags(rows: Rows, key: str) -> torch.Tensor | None:
-    if key not in rows[0]:
-        return torch.zeros(len(rows), dtype=torch.bool) if key == 'truncated' else None
-    return torch.tensor([bool(row[key]) for row in rows])
+    return torch.tensor([bool(row[key]) for row in rows]) if key in rows[0] else None
+
+
+def is_over(row: dict) -> bool:
+    """
+    Overview:
+        Whether the episode ended with this row; a row that does not say so goes on.
+    """
+    return 'done' in row and bool(row['done'])
+
+
+def _number(row: dict, key: str) -> torch.Tensor:
+    value = torch.as_tensor(row[key])
+    if value.numel() != 1:
+        raise ShapeError(f"Adder: '{key}' of a row has shape {tuple(value.shape)}, expected one number a step")
+    return value.reshape(())
 
 
 def unroll_rows(data: Rows, unroll_len: int, last_fn_type: str, null_transition: dict | None) -> list[dict]:

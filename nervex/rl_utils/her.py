@@ -18,6 +18,7 @@ def split_halves(obs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.T
     Shapes:
         - obs (:obj:`torch.Tensor`): :math:`(2 n, )`; each result has shape :math:`(n, )`
     """
+    obs = torch.as_tensor(obs)
     half = obs.shape[-1] // 2
     return obs[..., :half], obs[..., half:], obs[..., :half]
 
