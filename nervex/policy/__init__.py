@@ -20,6 +20,7 @@ _HOMES = {
     'DDPGPolicy': 'nervex.policy.ddpg',
     'TD3Policy': 'nervex.policy.td3',
     'SACPolicy': 'nervex.policy.sac',
+    'DiscreteSACPolicy': 'nervex.policy.sac_discrete',
 }
 
 

@@ -1,4 +1,4 @@
-"""Soft actor-critic with a learned temperature, for continuous and for discrete actions."""
+"""Soft actor-critic with a learned temperature, for continuous actions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class SACPolicy(OffPolicyACPolicy):
     Overview:
         y = r + gamma (1 - d) (min Q_target(s', a') - alpha log pi(a'|s')) with a' drawn from the policy; the actor's
         loss is alpha log pi(a|s) - min Q(s, a). The temperature alpha is learned so that the entropy stays near its
-        target. Papers: Haarnoja et al. 2018. :class:`DiscreteSACPolicy` is the form for discrete actions.
+        target. Paper: Haarnoja et al. 2018. Discrete actions: :class:`nervex.policy.sac_discrete.DiscreteSACPolicy`.
     """
 
     config = dict(
@@ -67,12 +67,12 @@ class SACPolicy(OffPolicyACPolicy):
         with torch.no_grad():
             following = self._draw(data['next_obs'])
             q = self._q(self._armor.target_forward, data['next_obs'], following['action'])
-            next_value = _smaller(q) - self._temperature() * following['log_prob']
+            next_value = smaller(q) - self._temperature() * following['log_prob']
         return self._td_loss(self._q(self._armor.forward, data['obs'], data['action']), next_value, data)
 
     def _actor_loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
         drawn = self._draw(data['obs'])
-        q = _smaller(self._q(self._armor.forward, data['obs'], drawn['action']))
+        q = smaller(self._q(self._armor.forward, data['obs'], drawn['action']))
         loss = (self._temperature().detach() * drawn['log_prob'] - q).mean()
         return loss, {'entropy': -drawn['log_prob'].detach().mean()}
 
@@ -121,5 +121,6 @@ class Temperature(nn.Module):
         return self.log_alpha.exp()
 
 
-def _smaller(q_values: list[torch.Tensor]) -> torch.Tensor:
+def smaller(q_values: list[torch.Tensor]) -> torch.Tensor:
+    """The smaller value of twin critics, or the value of the only one."""
     return q_values[0] if len(q_values) == 1 else torch.min(*q_values)

@@ -15,6 +15,7 @@ POLICY_REGISTRY = Registry(
         'ddpg': 'nervex.policy.ddpg:DDPGPolicy',
         'td3': 'nervex.policy.td3:TD3Policy',
         'sac': 'nervex.policy.sac:SACPolicy',
+        'sac_discrete': 'nervex.policy.sac_discrete:DiscreteSACPolicy',
     },
 )
 ENV_REGISTRY = Registry(
@@ -55,6 +56,7 @@ MODEL_REGISTRY = Registry(
         'conv_vac': 'nervex.model:ConvValueAC',
         'qac': 'nervex.model:QAC',
         'sac': 'nervex.model:SACModel',
+        'sac_discrete': 'nervex.model.sac.discrete_sac:DiscreteSACModel',
         'fc_ppg': 'nervex.model:FCPPG',
         'conv_ppg': 'nervex.model:ConvPPG',
         'qmix': 'nervex.model:QMix',

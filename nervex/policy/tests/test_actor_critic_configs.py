@@ -10,6 +10,7 @@ CONFIGS = {
     'pendulum_ddpg': 10_000,
     'pendulum_td3': 10_000,
     'pendulum_sac': 10_000,
+    'cartpole_sac': 15_000,
 }
 
 

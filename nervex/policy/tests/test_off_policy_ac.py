@@ -1,6 +1,7 @@
 """DDPG, TD3 and SAC: they learn a problem with a known best return, and broken versions of them do not."""
 
 import copy
+import math
 
 import pytest
 import torch
@@ -8,6 +9,7 @@ import torch
 from nervex.policy import check_batched, create_policy
 from nervex.policy.tests.learning import no_bootstrap, train
 from nervex.policy.tests.toy_control import DepositEnv, uphill
+from nervex.policy.tests.toy_envs import ForbiddenEnv, TemptationEnv
 from nervex.utils import POLICY_REGISTRY
 from nervex.worker.actor.env_manager import create_env_manager
 
@@ -49,12 +51,12 @@ def test_both_forms_of_transitions_and_samples_agree(name, nstep):
         assert check_batched(policy, manager, steps=20) == 60
 
 
-def make(name, fields, nstep=1, learn=None, algo=None, collect=None, **cfg):
+def make(name, fields, nstep=1, learn=None, algo=None, collect=None, model_dims=(3, 2), **cfg):
     torch.manual_seed(0)
     return create_policy(
         dict(
             policy_type=name,
-            model=dict(obs_dim=3, action_dim=2, hidden_dim_list=[16]),
+            model=dict(obs_dim=model_dims[0], action_dim=model_dims[1], hidden_dim_list=[16]),
             learn=dict(learning_rate=1e-2, **(learn or {}), algo=dict(nstep=nstep, **(algo or {}))),
             collect=dict(algo=dict(nstep=nstep), **(collect or {})),
             **cfg,
@@ -217,3 +219,47 @@ def test_the_evaluated_action_has_no_noise():
         data = {'obs': torch.randn(4, 3)}
         first, second = (policy._forward_eval([0, 1, 2, 3], data)['action'] for _ in range(2))
         assert torch.equal(first, second) and first.abs().max() <= 1
+
+
+# ---- discrete actions ----
+DISCRETE = dict(
+    policy=dict(learn=dict(train_step=4, learning_rate=3e-3, algo=dict(target_theta=0.05))),
+    evaluator=dict(eval_freq=400),
+    commander=dict(max_env_step=2000),
+)
+
+
+@pytest.mark.parametrize('env, best', [(TemptationEnv, 1.0), (ForbiddenEnv, 0.0)])
+def test_discrete_sac_learns_and_keeps_to_what_is_legal(env, best):
+    assert train('sac_discrete', env, DISCRETE).final_return == best
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    'broken',
+    [no_bootstrap, lambda cls: uphill(cls, '_critic_loss'), lambda cls: uphill(cls, '_actor_loss')],
+    ids=['no bootstrap', 'critic uphill', 'actor uphill'],
+)
+def test_the_proof_fails_for_a_broken_discrete_sac(broken):
+    assert train(broken(POLICY_REGISTRY.get('sac_discrete')), TemptationEnv, DISCRETE).final_return < 0.5
+
+
+def test_discrete_sac_takes_the_expectation_over_all_actions(monkeypatch):
+    policy = make('sac_discrete', ['learn'], algo=dict(auto_alpha=False, alpha=1.0, discount_factor=0.5))
+    half = torch.full((1, 2), 0.5)
+    monkeypatch.setattr(policy, '_policy', lambda obs: (half, half.log()))
+    values = {True: [torch.tensor([[1.0, 5.0]]), torch.tensor([[3.0, 3.0]])], False: [torch.tensor([[0.0, 1.0]])]}
+    monkeypatch.setattr(policy, '_q_all', lambda forward, obs: values[forward == policy._armor.target_forward])
+    data = batch(1, action=torch.tensor([1]), reward=torch.tensor([1.0]))
+    # min Q = (1, 3), so the value is 0.5 * 1 + 0.5 * 3 + log 2; target 1 + 0.5 * value; Q(s, a) = 1
+    error = 1 + 0.5 * (2 + math.log(2)) - 1
+    assert policy._critic_loss(data)[0].item() == pytest.approx(error**2)
+
+
+def test_discrete_sac_forms_agree():
+    manager = create_env_manager('base', TemptationEnv, [{}] * 3, {})
+    manager.seed(0)
+    policy = make('sac_discrete', ['collect'], model_dims=(5, 2))
+    with manager:
+        manager.launch()
+        assert check_batched(policy, manager, steps=20) == 60
