@@ -12,12 +12,12 @@ from nervex.utils.class_config import merge_config
 from nervex.worker.actor.env_manager import create_env_manager
 
 EPS = dict(command=dict(eps=dict(start=1.0, end=0.3, decay=200)))
-C51 = dict(model=dict(noise=False, v_min=-1.0, v_max=2.0, n_atom=31))
+C51 = dict(model=dict(v_min=-1.0, v_max=2.0, n_atom=31))
 #: policy -> what differs from the defaults in its proof
 PROOFS = {
     'dqn_vanilla': dict(policy=EPS),
     'rainbow_dqn': dict(policy=dict(**EPS, **C51)),
-    'rainbow_dqn iqn': dict(policy=dict(**EPS, use_iqn=True, model=dict(noise=False))),
+    'rainbow_dqn iqn': dict(policy=dict(**EPS, use_iqn=True, model=dict(num_quantiles=8))),
     'qrdqn': dict(policy=EPS),
     'sqn': dict(policy=dict(learn=dict(train_step=4, algo=dict(target_theta=0.02, target_entropy=0.1)))),
 }

@@ -7,6 +7,12 @@ from app_zoo.classic_control.cartpole.entry.cartpole_dqn_vanilla_default_config 
 from app_zoo.classic_control.cartpole.entry.cartpole_ppo_default_config import cartpole_ppo_default_config
 from app_zoo.classic_control.cartpole.entry.cartpole_qrdqn_default_config import cartpole_qrdqn_default_config
 from app_zoo.classic_control.cartpole.entry.cartpole_r2d2_default_config import cartpole_r2d2_default_config
+from app_zoo.classic_control.cartpole.entry.cartpole_rainbow_dqn_default_config import (
+    cartpole_rainbow_dqn_default_config,
+)
+from app_zoo.classic_control.cartpole.entry.cartpole_rainbow_iqn_default_config import (
+    cartpole_rainbow_iqn_default_config,
+)
 from app_zoo.classic_control.cartpole.entry.cartpole_sqn_default_config import cartpole_sqn_default_config
 
 __all__ = [
@@ -15,5 +21,7 @@ __all__ = [
     'cartpole_ppo_default_config',
     'cartpole_qrdqn_default_config',
     'cartpole_r2d2_default_config',
+    'cartpole_rainbow_dqn_default_config',
+    'cartpole_rainbow_iqn_default_config',
     'cartpole_sqn_default_config',
 ]
