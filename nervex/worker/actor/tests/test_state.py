@@ -6,9 +6,21 @@ from nervex.data import Batch
 from nervex.worker.actor.state import from_state, to_state
 
 VALUES = [
-    np.arange(6, dtype=np.int16).reshape(2, 3), np.float32(2.5), np.array(7), np.zeros((0, 3)),
-    np.array([True, False]), np.arange(12).reshape(3, 4)[:, ::2],
-    torch.arange(4.0), 3, 2.5, None, 'text', True, [1, [2.0]], (1, 'a'), {'a': {'b': np.ones(2)}},
+    np.arange(6, dtype=np.int16).reshape(2, 3),
+    np.float32(2.5),
+    np.array(7),
+    np.zeros((0, 3)),
+    np.array([True, False]),
+    np.arange(12).reshape(3, 4)[:, ::2],
+    torch.arange(4.0),
+    3,
+    2.5,
+    None,
+    'text',
+    True,
+    [1, [2.0]],
+    (1, 'a'),
+    {'a': {'b': np.ones(2)}},
 ]
 
 

@@ -1,0 +1,321 @@
+"""
+The actor over CounterEnvs: an observation is [tag, episode, step, last action], the reward of step t is t. So each
+transition says which env, episode and step it is, and whether obs, action, reward and next_obs belong together.
+"""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import nervex.envs
+from nervex.policy import batched
+from nervex.policy.modes import CollectMode, EvalMode
+from nervex.rl_utils import flatten_time
+from nervex.worker.actor import BaseSerialActor, BaseSerialEvaluator
+from nervex.worker.actor.env_manager import create_env_manager
+
+
+def load_fakes():
+    path = Path(nervex.envs.__file__).parent / 'tests' / 'fakes.py'
+    spec = importlib.util.spec_from_file_location('env_fakes', path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+fakes = load_fakes()
+
+
+def nothing(*args, **kwargs):
+    return None
+
+
+class Hooks:
+    """A policy in columns whose action is step % 2, so that a mixed-up row is seen."""
+
+    def __init__(self):
+        self.resets = []
+
+    @batched
+    def preprocess(self, block):
+        return block.env_id, {'obs': block.obs}
+
+    def forward(self, data_id, data):
+        return {'action': (data['obs'][:, 2] % 2).long()}
+
+    @batched
+    def postprocess(self, data_id, output):
+        return output
+
+    @batched
+    def transition(self, obs, output, timestep):
+        return {
+            'obs': obs,
+            'next_obs': timestep.obs,
+            'action': output['action'],
+            'reward': timestep.reward,
+            'done': timestep.done,
+        }
+
+    @batched
+    def sample(self, traj):
+        return traj if traj['done'].ndim == 1 else flatten_time(traj)
+
+    def reset(self, data_id=None):
+        self.resets.append(data_id)
+
+    def collect_mode(self, **other):
+        hooks = dict(
+            data_preprocess=self.preprocess,
+            forward=self.forward,
+            data_postprocess=self.postprocess,
+            process_transition=self.transition,
+            get_train_sample=self.sample,
+            reset=self.reset,
+            get_attribute=nothing,
+            set_setting=nothing,
+            state_dict=dict,
+            load_state_dict=nothing,
+        )
+        return CollectMode(**{**hooks, **other})
+
+    def eval_mode(self):
+        return EvalMode(self.preprocess, self.forward, self.postprocess, self.reset, nothing, nothing, dict, nothing)
+
+
+@pytest.fixture
+def actor(tmp_path):
+    made = []
+
+    def make(
+        env=fakes.CounterEnv,
+        cfgs=({'tag': 0, 'length': 3}, {'tag': 1, 'length': 5}),
+        kind='base',
+        manager=None,
+        mode=None,
+        **cfg,
+    ):
+        one = BaseSerialActor(cfg, exp_name=str(tmp_path))
+        made.append(one)
+        one.env = create_env_manager(kind, env, list(cfgs), manager or {})
+        one.env.launch()
+        one.policy = mode or Hooks().collect_mode()
+        return one
+
+    yield make
+    for one in made:
+        one.close()
+
+
+def check_rows(batch):
+    """Every row fits together; answers (env, episode, step) of each."""
+    obs, next_obs, done = (np.asarray(batch[k]) for k in ('obs', 'next_obs', 'done'))
+    action, reward = np.asarray(batch['action']), np.asarray(batch['reward']).reshape(-1)
+    assert (obs[:, :2] == next_obs[:, :2]).all()  # same env, same episode, also behind a last step
+    assert (next_obs[:, 2] == obs[:, 2] + 1).all()
+    assert (action == obs[:, 2] % 2).all() and (next_obs[:, 3] == action).all()
+    assert (reward == next_obs[:, 2]).all()
+    return [tuple(row) for row in next_obs[:, :3].astype(int).tolist()], done
+
+
+@pytest.mark.parametrize('n_sample', [2, 3, 8, 9])
+def test_exactly_n_sample_rows_and_none_lost_between_calls(actor, n_sample):
+    one = actor(n_sample=n_sample)
+    rows = []
+    for iteration in range(4):
+        data, info = one.generate_data(iteration)
+        assert len(data) == n_sample and info['sample'] == n_sample
+        assert (np.asarray(data['collect_iter']) <= iteration).all()
+        rows += check_rows(data)[0]
+    assert len(set(rows)) == 4 * n_sample
+    for tag in (0, 1):
+        mine = [row for row in rows if row[0] == tag]
+        assert mine == sorted(mine)  # in the order of time
+
+
+def test_whole_episodes(actor):
+    one = actor(n_episode=3)
+    data, info = one.generate_data(0)
+    rows, done = check_rows(data)
+    assert info['episode'] >= 3 and done.sum() == info['episode']
+    lengths = {0: 3, 1: 5}
+    for (tag, _, step), ended in zip(rows, done):
+        assert ended == (step == lengths[tag])
+
+
+def test_a_call_needs_one_of_the_two_amounts(actor):
+    one = actor()
+    with pytest.raises(ValueError, match='n_sample or n_episode'):
+        one.generate_data(0)
+    with pytest.raises(ValueError, match='n_sample=3, n_episode=1'):
+        one.generate_data(0, n_episode=1, n_sample=3)
+
+
+def test_episodes_are_counted_with_their_returns(actor):
+    one = actor(n_sample=30)  # 15 steps of each env: 5 and 3 episodes
+    one.generate_data(0)
+    assert one.total_episode == 8 and one.total_step == 30
+    assert sorted(one.recent_returns) == [6.0] * 5 + [15.0] * 3  # 1+2+3 and 1+...+5
+    assert sorted(one.recent_lengths) == [3] * 5 + [5] * 3
+
+
+def test_time_limits_are_told_from_ends(actor):
+    data, _ = actor(fakes.TimeLimitEnv, n_sample=10).generate_data(0)
+    assert (np.asarray(data['truncated']) == np.asarray(data['done'])).all() and np.asarray(data['done']).any()
+    data, _ = actor(n_sample=10).generate_data(0)
+    assert not np.asarray(data['truncated']).any()
+
+
+@pytest.mark.parametrize('kind', ['base', 'sync_subprocess', 'async_subprocess', 'thread'])
+def test_rows_fit_together_in_every_manager(actor, kind):
+    rows, _ = check_rows(actor(kind=kind, n_sample=40).generate_data(0)[0])
+    assert len(set(rows)) == 40
+
+
+def row_mode(samples):
+    hooks = Hooks()
+
+    def transition(obs, output, timestep):
+        assert obs.shape == (4,) and timestep.reward.shape == (1,) and isinstance(timestep.done, bool)
+        assert isinstance(timestep.info, dict) and output['action'].dim() == 0
+        return {
+            'obs': obs,
+            'next_obs': timestep.obs,
+            'action': output['action'],
+            'reward': timestep.reward,
+            'done': timestep.done,
+        }
+
+    def sample(cache):
+        rows = list(cache)
+        cache.clear()
+        samples.extend(rows)
+        return rows
+
+    return hooks.collect_mode(process_transition=transition, get_train_sample=sample)
+
+
+@pytest.mark.parametrize('kind', ['base', 'async_subprocess'])
+def test_row_policies_get_the_documented_types_and_rows_of_their_own(actor, kind):
+    from nervex.data import Batch
+
+    one = actor(kind=kind, mode=row_mode([]), n_sample=40, traj_len=2)
+    rows, _ = check_rows(Batch.from_rows(one.generate_data(0)[0]))
+    assert len(set(rows)) == 40
+
+
+def test_only_the_transition_in_rows(actor):
+    hooks = Hooks()
+
+    def transition(obs, output, timestep):
+        return {
+            'obs': obs,
+            'next_obs': timestep.obs,
+            'action': output['action'],
+            'reward': timestep.reward,
+            'done': torch.tensor(timestep.done),
+        }
+
+    one = actor(mode=hooks.collect_mode(process_transition=transition), n_sample=12)
+    assert len(set(check_rows(one.generate_data(0)[0])[0])) == 12
+
+
+def test_the_policy_forgets_the_state_of_finished_envs(actor):
+    hooks = Hooks()
+    actor(mode=hooks.collect_mode(), n_sample=6).generate_data(0)
+    assert hooks.resets == [[0]]  # env 0 ended with its third step, env 1 did not
+
+
+@pytest.mark.parametrize('kind', ['base', 'sync_subprocess'])
+@pytest.mark.parametrize('fault', ['raise', 'abnormal', 'nan'])
+def test_steps_of_an_episode_that_failed_are_left_out(actor, kind, fault):
+    """Env 0 fails in step 4 of its second episode: steps 1 to 3 of it do not arrive, and env 1 is not disturbed."""
+    cfgs = [{'tag': 0, 'length': 6, 'fault': fault, 'at': 4, 'episodes': [2]}, {'tag': 1, 'length': 6}]
+    one = actor(fakes.FaultyEnv, cfgs, kind, {'retry_waiting_time': 0.0}, n_sample=60, traj_len=30)
+    rows, _ = check_rows(one.generate_data(0)[0])
+    assert not [row for row in rows if row[:2] == (0, 2)]
+    assert [row for row in rows if row[:2] == (0, 1)] == [(0, 1, step) for step in range(1, 7)]
+    assert [row for row in rows if row[:2] == (0, 3)] == [(0, 3, step) for step in range(1, 7)]
+    ones = [row for row in rows if row[0] == 1]
+    assert ones[:30] == [(1, episode, step) for episode in range(1, 6) for step in range(1, 7)]
+
+
+def test_state_goes_on_where_it_was(actor):
+    one = actor(n_sample=3)
+    one.generate_data(0)
+    state = one.state_dict()
+    other = actor(n_sample=3)
+    other.generate_data(0)
+    other.generate_data(0)
+    other.load_state_dict(state)
+    assert other.total_step == one.total_step and len(other._spare[0]) == len(one._spare[0])
+
+
+@pytest.fixture
+def evaluator(tmp_path):
+    made = []
+
+    def make(seed=None, env_num=3, **cfg):
+        one = BaseSerialEvaluator(cfg, str(tmp_path), seed=seed)
+        made.append(one)
+        one.env = create_env_manager(
+            'base', fakes.CounterEnv, [{'tag': k, 'length': 2 + k} for k in range(env_num)], {}
+        )
+        one.env.launch()
+        one.policy = Hooks().eval_mode()
+        return one
+
+    yield make
+    for one in made:
+        one.close()
+
+
+@pytest.mark.parametrize('n', [1, 3, 7])
+def test_every_env_plays_its_share(evaluator, n):
+    result = evaluator().evaluate(n)
+    assert len(result.returns) == n
+    lengths = sorted(result.lengths.tolist())
+    assert lengths == {1: [2], 3: [2, 3, 4], 7: [2, 2, 2, 3, 3, 4, 4]}[n]
+    assert (result.returns == result.lengths * (result.lengths + 1) / 2).all()
+
+
+def test_a_policy_that_was_not_trained_never_solves(evaluator):
+    one = evaluator(n_episode=3, stop_val=1, confirm_episode=0)
+    assert one.eval(0)[0] is False and one.eval(1)[0] is True
+
+
+def test_a_lucky_evaluation_is_not_confirmed(evaluator, monkeypatch):
+    one = evaluator(n_episode=2, stop_val=5)
+    played = iter([10.0, 1.0, 10.0, 9.0])
+
+    def evaluate(n_episode=None, seed_offset=0):
+        from nervex.worker.actor.base_serial_evaluator import Evaluation
+
+        value = next(played)
+        return Evaluation(np.full(2, value), np.full(2, 1), 0.0)
+
+    monkeypatch.setattr(one, 'evaluate', evaluate)
+    assert one.eval(1) == (False, 5.5)
+    assert one.eval(2) == (True, 9.5)
+
+
+def test_due_and_best(evaluator):
+    one = evaluator(n_episode=1, eval_freq=10)
+    assert one.due(0)
+    one.eval(0)
+    assert one.is_new_best() and not one.is_new_best()
+    assert not one.due(9) and one.due(10)
+
+
+def test_evaluations_play_the_same_episodes_each_time(evaluator):
+    one = evaluator(seed=5, n_episode=6)
+    drawn = []
+    for _ in range(2):
+        one.evaluate()
+        drawn.append([env.draw for env in one.env._host.envs])
+    assert drawn[0] == drawn[1]
+    one.evaluate(seed_offset=1)
+    assert [env.draw for env in one.env._host.envs] != drawn[0]
