@@ -86,8 +86,8 @@ def _model_class(cls: type[Policy], cfg_policy: EasyDict) -> Any:
 def fill_dimensions(model_cfg: dict, model_class: Any, env_info: Any) -> EasyDict:
     """
     Overview:
-        Add the env's observation and action sizes where the model wants them and the config does not give them; a size
-        that the config gives must be the env's.
+        Add the env's observation and action sizes, and whether actions are continuous, where the model wants them and
+        the config does not give them; what the config gives must fit the env.
     """
     obs_dim, action_dim = env_dimensions(env_info)
     known = {
@@ -96,6 +96,8 @@ def fill_dimensions(model_cfg: dict, model_class: Any, env_info: Any) -> EasyDic
         'action_dim': action_dim,
         'action_shape': action_dim,
         'act_shape': action_dim,
+        'continuous': acts_continuously(env_info),
+        'continous': acts_continuously(env_info),
     }
     filled = EasyDict(model_cfg)
     wanted = known if model_class is None else inspect.signature(model_class).parameters
@@ -107,7 +109,7 @@ def fill_dimensions(model_cfg: dict, model_class: Any, env_info: Any) -> EasyDic
                 problems.append(
                     f"policy.model.{name}: got {given}, but the env has {value}; leave the key out to take the env's"
                 )
-        elif value is not None and name in wanted and (model_class is not None or name in ('obs_dim', 'action_dim')):
+        elif value and name in wanted and (model_class is not None or name in ('obs_dim', 'action_dim')):
             filled[name] = value
     if problems:
         raise ConfigError(problems)
@@ -137,6 +139,13 @@ def env_dimensions(env_info: Any) -> tuple[Any, Any]:
     if value.get('kind') == 'multi_discrete':
         return obs_dim, list(value['n'])
     return obs_dim, None if isinstance(act.shape, dict) or not act.shape else act.shape[0]
+
+
+def acts_continuously(env_info: Any) -> bool | None:
+    """Whether actions are numbers and not choices; None: the env does not say."""
+    value = env_info.act_space.value
+    kind = value.get('kind') if isinstance(value, dict) else None
+    return None if kind is None else kind == 'continuous'
 
 
 def wide_layers(model: torch.nn.Module) -> bool:
