@@ -3,12 +3,17 @@ from importlib import import_module
 from typing import Any
 
 _HOME = {
+    'AsyncDataLoader': 'dataloader',
     'Batch': 'batch',
     'BufferManager': 'buffer_manager',
     'FRAMEWORK_COLUMNS': 'names',
+    'IDataLoader': 'dataloader',
     'ListReplayBuffer': 'replay_variants',
     'PrioritizedReplayBuffer': 'replay_variants',
     'ReplayBuffer': 'replay_buffer',
+    'TrajectoryDataset': 'trajectories',
+    'TrajectoryError': 'trajectory_file',
+    'TrajectoryWriter': 'trajectories',
     'default_collate': 'collate',
     'default_decollate': 'collate',
     'diff_shape_collate': 'collate',

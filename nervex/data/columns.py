@@ -264,7 +264,8 @@ def _arrays_of(columns: Mapping) -> dict:
     flat = flatten(columns)
     for name, column in flat.items():
         if isinstance(column, torch.Tensor):
-            flat[name] = column.detach().cpu()
+            column = column.detach().cpu()
+            flat[name] = column.float() if column.dtype == torch.bfloat16 else column  # NumPy has no bfloat16
         elif not isinstance(column, np.ndarray):
             flat[name] = np.asarray(column)
         elif column.dtype.kind in 'USMmV':

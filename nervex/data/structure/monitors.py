@@ -1,6 +1,8 @@
 """What goes into and out of a buffer: windows of the recent past."""
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from nervex.utils.autolog import LoggedValue, Monitor, NaturalTime, TickTime
 
 
@@ -18,11 +20,10 @@ class NaturalMonitor(Monitor):
         for name in ('in_count', 'out_count'):
             self.register_attribute_value('avg', name, self._rate(name))
 
-    def _rate(self, name: str):
+    def _rate(self, name: str) -> Callable[[], float]:
         def rate() -> float:
             age = self.current_time() - self._init_time
-            values = [value for _, value in self.range_values[name]()]
-            return sum(values) / max(min(age, self.expire), 1e-9) if values else 0.
+            return sum(self._logged[name].values()) / max(min(age, self.expire), 1e-9)
 
         return rate
 

@@ -1,4 +1,6 @@
 """Frames that are kept once: the same samples as plain storage, in a fraction of the memory."""
+import gc
+
 import numpy as np
 import pytest
 import torch
@@ -139,6 +141,7 @@ def test_memory_of_100_000_frames(kind):
         with open('/proc/self/statm', encoding='ascii') as f:
             return int(f.read().split()[1]) * 4096
 
+    gc.collect()
     size, rng = 100_000, np.random.default_rng(0)
     before = resident()
     if kind == 'single frames':

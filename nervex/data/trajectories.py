@@ -1,0 +1,177 @@
+"""Collected episodes on disk: writing them as they come, and learning from them."""
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from nervex.data.batch import Batch
+from nervex.data.trajectory_file import (
+    EPISODES_PER_FILE,
+    TrajectoryError,
+    read_trajectory_file,
+    write_trajectory_file,
+)
+
+logger = logging.getLogger(__name__)
+_NAME = re.compile(r'trajectories_(\d+)\.npz')
+
+
+class TrajectoryWriter:
+    """
+    Overview:
+        Writes episodes into numbered files ``trajectories_00000.npz, ...`` of at most 1000 episodes. Numbers go on
+        after those that the folder has. A file is written when it is full, and the rest at ``close``.
+    Arguments:
+        - folder (:obj:`str`): is made if it is not there
+        - episodes_per_file, bytes_per_file (:obj:`int`): a file is full when it has one of them
+    Interfaces:
+        add, record, flush, close
+    """
+
+    def __init__(self, folder: str, episodes_per_file: int = EPISODES_PER_FILE, bytes_per_file: int = 1 << 28) -> None:
+        if not 1 <= episodes_per_file <= EPISODES_PER_FILE:
+            raise ValueError(f'episodes_per_file must be in 1 .. {EPISODES_PER_FILE}, got {episodes_per_file}')
+        os.makedirs(folder, exist_ok=True)
+        self.folder, self._per_file, self._max_bytes = folder, episodes_per_file, bytes_per_file
+        self._episodes: list[Batch] = []
+        self._bytes = 0
+        self._open: dict[Any, list[Batch]] = {}  # env id -> parts of its unfinished episode
+        self.written = 0                         # episodes in files
+
+    def add(self, episode: Batch | Sequence[Mapping]) -> None:
+        """One finished episode: a Batch of its steps, or a list of dict rows."""
+        episode = Batch.cat([episode if isinstance(episode, Batch) else Batch.from_rows(episode)])  # a copy
+        if not len(episode):
+            raise ValueError('an episode needs at least one step')
+        self._episodes.append(episode)
+        self._bytes += _bytes(episode)
+        if len(self._episodes) >= self._per_file or self._bytes >= self._max_bytes:
+            self.flush()
+
+    def record(self, steps: Batch, env_id: Any = None) -> None:
+        """
+        Overview:
+            Steps of several envs as they come, in order of time for each env; an episode is added when its ``done`` is
+            there. Unfinished episodes are not written.
+        Arguments:
+            - steps (:obj:`Batch`): with the column ``done``; ``env_id`` too, unless it is given
+        """
+        owners = np.asarray(steps['env_id'] if env_id is None else env_id).reshape(-1)
+        done = np.asarray(steps['done'], dtype=bool).reshape(len(steps), -1).any(axis=1)
+        for owner in dict.fromkeys(owners.tolist()):
+            rows = np.flatnonzero(owners == owner)
+            start = 0
+            for end in (np.flatnonzero(done[rows]) + 1).tolist():
+                self.add(Batch.cat([*self._open.pop(owner, []), steps[rows[start:end]]]))
+                start = end
+            if start < len(rows):
+                self._open.setdefault(owner, []).append(steps[rows[start:]])
+
+    def drop(self, env_id: Any) -> None:
+        """Forget the unfinished episode of an env, e.g. because the env was restarted."""
+        self._open.pop(env_id, None)
+
+    def flush(self) -> None:
+        """Write what is there to a file of its own."""
+        if self._episodes:
+            numbers = [int(m.group(1)) for name in os.listdir(self.folder) if (m := _NAME.fullmatch(name))]
+            path = os.path.join(self.folder, f'trajectories_{max(numbers, default=-1) + 1:05d}.npz')
+            write_trajectory_file(path, self._episodes)
+            self.written += len(self._episodes)
+            self._episodes, self._bytes = [], 0
+
+    def close(self) -> None:
+        """Write the rest; may be called twice."""
+        self.flush()
+        self._open.clear()
+
+    def __enter__(self) -> TrajectoryWriter:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+
+def _bytes(batch: Batch) -> int:
+    return sum(_bytes(c) if isinstance(c, Batch) else c.nbytes for c in batch.values())
+
+
+class TrajectoryDataset:
+    """
+    Overview:
+        The steps of all trajectory files of a folder (or of the files given), as a dataset: ``dataset[i]`` is step i as
+        a dict, so that torch's DataLoader takes it (with ``default_collate``), and ``batches`` is what a learner
+        iterates. A file that cannot be read is left out with one error in the log; ``errors`` has them all.
+    Arguments:
+        - paths (:obj:`str | Sequence[str]`): folder, file, or several of them
+        - strict (:obj:`bool`): raise the first error instead
+        - seed (:obj:`int | None`): of the shuffling
+    Interfaces:
+        batches, episode, fill, steps, lengths, errors
+    """
+
+    def __init__(self, paths: str | Sequence[str], strict: bool = False, seed: int | None = None) -> None:
+        self.errors: list[TrajectoryError] = []
+        episodes: list[Batch] = []
+        files = _files(paths)
+        for path in files:
+            try:
+                episodes += read_trajectory_file(path)
+            except TrajectoryError as e:
+                if strict:
+                    raise
+                logger.error('%s', e)
+                self.errors.append(e)
+        if not episodes:
+            found = f'none of its {len(files)} files could be read' if files else 'there is no .npz file'
+            raise TrajectoryError('; '.join([f"no episodes in '{paths}': {found}", *map(str, self.errors)]))
+        self.lengths = np.array([len(e) for e in episodes])  # steps of each episode
+        self.steps = Batch.cat(episodes)                      # all of them, episode after episode
+        self._rng = np.random.default_rng(seed)
+        self._order = np.zeros(0, dtype=np.int64)             # what is left of this pass over the data
+
+    def __len__(self) -> int:
+        return int(self.lengths.sum())
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        if not -len(self) <= index < len(self):
+            raise IndexError(f'step {index} of {len(self)}')
+        return self.steps[index].to_dict()
+
+    def episode(self, number: int) -> Batch:
+        """The steps of one episode."""
+        number = range(len(self.lengths))[number]
+        end = int(self.lengths[:number + 1].sum())
+        return self.steps[end - int(self.lengths[number]):end]
+
+    def batches(self, batch_size: int, count: int, cur_learner_iter: int = 0) -> Iterator[Batch]:
+        """``count`` minibatches, in shuffled passes over all steps; none has a step twice."""
+        if not 1 <= batch_size <= len(self):
+            raise ValueError(f'batch_size must be in 1 .. {len(self)}, the number of steps; got {batch_size}')
+        for _ in range(count):
+            if len(self._order) < batch_size:
+                self._order = self._rng.permutation(len(self))
+            rows, self._order = self._order[:batch_size], self._order[batch_size:]
+            yield self.steps[rows]
+
+    def fill(self, buffer: Any, buffer_name: str | None = None) -> None:
+        """Push all steps into a BufferManager."""
+        buffer.push_data(self.steps, *([] if buffer_name is None else [[buffer_name]]))
+
+
+def _files(paths: str | Sequence[str]) -> list[str]:
+    found = []
+    for path in [paths] if isinstance(paths, (str, os.PathLike)) else paths:
+        if os.path.isdir(path):
+            names = [n for n in os.listdir(path) if n.endswith('.npz')]
+            found += sorted(os.path.join(path, name) for name in names)
+        elif os.path.exists(path):
+            found.append(os.fspath(path))
+        else:
+            raise FileNotFoundError(f"'{path}': there is no such folder or file of trajectories")
+    return found
