@@ -1,5 +1,6 @@
 """Several learner processes as one: torch.distributed with the few operations that training needs."""
 import datetime
+import gc
 import logging
 import os
 from collections.abc import Callable, Iterable, Mapping
@@ -67,9 +68,14 @@ def dist_init(
 
 
 def dist_finalize() -> None:
-    """Leave the process group, if there is one."""
+    """
+    Overview:
+        Leave the process group, if there is one. Its threads end here too: one that still lets go of a tensor while the
+        interpreter ends would abort the process.
+    """
     if is_distributed():
         dist.destroy_process_group()
+        gc.collect()
 
 
 class DistContext:
