@@ -11,7 +11,6 @@ from nervex.torch_utils.flat import FlatParameters
 from nervex.torch_utils.graph_guard import GeneratorWatch, Guard, ModuleWatch, RandomState
 from nervex.torch_utils.graph_python import compile_python
 from nervex.torch_utils.graph_trace import TraceError, trace
-from nervex.torch_utils.wide_matmul import fast_matmul, fast_matmul_pays
 from nervex.utils.errors import unknown_name
 
 logger = logging.getLogger(__name__)
@@ -48,7 +47,6 @@ class GraphedLoss:
             backend: str = 'py',
             modules: Iterable[nn.Module] = (),
             key: Callable[[], Hashable] | None = None,
-            matmul: str = 'auto',
     ) -> None:
         """
         Arguments:
@@ -59,14 +57,10 @@ class GraphedLoss:
                 (compiled, needs a C++ compiler and seconds)
             - modules (:obj:`Iterable[nn.Module]`): modules whose parts ``loss_fn`` uses without calling them
             - key (:obj:`Callable | None`): gives a value; a program is used again only while it is equal
-            - matmul (:obj:`str`): 'auto' (oneDNN for wide layers where it pays, see ``fast_matmul``), 'fast' or 'plain'
         """
         if backend not in BACKENDS:
             raise ValueError(unknown_name('graph backend', backend, BACKENDS))
-        if matmul not in ('auto', 'fast', 'plain'):
-            raise ValueError(unknown_name('matmul setting', matmul, ('auto', 'fast', 'plain')))
         self.loss_fn, self.flat, self.backend = loss_fn, flat, backend
-        self._matmul, self._fast_rows = matmul, {}
         self._modules, self._key = list(modules), key
         self._plans: dict[Any, _Plan] = {}
         self._last: _Plan | None = None
@@ -79,12 +73,6 @@ class GraphedLoss:
             - loss (:obj:`torch.Tensor`): 0-dim, detached
             - aux (:obj:`dict[str, torch.Tensor]`): the second result of ``loss_fn``, detached
         """
-        if not self._fast(batch):
-            return self._update(batch)
-        with fast_matmul():
-            return self._update(batch)
-
-    def _update(self, batch: dict) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
         if self.eager_reason is not None:
             return self._eager(batch)
         plan = self._last
@@ -98,20 +86,11 @@ class GraphedLoss:
             self.flat.check()
             self._plans = {k: p for k, p in self._plans.items() if p is not plan}
             self._last = None
-            return self._update(batch)
+            return self(batch)
         plan.calls += 1
         if plan.calls == plan.next_check:
             return self._checked(plan, batch, inputs)
         return self._finish(plan, plan.run(*inputs))
-
-    def _fast(self, batch: dict) -> bool:
-        if self._matmul != 'auto':
-            return self._matmul == 'fast'
-        first = next(iter(batch.values()), None)
-        rows = first.shape[0] if isinstance(first, torch.Tensor) and first.dim() else 0
-        if rows not in self._fast_rows:
-            self._fast_rows[rows] = fast_matmul_pays(self.flat.params, rows)
-        return self._fast_rows[rows]
 
     def _finish(self, plan: '_Plan', outputs: tuple) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
         self.flat.grad, self.flat.unused = outputs[0], plan.unused
