@@ -17,6 +17,7 @@ _HOMES = {
     'SQNPolicy': 'nervex.policy.sqn',
     'R2D2Policy': 'nervex.policy.r2d2',
     'PPOPolicy': 'nervex.policy.ppo',
+    'A2CPolicy': 'nervex.policy.a2c',
     'DDPGPolicy': 'nervex.policy.ddpg',
     'TD3Policy': 'nervex.policy.td3',
     'SACPolicy': 'nervex.policy.sac',
