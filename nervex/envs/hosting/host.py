@@ -104,6 +104,7 @@ class EnvHost:
         self.rewards = [reward[low:high] for reward in store.reward]
         self._floats = [store.floats(slot, low, high) for slot in range(SLOTS)]
         self._done, self._truncated = store.done[low:high], store.truncated[low:high]
+        self._done[:] = False  # a predecessor that died may have left an end there
         self._episode_return, self._episode_length = store.episode_return[low:high], store.episode_length[low:high]
         self.steppers = [make_stepper(env, store.reward_size) for env in self.envs]
         self._everyone = range(self.num)

@@ -133,13 +133,17 @@ class Worker:
             if not self._spin:
                 control.asleep[w] = 1  # before 'done', so that the next command certainly comes with a byte
             done[w] = number
-            if control.main_waits[0]:
-                os.write(self._ready_fd, self._token)
+            self._tell()
             if mail is not None:
                 self._pipe.send_bytes(mail)
 
     def _publish(self) -> None:
         """Called when a command is done and before that is told; a thread makes its rows visible here."""
+
+    def _tell(self) -> None:
+        """Wake the main process, if it sleeps."""
+        if self._control.main_waits[0]:
+            os.write(self._ready_fd, self._token)
 
     def _obey(self, kind: int, slot: int) -> bytes | None:
         """Run one command; what does not fit into the shared memory is answered, pickled."""

@@ -184,7 +184,8 @@ class FaultyEnv(CounterEnv):
 
     config = dict(
         fault=None,      # raise | sleep | shape | broadcast | dtype | nan | nan_reward | none | none_reward | exit | kill |
-                         # huge_info | abnormal | interrupt | bad_done; with the prefix 'reset_': in reset
+                         # huge_info | abnormal | interrupt | bad_done | close_pipes |
+                         # system_exit; with the prefix 'reset_': in reset
         at=2,            # the step of the episode
         episodes=None,   # list of episodes (1, 2, ...) in which it happens
         seconds=30.,     # how long 'sleep' sleeps
@@ -228,6 +229,10 @@ class FaultyEnv(CounterEnv):
             time.sleep(self._cfg.seconds)
         if fault == 'exit':
             os._exit(3)
+        if fault == 'system_exit':
+            raise SystemExit(4)
+        if fault == 'close_pipes':
+            os.closerange(3, 64)
         if fault == 'kill':
             os.kill(os.getpid(), 9)
         answers = {

@@ -38,12 +38,15 @@ class AsyncSubprocessEnvManager(SyncSubprocessEnvManager):
     asynchronous = True
 
     def observe(self) -> tuple[np.ndarray, Any]:
-        while not self._waiting and self._beginning():
+        while not self._offered() and self._beginning():
             self._progress(None)
-        ids = self.all_ids
-        if len(self._waiting) < self._env_num:
-            ids = np.array(sorted(self._waiting), np.int64)
-        return ids, self._gather([(self._store.rows[self._slot_of[i]][i]) for i in ids.tolist()])
+        # Envs whose loss was not told yet come last, so that a policy forgets their old state before it acts again.
+        offered = self._offered() or self._waiting
+        ids = self.all_ids if len(offered) == self._env_num else np.array(sorted(offered), np.int64)
+        return ids, self._gather([self._store.rows[self._slot_of[i]][i] for i in ids.tolist()])
+
+    def _offered(self) -> set[int]:
+        return self._waiting - self._abnormal if self._abnormal else self._waiting
 
     def advance(self, ids: np.ndarray, actions: Any) -> StepBlock:
         self._check_open('advance')

@@ -34,7 +34,8 @@ class StepBlock:
         - done, truncated (:obj:`np.ndarray`): :math:`(n, )` bool; done = terminated or truncated
         - episode_return, episode_length (:obj:`np.ndarray`): :math:`(n, )`, valid where done
         - info (:obj:`list`): a dict for each row; the same empty one where the env gave none
-        - abnormal (:obj:`Sequence[int]`): ids whose unfinished episode must be dropped; they have no row here
+        - abnormal (:obj:`Sequence[int]`): ids whose unfinished episode must be dropped, before the rows are taken: a row
+          of such an env (seldom there is one) belongs to its next episode
     """
 
     __slots__ = ('_infos', 'abnormal', 'done', 'env_id', 'episode_length', 'episode_return', 'obs', 'reward', 'truncated')

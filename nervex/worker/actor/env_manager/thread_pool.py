@@ -97,6 +97,12 @@ class ThreadWorker(Worker):
             for name in ('done', 'truncated', 'episode_return', 'episode_length'):
                 getattr(shown, name)[low:high] = getattr(own, name)
 
+    def _tell(self) -> None:
+        with self.gate:  # the descriptor may belong to somebody else once this thread was given up
+            if self.given_up:
+                raise EOFError
+            super()._tell()
+
 
 class ThreadHandle:
     """What a process is for the pool, for a thread: ``kill`` gives it up."""
@@ -114,8 +120,9 @@ class ThreadHandle:
         with self.worker.gate:
             self.worker.given_up = True
 
-    def join(self, timeout: float = 0.) -> None:
-        """Not waited for: it may hang, which is why it is given up."""
+    def join(self, timeout: float | None = None) -> None:
+        """Waited for only a moment: it may hang, which may be why it is given up."""
+        self._thread.join(0.1)
 
     def close(self) -> None:
         """Nothing is kept."""

@@ -65,6 +65,7 @@ class WorkerPool:
         self._poll.register(self._ready_fd, select.POLLIN)
         self._by_sentinel: dict[int, int] = {}
         self._ended: set[int] = set()  # workers that were seen to have ended by themselves
+        self._mapped: set[int] = set()  # workers that have the shared memory
         self._block: SharedBlock | None = None
         self._plan: dict[str, Any] = {}
 
@@ -114,6 +115,7 @@ class WorkerPool:
         control.resetting[w] = 0
         worker.pipe.send(self._plan)
         self._block.send(worker.pipe, worker.process.pid)
+        self._mapped.add(w)
 
     # ------------------------------------------------------------------ commands
     def command(self, w: int, kind: int, slot: int = 0) -> None:
@@ -246,11 +248,12 @@ class WorkerPool:
                 self._poll.unregister(fd)
         self._by_sentinel.pop(worker.process.sentinel, None)
         self._ended.discard(w)
+        self._mapped.discard(w)
         worker.process.kill()
-        worker.process.join()
-        worker.process.close()
         worker.pipe.close()
         worker.wake.close()
+        worker.process.join()
+        worker.process.close()
         worker.process = worker.pipe = worker.wake = worker.wake_fd = None
         if self._block is not None:
             self.control.asked[w] = self.control.done[w]
@@ -258,8 +261,10 @@ class WorkerPool:
     def close(self, timeout: float = 5.) -> list[EnvFault]:
         """End all workers, kindly if they are idle, and free the memory. Answers what the envs' ``close`` raised."""
         faults = []
-        idle = [w for w, worker in enumerate(self.workers) if worker.process is not None and self._is_idle(w)]
-        if self._block is not None:
+        idle = sorted(w for w in self._mapped if self.control.asked[w] == self.control.done[w])
+        for w in set(range(len(self.workers))) - set(idle):
+            self.kill(w)
+        if idle:
             for answer in self.ask(idle, [('close', ())] * len(idle), timeout):
                 faults += answer if isinstance(answer, list) else []
         for w in range(len(self.workers)):
@@ -275,9 +280,6 @@ class WorkerPool:
     def alive(self, w: int) -> bool:
         """Whether the worker has a process."""
         return self.workers[w].process is not None
-
-    def _is_idle(self, w: int) -> bool:
-        return self._block is not None and self.control.asked[w] == self.control.done[w]
 
     def _receive(self, w: int, timeout: float, what: str) -> Any:
         pipe = self.workers[w].pipe

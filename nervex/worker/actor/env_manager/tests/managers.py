@@ -46,10 +46,11 @@ def first(obs):
     return obs['vector'] if isinstance(obs, dict) else obs
 
 
-def drive(manager, rounds, seed=0):
+def drive(manager, rounds, seed=0, until=None):
     """
     Run the block form with random actions; answers env_id -> list of (obs, action, reward, next_obs, done, truncated)
-    and env_id -> how often an episode was dropped. Rows of dropped episodes are left out, as an actor does.
+    and env_id -> how often an episode was dropped. Rows of dropped episodes are left out, as an actor does. ``until``
+    (rows -> bool) may end it before so many rounds.
     """
     rng = np.random.default_rng(seed)
     unfinished = {i: [] for i in range(manager.env_num)}
@@ -57,13 +58,16 @@ def drive(manager, rounds, seed=0):
     dropped = dict.fromkeys(range(manager.env_num), 0)
     seen, actions_of = {}, {}
     for _ in range(rounds):
-        if manager.done:
+        if manager.done or (until is not None and until(kept)):
             break
         ids, obs = manager.observe()
         actions = rng.integers(0, 2, len(ids))
         for k, i in enumerate(ids.tolist()):
             seen[i], actions_of[i] = first(obs)[k].copy(), int(actions[k])
         block = manager.advance(ids, actions)
+        for i in block.abnormal:
+            unfinished[i] = []
+            dropped[i] += 1
         for k, i in enumerate(block.env_id.tolist()):
             row = (seen[i].tolist(), actions_of[i], float(block.reward[k]), first(block.obs)[k].tolist(),
                    bool(block.done[k]), bool(block.truncated[k]))
@@ -73,14 +77,14 @@ def drive(manager, rounds, seed=0):
                 assert block.episode_length[k] == len(unfinished[i])
                 kept[i] += unfinished[i]
                 unfinished[i] = []
-        for i in block.abnormal:
-            unfinished[i] = []
-            dropped[i] += 1
     return {i: kept[i] + unfinished[i] for i in kept}, dropped
 
 
-def check_counter_rows(rows, tag, length, truncate=False):
-    """Each row is a true transition of CounterEnv, and rows follow one another; answers the number of whole episodes."""
+def check_counter_rows(rows, tag, length, truncate=False, renewed=False):
+    """
+    Each row is a true transition of CounterEnv, and rows follow one another; answers the number of whole episodes.
+    A renewed env counts its episodes from 1 again.
+    """
     whole = 0
     for n, (obs, action, reward, next_obs, done, truncated) in enumerate(rows):
         step = next_obs[2]
@@ -91,7 +95,7 @@ def check_counter_rows(rows, tag, length, truncate=False):
         whole += done
         if n:
             before = rows[n - 1]
-            assert obs == before[3] if not before[4] else (obs[2:] == [0, -1] and obs[1] > before[3][1])
+            assert obs == before[3] if not before[4] else (obs[2:] == [0, -1] and (renewed or obs[1] > before[3][1]))
     return whole
 
 

@@ -152,8 +152,8 @@ def test_infos_of_every_step(single_kind):
 
 def test_objects_in_observations(single_kind):
     with build(single_kind, counters(obs='object')) as manager:
-        rows, _ = drive(manager, 12)
-        assert all(check_counter_rows(rows[i], i, 3 + i) for i in range(3))
+        rows, _ = drive(manager, 10000, until=lambda rows: all(any(r[4] for r in rows[i]) for i in rows))
+        assert all(check_counter_rows(rows[i], i, 3 + i) for i in range(4))
         timesteps = manager.step({i: 1 for i in manager.ready_env})
         assert all(len(t.obs['units']) == t.obs['vector'][2] for t in timesteps.values())
 
@@ -206,7 +206,7 @@ def test_start_methods(context, cls):
     left = nothing_left_behind() if context == 'fork' else contextlib.nullcontext()
     with left, cls(CounterEnv, cfgs, 2, manager_cfg=dict(context=context)) as manager:
         manager.launch()
-        rows, _ = drive(manager, 10)
+        rows, _ = drive(manager, 10000, until=lambda rows: all(any(r[4] for r in rows[i]) for i in rows))
         assert all(check_counter_rows(rows[i], i, 3 + i) for i in range(2))
 
 

@@ -1,0 +1,264 @@
+"""Envs that go wrong, in every way, in every kind of manager: what is lost, what is kept, what is said."""
+import gc
+import logging
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy as np
+import pytest
+
+from nervex.envs.tests.fakes import CounterEnv, FaultyEnv
+from nervex.utils.errors import EnvError
+from nervex.worker.actor.env_manager import EnvState, EnvStateError
+from nervex.worker.actor.env_manager.tests.managers import (
+    build,
+    check_counter_rows,
+    drive,
+    nothing_left_behind,
+)
+
+ERRORS = ['raise', 'none', 'reset_raise', 'reset_none']
+INVALID = ['shape', 'broadcast', 'dtype', 'nan', 'nan_reward', 'none_reward', 'bad_done', 'reset_shape', 'reset_nan']
+CRASHES = ['exit', 'kill', 'close_pipes', 'system_exit', 'reset_exit', 'reset_kill']
+HANGS = ['sleep', 'reset_sleep']
+QUICK = dict(step_timeout=0.4, reset_timeout=0.4)
+
+
+def faulty(tmp_path, fault, n=4, **cfg):
+    """Env 1 goes wrong once, in step 2 of some episode after the launch (or in a reset)."""
+    cfgs = [dict(tag=i, length=5) for i in range(n)]
+    cfgs[1].update(fault=fault, once_file=str(tmp_path / 'once'), episodes=None if fault.startswith('reset') else [2], **cfg)
+    if fault.startswith('reset_'):
+        cfgs[1].update(episodes=[2, 3])
+    return cfgs
+
+
+def enough(manager):
+    """Until the fault has happened and every env has had two whole episodes."""
+    return lambda rows: manager.faults.total >= 1 and all(sum(r[4] for r in rows[i]) >= 2 for i in rows)
+
+
+def check(manager, rows, dropped, mates=(), renewed=True):
+    for i in range(manager.env_num):
+        assert check_counter_rows(rows[i], i, 5, renewed=renewed) >= 2
+        if i != 1 and i not in mates:
+            assert dropped[i] == 0 and manager.faults.per_env[i] == 0, 'another env was disturbed'
+    assert manager.faults.per_env[1] == 1
+
+
+@pytest.mark.parametrize('retry_type', ['reset', 'renew'])
+@pytest.mark.parametrize('fault', ERRORS + INVALID + ['abnormal'])
+def test_env_that_answers_wrongly_is_restarted(single_kind, fault, retry_type, tmp_path, caplog):
+    with nothing_left_behind(), build(single_kind, faulty(tmp_path, fault), env=FaultyEnv, retry_type=retry_type) as m:
+        rows, dropped = drive(m, 100000, until=enough(m))
+        check(m, rows, dropped)
+        assert dropped[1] == (0 if fault.startswith('reset') else 1)  # a reset that fails costs no transition
+        kind = 'abnormal' if fault == 'abnormal' else 'invalid' if fault in INVALID + ['none', 'reset_none'] else 'error'
+        assert dict(m.faults.counts) == {kind: 1}
+    text = '\n'.join(r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING)
+    assert 'env 1' in text
+    if 'raise' in fault:
+        assert 'deliberate error of env 1' in text and 'fakes.py' in text  # the env's own traceback
+
+
+@pytest.mark.parametrize('fault', CRASHES)
+def test_process_that_dies_is_replaced(process_kind, fault, tmp_path):
+    with nothing_left_behind(), build(process_kind, faulty(tmp_path, fault), env=FaultyEnv, **QUICK) as m:
+        rows, dropped = drive(m, 100000, until=enough(m))
+        mates = (0, ) if 'grouped' in process_kind else ()
+        check(m, rows, dropped, mates) if not mates else None
+        for i in range(4):
+            assert check_counter_rows(rows[i], i, 5, renewed=True) >= 2
+        assert set(m.faults.counts) == {'crash'}
+
+
+@pytest.mark.parametrize('name', ['sync', 'async', 'async_grouped', 'thread'])
+@pytest.mark.parametrize('fault', HANGS)
+def test_env_that_hangs_is_ended(name, fault, tmp_path):
+    begin = time.monotonic()
+    with nothing_left_behind(), build(name, faulty(tmp_path, fault, seconds=2 if name == 'thread' else 30), env=FaultyEnv,
+                                          **QUICK) as m:
+        rows, _ = drive(m, 100000, until=enough(m))
+        for i in range(4):
+            assert check_counter_rows(rows[i], i, 5, renewed=True) >= 2
+        assert set(m.faults.counts) == {'timeout'}
+        assert time.monotonic() - begin < 1.5
+        if name == 'thread':
+            time.sleep(max(0., begin + 2.2 - time.monotonic()))  # let the given-up thread end before files are counted
+
+
+def test_others_go_on_while_one_hangs(tmp_path):
+    with build('async', faulty(tmp_path, 'sleep', seconds=30), env=FaultyEnv, wait_num=1, step_timeout=0.8) as m:
+        steps = 0
+        while m.faults.total == 0:
+            ids, _ = m.observe()
+            steps += len(m.advance(ids, np.zeros(len(ids), np.int64)))
+        assert steps > 10  # many steps of the others in the second that env 1 hung
+
+
+def test_huge_info_travels(single_kind, tmp_path):
+    with build(single_kind, faulty(tmp_path, 'huge_info', mb=3), env=FaultyEnv) as m:
+        blobs = []
+        while not blobs:
+            ids, _ = m.observe()
+            block = m.advance(ids, np.zeros(len(ids), np.int64))
+            blobs = [info['blob'] for info in block.info if 'blob' in info]
+        assert len(blobs[0]) == 3 * 2 ** 20 and m.faults.total == 0
+
+
+def test_mapping_form_marks_the_restarted_env(single_kind, tmp_path):
+    with build(single_kind, [dict(tag=i, fault='raise' if i == 1 else None, at=2) for i in range(2)], env=FaultyEnv,
+               wait_num=2, step_wait_timeout=5) as m:
+        m.step({0: 0, 1: 0})
+        timesteps = m.step({0: 0, 1: 0})
+        assert timesteps[1].info == {'abnormal': True, 'reason': 'error in step'} and timesteps[1].done is False
+        assert timesteps[1].reward.tolist() == [0.] and timesteps[1].obs.tolist() == [1, 2, 0, -1]
+        assert timesteps[0].info == {} and timesteps[0].obs.tolist() == [0, 1, 2, 0]
+        assert m.ready_obs[1].tolist() == [1, 2, 0, -1]
+
+
+@pytest.mark.parametrize('max_retry', [0, 1, 3])
+def test_one_clear_error_when_retries_run_out(single_kind, max_retry):
+    cfgs = [dict(tag=0), dict(tag=1, fault='raise', at=1, secret=42)]
+    with nothing_left_behind(), build(single_kind, cfgs, env=FaultyEnv, max_retry=max_retry) as m:
+        with pytest.raises(EnvError) as error:
+            drive(m, 50)
+        assert m.faults.per_env == [0, max_retry + 1] and m.env_states[1] is EnvState.ERROR
+        text = str(error.value)
+        del error  # its frames hold the manager's memory
+        gc.collect()
+    assert 'env 1' in text and "'secret': 42" in text and 'deliberate error of env 1' in text and 'in step' in text
+
+
+def test_env_that_never_ends_an_episode_fails_in_the_end(single_kind):
+    with build(single_kind, [dict(fault='raise', at=3)], env=FaultyEnv, max_retry=0) as m, pytest.raises(EnvError):
+        drive(m, 500)  # two good steps between any two faults, but nothing is ever learned from them
+
+
+def test_reset_that_always_fails_ends_the_launch(single_kind):
+    cfgs = [dict(tag=0), dict(tag=1, fault='reset_raise')]
+    with nothing_left_behind():
+        manager = build(single_kind, cfgs, env=FaultyEnv, launch=False, max_retry=2)
+        with pytest.raises(EnvError, match='deliberate error of env 1'):
+            manager.launch()
+        gc.collect()
+        assert manager.closed and manager.faults.per_env[1] == 3
+
+
+class Unmakeable(CounterEnv):
+    """Cannot be made."""
+
+    def __init__(self, cfg):
+        raise FileNotFoundError('no licence')
+
+
+class Dying(CounterEnv):
+    """Ends its process while it is made."""
+
+    def __init__(self, cfg):
+        super().__init__(cfg)
+        if os.getpid() != self._cfg.main:
+            os._exit(9)
+
+
+def test_env_that_cannot_be_made_ends_the_launch(single_kind):
+    with nothing_left_behind():
+        with pytest.raises(EnvError, match='no licence'):
+            build(single_kind, [{}, {}], env=Unmakeable)
+        gc.collect()
+
+
+@pytest.mark.parametrize('name', ['sync', 'async'])
+def test_process_that_dies_at_launch(name):
+    with nothing_left_behind(), pytest.raises(EnvError, match='exit code 9'):
+        build(name, [dict(main=os.getpid())] * 2, env=Dying)
+
+
+def test_interrupt_is_not_retried():
+    with build('base', [dict(fault='interrupt', at=2)], env=FaultyEnv) as m, pytest.raises(KeyboardInterrupt):
+        drive(m, 5)
+    assert m.faults.total == 0
+
+
+def test_interrupted_step_needs_a_reset(monkeypatch):
+    with build('sync', [dict(tag=i, length=9) for i in range(2)]) as m:
+        wait = m._pool.wait
+
+        def interrupted(*args):
+            monkeypatch.setattr(m._pool, 'wait', wait)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(m._pool, 'wait', interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            m.step({0: 1, 1: 1})
+        with pytest.raises(EnvStateError, match=r'interrupted.*reset\(\)'):
+            m.step({0: 1, 1: 1})
+        m.reset()
+        assert m.step({0: 1, 1: 1})[1].obs.tolist() == [1, 2, 1, 1]
+
+
+def test_kill_from_outside_in_the_middle_of_a_step(process_kind):
+    cfgs = [dict(tag=i, length=5, sleep_s=0.002) for i in range(4)]
+    with nothing_left_behind(), build(process_kind, cfgs) as m:
+        killed = []
+
+        def until(rows):
+            if rows[0] and not killed:  # after its first whole episode
+                killed.append(m._pool.workers[0].process.pid)
+                os.kill(killed[0], signal.SIGKILL)
+            return enough(m)(rows)
+
+        rows, dropped = drive(m, 100000, until=until)
+        assert all(check_counter_rows(rows[i], i, 5, renewed=True) >= 2 for i in range(4))
+        assert dropped[2] == dropped[3] == 0 and set(m.faults.counts) == {'crash'}
+
+
+SCRIPT = '''
+    import sys, time, numpy as np
+    from nervex.envs.tests.fakes import CounterEnv
+    from nervex.worker.actor.env_manager import create_env_manager
+    m = create_env_manager(sys.argv[1], CounterEnv, [dict(length=10 ** 9, sleep_s=float(sys.argv[3]))] * 3,
+                           dict(context=sys.argv[2]))
+    m.launch()
+    print(*[w.process.pid for w in m._pool.workers], flush=True)
+    while True:
+        ids, _ = m.observe()
+        m.advance(ids, np.zeros(len(ids), np.int64))
+'''
+
+
+@pytest.mark.parametrize('name,context,sleep_s,sig', [
+    ('sync_subprocess', 'fork', 0.001, signal.SIGINT), ('async_subprocess', 'fork', 0.001, signal.SIGINT),
+    ('sync_subprocess', 'fork', 0.001, signal.SIGKILL), ('async_subprocess', 'fork', 100, signal.SIGKILL),
+    ('sync_subprocess', 'fork', 0.001, signal.SIGTERM), ('sync_subprocess', 'forkserver', 100, signal.SIGKILL),
+    ('sync_subprocess', 'spawn', 100, signal.SIGKILL),
+])
+def test_main_process_that_ends_leaves_nothing_running(name, context, sleep_s, sig, tmp_path):
+    path = tmp_path / 'run.py'
+    path.write_text(textwrap.dedent(SCRIPT).replace('m = create', "if __name__ == '__main__':\n  m = create")
+                    .replace('\nm.launch', '\n  m.launch').replace('\nprint', '\n  print').replace('\nwhile', '\n  while')
+                    .replace('\n    ids', '\n      ids').replace('\n    m.adv', '\n      m.adv'))
+    process = subprocess.Popen([sys.executable, str(path), name, context, str(sleep_s)], stdout=subprocess.PIPE,
+                               stderr=subprocess.DEVNULL, env={**os.environ, 'PYTHONPATH': os.getcwd()})
+    pids = [int(p) for p in process.stdout.readline().split()]
+    assert len(pids) == 3 and all(running(p) for p in pids)
+    time.sleep(0.05)
+    process.send_signal(sig)
+    process.wait(5)
+    process.stdout.close()
+    end = time.monotonic() + 3
+    while any(running(p) for p in pids) and time.monotonic() < end:
+        time.sleep(0.02)
+    assert not any(running(p) for p in pids)
+
+
+def running(pid):
+    try:
+        with open(f'/proc/{pid}/stat') as f:
+            return f.read().rsplit(')', 1)[1].split()[0] != 'Z'
+    except FileNotFoundError:
+        return False
