@@ -149,7 +149,10 @@ def _limits(limits: Mapping[str, Any] | None, name: str) -> tuple[Any, Any] | No
         return None
     if set(limits) != {'min', 'max'}:
         raise ValueError(f"{name} is None or {{'min': ..., 'max': ...}}, got {dict(limits)}")
-    return limits['min'], limits['max']
+    low, high = limits['min'], limits['max']
+    if not (torch.as_tensor(low) <= torch.as_tensor(high)).all():
+        raise ValueError(f"{name} needs min <= max, got {low} and {high}")
+    return low, high
 
 
 def _clamped(x: Tensor, limits: tuple[Any, Any] | None) -> Tensor:

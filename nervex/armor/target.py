@@ -30,7 +30,7 @@ class TargetPlugin(IArmorStatefulPlugin):
         if set(settings) != {needed}:
             raise ValueError(f"'{update_type}' update takes update_kwargs={{'{needed}': ...}}, got {settings}")
         value = settings[needed]
-        if update_type == 'assign' and not (isinstance(value, int) and value >= 1):
+        if update_type == 'assign' and not (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
             raise ValueError(f'target update freq counts calls of update: an integer of at least 1, got {value!r}')
         if update_type == 'momentum' and not 0. < value <= 1.:
             raise ValueError(f'target momentum theta is the share of the source: in (0, 1], got {value!r}')
@@ -86,8 +86,10 @@ def follow(model: nn.Module, source: nn.Module | Mapping[str, Tensor], theta: fl
                 flat.copy_from(source_flat, theta)
             return
         state: Mapping[str, Tensor] = source.state_dict()
-    else:
+    elif isinstance(source, Mapping):
         state = source
+    else:
+        raise TypeError(f"a target follows a module or a state dict, got a {type(source).__name__}")
     own = model.state_dict()
     if own.keys() != state.keys() or any(own[k].shape != v.shape for k, v in state.items() if isinstance(v, Tensor)):
         raise ValueError(_misfit(own, state))

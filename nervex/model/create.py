@@ -24,7 +24,10 @@ def create_model(cfg: Mapping[str, Any]) -> nn.Module:
     if 'model_type' not in cfg:
         raise ConfigError(f"model.model_type: missing; one of: {', '.join(MODEL_REGISTRY.query())}")
     for name in cfg.get('import_names') or []:
-        importlib.import_module(name)
+        try:
+            importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            raise ConfigError(f"model.import_names: '{name}' cannot be imported: {error}") from error
     model_type = cfg['model_type']
     build = MODEL_REGISTRY.get(model_type) if isinstance(model_type, str) else model_type
     arguments = {k: v for k, v in cfg.items() if k not in ('model_type', 'import_names')}

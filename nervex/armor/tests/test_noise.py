@@ -82,6 +82,8 @@ def test_seeded_and_resumed():
 @pytest.mark.parametrize('kwargs, match', [
     ({'noise_type': 'guass'}, "did you mean 'gauss'"),
     ({'noise_range': {'min': 0.}}, 'noise_range'),
+    ({'action_range': {'min': 1., 'max': -1.}}, 'action_range needs min <= max, got 1.0 and -1.0'),
+    ({'action_range': {'min': [-1., 2.], 'max': [1., 1.]}}, 'action_range needs min <= max'),
     ({'noise_kwargs': {'sigma': -1.}}, 'sigma'),
 ])
 def test_wrong_settings_are_named(kwargs, match):

@@ -106,11 +106,17 @@ def test_a_source_that_does_not_fit_is_refused_before_anything_is_written():
     {'update_type': 'assign'},
     {'update_type': 'assign', 'update_kwargs': {'theta': 0.1}},
     {'update_type': 'assign', 'update_kwargs': {'freq': 0}},
+    {'update_type': 'assign', 'update_kwargs': {'freq': True}},
     {'update_type': 'momentum', 'update_kwargs': {'theta': 1.5}},
 ])
 def test_wrong_settings_are_refused(kwargs):
     with pytest.raises(ValueError):
         armor_of(**kwargs)
+
+
+def test_a_source_that_is_no_model_is_a_type_error():
+    with pytest.raises(TypeError, match='follows a module or a state dict, got a NoneType'):
+        armor_of(update_kwargs={'freq': 1}).target_update(None)
 
 
 def test_tied_weights_and_double_precision():

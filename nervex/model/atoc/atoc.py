@@ -8,7 +8,7 @@ from torch import Tensor
 from nervex.model.common.activation import Activation
 from nervex.model.common.modes import ModeNet
 from nervex.model.common.q_of_action import QOfAction
-from nervex.model.common.shapes import as_size, obs_of
+from nervex.model.common.shapes import as_size, entry_of, obs_of
 
 from .communication import ATOCActor
 
@@ -71,7 +71,7 @@ class ATOCQAC(ModeNet):
         Shapes:
             - obs :math:`(B, A, N)`, action :math:`(B, A, action\\_dim)`, q_value :math:`(B, A)`
         """
-        return {'q_value': self.critic(obs_of(data), data['action'])}
+        return {'q_value': self.critic(obs_of(data), entry_of(data, 'action'))}
 
     def optimize_actor(self, data: Tensor | dict[str, Any]) -> dict[str, Any]:
         """``q_value`` (B, A) of the actor's own actions, beside what ``compute_action`` gives."""

@@ -10,7 +10,7 @@ from torch import Tensor
 from nervex.model.common.activation import Activation
 from nervex.model.common.mlp import MLP
 from nervex.model.common.modes import ModeNet
-from nervex.model.common.shapes import as_size
+from nervex.model.common.shapes import as_size, entry_of
 from nervex.model.qmix.agent_net import AgentNet, as_sequence
 
 
@@ -91,7 +91,7 @@ class ComaNetwork(ModeNet):
         Shapes:
             - agent_state :math:`(T, B, A, N)`, logit :math:`(T, B, A, P)`; without T for a single step
         """
-        obs, added = as_sequence(data, single_step, self.actor.encoder.in_shape)
+        obs, added = as_sequence(data, single_step, self.actor.encoder.in_shape, self.agent_num)
         logit, next_state = self.actor(obs['agent_state'], data.get('prev_state'))
         output = {'logit': logit.squeeze(0) if added else logit, 'next_state': next_state}
         if 'action_mask' in data['obs']:
@@ -108,7 +108,7 @@ class ComaNetwork(ModeNet):
             - agent_state :math:`(T, B, A, N)`, global_state :math:`(T, B, M)`, action :math:`(T, B, A)`, q_value
               :math:`(T, B, A, P)`; without T for a single step
         """
-        obs, added = as_sequence(data, single_step, self.actor.encoder.in_shape)
-        action = data['action'].unsqueeze(0) if added else data['action']
-        q_value = self.critic(obs['agent_state'], obs['global_state'], action)
+        obs, added = as_sequence(data, single_step, self.actor.encoder.in_shape, self.agent_num)
+        action = entry_of(data, 'action').unsqueeze(0) if added else entry_of(data, 'action')
+        q_value = self.critic(obs['agent_state'], entry_of(obs, 'global_state'), action)
         return {'q_value': q_value.squeeze(0) if added else q_value}

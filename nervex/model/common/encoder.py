@@ -7,7 +7,7 @@ from torch import Tensor
 
 from .activation import Activation, get_activation
 from .mlp import MLP, LinearType
-from .shapes import InputShapeError, as_shape, misfit
+from .shapes import InputShapeError, KnowsDtype, as_dtype, as_shape, misfit
 
 
 class FCEncoder(MLP):
@@ -30,7 +30,7 @@ class FCEncoder(MLP):
         self.obs_shape = self.in_shape
 
 
-class ConvEncoder(nn.Module):
+class ConvEncoder(KnowsDtype):
     """
     Overview:
         Convolutions over an image observation and linear layers over the flattened result (by default the network of
@@ -66,16 +66,18 @@ class ConvEncoder(nn.Module):
         self.fc = MLP(channels[-1] * height * width, hidden_dim_list, None, activation, linear=linear)
         self.out_dim = self.fc.out_dim
         self._act = get_activation(activation)
+        self.weights_dtype = next(self.parameters()).dtype
 
     def forward(self, obs: Tensor) -> Tensor:
         """Encode images."""
-        if obs.shape[-3:] != self.obs_shape or obs.dim() < 3:
+        if obs.shape[-3:] != self.obs_shape:
             error = misfit(obs, self.obs_shape)
             swapped = obs.shape[-3:] == self.obs_shape[1:] + self.obs_shape[:1]
             raise InputShapeError(f'{error}; channels come first: movedim(-1, -3)') if swapped else error
-        if obs.dtype is not torch.float32:
-            scale = 255 if obs.dtype == torch.uint8 else 1
-            obs = obs.to(next(self.parameters()).dtype) / scale
+        if obs.dtype is not self.weights_dtype:
+            is_bytes = obs.dtype == torch.uint8
+            obs = as_dtype(obs, self.weights_dtype)
+            obs = obs / 255 if is_bytes else obs
         lead = obs.shape[:-3]
         x, act = obs if len(lead) == 1 else obs.reshape(-1, *self.obs_shape), self._act
         for conv in self.convs:

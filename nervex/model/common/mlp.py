@@ -2,17 +2,16 @@
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-import torch
 import torch.nn as nn
 from torch import Tensor
 
 from .activation import Activation, get_activation
-from .shapes import as_shape, as_size, flattened, misfit
+from .shapes import KnowsDtype, as_dtype, as_shape, as_size, flattened, misfit
 
 LinearType = Callable[[int, int], nn.Module]
 
 
-class MLP(nn.Sequential):
+class MLP(KnowsDtype, nn.Sequential):
     """
     Overview:
         Linear layers, each followed by the activation; with ``out_dim`` a last linear layer without one. The
@@ -32,10 +31,13 @@ class MLP(nn.Sequential):
     def __init__(self, in_dim: int | Sequence[int], hidden_dim_list: Sequence[int], out_dim: int | None = None,
                  activation: str | Activation = 'relu', norm: bool = False, linear: LinearType = nn.Linear,
                  name: str = 'input') -> None:
-        sizes = [as_size(in_dim, name), *hidden_dim_list]
+        sizes = [as_size(in_dim, f'size of {name}'), *hidden_dim_list]
+        if min(sizes) < 1:
+            raise ValueError(f'hidden_dim_list holds the widths of layers, positive ints, got {list(hidden_dim_list)}')
         layers = [nn.Sequential(linear(i, o), nn.LayerNorm(o)) if norm else linear(i, o) for i, o in pairwise(sizes)]
         super().__init__(*layers, *([] if out_dim is None else [linear(sizes[-1], out_dim)]))
-        self.in_shape = as_shape(in_dim, name)
+        self.in_shape = as_shape(in_dim)
+        self.weights_dtype = next(self.parameters()).dtype
         self.out_dim = sizes[-1] if out_dim is None else out_dim
         self._flat = len(self.in_shape) == 1
         self._ends_linear = out_dim is not None
@@ -44,7 +46,7 @@ class MLP(nn.Sequential):
 
     def forward(self, x: Tensor) -> Tensor:
         act, given = self._act, x
-        if x.dtype is not torch.float32 or not self._flat:
+        if x.dtype is not self.weights_dtype or not self._flat:
             x = self._prepared(x)
         try:
             if self._ends_linear:
@@ -59,10 +61,9 @@ class MLP(nn.Sequential):
             raise self._explained(given, error) from error
 
     def _prepared(self, x: Tensor) -> Tensor:
-        """Bytes, integers and doubles as the dtype of the weights; the axes of one input as one."""
-        if not self._flat:
-            x = flattened(x, self.in_shape, self._name)
-        return x.to(next(self.parameters()).dtype)
+        """The dtype of the weights; the axes of one input as one."""
+        x = as_dtype(x, self.weights_dtype, self._name)
+        return x if self._flat else flattened(x, self.in_shape, self._name)
 
     def _explained(self, x: Tensor, error: RuntimeError) -> RuntimeError:
         """The error to raise instead of torch's, when the input does not fit the first layer."""

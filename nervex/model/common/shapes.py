@@ -1,11 +1,27 @@
 """Sizes of observations and actions as a config gives them, and the error for an input that does not fit."""
 import math
-from collections.abc import Sequence
+import operator
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+import torch
+import torch.nn as nn
 from torch import Tensor
 
 from nervex.utils.errors import NervexError, UnknownNameError
+
+
+class KnowsDtype(nn.Module):
+    """
+    Overview:
+        Remembers the dtype of its weights: to ask a parameter in every call costs as much as a small layer.
+    """
+    weights_dtype = torch.float32
+
+    def _apply(self, *args: Any, **kwargs: Any) -> Any:
+        super()._apply(*args, **kwargs)
+        self.weights_dtype = next(self.parameters()).dtype
+        return self
 
 
 class InputShapeError(NervexError, ValueError, RuntimeError):
@@ -14,10 +30,9 @@ class InputShapeError(NervexError, ValueError, RuntimeError):
 
 def as_shape(dim: int | Sequence[int], what: str = 'obs_dim') -> tuple[int, ...]:
     """A size given as an int or as a shape, as a tuple."""
-    shape = (dim, ) if isinstance(dim, int) else dim
     try:
-        shape = tuple(int(size) for size in shape)
-    except (TypeError, ValueError):
+        shape = tuple(map(operator.index, dim if isinstance(dim, Iterable) else (dim, )))
+    except TypeError:
         shape = ()
     if not shape or min(shape) < 1:
         raise ValueError(f'{what} is a positive int or a shape such as [4, 84, 84], got {dim!r}')
@@ -35,6 +50,13 @@ def misfit(x: Tensor, shape: Sequence[int | str], name: str = 'obs') -> InputSha
     return InputShapeError(f'{name} of shape {tuple(x.shape)} does not fit: the first layer expects (..., {expected})')
 
 
+def as_dtype(x: Any, dtype: torch.dtype, name: str = 'obs') -> Tensor:
+    """Bytes, integers and other floats in the dtype of the weights."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f'{name} is a {type(x).__name__}, expected a tensor: torch.as_tensor(...)')
+    return x.to(dtype)
+
+
 def flattened(x: Tensor, shape: Sequence[int], name: str = 'obs') -> Tensor:
     """The last axes of ``x``, which must have ``shape``, as one axis."""
     if tuple(x.shape[-len(shape):]) != tuple(shape):
@@ -49,6 +71,14 @@ def action_heads(action_dim: int | Sequence[int]) -> tuple[int, ...] | int:
     """
     shape = as_shape(action_dim, 'action_dim')
     return shape[0] if len(shape) == 1 else shape
+
+
+def entry_of(data: Any, key: str) -> Any:
+    """An entry that a model's input must have."""
+    if isinstance(data, Tensor) or key not in data:
+        got = 'one tensor' if isinstance(data, Tensor) else ', '.join(map(repr, data))
+        raise UnknownNameError(f"this model needs '{key}' in its input, got {got}")
+    return data[key]
 
 
 def obs_of(data: Any) -> Any:

@@ -9,7 +9,7 @@ from nervex.model.common.activation import Activation
 from nervex.model.common.mlp import MLP
 from nervex.model.common.modes import ModeNet
 from nervex.model.common.q_of_action import QOfAction, TwinQ
-from nervex.model.common.shapes import as_size, obs_of
+from nervex.model.common.shapes import as_size, entry_of, obs_of
 
 
 class TanhActor(MLP):
@@ -58,4 +58,4 @@ class QAC(ModeNet):
         Shapes:
             - obs :math:`(B, obs\\_dim)`, action :math:`(B, action\\_dim)`, q_value :math:`(B)`, or a list of two
         """
-        return {'q_value': self.critic(obs_of(data), data['action'])}
+        return {'q_value': self.critic(obs_of(data), entry_of(data, 'action'))}

@@ -9,7 +9,7 @@ from torch import Tensor
 from nervex.model.common.activation import Activation
 from nervex.model.common.mlp import MLP
 from nervex.model.common.rnn import RNN
-from nervex.model.common.shapes import InputShapeError, misfit
+from nervex.model.common.shapes import InputShapeError, entry_of, misfit
 
 #: value of an action that is not legal: below every real one, yet finite, so that losses stay finite
 ILLEGAL_Q = -9999999.
@@ -61,19 +61,24 @@ def flat_states(prev_state: Any, batch: int, agents: int) -> list[Any] | None:
     return [state for row in rows for state in row]
 
 
-def as_sequence(data: dict[str, Any], single_step: bool | None, obs_shape: tuple[int, ...]) -> tuple[dict, bool]:
+def as_sequence(
+    data: dict[str, Any], single_step: bool | None, obs_shape: tuple[int, ...], agent_num: int
+) -> tuple[dict, bool]:
     """
     Overview:
         The observation with a time axis. Whether it has one is read from the rank of ``agent_state``, (T, B, A, N) or
         (B, A, N), and must agree with ``single_step`` where that is given.
+    Arguments:
+        - agent_num (:obj:`int`): A
     Returns:
         - obs (:obj:`dict`): all tensors with (T, B) in front
         - added (:obj:`bool`): whether the time axis is new, so that outputs lose it again
     """
-    obs = data['obs']
-    rank = obs['agent_state'].dim() - len(obs_shape)
-    if rank not in (2, 3) or (single_step is not None and single_step != (rank == 2)):
-        axes = ['B', 'A'] if single_step else ['T', 'B', 'A']
+    obs = entry_of(data, 'obs')
+    rank = entry_of(obs, 'agent_state').dim() - len(obs_shape)
+    fits = rank in (2, 3) and obs['agent_state'].shape[rank - 1] == agent_num
+    if not fits or (single_step is not None and single_step != (rank == 2)):
+        axes = ['B', str(agent_num)] if single_step else ['T', 'B', str(agent_num)]
         raise misfit(obs['agent_state'], [*axes, *map(str, obs_shape)], 'agent_state')
     return ({key: value.unsqueeze(0) for key, value in obs.items()} if rank == 2 else obs), rank == 2
 

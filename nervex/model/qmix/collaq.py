@@ -7,7 +7,7 @@ import torch.nn as nn
 from torch import Tensor
 
 from nervex.model.common.activation import Activation
-from nervex.model.common.shapes import InputShapeError, as_shape, as_size
+from nervex.model.common.shapes import InputShapeError, as_shape, as_size, entry_of
 
 from .agent_net import AgentNet, as_sequence, taken_q
 from .mixer import Mixer
@@ -97,18 +97,18 @@ class CollaQ(nn.Module):
             - agent_state, agent_alone_padding_state :math:`(T, B, A, N)`, agent_alone_state :math:`(T, B, A, N_1)`,
               agent_colla_alone_q :math:`(T, B, A, P)`; the others as for ``QMix``
         """
-        obs, added = as_sequence(data, single_step, self._obs_shape)
+        obs, added = as_sequence(data, single_step, self._obs_shape, self.agent_num)
         action, mask = data.get('action'), obs.get('action_mask')
         prev_state = _by_net(data.get('prev_state'))
-        seen, padded = obs['agent_state'], obs['agent_alone_padding_state']
+        seen, padded = obs['agent_state'], entry_of(obs, 'agent_alone_padding_state')
         if self.attention is not None:
             seen, padded = self.attention(seen), self.attention(padded)
         colla, colla_state = self.colla_net(seen, prev_state['colla'])
-        alone, alone_state = self.alone_net(obs['agent_alone_state'], prev_state['alone'])
+        alone, alone_state = self.alone_net(entry_of(obs, 'agent_alone_state'), prev_state['alone'])
         colla_alone, colla_alone_state = self.colla_net(padded, prev_state['colla_alone'])
         logit = alone + colla
         agent_q = taken_q(logit, action.unsqueeze(0) if added and action is not None else action, mask)
-        total_q = agent_q.sum(-1) if self.mixer is None else self.mixer(agent_q, obs['global_state'])
+        total_q = agent_q.sum(-1) if self.mixer is None else self.mixer(agent_q, entry_of(obs, 'global_state'))
         output = {'total_q': total_q, 'agent_q': agent_q, 'logit': logit, 'agent_colla_alone_q': colla_alone}
         if mask is not None:
             output['action_mask'] = mask

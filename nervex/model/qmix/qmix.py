@@ -5,7 +5,7 @@ from typing import Any
 import torch.nn as nn
 
 from nervex.model.common.activation import Activation
-from nervex.model.common.shapes import as_size
+from nervex.model.common.shapes import as_size, entry_of
 
 from .agent_net import AgentNet, as_sequence, taken_q
 from .mixer import Mixer
@@ -54,11 +54,11 @@ class QMix(nn.Module):
               :math:`(T, B, A)`
             - total_q :math:`(T, B)`, agent_q :math:`(T, B, A)`, logit :math:`(T, B, A, P)`; without T for a single step
         """
-        obs, added = as_sequence(data, single_step, self.agent_net.encoder.in_shape)
+        obs, added = as_sequence(data, single_step, self.agent_net.encoder.in_shape, self.agent_num)
         action, mask = data.get('action'), obs.get('action_mask')
         logit, next_state = self.agent_net(obs['agent_state'], data.get('prev_state'))
         agent_q = taken_q(logit, action.unsqueeze(0) if added and action is not None else action, mask)
-        total_q = agent_q.sum(-1) if self.mixer is None else self.mixer(agent_q, obs['global_state'])
+        total_q = agent_q.sum(-1) if self.mixer is None else self.mixer(agent_q, entry_of(obs, 'global_state'))
         output = {'total_q': total_q, 'agent_q': agent_q, 'logit': logit}
         if mask is not None:
             output['action_mask'] = mask

@@ -12,7 +12,7 @@ from nervex.model.common.activation import Activation
 from nervex.model.common.mlp import MLP
 from nervex.model.common.modes import ModeNet
 from nervex.model.common.q_of_action import TwinQ
-from nervex.model.common.shapes import as_size, obs_of
+from nervex.model.common.shapes import as_size, entry_of, obs_of
 
 _LOG_SIGMA_MIN, _LOG_SIGMA_MAX = -20., 2.
 
@@ -100,7 +100,7 @@ class SACModel(ModeNet):
             - obs :math:`(B, obs\\_dim)`, action :math:`(B, action\\_dim)`, q_value: a list of two :math:`(B)`, or one
               tensor without twins
         """
-        q = self.critic(obs_of(data), data['action'])
+        q = self.critic(obs_of(data), entry_of(data, 'action'))
         return {'q_value': q if len(q) > 1 else q[0]}
 
     def compute_value(self, data: Tensor | dict[str, Any]) -> dict[str, Tensor]:
