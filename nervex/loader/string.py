@@ -7,15 +7,26 @@ from nervex.loader.exception import mismatch
 from nervex.utils.errors import nearest
 
 
-def enum(*items: str, case_sensitive: bool = True) -> Loader:
-    """One of ``items``, else ValueError. Without ``case_sensitive`` the answer is the item as it is written here."""
-    allowed = {item if case_sensitive else item.lower(): item for item in items}
+def enum(*items: Any, case_sensitive: bool = True) -> Loader:
+    """
+    Overview:
+        One of ``items``, mostly strings, else ValueError. Without ``case_sensitive`` the answer is the item as it is
+        written here. True and False are not taken for 1 and 0.
+    """
+
+    def key_of(item: Any) -> Any:
+        return item.lower() if isinstance(item, str) and not case_sensitive else (isinstance(item, bool), item)
+
+    allowed = {key_of(item): item for item in items}
     what = ('one of ' if len(items) > 1 else '') + ', '.join(repr(item) for item in items)
 
     def load(value: Any) -> Any:
-        key = value.lower() if isinstance(value, str) and not case_sensitive else value
-        if isinstance(key, str) and key in allowed:
-            return allowed[key]
+        try:
+            known = key_of(value) in allowed
+        except TypeError:  # a list, say, cannot be looked up
+            known = False
+        if known:
+            return allowed[key_of(value)]
         near = nearest(value, items) if isinstance(value, str) else None
         raise mismatch(ValueError, value, what, f"; did you mean '{near}'?" if near else '')
 

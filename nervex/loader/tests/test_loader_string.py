@@ -14,6 +14,14 @@ def test_enum_answers_the_item_and_suggests_the_nearest():
             enum('exp', 'linear')(value)
 
 
+def test_enum_of_other_things_than_strings():
+    loader = enum(1, 2, None, 'x')
+    assert [loader(value) for value in (1, 2, None, 'x')] == [1, 2, None, 'x']
+    for value in (True, 3, '1', [1], (1, [2])):
+        with pytest.raises(ValueError, match='must be one of 1, 2, None'):
+            loader(value)
+
+
 def test_enum_without_case_answers_its_own_spelling():
     loader = enum('Red', 'green', case_sensitive=False)
     assert loader('RED') == 'Red' and loader('GREEN') == 'green'
