@@ -25,7 +25,7 @@ ALLOWED = {
     'interaction': set(),
     'policy': {'armor', 'data', 'loader', 'model', 'rl_utils', 'torch_utils'},
     'league': set(),
-    'worker': {'data', 'envs', 'interaction', 'league', 'loader', 'policy', 'torch_utils'},
+    'worker': {'data', 'envs', 'interaction', 'league', 'loader', 'policy', 'rl_utils', 'torch_utils'},
 }
 
 

@@ -214,7 +214,7 @@ def _build_parts(
     built = build_policy(cfg, policy_class(cfg, policy), model, actor_env.env_info())
     _set_threads(cfg.policy.torch_threads, built._model, stack)
     learner = closed_later(LEARNER_REGISTRY.get('base')(cfg.learner, exp_name=exp_path))
-    actor = closed_later(BaseSerialActor(cfg.actor, exp_name=exp_path, tb_logger=learner.tb_logger))
+    actor = closed_later(BaseSerialActor(cfg.actor, exp_path, learner.tb_logger, seed))
     evaluator = closed_later(BaseSerialEvaluator(cfg.evaluator, exp_path, seed=seed + EVALUATION_SEED_OFFSET))
     buffer = closed_later(
         BufferManager(cfg.replay_buffer, exp_name=exp_path, seed=seed, on_policy=cfg.policy.on_policy)

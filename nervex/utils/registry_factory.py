@@ -24,6 +24,7 @@ ENV_REGISTRY = Registry(
     {
         'gym': 'nervex.envs.gym_env:GymEnv',
         'cartpole': 'app_zoo.classic_control.cartpole.envs.cartpole_env:CartPoleEnv',
+        'bitflip': 'app_zoo.classic_control.bitflip.envs.bitflip_env:BitFlipEnv',
     },
 )
 ENV_MANAGER_REGISTRY = Registry(
@@ -86,6 +87,9 @@ LEARNER_REGISTRY = Registry('learner', {'base': 'nervex.worker.learner.base_lear
 LEARNER_HOOK_REGISTRY = Registry('learner hook')
 COMM_LEARNER_REGISTRY = Registry('comm learner')
 ACTOR_REGISTRY = Registry('actor', {'base': 'nervex.worker.actor.base_serial_actor:BaseSerialActor'})
+TRANSFORM_REGISTRY = Registry(
+    'sample transform', {'her': 'nervex.worker.actor.transform.hindsight:HindsightRelabel'}
+)
 COMM_ACTOR_REGISTRY = Registry('comm actor')
 COMMANDER_REGISTRY = Registry('commander', {'serial': 'nervex.worker.coordinator.base_serial_commander:BaseSerialCommander'})
 LEAGUE_REGISTRY = Registry('league')
@@ -101,6 +105,7 @@ registries: dict[str, Registry] = {
     'learner_hook': LEARNER_HOOK_REGISTRY,
     'comm_learner': COMM_LEARNER_REGISTRY,
     'actor': ACTOR_REGISTRY,
+    'transform': TRANSFORM_REGISTRY,
     'comm_actor': COMM_ACTOR_REGISTRY,
     'commander': COMMANDER_REGISTRY,
     'league': LEAGUE_REGISTRY,

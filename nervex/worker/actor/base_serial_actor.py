@@ -30,6 +30,7 @@ from nervex.worker.actor.columns import (
 )
 from nervex.worker.actor.rollout import ColumnRollout, RowRollout
 from nervex.worker.actor.state import from_state, to_state
+from nervex.worker.actor.transform import SampleTransforms
 
 logger = logging.getLogger(__name__)
 _FROM_POLICY = {'priority', 'truncated'}
@@ -53,12 +54,16 @@ class BaseSerialActor:
         traj_len=None,  # (int | 'inf' | None) window length; taken from policy.collect.traj_len
         traj_print_freq=100,  # (int) episodes between two lines in the log, 0 for none
         collect_print_freq=100,  # (int) rounds between two lines in the log, 0 for none
+        transform={},  # (dict) name -> settings of what changes samples before they are stored: dict(her=dict(k=4))
     )
 
-    def __init__(self, cfg: dict | None = None, exp_name: str = '.', tb_logger: Any = None) -> None:
+    def __init__(
+        self, cfg: dict | None = None, exp_name: str = '.', tb_logger: Any = None, seed: int | None = None
+    ) -> None:
         self._cfg = EasyDict(class_config(type(self), cfg))
         self._logger, _ = build_logger(f'{exp_name}/log/actor', 'collect', need_tb=False)
         self._tb_logger = tb_logger
+        self._transform = SampleTransforms(self._cfg, seed)
         self._env: Any = None
         self._policy: Any = None
         self._spare: list[Any] = []
@@ -143,7 +148,7 @@ class BaseSerialActor:
             for piece in self._step(iter_count):
                 pieces.append(piece)
                 count += len(piece)
-        data = self._exactly(pieces, count, n_sample)
+        data = self._transform(self._exactly(pieces, count, n_sample))
         self.total_sample += count if n_sample is None else n_sample
         self.total_duration += time.perf_counter() - start
         self.rounds += 1
@@ -301,6 +306,7 @@ class BaseSerialActor:
             'recent_returns': list(self.recent_returns),
             'recent_lengths': list(self.recent_lengths),
             'rollout': self._rollout.state_dict(),
+            'transform': self._transform.state_dict(),
             'spare': [to_state(piece) for piece in self._spare],
             'pool': {str(i): [to_state(obs), to_state(said)] for i, (obs, said) in self._pool.items()},
         }
@@ -312,6 +318,7 @@ class BaseSerialActor:
         self.recent_returns.extend(state['recent_returns'])
         self.recent_lengths.extend(state['recent_lengths'])
         self._rollout.load_state_dict(state['rollout'])
+        self._transform.load_state_dict(state['transform'])
         self._spare = [from_state(piece) for piece in state['spare']]
         self._pool = {int(i): (from_state(obs), from_state(said)) for i, (obs, said) in state['pool'].items()}
 
