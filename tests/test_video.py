@@ -126,6 +126,13 @@ def test_filmed_episodes_are_those_of_an_evaluation_without_pictures(short_ppo, 
     assert pictures[0].shape == (320, 480, 3) and (pictures[0] != pictures[-1]).any()
 
 
+def test_envs_of_subprocesses_are_filmed_in_this_process(short_ppo, checkpoint):
+    pytest.importorskip('imageio_ffmpeg')
+    short_ppo.env.env_manager_type, short_ppo.env.manager = 'subprocess', dict(envs_per_worker=2, hybrid=True)
+    shown = eval_and_show(short_ppo, load_path=checkpoint, n_episode=2)
+    assert set(shown.videos) == {'best', 'worst'} and short_ppo.env.env_manager_type == 'subprocess'
+
+
 def test_videos_go_where_replay_path_says(short_ppo, checkpoint):
     pytest.importorskip('imageio_ffmpeg')
     short_ppo.env.replay_path = 'films'
