@@ -34,6 +34,8 @@ ALIASES: dict[str, str] = {
     'policy.priority': 'policy.use_priority',
     'policy.multi_gpu': 'policy.use_distributed',
     'policy.learn.multi_gpu': 'policy.use_distributed',
+    'learner.use_cuda': 'policy.use_cuda',
+    'learner.use_distributed': 'policy.use_distributed',
     'policy.learn.train_iteration': 'policy.learn.train_step',
     'policy.learn.update_per_collect': 'policy.learn.train_step',
     'policy.learn.weight_decay_rate': 'policy.learn.weight_decay',
@@ -64,6 +66,7 @@ ALIASES: dict[str, str] = {
     'policy.model.hidden_size_list': 'policy.model.hidden_dim_list',
     'policy.model.agent_obs_shape': 'policy.model.obs_dim',
     'policy.model.global_obs_shape': 'policy.model.global_obs_dim',
+    'policy.model.alone_obs_shape': 'policy.model.alone_obs_dim',
     'evaluator.stop_value': 'evaluator.stop_val',
 }
 for _old, _new in (('maxlen', 'meta_maxlen'), ('replay_buffer_size', 'meta_maxlen'), ('buffer_length', 'meta_maxlen'),

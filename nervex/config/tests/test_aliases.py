@@ -14,6 +14,7 @@ from nervex.config.tree import get_path, has_path, pop_path, set_path
     ('evaluator.stop_value', 7, 'evaluator.stop_val'),
     ('env.stop_value', 7, 'evaluator.stop_val'),
     ('policy.cuda', False, 'policy.use_cuda'),
+    ('learner.use_cuda', False, 'policy.use_cuda'),
     ('policy.priority', True, 'policy.use_priority'),
     ('policy.type', 'fake', 'policy.policy_type'),
     ('env.type', 'fake', 'env.env_type'),
