@@ -130,7 +130,8 @@ class GymEnv(BaseEnv):
         try:
             gym = importlib.import_module(self._cfg.package)
         except ImportError as error:
-            raise ExtraMissingError(f"env.package '{self._cfg.package}' is not installed: pip install nervex[gym]") from error
+            text = f"env.package '{self._cfg.package}' is not installed: pip install nervex[gym]"
+            raise ExtraMissingError(text) from error
         # gym 0.26's checker uses a NumPy name that is gone; the adapter checks for itself.
         return gym.make(self._cfg.env_id, disable_env_checker=True, **kwargs)
 
@@ -174,7 +175,8 @@ def make_gymnasium(env_id: str, kwargs: dict) -> tuple[Any, int | None]:
         near = nearest(env_id, gymnasium.registry)
         hint = f"; did you mean '{near}'?" if near else ''
         raise UnknownNameError(
-            f"Gymnasium has no env '{env_id}'{hint} Ids of other packages need their module: 'ale_py:ALE/Pong-v5'. ({error})"
+            f"Gymnasium has no env '{env_id}'{hint} Ids of other packages need their module: 'ale_py:ALE/Pong-v5'. "
+            f'({error})'
         ) from error
     except gymnasium.error.DependencyNotInstalled as error:
         raise ExtraMissingError(f"env '{env_id}' needs a package that is not installed: {error}") from error

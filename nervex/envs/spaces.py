@@ -110,7 +110,7 @@ class ObsCodec:
         self._one_hot, self._flatten = one_hot, flatten
         self._encode, info = self._leaf(space, 'observation')
         self.plain = type(space).__name__ == 'Box' and not flatten and space.dtype != np.float64
-        if flatten and isinstance(info.shape, dict) or flatten and info.shape and len(info.shape) != 1:
+        if flatten and (isinstance(info.shape, dict) or len(info.shape) > 1):
             size = _flat_size(info.shape)
             info = EnvElementInfo((size, ), {'min': -np.inf, 'max': np.inf, 'dtype': np.float32, 'kind': 'continuous'})
         self.info = info
@@ -177,7 +177,8 @@ def to_gymnasium(info: EnvElementInfo) -> Any:
     """The Gymnasium space that an EnvElementInfo describes."""
     from gymnasium import spaces
     if isinstance(info.shape, dict):
-        return spaces.Dict({k: to_gymnasium(EnvElementInfo(s, (info.value or {}).get(k))) for k, s in info.shape.items()})
+        values = info.value or {}
+        return spaces.Dict({k: to_gymnasium(EnvElementInfo(s, values.get(k))) for k, s in info.shape.items()})
     value = info.value or {}
     if value.get('kind') == 'discrete':
         return spaces.Discrete(int(value['n'])) if np.ndim(value['n']) == 0 else spaces.MultiDiscrete(value['n'])

@@ -44,6 +44,7 @@ class GymnasiumEngine:
         self.act = ActionCodec(env.single_action_space, use_act_scale)
         self.obs = ObsCodec(env.single_observation_space, one_hot, flatten)
         self.batch_size = getattr(env, 'batch_size', None) or self.num
+        self._is_box = type(env.single_observation_space).__name__ == 'Box'
         self._all = np.arange(self.num, dtype=np.int64)
 
     def start(self, seeds: list[int | None]) -> tuple[np.ndarray, Any]:
@@ -78,7 +79,7 @@ class GymnasiumEngine:
         self.env.close()
 
     def _observed(self, obs: Any) -> Any:
-        if self.obs.plain or isinstance(obs, np.ndarray) and type(self.env.single_observation_space).__name__ == 'Box':
+        if self.obs.plain or (isinstance(obs, np.ndarray) and self._is_box):
             return np.asarray(obs, self.obs.info.value['dtype']).reshape(len(obs), *self.obs.info.shape)
         from gymnasium.vector.utils import iterate
         return _stack([self.obs(row) for row in iterate(self.env.observation_space, obs)])
@@ -117,7 +118,8 @@ class EnvPoolEngine(GymnasiumEngine):
         self.env = envpool.make(self._task, env_type='gymnasium', num_envs=self.num, **seeded, **self._kwargs)
         self._made_with = list(seeds)
         self.act = ActionCodec(self.env.action_space, self._codec.get('use_act_scale', False))
-        self.obs = ObsCodec(self.env.observation_space, self._codec.get('one_hot', True), self._codec.get('flatten', False))
+        one_hot, flatten = self._codec.get('one_hot', True), self._codec.get('flatten', False)
+        self.obs = ObsCodec(self.env.observation_space, one_hot, flatten)
 
     def start(self, seeds: list[int | None]) -> tuple[np.ndarray, Any]:
         if seeds != self._made_with or seeds[0] is not None:
@@ -131,7 +133,8 @@ class EnvPoolEngine(GymnasiumEngine):
     def exchange(self, ids: np.ndarray, actions: np.ndarray) -> Answer:
         self.env.send(self._acted(actions), ids.astype(np.int32))
         obs, reward, terminated, truncated, infos = self.env.recv()
-        return Answer(_ids(infos), self._observed(obs), reward.astype(np.float32, copy=False), terminated, truncated, infos)
+        reward = reward.astype(np.float32, copy=False)
+        return Answer(_ids(infos), self._observed(obs), reward, terminated, truncated, infos)
 
     def _observed(self, obs: Any) -> Any:
         if isinstance(obs, np.ndarray):

@@ -15,14 +15,14 @@ def one_hot(value: int | Sequence[int] | np.ndarray, num: int, clip: bool = Fals
     if clip:
         index = np.clip(index, 0, num - 1)
     elif index.size and (index.min() < 0 or index.max() >= num):
-        raise ValueError(f'one_hot: values must lie in [0, {num - 1}], got {index.min()}..{index.max()}; use clip=True?')
+        raise ValueError(f'one_hot: values must lie in [0, {num - 1}], got {index.min()}..{index.max()}; or clip=True')
     out = np.zeros((*index.shape, num), np.float32)
     np.put_along_axis(out, index[..., None], 1., axis=-1)
     return out
 
 
 def sqrt_one_hot(value: int | Sequence[int] | np.ndarray, max_value: int) -> np.ndarray:
-    """One-hot of floor(sqrt(value)), with floor(sqrt(max_value)) + 1 places: fine for small values, coarse for large."""
+    """One-hot of floor(sqrt(value)), floor(sqrt(max_value)) + 1 places: fine for small values, coarse for large."""
     root = np.floor(np.sqrt(np.clip(np.asarray(value, np.float64), 0, max_value))).astype(np.int64)
     return one_hot(root, int(np.floor(np.sqrt(max_value))) + 1)
 
@@ -35,7 +35,7 @@ def div_one_hot(value: int | Sequence[int] | np.ndarray, max_value: int, ratio: 
 def binary_encode(value: int | Sequence[int] | np.ndarray, bit_num: int) -> np.ndarray:
     """
     Overview:
-        The binary digits, most significant first. Values that need more than ``bit_num`` digits show the largest number.
+        The binary digits, most significant first. Values with more than ``bit_num`` digits show the largest number.
     Shapes:
         - value: any shape :math:`(*)`; returns :math:`(*, bit_num)`
     """

@@ -51,5 +51,5 @@ class EnvElementRunner(ABC):
     def get(self, engine: Any) -> Any:
         """The element's present value, read from the env's engine."""
 
-    def reset(self) -> None:
+    def reset(self) -> None:  # noqa: B027 (most runners keep nothing)
         """Forget what was kept from the last episode."""

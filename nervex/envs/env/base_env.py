@@ -79,7 +79,7 @@ class BaseEnv(ABC):
         self._seed = int(seed)
         self._dynamic_seed = bool(dynamic_seed)
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 (an env that holds nothing need not say so)
         """Free what the env holds; may be called twice."""
 
     @staticmethod

@@ -17,8 +17,8 @@ def register_env(name: str, cls: Any) -> None:
 def get_env_cls(cfg: dict) -> Any:
     """
     Overview:
-        The env class that the ``env`` section names: imports ``import_names`` first, then looks ``env_type`` up. A class
-        (or any callable that makes an env from a config) may stand there itself.
+        The env class that the ``env`` section names: imports ``import_names`` first, then looks ``env_type`` up. A
+        class (or any callable that makes an env from a config) may stand there itself.
     """
     names = cfg.get('import_names') or []
     if isinstance(names, str) or not isinstance(names, Iterable):

@@ -1,4 +1,4 @@
-"""EnvHost: the envs that one process (or thread) owns: it builds, seeds, resets and steps them and writes their rows."""
+"""EnvHost: the envs that one process (or thread) owns: it builds, seeds, resets and steps them, and writes rows."""
 import inspect
 import pickle
 import traceback
@@ -25,8 +25,8 @@ class EnvFault(NamedTuple):
 class Events:
     """
     Overview:
-        What a step brought besides numbers, by local index: finished episodes, infos (where they say more than the usual
-        two things about an end), faults.
+        What a step brought besides numbers, by local index: finished episodes, infos (where they say more than the
+        usual two things about an end), faults.
     """
 
     __slots__ = ('faults', 'finished', 'infos')
@@ -185,7 +185,8 @@ class EnvHost:
         events.faults.append(self.fault(k, 'step', error))
         return events
 
-    def settle(self, k: int, slot: int, terminated: Any, truncated: Any, info: Any, events: Events | None) -> Events | None:
+    def settle(self, k: int, slot: int, terminated: Any, truncated: Any, info: Any,
+               events: Events | None) -> Events | None:
         """What seldom happens in a step: an info, or the end of an episode."""
         if info is not None and not isinstance(info, dict):
             raise InvalidStepError(f'info must be a dict, got {info!r}')

@@ -1,8 +1,8 @@
 """
 How observations lie in memory: one array a leaf, one row an env.
 
-An observation is an array, or a dict (of dicts) of arrays. Whatever is not a numeric array (text, ragged lists, objects)
-is kept in an object column.
+An observation is an array, or a dict (of dicts) of arrays. Whatever is not a numeric array (text, ragged lists,
+objects) is kept in an object column.
 """
 from collections.abc import Callable
 from typing import Any
@@ -118,7 +118,8 @@ def copy_rows(target: Any, source: Any, index: Any) -> None:
 def write_row(row: Any, obs: Any) -> None:
     """
     Overview:
-        Store one observation. Nothing is broadcast: another shape, kind of number or set of keys is an InvalidStepError.
+        Store one observation. Nothing is broadcast: another shape, kind of number or set of keys is an
+        InvalidStepError.
     """
     if type(row) is np.ndarray:
         if not (type(obs) is np.ndarray and obs.shape == row.shape and obs.dtype == row.dtype):
@@ -178,7 +179,7 @@ def checked(obs: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """The observation as an array of this shape that may be stored as this dtype, or an InvalidStepError."""
     array = _as_array(obs)
     if array is None:
-        raise InvalidStepError(f'the observation must be an array of shape {shape} and dtype {dtype}, got {_describe(obs)}')
+        raise InvalidStepError(f'the observation must be an array of shape {shape} and {dtype}, got {_describe(obs)}')
     if array.shape != shape:
         raise InvalidStepError(f'the observation must have shape {shape}, got {array.shape}')
     if not _may_become(array, dtype):

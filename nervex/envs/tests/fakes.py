@@ -120,7 +120,7 @@ class CounterEnv(BaseEnv):
 class CounterEngine:
     """
     Overview:
-        CounterEnvs as one vectorised env (see ``nervex.envs.vector_engine``); ``same_step`` resets in the step that ends.
+        CounterEnvs as one vectorised env (see ``nervex.envs.vector_engine``); ``same_step``: reset by the ending step.
     """
 
     def __init__(self, cfgs: list[dict], same_step: bool = False) -> None:
@@ -178,13 +178,13 @@ class TimeLimitEnv(CounterEnv):
 class FaultyEnv(CounterEnv):
     """
     Overview:
-        Goes wrong at step ``at`` of the episodes in ``episodes`` (None: all of them), or in ``reset``. With ``once_file``
-        (a path) it happens once over all processes and renewed envs: the file marks that it has.
+        Goes wrong at step ``at`` of the episodes in ``episodes`` (None: all of them), or in ``reset``. With
+        ``once_file`` (a path) it happens once over all processes and renewed envs: the file marks that it has.
     """
 
     config = dict(
-        fault=None,      # raise | sleep | shape | broadcast | dtype | nan | nan_reward | none | none_reward | exit | kill |
-                         # huge_info | abnormal | interrupt | bad_done | close_pipes |
+        fault=None,      # raise | sleep | shape | broadcast | dtype | nan | nan_reward | none | none_reward | exit |
+                         # kill | huge_info | abnormal | interrupt | bad_done | close_pipes |
                          # system_exit; with the prefix 'reset_': in reset
         at=2,            # the step of the episode
         episodes=None,   # list of episodes (1, 2, ...) in which it happens

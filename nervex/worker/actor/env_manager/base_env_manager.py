@@ -163,7 +163,7 @@ class BaseEnvManager(SavesEnvs, EnvManager):
         return dropped | (self._lost - set(events.finished))
 
     def _restart(self, i: int, slot: int, failed: EnvFault | None = None, renew: bool = False) -> None:
-        """Begin an episode of env i; ``failed`` is a try that has just gone wrong, ``renew`` says to replace the env."""
+        """Begin an episode of env i; ``failed`` is a try that has just gone wrong, ``renew``: replace the env."""
         self._states[i] = EnvState.RESET
         tries = 0 if failed is None else 1
         while tries <= self._max_retry:

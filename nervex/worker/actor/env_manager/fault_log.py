@@ -40,7 +40,7 @@ class FaultLog:
         self.counts[fault.kind] += 1
         self.per_env[fault.env_id] += 1
         self.recent.append(fault)
-        logger.warning('env %d: %s in %s (its fault number %d); an unfinished episode is dropped and the env restarted\n%s',
+        logger.warning('env %d: %s in %s (its fault number %d); its unfinished episode is dropped, it restarts\n%s',
                        fault.env_id, fault.kind, fault.phase, self.per_env[fault.env_id], fault.text)
 
     def say_once(self, text: str) -> None:

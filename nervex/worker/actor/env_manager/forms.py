@@ -32,8 +32,8 @@ class DocumentedForms:
         Arguments:
             - actions (:obj:`Mapping`): env_id -> action; or the stacked actions of all ready envs, in their order
         Returns:
-            - timesteps (:obj:`TimestepMap`): env_id -> BaseEnvTimestep; an env that had to be restarted answers with its
-              new first observation, reward 0 and ``info['abnormal'] = True``
+            - timesteps (:obj:`TimestepMap`): env_id -> BaseEnvTimestep; an env that had to be restarted answers with
+              its new first observation, reward 0 and ``info['abnormal'] = True``
         """
         self._check_open('step')
         ids, block = self._ask(actions)

@@ -127,8 +127,8 @@ class EnvManager(DocumentedForms):
     def seed(self, seed: int | Sequence[int] | Mapping[int, int], dynamic_seed: bool | None = None) -> None:
         """
         Overview:
-            Seed the envs: an int s gives env i the seed s + i; a list has one seed an env; a dict env_id -> seed. Before
-            ``launch`` or after it (then it counts from the next reset on).
+            Seed the envs: an int s gives env i the seed s + i; a list has one seed an env; a dict env_id -> seed.
+            Before ``launch`` or after it (then it counts from the next reset on).
         Arguments:
             - dynamic_seed (:obj:`bool | None`): True: every episode differs; False: all episodes begin alike; None: as
               the env has it by default
@@ -222,7 +222,7 @@ class EnvManager(DocumentedForms):
     def __getattr__(self, name: str) -> Any:
         """An attribute of the envs: a list of values, or (for a method) a function that answers such a list."""
         if name.startswith('_') or self.__dict__.get('_closed', True):
-            raise AttributeError(f'{type(self).__name__} has no attribute {name!r} (attributes of the envs need launch())')
+            raise AttributeError(f'{type(self).__name__} has no attribute {name!r} (those of the envs need launch())')
         values = self._call(name, None, range(self._env_num))
         if not any(isinstance(v, str) and v == METHOD for v in values):
             return values
@@ -268,7 +268,7 @@ class EnvManager(DocumentedForms):
             return {self._check_id(i): dict(kwargs or {}) for i, kwargs in param.items()}
         if isinstance(param, Sequence) and len(param) == self._env_num:
             return {i: dict(kwargs or {}) for i, kwargs in enumerate(param)}
-        raise ValueError(f'reset_param: a dict env_id -> keyword arguments, or a list of {self._env_num} dicts; got {param!r}')
+        raise ValueError(f'reset_param: a dict env_id -> keyword arguments, or {self._env_num} dicts; got {param!r}')
 
     @classmethod
     def default_config(cls) -> dict:

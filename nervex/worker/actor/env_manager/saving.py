@@ -20,7 +20,8 @@ class SavesEnvs:
     def state_dict(self) -> dict[str, Any] | None:
         """The envs, their observations and their running sums; None if they cannot be saved."""
         ids = range(self.env_num)
-        if self.asynchronous or any(state is not EnvState.RUN for state in self._states) or self.observe()[0] is not self.all_ids:
+        if self.asynchronous or any(state is not EnvState.RUN for state in self._states) \
+                or self.observe()[0] is not self.all_ids:
             return None
         leaves = tree_leaves(self.observe()[1])
         if any(leaf.dtype == object for leaf in leaves):

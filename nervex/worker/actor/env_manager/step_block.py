@@ -25,8 +25,8 @@ class EnvStateError(NervexError, ValueError):
 class StepBlock:
     """
     Overview:
-        One step of n envs; read only. ``obs`` is what the step returned: the final observation where an episode ended
-        (``observe()`` then shows the next episode's first). Valid until the advance after the next one.
+        One step of n envs; read only. ``obs`` is what the step returned: the final observation where an episode
+        ended (``observe()`` then shows the next episode's first). Valid until the advance after the next one.
     Shapes:
         - env_id (:obj:`np.ndarray`): :math:`(n, )` int64
         - obs (:obj:`np.ndarray | dict`): :math:`(n, ...)`
@@ -34,11 +34,13 @@ class StepBlock:
         - done, truncated (:obj:`np.ndarray`): :math:`(n, )` bool; done = terminated or truncated
         - episode_return, episode_length (:obj:`np.ndarray`): :math:`(n, )`, valid where done
         - info (:obj:`list`): a dict for each row; the same empty one where the env gave none
-        - abnormal (:obj:`Sequence[int]`): ids whose unfinished episode must be dropped, before the rows are taken: a row
-          of such an env (seldom there is one) belongs to its next episode
+        - abnormal (:obj:`Sequence[int]`): ids whose unfinished episode must be dropped, before the rows are taken: a
+          row of such an env (seldom there is one) belongs to its next episode
     """
 
-    __slots__ = ('_infos', 'abnormal', 'done', 'env_id', 'episode_length', 'episode_return', 'obs', 'reward', 'truncated')
+    __slots__ = (
+        '_infos', 'abnormal', 'done', 'env_id', 'episode_length', 'episode_return', 'obs', 'reward', 'truncated',
+    )
 
     def __init__(self, env_id: np.ndarray, obs: Any, reward: np.ndarray, done: np.ndarray, truncated: np.ndarray,
                  episode_return: np.ndarray, episode_length: np.ndarray, infos: dict[int, dict] | None = None,

@@ -1,5 +1,6 @@
 """SyncSubprocessEnvManager: envs in subprocesses that all step together."""
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -64,7 +65,7 @@ class SyncSubprocessEnvManager(BaseEnvManager):
         if self._cfg['hybrid']:
             parts = max(1, min(cores(), n))
             bounds = [n * p // parts for p in range(parts + 1)]
-            return bounds[1], [range(a, b) for a, b in zip(bounds[1:], bounds[2:])]
+            return bounds[1], [range(a, b) for a, b in pairwise(bounds[1:])]
         size = int(self._cfg['envs_per_worker'])
         if size < 1:
             raise ValueError(f'env.manager.envs_per_worker: must be >= 1, got {size}')

@@ -18,10 +18,10 @@ class VectorEnvManager(EnvManager):
     """
     Overview:
         Drives one vectorised env. The fastest kind where such an env exists (Atari: ALE's own). All ready envs step
-        together; engines that reset in the step after an end need one step in which that env is not ready.
+        together; with engines that reset in the step after an end, that env is not ready for one step.
 
-        ``env_fn`` is a class with ``create_vector_env(cfgs)`` (GymEnv has it), or a function that answers an engine as in
-        ``nervex.envs.vector_engine``. The configs of all envs are equal, episodes always follow one another at once.
+        ``env_fn`` is a class with ``create_vector_env(cfgs)`` (GymEnv has it), or a function that answers an engine as
+        in ``nervex.envs.vector_engine``. The configs of all envs are equal, episodes always follow one another at once.
     """
 
     _engine: Any = None
@@ -80,8 +80,9 @@ class VectorEnvManager(EnvManager):
             self._lengths += 1
             if not ended.any():
                 self._ready, self._ready_block = self.all_ids, answer.obs
-                return StepBlock(self.all_ids, answer.obs, answer.reward, self._no, self._no, self._returns, self._lengths,
-                                 _Infos(answer.infos, None) if answer.infos else None)
+                infos = _Infos(answer.infos, None) if answer.infos else None
+                return StepBlock(self.all_ids, answer.obs, answer.reward, self._no, self._no, self._returns,
+                                 self._lengths, infos)
             live = np.ones(len(ids), bool)
         else:
             live = ~self._beginning[ids] & ~self._over[ids]
@@ -127,7 +128,7 @@ class VectorEnvManager(EnvManager):
     # ------------------------------------------------------------------ life
     def _open(self) -> None:
         if any(dict(c) != dict(self._env_cfg[0]) for c in self._env_cfg):
-            raise ConfigError('a vectorised env has one config for all envs; use another env manager for different ones')
+            raise ConfigError('a vectorised env has one config for all envs; for different ones use another manager')
         if self._reset_param:
             raise ConfigError('a vectorised env takes no reset_param')
         if not self._cfg['auto_reset']:
@@ -143,7 +144,7 @@ class VectorEnvManager(EnvManager):
 
     def _start(self) -> None:
         if self._dynamic_seed is False:
-            self.faults.say_once('a vectorised env goes on from one seed: its episodes differ although the seed is fixed')
+            self.faults.say_once('a vectorised env goes on from its seed: episodes differ although it is fixed')
         n = self._env_num
         self._no, self._returns, self._lengths = np.zeros(n, bool), np.zeros(n), np.zeros(n, np.int64)
         self._beginning, self._over, self._some_idle = np.zeros(n, bool), np.zeros(n, bool), False
@@ -160,7 +161,8 @@ class VectorEnvManager(EnvManager):
 
     def _start_again(self, error: Exception) -> StepBlock:
         """The engine failed: all unfinished episodes are lost, and a new one takes its place."""
-        fault = EnvFault(0, 'step', 'invalid' if isinstance(error, InvalidStepError) else 'error', describe_error(error))
+        kind = 'invalid' if isinstance(error, InvalidStepError) else 'error'
+        fault = EnvFault(0, 'step', kind, describe_error(error))
         lost, episodes, over = np.flatnonzero(~self._over).tolist(), list(self._episodes), self._over.copy()
         self.faults.strike(fault)
         for tries in range(self._max_retry + 1):

@@ -80,6 +80,11 @@ def drive(manager, rounds, seed=0, until=None):
     return {i: kept[i] + unfinished[i] for i in kept}, dropped
 
 
+def whole_episodes(count):
+    """``until`` for drive: every env has had so many episodes."""
+    return lambda rows: all(sum(r[4] for r in rows[i]) >= count for i in rows)
+
+
 def check_counter_rows(rows, tag, length, truncate=False, renewed=False):
     """
     Each row is a true transition of CounterEnv, and rows follow one another; answers the number of whole episodes.

@@ -11,6 +11,7 @@ from nervex.worker.actor.env_manager.tests.managers import (
     drive,
     first,
     nothing_left_behind,
+    whole_episodes,
 )
 
 
@@ -31,7 +32,7 @@ def tag_length(kind, i):
 @pytest.mark.parametrize('truncate', [False, True])
 def test_every_transition_is_true(kind, obs, truncate):
     with nothing_left_behind(), build(kind, same(kind, obs=obs, truncate=truncate)) as manager:
-        rows, dropped = drive(manager, 40)
+        rows, dropped = drive(manager, 100000, until=whole_episodes(3))
         assert not any(dropped.values())
         for i in range(4):
             assert check_counter_rows(rows[i], *tag_length(kind, i), truncate) >= 3
@@ -97,7 +98,7 @@ def test_blocks_stay_valid_through_the_next_advance(kind):
 def test_final_observation_and_first_of_the_next_episode(kind):
     length = 3
     with build(kind, [dict(tag=7, length=length, truncate=True)] * 2) as manager:
-        rows, _ = drive(manager, 12)
+        rows, _ = drive(manager, 100000, until=whole_episodes(2))
         ends = [r for r in rows[0] if r[4]]
         assert ends[0][3][:3] == [7, 1, 3] and ends[0][5] is True
         begin = rows[0][rows[0].index(ends[0]) + 1]
@@ -160,7 +161,7 @@ def test_attributes_and_methods_of_the_envs(kind):
         assert manager.tag == tags and manager.get_tag(plus=2) == [t + 2 for t in tags]
         with pytest.raises(AttributeError, match='no_such_thing'):
             _ = manager.no_such_thing
-        rows, _ = drive(manager, 10)
+        rows, _ = drive(manager, 100000, until=whole_episodes(1))
         assert all(rows.values())  # goes on after the questions
 
 

@@ -31,9 +31,8 @@ QUICK = dict(step_timeout=0.4, reset_timeout=0.4)
 def faulty(tmp_path, fault, n=4, **cfg):
     """Env 1 goes wrong once, in step 2 of some episode after the launch (or in a reset)."""
     cfgs = [dict(tag=i, length=5) for i in range(n)]
-    cfgs[1].update(fault=fault, once_file=str(tmp_path / 'once'), episodes=None if fault.startswith('reset') else [2], **cfg)
-    if fault.startswith('reset_'):
-        cfgs[1].update(episodes=[2, 3])
+    episodes = [2, 3] if fault.startswith('reset_') else [2]
+    cfgs[1].update(fault=fault, once_file=str(tmp_path / 'once'), episodes=episodes, **cfg)
     return cfgs
 
 
@@ -53,11 +52,13 @@ def check(manager, rows, dropped, mates=(), renewed=True):
 @pytest.mark.parametrize('retry_type', ['reset', 'renew'])
 @pytest.mark.parametrize('fault', ERRORS + INVALID + ['abnormal'])
 def test_env_that_answers_wrongly_is_restarted(single_kind, fault, retry_type, tmp_path, caplog):
-    with nothing_left_behind(), build(single_kind, faulty(tmp_path, fault), env=FaultyEnv, retry_type=retry_type) as m:
+    cfgs = faulty(tmp_path, fault)
+    with nothing_left_behind(), build(single_kind, cfgs, env=FaultyEnv, retry_type=retry_type) as m:
         rows, dropped = drive(m, 100000, until=enough(m))
         check(m, rows, dropped)
         assert dropped[1] == (0 if fault.startswith('reset') else 1)  # a reset that fails costs no transition
-        kind = 'abnormal' if fault == 'abnormal' else 'invalid' if fault in INVALID + ['none', 'reset_none'] else 'error'
+        invalid = fault in [*INVALID, 'none', 'reset_none']
+        kind = 'abnormal' if fault == 'abnormal' else 'invalid' if invalid else 'error'
         assert dict(m.faults.counts) == {kind: 1}
     text = '\n'.join(r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING)
     assert 'env 1' in text
@@ -80,8 +81,8 @@ def test_process_that_dies_is_replaced(process_kind, fault, tmp_path):
 @pytest.mark.parametrize('fault', HANGS)
 def test_env_that_hangs_is_ended(name, fault, tmp_path):
     begin = time.monotonic()
-    with nothing_left_behind(), build(name, faulty(tmp_path, fault, seconds=2 if name == 'thread' else 30), env=FaultyEnv,
-                                          **QUICK) as m:
+    cfgs = faulty(tmp_path, fault, seconds=2 if name == 'thread' else 30)
+    with nothing_left_behind(), build(name, cfgs, env=FaultyEnv, **QUICK) as m:
         rows, _ = drive(m, 100000, until=enough(m))
         for i in range(4):
             assert check_counter_rows(rows[i], i, 5, renewed=True) >= 2
@@ -221,13 +222,17 @@ SCRIPT = '''
     import sys, time, numpy as np
     from nervex.envs.tests.fakes import CounterEnv
     from nervex.worker.actor.env_manager import create_env_manager
-    m = create_env_manager(sys.argv[1], CounterEnv, [dict(length=10 ** 9, sleep_s=float(sys.argv[3]))] * 3,
-                           dict(context=sys.argv[2]))
-    m.launch()
-    print(*[w.process.pid for w in m._pool.workers], flush=True)
-    while True:
-        ids, _ = m.observe()
-        m.advance(ids, np.zeros(len(ids), np.int64))
+    def main():
+        cfgs = [dict(length=10 ** 9, sleep_s=float(sys.argv[3]))] * 3
+        m = create_env_manager(sys.argv[1], CounterEnv, cfgs, dict(context=sys.argv[2]))
+        m.launch()
+        print(*[w.process.pid for w in m._pool.workers], flush=True)
+        while True:
+            ids, _ = m.observe()
+            m.advance(ids, np.zeros(len(ids), np.int64))
+
+    if __name__ == '__main__':
+        main()
 '''
 
 
@@ -239,9 +244,7 @@ SCRIPT = '''
 ])
 def test_main_process_that_ends_leaves_nothing_running(name, context, sleep_s, sig, tmp_path):
     path = tmp_path / 'run.py'
-    path.write_text(textwrap.dedent(SCRIPT).replace('m = create', "if __name__ == '__main__':\n  m = create")
-                    .replace('\nm.launch', '\n  m.launch').replace('\nprint', '\n  print').replace('\nwhile', '\n  while')
-                    .replace('\n    ids', '\n      ids').replace('\n    m.adv', '\n      m.adv'))
+    path.write_text(textwrap.dedent(SCRIPT))
     process = subprocess.Popen([sys.executable, str(path), name, context, str(sleep_s)], stdout=subprocess.PIPE,
                                stderr=subprocess.DEVNULL, env={**os.environ, 'PYTHONPATH': os.getcwd()})
     pids = [int(p) for p in process.stdout.readline().split()]

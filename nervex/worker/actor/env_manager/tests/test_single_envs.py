@@ -14,7 +14,13 @@ from nervex.worker.actor.env_manager import (
     SyncSubprocessEnvManager,
     create_env_manager,
 )
-from nervex.worker.actor.env_manager.tests.managers import build, check_counter_rows, drive, nothing_left_behind
+from nervex.worker.actor.env_manager.tests.managers import (
+    build,
+    check_counter_rows,
+    drive,
+    nothing_left_behind,
+    whole_episodes,
+)
 
 ALL = dict(wait_num=4, step_wait_timeout=10)  # makes async managers wait for all that were asked
 
@@ -32,7 +38,7 @@ def test_part_of_the_envs_step(single_kind):
         assert ready[0].tolist() == [0, 1, 0, -1] and ready[2].tolist() == [2, 1, 0, -1]
         assert ready[1].tolist() == [1, 1, 1, 0]
         manager.step({0: 1})
-        timesteps = manager.step({i: 1 for i in range(4)})
+        timesteps = manager.step(dict.fromkeys(range(4), 1))
         assert {i: int(t.obs[2]) for i, t in timesteps.items()} == {0: 2, 1: 2, 2: 1, 3: 2}
 
 
@@ -45,7 +51,7 @@ def test_partial_steps_in_any_order_are_true(single_kind):
             for i in ready:
                 last[i] = ready[i]['vector'].tolist()
             chosen = rng.choice(list(ready), rng.integers(1, len(ready) + 1), replace=False).tolist()
-            timesteps = manager.step({i: 1 for i in chosen})
+            timesteps = manager.step(dict.fromkeys(chosen, 1))
             for i, t in timesteps.items():
                 assert t.obs['vector'].tolist() == [i, last[i][1], last[i][2] + 1, 1]
                 assert t.obs['image'].unique().tolist() == [t.reward.item()]
@@ -76,9 +82,9 @@ def test_reset_param_reaches_the_env_now_and_later(single_kind):
 
 def test_reset_of_some_leaves_the_others_alone(single_kind):
     with build(single_kind, [dict(tag=i, length=9) for i in range(4)], **ALL) as manager:
-        manager.step({i: 1 for i in range(4)})
+        manager.step(dict.fromkeys(range(4), 1))
         manager.reset({2: None})
-        assert [o.tolist() for o in manager.ready_obs.values()] == [[0, 1, 1, 1], [1, 1, 1, 1], [2, 2, 0, -1], [3, 1, 1, 1]]
+        assert manager.ready_obs.obs.tolist() == [[0, 1, 1, 1], [1, 1, 1, 1], [2, 2, 0, -1], [3, 1, 1, 1]]
         block = manager.advance(manager.all_ids, np.zeros(4, np.int64))
         assert block.obs[np.argsort(block.env_id), 2].tolist() == [2, 2, 1, 2]
 
@@ -127,7 +133,7 @@ def test_int_list_and_dict_seeds(single_kind, before_launch):
 @pytest.mark.parametrize('seed,error', [('abc', TypeError), (True, TypeError), ([1, 2], ValueError), (1.5, TypeError),
                                         ({9: 1}, EnvStateError)])
 def test_bad_seeds_are_refused(seed, error):
-    with pytest.raises(error, match='seed|env id'):
+    with pytest.raises(error, match=r'seed|env id'):
         build('base', counters(3), launch=False).seed(seed)
 
 
@@ -144,7 +150,7 @@ def test_unseeded_envs_differ_between_workers():
 
 def test_infos_of_every_step(single_kind):
     with build(single_kind, counters(step_info=True), **ALL) as manager:
-        assert [t.info for t in manager.step({i: 1 for i in range(4)}).values()] == [{'step': 1}] * 4
+        assert [t.info for t in manager.step(dict.fromkeys(range(4), 1)).values()] == [{'step': 1}] * 4
         for _ in range(2):
             timesteps = manager.step({0: 0})
         assert timesteps[0].info == {'step': 3, 'final_eval_reward': 6., 'truncated': False}
@@ -152,9 +158,9 @@ def test_infos_of_every_step(single_kind):
 
 def test_objects_in_observations(single_kind):
     with build(single_kind, counters(obs='object')) as manager:
-        rows, _ = drive(manager, 10000, until=lambda rows: all(any(r[4] for r in rows[i]) for i in rows))
+        rows, _ = drive(manager, 10000, until=whole_episodes(1))
         assert all(check_counter_rows(rows[i], i, 3 + i) for i in range(4))
-        timesteps = manager.step({i: 1 for i in manager.ready_env})
+        timesteps = manager.step(dict.fromkeys(manager.ready_env, 1))
         assert all(len(t.obs['units']) == t.obs['vector'][2] for t in timesteps.values())
 
 
@@ -206,7 +212,7 @@ def test_start_methods(context, cls):
     left = nothing_left_behind() if context == 'fork' else contextlib.nullcontext()
     with left, cls(CounterEnv, cfgs, 2, manager_cfg=dict(context=context)) as manager:
         manager.launch()
-        rows, _ = drive(manager, 10000, until=lambda rows: all(any(r[4] for r in rows[i]) for i in rows))
+        rows, _ = drive(manager, 10000, until=whole_episodes(1))
         assert all(check_counter_rows(rows[i], i, 3 + i) for i in range(2))
 
 
@@ -270,7 +276,7 @@ def test_step_answers_while_the_slow_env_still_steps():
             manager.step({0: 1})
         steps = 0
         while 0 not in timesteps:  # ready_obs waits for the episodes that begin in the background
-            timesteps = manager.step({i: 1 for i in manager.ready_obs})
+            timesteps = manager.step(dict.fromkeys(manager.ready_obs, 1))
             steps += 1
         assert steps > 3 and timesteps[0].obs.tolist() == [0, 1, 1, 1]
 
