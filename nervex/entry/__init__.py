@@ -5,6 +5,7 @@ from typing import Any
 
 _HOMES = {
     'serial_pipeline': 'nervex.entry.serial_entry',
+    'collect': 'nervex.entry.eval_entry',
     'eval': 'nervex.entry.eval_entry',
     'parallel_pipeline': 'nervex.entry.parallel_entry',
 }

@@ -14,7 +14,7 @@ EXIT_FAILURE, EXIT_USAGE, EXIT_INTERRUPT = 1, 2, 130
 
 @click.command(context_settings={'help_option_names': ['-h', '--help']})
 @click.option('-v', '--version', is_flag=True, help='Show the version and leave.')
-@click.option('-m', '--mode', type=click.Choice(['serial', 'parallel', 'eval', 'plot']), help='What to run.')
+@click.option('-m', '--mode', type=click.Choice(['serial', 'parallel', 'eval', 'collect', 'plot']), help='What to run.')
 @click.option('-c', '--config', help='Config file (.py or .yaml), or the name of a built-in one: nervex -q config.')
 @click.option('-s', '--seed', type=int, help='Seed; a random one is drawn and shown if it is left out.')
 @click.option(
@@ -24,7 +24,7 @@ EXIT_FAILURE, EXIT_USAGE, EXIT_INTERRUPT = 1, 2, 130
     metavar='PATH=VALUE',
     help='Override a setting, e.g. -o policy.learn.learning_rate=3e-4; repeatable.',
 )
-@click.option('--load', metavar='FILE', help='Checkpoint for -m eval, or to start training from.')
+@click.option('--load', metavar='FILE', help='Checkpoint for -m eval and -m collect, or to start training from.')
 @click.option(
     '--resume',
     is_flag=False,
@@ -32,7 +32,7 @@ EXIT_FAILURE, EXIT_USAGE, EXIT_INTERRUPT = 1, 2, 130
     metavar='[FOLDER]',
     help='Continue the stopped run in FOLDER (the current one if none is given), exactly where it was.',
 )
-@click.option('--episodes', type=click.IntRange(min=1), help='Episodes of -m eval.')
+@click.option('--episodes', type=click.IntRange(min=1), help='Episodes of -m eval and -m collect.')
 @click.option('--video', is_flag=True, help='-m eval saves its best and its worst episode as mp4.')
 @click.option('--gif', is_flag=True, help='As --video, as gif.')
 @click.option('--render', is_flag=True, help='-m eval shows its episodes in a window.')
@@ -54,7 +54,9 @@ EXIT_FAILURE, EXIT_USAGE, EXIT_INTERRUPT = 1, 2, 130
     help="List a registry's names (policy, env, ...), or the built-in configs with 'config'.",
 )
 @click.option(
-    '--out', metavar='NAME', default='curves', show_default=True, help='-m plot writes NAME.png and NAME.svg.'
+    '--out',
+    metavar='NAME',
+    help='-m plot writes NAME.png and NAME.svg (default: curves); -m collect fills the folder NAME (default: data).',
 )
 @click.option('--title', help='Title of the picture of -m plot.')
 @click.option(
@@ -76,7 +78,9 @@ def cli(**options: Any) -> None:
     elif options['folders']:
         raise click.UsageError(f'unexpected {options["folders"][0]!r}: only -m plot takes folders')
     elif options['mode'] is None:
-        raise click.UsageError('give a mode: -m serial, -m parallel, -m eval or -m plot (or -q NAME, -v, -h)')
+        raise click.UsageError(
+            'give a mode: -m serial, -m parallel, -m eval, -m collect or -m plot (or -q NAME, -v, -h)'
+        )
     elif options['mode'] == 'parallel':
         from nervex.entry.parallel_entry import NOT_YET
 
@@ -85,6 +89,8 @@ def cli(**options: Any) -> None:
         raise click.UsageError(f'-m {options["mode"]} needs a config: -c FILE')
     elif options['mode'] == 'eval':
         _eval(options)
+    elif options['mode'] == 'collect':
+        _collect(options)
     else:
         _serial(options)
 
@@ -136,12 +142,28 @@ def _eval(options: dict[str, Any]) -> None:
         click.echo(f'{which} episode: {path}')
 
 
+def _collect(options: dict[str, Any]) -> None:
+    from nervex.entry.eval_entry import collect
+
+    folder = options['out'] or 'data'
+    result, written = collect(
+        options['config'],
+        options['seed'] or 0,
+        load_path=options['load'],
+        n_episode=options['episodes'],
+        overrides=tuple(options['override']),
+        folder=folder,
+    )
+    click.echo(f'{written} episodes, {result.lengths.sum():,} steps, mean return {result.mean:.2f}')
+    click.echo(f'trajectories: {folder}')
+
+
 def _plot(options: dict[str, Any]) -> None:
     from nervex.entry.plot_entry import plot
 
     if not options['folders']:
         raise click.UsageError('-m plot needs folders of runs: nervex -m plot FOLDER...')
-    for path in plot(options['folders'], options['out'], options['title'], options['axis']):
+    for path in plot(options['folders'], options['out'] or 'curves', options['title'], options['axis']):
         click.echo(path)
 
 

@@ -1,17 +1,51 @@
-"""Eval mode: load a checkpoint, play episodes, answer the returns."""
+"""Eval mode and collect mode: load a checkpoint, play episodes; answer the returns, or save the episodes."""
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from nervex.config import compile_config
+from nervex.data import Batch
+from nervex.data.trajectories import TrajectoryWriter
 from nervex.entry.build import EVALUATION_SEED_OFFSET, EnvSetting, build_env_managers, build_policy, policy_class
 from nervex.utils import CheckpointError
 from nervex.utils.default_helper import set_pkg_seed
 from nervex.worker.actor import BaseSerialEvaluator
 from nervex.worker.actor.base_serial_evaluator import Evaluation
 from nervex.worker.learner.checkpoints import load_checkpoint_file
+
+
+@contextlib.contextmanager
+def trained_evaluator(
+    cfg: str | dict,
+    seed: int,
+    env_setting: EnvSetting | None,
+    policy_type: Any,
+    model: Any,
+    load_path: str | None,
+    overrides: tuple[str, ...],
+) -> Iterator[BaseSerialEvaluator]:
+    """An evaluator with the eval mode of a trained policy, and nothing else of a run; its envs close behind it."""
+    resolved = compile_config(cfg, policy=policy_type, model=model, env=env_setting, overrides=list(overrides))
+    path = load_path or resolved.learner.load_path
+    if not path:
+        raise CheckpointError('no checkpoint given; pass --load FILE (load_path=...) or set learner.load_path')
+    state = load_checkpoint_file(path)
+    set_pkg_seed(seed, use_cuda=resolved.policy.use_cuda)
+    with contextlib.ExitStack() as stack:
+        (manager,) = build_env_managers(resolved, env_setting, seed, stack, roles=('evaluator',))
+        policy = build_policy(resolved, policy_class(resolved, policy_type), model, manager.env_info(), ('eval',))
+        try:
+            policy.eval_mode.load_state_dict(state)
+        except (RuntimeError, KeyError) as e:
+            raise CheckpointError(f'{path}: is a checkpoint of another model: {e}') from e
+        evaluator = BaseSerialEvaluator(resolved.evaluator, exp_name=None, seed=seed + EVALUATION_SEED_OFFSET)
+        evaluator.env, evaluator.policy = manager, policy.eval_mode
+        yield evaluator
 
 
 def eval(
@@ -34,19 +68,62 @@ def eval(
     Returns:
         - result (:obj:`Evaluation`): ``returns`` and ``lengths`` of the episodes, ``mean``
     """
-    resolved = compile_config(cfg, policy=policy_type, model=model, env=env_setting, overrides=list(overrides))
-    path = load_path or resolved.learner.load_path
-    if not path:
-        raise CheckpointError('eval: no checkpoint given; pass --load FILE (load_path=...) or set learner.load_path')
-    state = load_checkpoint_file(path)
-    set_pkg_seed(seed, use_cuda=resolved.policy.use_cuda)
-    with ExitStack() as stack:
-        (manager,) = build_env_managers(resolved, env_setting, seed, stack, roles=('evaluator',))
-        policy = build_policy(resolved, policy_class(resolved, policy_type), model, manager.env_info(), ('eval',))
-        try:
-            policy.eval_mode.load_state_dict(state)
-        except RuntimeError as e:
-            raise CheckpointError(f'{path}: is a checkpoint of another model: {e}') from e
-        evaluator = BaseSerialEvaluator(resolved.evaluator, exp_name=None, seed=seed + EVALUATION_SEED_OFFSET)
-        evaluator.env, evaluator.policy = manager, policy.eval_mode
+    with trained_evaluator(cfg, seed, env_setting, policy_type, model, load_path, overrides) as evaluator:
         return evaluator.evaluate(n_episode)
+
+
+def collect(
+    cfg: str | dict,
+    seed: int = 0,
+    env_setting: EnvSetting | None = None,
+    policy_type: Any = None,
+    model: Any = None,
+    *,
+    load_path: str | None = None,
+    n_episode: int | None = None,
+    overrides: tuple[str, ...] = (),
+    folder: str = 'data',
+) -> tuple[Evaluation, int]:
+    """
+    Overview:
+        Play as ``eval`` does, and save whole episodes as trajectory files: ``obs, action, reward, next_obs, done,
+        truncated``. ``nervex.data.TrajectoryDataset(folder)`` reads them back.
+    Arguments:
+        - folder (:obj:`str`): where the numbered files go
+    Returns:
+        - result, written: the evaluation, and the episodes saved; one in which an env failed is left out
+    """
+    arguments = (cfg, seed, env_setting, policy_type, model, load_path, overrides)
+    with trained_evaluator(*arguments) as evaluator, TrajectoryWriter(folder) as writer:
+
+        def record(block: Any, action: np.ndarray, step: Any) -> None:
+            for env_id in step.abnormal:
+                writer.drop(int(env_id))
+            rows = np.flatnonzero(np.isin(block.env_id, step.env_id))
+            columns = {
+                'obs': _taken(block.obs, rows),
+                'action': action[rows],
+                'reward': step.reward,
+                'next_obs': step.obs,
+                'done': step.done,
+                'truncated': step.truncated,
+            }
+            writer.record(_copied(columns), env_id=step.env_id)
+
+        if evaluator.env.asynchronous:
+            raise ValueError(
+                'collect: asynchronous env managers are not supported; use -o env.env_manager_type=base or '
+                'sync_subprocess'
+            )
+        result = evaluator.evaluate(n_episode, on_step=record)
+        writer.flush()
+        return result, writer.written
+
+
+def _taken(obs: Any, rows: np.ndarray) -> Any:
+    return {key: _taken(value, rows) for key, value in obs.items()} if isinstance(obs, dict) else obs[rows]
+
+
+def _copied(columns: dict[str, Any]) -> Batch:
+    """A Batch on memory of its own: the env manager uses its blocks again."""
+    return Batch.of({k: _copied(v) if isinstance(v, dict) else np.array(v) for k, v in columns.items()})

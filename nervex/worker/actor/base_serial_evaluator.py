@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,7 @@ from easydict import EasyDict
 from nervex.loader import interval, is_type, optional
 from nervex.utils.class_config import class_config
 from nervex.utils.log_helper import build_logger
-from nervex.worker.actor.columns import as_array, policy_forward
+from nervex.worker.actor.columns import ObsBlock, as_array, policy_forward
 
 _SEED_STRIDE = 10_000  # more than any number of envs
 CURVE_COLUMNS = (
@@ -141,13 +142,16 @@ class BaseSerialEvaluator:
         self.best = self.last_mean
         return True
 
-    def evaluate(self, n_episode: int | None = None, seed_offset: int = 0) -> Evaluation:
+    def evaluate(
+        self, n_episode: int | None = None, seed_offset: int = 0, on_step: Callable[..., None] | None = None
+    ) -> Evaluation:
         """
         Overview:
             Play the episodes; writes nothing.
         Arguments:
             - n_episode (:obj:`int | None`): None takes the config's
             - seed_offset (:obj:`int`): another number plays other episodes
+            - on_step (:obj:`Callable | None`): called with (observations, actions, step) of every step of the envs
         """
         start = time.perf_counter()
         n = self._cfg.n_episode if n_episode is None else n_episode
@@ -166,7 +170,10 @@ class BaseSerialEvaluator:
             if not (left[ids] > 0).all():
                 playing = left[ids] > 0
                 ids, obs = ids[playing], _rows(obs, playing)
-            step = self._env.advance(ids, as_array(policy_forward(self._policy, ids, obs)['action']))
+            action = as_array(policy_forward(self._policy, ids, obs)['action'])
+            step = self._env.advance(ids, action)
+            if on_step is not None:
+                on_step(ObsBlock(ids, obs), action, step)
             for env_id in step.abnormal:
                 self._policy.reset(data_id=[int(env_id)])
             for k in np.flatnonzero(step.done):
