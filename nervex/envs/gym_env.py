@@ -9,6 +9,8 @@ from nervex.envs.env.base_env import BaseEnv, BaseEnvInfo, BaseEnvTimestep
 from nervex.envs.gym_compat import reset_gym, step_gym
 from nervex.envs.hosting.layout import write_row
 from nervex.envs.spaces import ActionCodec, ObsCodec, reward_info
+from nervex.envs.wrappers.base import GymWrapper, wrap
+from nervex.envs.wrappers.video import RecordVideo
 from nervex.utils.errors import ExtraMissingError, UnknownNameError, nearest
 
 
@@ -28,12 +30,14 @@ class GymEnv(BaseEnv):
         package='gymnasium',     # 'gymnasium', or 'gym' for ids that only the old package knows
         make_kwargs={},          # passed on to gymnasium.make, e.g. {'continuous': True}
         max_episode_steps=None,  # None: what the id's registration says; a number replaces it
+        wrappers=[],             # around the Gym object, the first one innermost; see nervex.envs.wrappers
+        role=None,               # 'actor' or 'evaluator': some wrappers are for one of them; set by create_..._env_cfg
         use_act_scale=False,     # True: the policy speaks [-1, 1], the env gets the bounds of its Box
         one_hot_obs=True,        # discrete observations as one-hot vectors; False: as integers
         flatten_obs=False,       # True: a Dict or Tuple observation as one vector
         vector_backend='auto',   # for the vector manager: 'gymnasium' | 'ale' | 'envpool'; auto: ale for 'ALE/...' ids
         vector_kwargs={},        # passed on to the vectorised env, e.g. {'batch_size': 4}
-        replay_path=None,        # a folder for videos; None: no video
+        replay_path=None,        # a folder for the videos of eval mode; None: video/ in the run's folder
     )
 
     def __init__(self, cfg: Any = None) -> None:
@@ -47,9 +51,9 @@ class GymEnv(BaseEnv):
         self._seed: int | None = None
         self._dynamic_seed = True
         self._seeded = False  # whether the present seed has reached the env
-        self._raw_step: Callable[[Any], tuple] | None = None
         self._final_eval_reward, self._steps = 0., 0
         self._codecs: tuple[ActionCodec, ObsCodec] | None = None
+        self._film_folder: str | None = None
         if env is not None:
             self._bind()
 
@@ -104,6 +108,29 @@ class GymEnv(BaseEnv):
             self._env = self._codecs = None
         self._running = False
 
+    def enable_save_replay(self, replay_path: str) -> None:
+        if self._cfg.env_id is None:
+            raise NotImplementedError(f'{self!r}: only an env made by its id can be made again with pictures')
+        self.close()
+        self._film_folder = replay_path
+
+    @staticmethod
+    def create_actor_env_cfg(cfg: dict) -> list[dict]:
+        return _with_role(BaseEnv.create_actor_env_cfg(cfg), 'actor')
+
+    @staticmethod
+    def create_evaluator_env_cfg(cfg: dict) -> list[dict]:
+        return _with_role(BaseEnv.create_evaluator_env_cfg(cfg), 'evaluator')
+
+    def __getstate__(self) -> dict:
+        """Without the functions that convert, which are made again from the spaces."""
+        return {k: v for k, v in self.__dict__.items() if k not in ('_codecs', '_step', '_to_env')}
+
+    def __setstate__(self, state: dict) -> None:
+        self.__dict__.update(state, _codecs=None)
+        if self._env is not None:
+            self._bind()
+
     def __repr__(self) -> str:
         return f'GymEnv({self._cfg.env_id or self._env or "env_fn"})'
 
@@ -118,11 +145,16 @@ class GymEnv(BaseEnv):
 
     def _build(self) -> None:
         if self._env is None:
-            self._env = self._cfg.env_fn() if self._cfg.env_fn is not None else self._make()
+            made = self._cfg.env_fn() if self._cfg.env_fn is not None else self._make()
+            self._env = wrap(made, self._cfg.wrappers, self._cfg.role)
+            if self._film_folder is not None:
+                self._env = RecordVideo(self._env, self._film_folder)
             self._bind()
 
     def _make(self) -> Any:
         kwargs = dict(self._cfg.make_kwargs)
+        if self._film_folder is not None:
+            kwargs.setdefault('render_mode', 'rgb_array')
         if self._cfg.package == 'gymnasium':
             env, limit = make_gymnasium(self._cfg.env_id, kwargs)
             self._limit = limit if self._cfg.max_episode_steps is None else self._cfg.max_episode_steps
@@ -141,7 +173,8 @@ class GymEnv(BaseEnv):
         self._codecs, self._plain_obs = (act, obs), obs.plain
         self._to_env = _same if act.plain else act.to_env
         step = self._env.step
-        modern = any(base.__module__.split('.')[0] == 'gymnasium' for base in type(self._env).__mro__)
+        modern = any(base.__module__.split('.')[0] == 'gymnasium' for base in type(self._env).__mro__) \
+            or isinstance(self._env, GymWrapper)
         self._step = step if modern else lambda action: step_gym(step(action))
         self._direct = modern and act.plain and obs.plain and type(self).step_into is GymEnv.step_into
 
@@ -180,6 +213,12 @@ def make_gymnasium(env_id: str, kwargs: dict) -> tuple[Any, int | None]:
         ) from error
     except gymnasium.error.DependencyNotInstalled as error:
         raise ExtraMissingError(f"env '{env_id}' needs a package that is not installed: {error}") from error
+
+
+def _with_role(cfgs: list[dict], role: str) -> list[dict]:
+    for cfg in cfgs:  # copies already
+        cfg['role'] = role
+    return cfgs
 
 
 def _same(action: Any) -> Any:

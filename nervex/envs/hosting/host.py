@@ -79,8 +79,7 @@ class EnvHost:
         self.renewed[index] += 1
         self.build(index)
         if self.store is not None:
-            self.steppers[index] = make_stepper(self.envs[index], self.store.reward_size)
-            self._loop = make_loop(self)
+            self._rebind(index)
 
     def first_observation(self) -> tuple[Any, Any]:
         """
@@ -125,7 +124,10 @@ class EnvHost:
             return self._saved(index)
         if name == LOAD:
             return self._load(index, *call[0])
-        return ask_env(self.envs[index], name, call)
+        answer = ask_env(self.envs[index], name, call)
+        if call is not None and self.store is not None:  # the method may have changed how the env steps
+            self._rebind(index)
+        return answer
 
     def _saved(self, index: int) -> bytes | None:
         """One env in the middle of its episode; None if it cannot be pickled."""
@@ -139,6 +141,10 @@ class EnvHost:
         self.close_env(index)
         self.envs[index], counters, self._seeds[index] = pickle.loads(state)
         self.returns[index], self.lengths[index], self.episodes[index], self.renewed[index] = counters
+        self._rebind(index)
+
+    def _rebind(self, index: int) -> None:
+        """Look again how this env wants to be stepped."""
         self.steppers[index] = make_stepper(self.envs[index], self.store.reward_size)
         self._loop = make_loop(self)
 

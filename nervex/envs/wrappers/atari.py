@@ -1,0 +1,200 @@
+"""The usual preprocessing of Atari games (Mnih et al. 2015, doi:10.1038/nature14236; Machado et al. 2018)."""
+from collections import deque
+from typing import Any
+
+import numpy as np
+
+from nervex.envs.wrappers.base import GymWrapper
+from nervex.utils.errors import ExtraMissingError
+
+
+class NoopReset(GymWrapper):
+    """An episode begins with 1 to ``noop_max`` steps without action; how many is drawn from the env's seed."""
+
+    def __init__(self, env: Any, noop_max: int = 30) -> None:
+        super().__init__(env)
+        self._noop_max, self._rng = noop_max, np.random.default_rng()
+
+    def reset(self, *, seed: int | None = None, **kwargs: Any) -> tuple[Any, dict]:
+        if seed is not None:
+            self._rng = np.random.default_rng(seed)
+        obs, info = super().reset(seed=seed, **kwargs)
+        for _ in range(int(self._rng.integers(1, self._noop_max + 1))):
+            obs, _, terminated, truncated, info = super().step(0)
+            if terminated or truncated:
+                obs, info = super().reset(**kwargs)
+        return obs, info
+
+
+class MaxAndSkip(GymWrapper):
+    """An action is repeated ``skip`` times; the pixel-wise maximum of the last two frames is seen (sprites flicker)."""
+
+    def __init__(self, env: Any, skip: int = 4) -> None:
+        super().__init__(env)
+        self._skip = skip
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict]:
+        total, last, before = 0., None, None
+        for _ in range(self._skip):
+            before = last
+            last, reward, terminated, truncated, info = super().step(action)
+            total += reward
+            if terminated or truncated:
+                break
+        return last if before is None else np.maximum(before, last), total, terminated, truncated, info
+
+
+class EpisodicLife(GymWrapper):
+    """A lost life ends an episode, for training only; the game goes on, and is reset when it is over."""
+
+    def __init__(self, env: Any) -> None:
+        super().__init__(env)
+        self._lives, self._over = 0, True
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict]:
+        obs, reward, terminated, truncated, info = super().step(action)
+        self._over = terminated or truncated
+        lives = self.env.unwrapped.ale.lives()
+        if 0 < lives < self._lives:
+            terminated = True
+        self._lives = lives
+        return obs, reward, terminated, truncated, info
+
+    def reset(self, *, seed: int | None = None, **kwargs: Any) -> tuple[Any, dict]:
+        if self._over or seed is not None:
+            obs, info = super().reset(seed=seed, **kwargs)
+        else:
+            obs, _, terminated, truncated, info = super().step(0)
+            if terminated or truncated:
+                obs, info = super().reset(**kwargs)
+        self._over, self._lives = False, self.env.unwrapped.ale.lives()
+        return obs, info
+
+
+class FireReset(GymWrapper):
+    """Presses FIRE after a reset in games that wait for it; other games are left alone."""
+
+    def __init__(self, env: Any) -> None:
+        super().__init__(env)
+        meanings = env.unwrapped.get_action_meanings()
+        self._fires = len(meanings) >= 3 and meanings[1] == 'FIRE'
+
+    def reset(self, *, seed: int | None = None, **kwargs: Any) -> tuple[Any, dict]:
+        obs, info = super().reset(seed=seed, **kwargs)
+        if self._fires:
+            obs, _, terminated, truncated, info = super().step(1)
+            if terminated or truncated:
+                obs, info = super().reset(**kwargs)
+        return obs, info
+
+
+class WarpFrame(GymWrapper):
+    """Frames in grey, ``size`` x ``size``."""
+
+    def __init__(self, env: Any, size: int = 84) -> None:
+        super().__init__(env)
+        try:
+            import cv2
+        except ImportError as error:
+            raise ExtraMissingError('warp_frame needs OpenCV: pip install nervex[atari]') from error
+        self._cv2, self._size = cv2, size
+        self.observation_space = _pixels((size, size))
+
+    def reset(self, *, seed: int | None = None, **kwargs: Any) -> tuple[Any, dict]:
+        obs, info = super().reset(seed=seed, **kwargs)
+        return self._warp(obs), info
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict]:
+        obs, *rest = super().step(action)
+        return (self._warp(obs), *rest)
+
+    def _warp(self, frame: np.ndarray) -> np.ndarray:
+        if frame.ndim == 3 and frame.shape[2] == 3:
+            frame = self._cv2.cvtColor(frame, self._cv2.COLOR_RGB2GRAY)
+        return self._cv2.resize(frame, (self._size, self._size), interpolation=self._cv2.INTER_AREA)
+
+
+class ScaledFloat(GymWrapper):
+    """uint8 pixels as floats in [0, 1]. Four times the memory; models do the same to uint8 on their device."""
+
+    def __init__(self, env: Any) -> None:
+        super().__init__(env)
+        self.observation_space = _space(env.observation_space.shape, 0., 1., np.float32)
+
+    def reset(self, *, seed: int | None = None, **kwargs: Any) -> tuple[Any, dict]:
+        obs, info = super().reset(seed=seed, **kwargs)
+        return np.asarray(obs, np.float32) / 255., info
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict]:
+        obs, *rest = super().step(action)
+        return (np.asarray(obs, np.float32) / 255., *rest)
+
+
+class ClipReward(GymWrapper):
+    """Only the sign of a reward; the true return of the episode is kept in ``info['final_eval_reward']``."""
+
+    def __init__(self, env: Any) -> None:
+        super().__init__(env)
+        self._return = 0.
+
+    def reset(self, *, seed: int | None = None, **kwargs: Any) -> tuple[Any, dict]:
+        self._return = 0.
+        return super().reset(seed=seed, **kwargs)
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict]:
+        obs, reward, terminated, truncated, info = super().step(action)
+        self._return += float(reward)
+        if terminated or truncated:
+            info = {**info, 'final_eval_reward': self._return}
+        return obs, float(np.sign(reward)), terminated, truncated, info
+
+
+class FrameStack(GymWrapper):
+    """The last ``n`` observations, oldest first, along a new first axis; at a reset the first one n times."""
+
+    def __init__(self, env: Any, n: int = 4) -> None:
+        super().__init__(env)
+        self._frames: deque = deque(maxlen=n)
+        space = env.observation_space
+        low, high = (np.repeat(np.asarray(b)[None], n, 0) for b in (space.low, space.high))
+        self.observation_space = _space((n, *space.shape), low, high, space.dtype)
+
+    def reset(self, *, seed: int | None = None, **kwargs: Any) -> tuple[Any, dict]:
+        obs, info = super().reset(seed=seed, **kwargs)
+        self._frames.extend([obs] * self._frames.maxlen)
+        return np.stack(self._frames), info
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict]:
+        obs, *rest = super().step(action)
+        self._frames.append(obs)
+        return (np.stack(self._frames), *rest)
+
+
+def wrap_atari(env: Any, role: str | None = None, frame_stack: int = 4, size: int = 84, skip: int = 4,
+               noop_max: int = 30, episodic_life: bool = True, clip_reward: bool = True, scale: bool = False) -> Any:
+    """
+    Overview:
+        The whole set, in its usual order. Lives end episodes and rewards are clipped for actors only.
+    Arguments:
+        - env (:obj:`Any`): a raw game: made with ``frameskip=1, repeat_action_probability=0.`` (or a NoFrameskip id)
+        - role (:obj:`str | None`): 'evaluator' plays whole games for their true score
+    """
+    trains = role != 'evaluator'
+    env = MaxAndSkip(NoopReset(env, noop_max), skip)
+    if episodic_life and trains:
+        env = EpisodicLife(env)
+    env = WarpFrame(FireReset(env), size)
+    if scale:
+        env = ScaledFloat(env)
+    if clip_reward and trains:
+        env = ClipReward(env)
+    return FrameStack(env, frame_stack) if frame_stack > 1 else env
+
+
+def _pixels(shape: tuple[int, ...]) -> Any:
+    return _space(shape, 0, 255, np.uint8)
+
+
+def _space(shape: tuple[int, ...], low: Any, high: Any, dtype: Any) -> Any:
+    from gymnasium.spaces import Box
+    return Box(low, high, shape=tuple(shape), dtype=np.dtype(dtype).type)

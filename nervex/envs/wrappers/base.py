@@ -1,0 +1,88 @@
+"""What wrappers of Gym objects share, and how a config names them."""
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from nervex.envs.gym_compat import reset_gym, step_gym
+from nervex.utils.registry import Registry
+
+_HERE = 'nervex.envs.wrappers.'
+WRAPPER_REGISTRY = Registry('env wrapper', {
+    'noop_reset': _HERE + 'atari:NoopReset',
+    'max_and_skip': _HERE + 'atari:MaxAndSkip',
+    'episodic_life': _HERE + 'atari:EpisodicLife',
+    'fire_reset': _HERE + 'atari:FireReset',
+    'warp_frame': _HERE + 'atari:WarpFrame',
+    'scaled_float': _HERE + 'atari:ScaledFloat',
+    'clip_reward': _HERE + 'atari:ClipReward',
+    'frame_stack': _HERE + 'atari:FrameStack',
+    'atari': _HERE + 'atari:wrap_atari',
+    'time_limit': _HERE + 'time_limit:TimeLimit',
+    'record_video': _HERE + 'video:RecordVideo',
+})
+
+
+class GymWrapper:
+    """
+    Overview:
+        Wraps a Gymnasium or an old gym env; answers always in the new form: ``reset`` gives (obs, info), ``step`` gives
+        five values. Everything that is not overridden comes from the wrapped env.
+    """
+
+    def __init__(self, env: Any) -> None:
+        self.env = env
+
+    def reset(self, *, seed: int | None = None, **kwargs: Any) -> tuple[Any, dict]:
+        return reset_gym(self.env, seed, **kwargs)
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict]:
+        return step_gym(self.env.step(action))
+
+    @property
+    def unwrapped(self) -> Any:
+        return self.env.unwrapped
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith('__') or name == 'env':
+            raise AttributeError(name)
+        return getattr(self.env, name)
+
+    def __repr__(self) -> str:
+        return f'{type(self).__name__}({self.env!r})'
+
+
+def wrap(env: Any, specs: Sequence[Any], role: str | None = None) -> Any:
+    """
+    Overview:
+        Apply wrappers, the first one innermost.
+    Arguments:
+        - specs (:obj:`Sequence`): each a name, a dict with ``type`` and the wrapper's arguments, or a function
+          env -> env. ``only='actor'`` (or 'evaluator') in a dict leaves the wrapper out elsewhere
+        - role (:obj:`str | None`): what the env is for
+    """
+    for spec in specs:
+        maker, kwargs, only = _read(spec)
+        if only in (None, role):
+            if maker is _atari():
+                kwargs = {'role': role, **kwargs}
+            env = maker(env, **kwargs)
+    return env
+
+
+def _read(spec: Any) -> tuple[Callable[..., Any], dict, str | None]:
+    if callable(spec):
+        return spec, {}, None
+    if isinstance(spec, str):
+        return WRAPPER_REGISTRY.get(spec), {}, None
+    if not isinstance(spec, dict) or 'type' not in spec:
+        raise TypeError(f"env.wrappers: a name, a dict with 'type', or a function env -> env; got {spec!r}")
+    kwargs = {k: v for k, v in spec.items() if k not in ('type', 'only')}
+    only = spec.get('only')
+    if only not in (None, 'actor', 'evaluator'):
+        raise ValueError(f"env.wrappers: only='actor' or only='evaluator', got {only!r}")
+    maker = spec['type'] if callable(spec['type']) else WRAPPER_REGISTRY.get(spec['type'])
+    return maker, kwargs, only
+
+
+def _atari() -> Any:
+    from nervex.envs.wrappers.atari import wrap_atari
+    return wrap_atari
