@@ -1,4 +1,4 @@
-"""Schedules of the exploration rate, and noise for continuous actions."""
+"""Schedules of the exploration rate."""
 import math
 from collections.abc import Callable
 

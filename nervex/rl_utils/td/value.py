@@ -1,4 +1,4 @@
-"""Temporal-difference errors of state values, and of soft action values."""
+"""Temporal-difference errors of state values."""
 from collections import namedtuple
 
 from nervex.rl_utils.checks import check_rank, check_shape
