@@ -43,12 +43,12 @@ def import_module(name: str) -> ModuleType:
         ) from e
 
 
-def require(name: str, extra: str, what: str) -> ModuleType:
+def require(name: str, package: str, what: str) -> ModuleType:
     """
     Overview:
-        Import an optional package; if it is missing the error says which extra brings it.
+        Import an optional package; if it is missing the error says what to install.
     Arguments:
-        - extra (:obj:`str`): name of the extra in ``nervex[extra]``
+        - package (:obj:`str`): for pip, e.g. ``'nervex[fast]'`` or ``'lz4'``
         - what (:obj:`str`): what needs it, e.g. ``'the lz4 compressor'``
     """
     try:
@@ -56,7 +56,7 @@ def require(name: str, extra: str, what: str) -> ModuleType:
     except ModuleNotFoundError as e:
         if e.name is None or not (name == e.name or name.startswith(f'{e.name}.')):
             raise
-        raise ExtraMissingError(f"{what} needs the package '{name}': pip install nervex[{extra}]", name=name) from e
+        raise ExtraMissingError(f"{what} needs the package '{name}': pip install {package}", name=name) from e
 
 
 def try_import(name: str) -> ModuleType | None:

@@ -4,8 +4,11 @@ import math
 import numbers
 import os
 import struct
+import sys
 import threading
 import zlib
+from collections import deque
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -198,6 +201,69 @@ def format_value(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         return str(value)
     return f'{float(value):.6g}' if not isinstance(value, numbers.Integral) else str(value)
+
+
+def pretty_print(result: Any, direct_print: bool = True) -> str:
+    """
+    Overview:
+        Nested dicts and lists as indented text, one entry a line; written to the standard output too if asked for.
+    """
+    text = '\n'.join(_indented(result, 0)) + '\n'
+    if direct_print:
+        sys.stdout.write(text)
+    return text
+
+
+def _indented(value: Any, depth: int) -> list[str]:
+    pad = '    ' * depth
+    entries = value.items() if isinstance(value, Mapping) else ((f'[{i}]', v) for i, v in enumerate(value))
+    lines = []
+    for key, v in entries:
+        if isinstance(v, (Mapping, list, tuple)) and len(v):
+            lines += [f'{pad}{key}:', *_indented(v, depth + 1)]
+        else:
+            lines.append(f'{pad}{key}: {format_value(v)}')
+    return lines
+
+
+class DistributionTimeImage:
+    """
+    Overview:
+        How a distribution over a few classes changes: a picture with one column per step and one row per class.
+    Interfaces:
+        add_one_time_step, get_image
+    """
+
+    def __init__(self, maxlen: int = 600, val_range: tuple[float, float] | None = None) -> None:
+        """
+        Arguments:
+            - maxlen (:obj:`int`): the newest steps that are kept
+            - val_range (:obj:`tuple | None`): values drawn black and white; None: the smallest and largest there are
+        """
+        self._columns: deque[np.ndarray] = deque(maxlen=maxlen)
+        self._range = val_range
+
+    def add_one_time_step(self, data: Any) -> None:
+        """
+        Shapes:
+            - data: :math:`(N, )`, the same N every time
+        """
+        column = _to_numpy(data).astype(np.float64)
+        if column.ndim != 1 or (self._columns and column.shape != self._columns[0].shape):
+            expected = self._columns[0].shape if self._columns else '(N,)'
+            raise ValueError(f'one step has shape {expected}, got {column.shape}')
+        self._columns.append(column)
+
+    def get_image(self) -> np.ndarray:
+        """
+        Shapes:
+            - image (:obj:`np.ndarray`): :math:`(1, N, T)`, floats in [0, 1], ready for an ``[image]`` variable
+        """
+        if not self._columns:
+            raise ValueError('there is no step yet')
+        values = np.stack(self._columns, axis=1)
+        low, high = self._range if self._range is not None else (values.min(), values.max())
+        return np.clip((values - low) / max(high - low, 1e-12), 0., 1.)[None]
 
 
 def pretty_table(rows: list[list[Any]]) -> str:

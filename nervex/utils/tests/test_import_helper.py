@@ -51,6 +51,6 @@ def test_optional_packages(package):
     assert require('json', 'x', 'this').dumps and try_import('json') is not None
     assert try_import('surely_not_installed') is None and try_import('some_user_pkg.bad') is None
     with pytest.raises(ExtraMissingError, match=r'the codec needs .*pip install nervex\[fast\]'):
-        require('surely_not_installed', 'fast', 'the codec')
+        require('surely_not_installed', 'nervex[fast]', 'the codec')
     with pytest.raises(ModuleNotFoundError, match='surely'):
         try_import('some_user_pkg.needy')

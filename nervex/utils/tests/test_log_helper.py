@@ -9,11 +9,13 @@ import pytest
 import torch
 
 from nervex.utils.log_helper import (
+    DistributionTimeImage,
     TBLogger,
     TextLogger,
     build_logger,
     encode_png,
     format_value,
+    pretty_print,
     pretty_table,
     split_kind,
 )
@@ -123,3 +125,27 @@ def test_png_holds_the_pixels():
     rows = np.frombuffer(zlib.decompress(png[41:41 + size]), dtype=np.uint8).reshape(2, 10)
     assert png[:8] == b'\x89PNG\r\n\x1a\n' and kind == b'IDAT' and png[16:24] == b'\0\0\0\3\0\0\0\2'
     assert np.array_equal(rows[:, 1:].reshape(2, 3, 3), pixels) and not rows[:, 0].any()
+
+
+def test_pretty_print_indents_and_prints_only_when_asked(capsys):
+    data = {'a': 1 / 3, 'b': {'c': [1, {'d': None}], 'e': {}}}
+    expected = 'a: 0.333333\nb:\n    c:\n        [0]: 1\n        [1]:\n            d: None\n    e: {}\n'
+    assert pretty_print(data, direct_print=False) == expected and capsys.readouterr().out == ''
+    pretty_print(data)
+    assert capsys.readouterr().out == expected
+
+
+def test_distribution_over_time_as_a_picture(tmp_path):
+    image = DistributionTimeImage(maxlen=2)
+    with pytest.raises(ValueError, match='no step'):
+        image.get_image()
+    for step in ([9., 9.], [0., 1.], torch.tensor([2., 4.])):
+        image.add_one_time_step(step)
+    assert image.get_image().tolist() == [[[0., 0.5], [0.25, 1.]]]
+    with pytest.raises(ValueError, match='got'):
+        image.add_one_time_step([1., 2., 3.])
+    fixed = DistributionTimeImage(val_range=(0., 2.))
+    fixed.add_one_time_step([1., 5.])
+    assert fixed.get_image().tolist() == [[[0.5], [1.]]]
+    with TBLogger(str(tmp_path)) as tb:
+        tb.add_val('[image]x', image.get_image(), 0)

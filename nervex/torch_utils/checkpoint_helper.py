@@ -1,0 +1,173 @@
+"""Counters, and checkpoints of a model and its optimizer for scripts outside the learner."""
+import functools
+import logging
+import signal
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import torch
+
+from nervex.utils.errors import CheckpointError
+from nervex.utils.file_helper import read_file, save_file
+
+logger = logging.getLogger(__name__)
+
+VERSION = 1
+
+
+class CountVar:
+    """
+    Overview:
+        A whole number shared by reference, e.g. the learner's iteration.
+    Interfaces:
+        val, add, update
+    """
+
+    def __init__(self, init_val: int) -> None:
+        self._val = init_val
+
+    @property
+    def val(self) -> int:
+        """The number."""
+        return self._val
+
+    def add(self, add_num: int) -> None:
+        """Count up."""
+        self._val += add_num
+
+    def update(self, val: int) -> None:
+        """Set."""
+        self._val = val
+
+
+def build_checkpoint_helper(cfg: Any = None) -> 'CheckpointHelper':
+    """A CheckpointHelper; ``cfg`` has no settings and may be left out."""
+    return CheckpointHelper()
+
+
+class CheckpointHelper:
+    """
+    Overview:
+        One file with a model, and with what else is given: optimizer, scheduler, counters, data set state,
+        information of the actor. Files are written whole or not at all and read without running code from them.
+    Interfaces:
+        save, load
+    """
+
+    def save(
+            self,
+            path: str,
+            model: torch.nn.Module,
+            optimizer: Any = None,
+            last_iter: CountVar | None = None,
+            last_epoch: CountVar | None = None,
+            last_frame: CountVar | None = None,
+            dataset: Any = None,
+            actor_info: Any = None,
+            lr_scheduler: Any = None,
+            prefix_op: str | None = None,
+            prefix: str | None = None,
+    ) -> None:
+        """
+        Arguments:
+            - prefix_op (:obj:`str | None`): 'add' or 'remove' ``prefix`` at the names of the model's state
+        """
+        state: dict[str, Any] = {'version': VERSION, 'model': _prefixed(model.state_dict(), prefix_op, prefix)}
+        for key, part in (('optimizer', optimizer), ('lr_scheduler', lr_scheduler), ('dataset', dataset),
+                          ('actor_info', actor_info)):
+            if part is not None:
+                state[key] = part.state_dict()
+        for key, count in (('last_iter', last_iter), ('last_epoch', last_epoch), ('last_frame', last_frame)):
+            if count is not None:
+                state[key] = count.val
+        save_file(path, state)
+        logger.info('saved %s', path)
+
+    def load(
+            self,
+            load_path: str,
+            model: torch.nn.Module,
+            optimizer: Any = None,
+            last_iter: CountVar | None = None,
+            last_epoch: CountVar | None = None,
+            last_frame: CountVar | None = None,
+            dataset: Any = None,
+            actor_info: Any = None,
+            lr_scheduler: Any = None,
+            prefix_op: str | None = None,
+            prefix: str | None = None,
+            strict: bool = True,
+            state_dict_mask: list[str] | None = None,
+    ) -> None:
+        """
+        Overview:
+            Read a file of ``save``. What is asked for and not in the file is an error.
+        Arguments:
+            - strict (:obj:`bool`): the names of the file and of the model must be the same
+            - state_dict_mask (:obj:`list[str] | None`): beginnings of names that are left out, e.g. ``['head.']``
+        """
+        state = read_file(load_path)
+        if not isinstance(state, dict) or 'model' not in state:
+            raise CheckpointError(f"'{load_path}' is no checkpoint: it holds no 'model'")
+        if state.get('version', 0) > VERSION:
+            raise CheckpointError(f"'{load_path}' has version {state['version']}; this nervex reads up to {VERSION}")
+        weights = _prefixed(state['model'], prefix_op, prefix)
+        masked = tuple(state_dict_mask or ())
+        if masked:
+            weights = {k: v for k, v in weights.items() if not k.startswith(masked)}
+        try:
+            model.load_state_dict(weights, strict=strict and not masked)
+        except RuntimeError as e:
+            raise CheckpointError(f"'{load_path}' does not fit the model: {e}") from e
+        for key, part in (('optimizer', optimizer), ('lr_scheduler', lr_scheduler), ('dataset', dataset),
+                          ('actor_info', actor_info)):
+            if part is not None:
+                part.load_state_dict(_entry(state, key, load_path))
+        for key, count in (('last_iter', last_iter), ('last_epoch', last_epoch), ('last_frame', last_frame)):
+            if count is not None:
+                count.update(_entry(state, key, load_path))
+
+
+def auto_checkpoint(method: Callable) -> Callable:
+    """
+    Overview:
+        Decorator for a method of an object with ``save_checkpoint()``: an error, Ctrl-C or a request to end (SIGTERM)
+        during the method saves first and then goes on its way.
+    """
+
+    @functools.wraps(method)
+    def wrapped(self: Any, *args: Any, **kwargs: Any) -> Any:
+        old = signal.signal(signal.SIGTERM, _exit) if threading.current_thread() is threading.main_thread() else None
+        try:
+            return method(self, *args, **kwargs)
+        except BaseException:
+            logger.warning('%s ends early; saving a checkpoint', method.__qualname__)
+            self.save_checkpoint()
+            raise
+        finally:
+            if old is not None:
+                signal.signal(signal.SIGTERM, old)
+
+    return wrapped
+
+
+def _exit(number: int, frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)
+
+
+def _entry(state: dict, key: str, path: str) -> Any:
+    if key not in state:
+        raise CheckpointError(f"'{path}' holds no '{key}'; it has {', '.join(sorted(state))}")
+    return state[key]
+
+
+def _prefixed(weights: dict, op: str | None, prefix: str | None) -> dict:
+    if op is None:
+        return weights
+    if op not in ('add', 'remove') or not prefix:
+        raise ValueError(f"prefix_op is 'add' or 'remove' and needs a prefix, got {op!r} and {prefix!r}")
+    if op == 'add':
+        return {prefix + k: v for k, v in weights.items()}
+    return {k.removeprefix(prefix): v for k, v in weights.items()}

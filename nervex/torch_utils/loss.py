@@ -1,0 +1,132 @@
+"""Classification losses."""
+from collections.abc import Callable, Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from nervex.utils.errors import unknown_name
+
+
+class LabelSmoothCELoss(nn.Module):
+    """
+    Overview:
+        Cross entropy towards ``1 - ratio`` for the label and ``ratio / (N - 1)`` for each other class.
+    Shapes:
+        - logits (:obj:`torch.FloatTensor`): :math:`(B, N)`, labels (:obj:`torch.LongTensor`): :math:`(B, )`
+    """
+
+    def __init__(self, ratio: float) -> None:
+        super().__init__()
+        if not 0. <= ratio < 1.:
+            raise ValueError(f'ratio must be in [0, 1), got {ratio}')
+        self.ratio = ratio
+
+    def forward(self, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        log_p = F.log_softmax(logits, dim=1)
+        others = self.ratio / max(1, logits.shape[1] - 1)
+        of_label = log_p.gather(1, labels.unsqueeze(1)).squeeze(1)
+        return -((1. - self.ratio - others) * of_label + others * log_p.sum(1)).mean()
+
+
+class SoftFocalLoss(nn.Module):
+    """
+    Overview:
+        Cross entropy weighted by ``(1 - p)^gamma``, so that easy samples count less (https://arxiv.org/abs/1708.02002).
+    Shapes:
+        - logits (:obj:`torch.FloatTensor`): :math:`(B, N)`, labels (:obj:`torch.LongTensor`): :math:`(B, )`
+    """
+
+    def __init__(
+            self, gamma: float = 2., weight: torch.Tensor | None = None, size_average: bool = True, reduce: bool = True
+    ) -> None:
+        super().__init__()
+        self.gamma, self.size_average, self.reduce = gamma, size_average, reduce
+        self.register_buffer('weight', weight)
+
+    def forward(self, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        log_p = F.log_softmax(logits, dim=1).gather(1, labels.unsqueeze(1)).squeeze(1)
+        loss = -(1. - log_p.exp()).pow(self.gamma) * log_p
+        if self.weight is not None:
+            loss = loss * self.weight[labels]
+        if not self.reduce:
+            return loss
+        return loss.mean() if self.size_average else loss.sum()
+
+
+_CRITERIA: dict[str, Callable[..., nn.Module]] = {
+    'cross_entropy': nn.CrossEntropyLoss, 'label_smooth_ce': LabelSmoothCELoss, 'soft_focal_loss': SoftFocalLoss,
+}
+
+
+def build_ce_criterion(type_: str = 'cross_entropy', **kwargs: object) -> nn.Module:
+    """A criterion by name: cross_entropy, label_smooth_ce (needs ``ratio``) or soft_focal_loss."""
+    if type_ not in _CRITERIA:
+        raise ValueError(unknown_name('criterion', type_, _CRITERIA))
+    return _CRITERIA[type_](**kwargs)
+
+
+class MultiLogitsLoss(nn.Module):
+    """
+    Overview:
+        Labels without an order against rows of logits: each label is matched with one row so that the summed cross
+        entropy is smallest, and the mean over the matches is returned.
+    Shapes:
+        - logits (:obj:`torch.FloatTensor`): :math:`(M, N)`, labels (:obj:`torch.LongTensor`): :math:`(K, )`, K <= M
+    """
+
+    def __init__(self, criterion: str = 'cross_entropy', smooth_ratio: float = 0.1) -> None:
+        super().__init__()
+        if criterion not in ('cross_entropy', 'label_smooth_ce'):
+            raise ValueError(unknown_name('criterion', criterion, ('cross_entropy', 'label_smooth_ce')))
+        self.ratio = smooth_ratio if criterion == 'label_smooth_ce' else 0.
+
+    def forward(self, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        assert logits.dim() == 2 and labels.dim() == 1, (logits.shape, labels.shape)
+        if not 0 < len(labels) <= len(logits):
+            raise ValueError(f'{len(logits)} rows of logits take 1 to {len(logits)} labels, got {len(labels)}')
+        log_p = F.log_softmax(logits, dim=1)
+        others = self.ratio / max(1, logits.shape[1] - 1)
+        cost = -((1. - self.ratio - others) * log_p[:, labels] + others * log_p.sum(1, keepdim=True))  # (M, K)
+        rows = match(cost.detach().t().tolist())
+        return cost[torch.tensor(rows), torch.arange(len(labels))].mean()
+
+
+def match(cost: Sequence[Sequence[float]]) -> list[int]:
+    """
+    Overview:
+        For every row a column of its own so that the sum of costs is smallest (Hungarian method, shortest augmenting
+        paths).
+    Arguments:
+        - cost (:obj:`Sequence[Sequence[float]]`): K rows, M >= K columns
+    """
+    rows, columns = len(cost), len(cost[0])
+    of_row, of_column = [0.] * (rows + 1), [0.] * (columns + 1)  # potentials
+    owner = [0] * (columns + 1)  # row (from 1) that has a column; column 0 is where a new row starts
+    for row in range(1, rows + 1):
+        owner[0], at = row, 0
+        slack, came, seen = [float('inf')] * (columns + 1), [0] * (columns + 1), [False] * (columns + 1)
+        while owner[at]:
+            seen[at] = True
+            step, following = float('inf'), 0
+            for j in range(1, columns + 1):
+                if not seen[j]:
+                    reduced = cost[owner[at] - 1][j - 1] - of_row[owner[at]] - of_column[j]
+                    if reduced < slack[j]:
+                        slack[j], came[j] = reduced, at
+                    if slack[j] < step:
+                        step, following = slack[j], j
+            for j in range(columns + 1):
+                if seen[j]:
+                    of_row[owner[j]] += step
+                    of_column[j] -= step
+                else:
+                    slack[j] -= step
+            at = following
+        while at:
+            owner[at], at = owner[came[at]], came[at]
+    found = [0] * rows
+    for j in range(1, columns + 1):
+        if owner[j]:
+            found[owner[j] - 1] = j - 1
+    return found

@@ -1,0 +1,20 @@
+"""Parts of networks for structured observations: encodings, convolutions, residual blocks, attention, scatter maps."""
+from nervex.torch_utils.network.blocks import (
+    GLU,
+    build_activation,
+    build_normalization,
+    conv1d_block,
+    conv2d_block,
+    deconv2d_block,
+    fc_block,
+)
+from nervex.torch_utils.network.encoding import SoftArgmax, binary_encode, one_hot, sequence_mask
+from nervex.torch_utils.network.res_block import ResBlock, ResFCBlock
+from nervex.torch_utils.network.scatter_connection import ScatterConnection
+from nervex.torch_utils.network.transformer import Attention, Transformer
+
+__all__ = [
+    'GLU', 'Attention', 'ResBlock', 'ResFCBlock', 'ScatterConnection', 'SoftArgmax', 'Transformer', 'binary_encode',
+    'build_activation', 'build_normalization', 'conv1d_block', 'conv2d_block', 'deconv2d_block', 'fc_block', 'one_hot',
+    'sequence_mask',
+]

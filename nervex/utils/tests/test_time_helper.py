@@ -1,0 +1,82 @@
+import threading
+import time
+
+import pytest
+from easydict import EasyDict
+
+from nervex.utils.time_helper import EasyTimer, TimeWrapperTime, WatchDog, build_time_helper
+
+
+def test_timer_measures_the_block(monkeypatch):
+    readings = iter([5., 7.5])
+    monkeypatch.setattr(time, 'perf_counter', lambda: next(readings))
+    with EasyTimer(cuda=False) as timer:
+        """Nothing takes 2.5 s on this clock."""
+    assert timer.value == 2.5
+
+
+def test_wrapped_function_also_returns_its_time(monkeypatch):
+    readings = iter([1., 4., 10., 12.])
+    monkeypatch.setattr(time, 'perf_counter', lambda: next(readings))
+    helper = build_time_helper(wrapper_type='time')
+    assert helper is TimeWrapperTime and helper.wrapper(lambda x: x + 1)(2) == (3, 3.)
+    helper.start_time()
+    assert helper.end_time() == 2.
+    assert build_time_helper(EasyDict(common=dict(time_wrapper_type='cuda'))).__name__ == 'TimeWrapperCuda'
+    with pytest.raises(ValueError, match="got 'clock'"):
+        build_time_helper(wrapper_type='clock')
+
+
+def spin(seconds):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        pass
+
+
+def test_watchdog_interrupts_what_takes_too_long():
+    start = time.monotonic()
+    with pytest.raises(TimeoutError, match=r'not done within 0\.05 s'), WatchDog(0.05):
+        spin(5.)
+    assert time.monotonic() - start < 2.
+
+
+def test_watchdog_leaves_work_in_time_alone_and_may_be_used_again():
+    dog = WatchDog(0.1)
+    for _ in range(2):
+        dog.start()
+        with pytest.raises(RuntimeError, match='running already'):
+            dog.start()
+        dog.stop()
+        dog.stop()
+    spin(0.15)
+
+
+def test_late_work_in_one_blocking_call_is_told_at_the_latest_by_stop():
+    dog = WatchDog(0.02)
+    with pytest.raises(TimeoutError):
+        dog.start()
+        time.sleep(0.1)
+        dog.stop()
+    spin(0.01)  # nothing comes afterwards
+
+
+def test_watchdog_works_in_any_thread():
+    seen = []
+
+    def work():
+        try:
+            with WatchDog(0.05):
+                spin(5.)
+        except TimeoutError as e:
+            seen.append(str(e))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join(3.)
+    assert seen == ['not done within 0.05 s']
+
+
+@pytest.mark.parametrize('timeout', [0, -1.])
+def test_wrong_timeouts_are_refused(timeout):
+    with pytest.raises(ValueError, match='timeout'):
+        WatchDog(timeout)
