@@ -7,6 +7,7 @@ _HOMES = {
     'serial_pipeline': 'nervex.entry.serial_entry',
     'collect': 'nervex.entry.eval_entry',
     'eval': 'nervex.entry.eval_entry',
+    'offline_pipeline': 'nervex.entry.offline_entry',
     'parallel_pipeline': 'nervex.entry.parallel_entry',
 }
 

@@ -16,6 +16,8 @@ _HOMES = {
     'QRDQNPolicy': 'nervex.policy.qrdqn',
     'SQNPolicy': 'nervex.policy.sqn',
     'R2D2Policy': 'nervex.policy.r2d2',
+    'ILPolicy': 'nervex.policy.il',
+    'CQLPolicy': 'nervex.policy.cql',
     'PPOPolicy': 'nervex.policy.ppo',
     'A2CPolicy': 'nervex.policy.a2c',
     'DDPGPolicy': 'nervex.policy.ddpg',

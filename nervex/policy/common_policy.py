@@ -13,6 +13,7 @@ from nervex.loader import Loader, collection, enum, interval, is_type, optional
 from nervex.policy.action_space import model_input
 from nervex.policy.base_policy import Policy
 from nervex.policy.batched import batched
+from nervex.policy.traj_block import repeats_of
 from nervex.policy.update import GRAPH_AFTER, Update
 from nervex.rl_utils import Adder, flatten_time
 from nervex.torch_utils.acting import BACKENDS as ACTING_BACKENDS
@@ -182,7 +183,7 @@ class CommonPolicy(Policy):
         if isinstance(traj_cache, Batch):
             samples = traj_cache
             if nstep > 1:
-                overlap = min(self._get_traj_overlap(), len(traj_cache))
+                overlap = repeats_of(traj_cache, self._get_traj_overlap())
                 samples = self._the_adder.get_nstep_return_data(traj_cache, nstep, gamma=gamma, overlap=overlap)
             return samples if traj_cache['done'].ndim == 1 else flatten_time(samples)
         traj_len = self._cfg.collect.traj_len or 1

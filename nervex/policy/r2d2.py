@@ -13,6 +13,7 @@ from nervex.policy.action_space import greedy, side_by_side
 from nervex.policy.batched import batched
 from nervex.policy.dqn import DQNPolicy, Forward
 from nervex.policy.sequences import cut_sequences, map_tensors, pack_states, state_before_first, unpack_states
+from nervex.policy.traj_block import repeats_of
 from nervex.rl_utils import rollout_nstep_data, rollout_nstep_return, value_inv_transform, value_transform
 from nervex.utils import POLICY_REGISTRY
 
@@ -161,11 +162,11 @@ class R2D2Policy(DQNPolicy):
     @batched
     def _get_train_sample(self, traj_cache: Any) -> Any:
         """Steps, time first -> sequences with a time axis inside the row. Rows of a deque are all used."""
-        whole = self._cfg.collect.traj_len in ('inf', float('inf')) or not isinstance(traj_cache, Batch)
-        traj = traj_cache
-        if not isinstance(traj, Batch):
+        traj, repeated = traj_cache, 0
+        if isinstance(traj, Batch):
+            repeated = repeats_of(traj, self._burnin)
+        else:
             traj = Batch.from_rows([traj_cache.popleft() for _ in range(len(traj_cache))])
-        repeated = 0 if whole else min(self._burnin, len(traj))
         samples = cut_sequences(traj, self._cfg.collect.unroll_len, self._burnin, repeated)
         if self._first_priority and len(samples):
             with torch.no_grad():

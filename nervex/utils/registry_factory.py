@@ -11,6 +11,8 @@ POLICY_REGISTRY = Registry(
         'qrdqn': 'nervex.policy.qrdqn:QRDQNPolicy',
         'sqn': 'nervex.policy.sqn:SQNPolicy',
         'r2d2': 'nervex.policy.r2d2:R2D2Policy',
+        'il': 'nervex.policy.il:ILPolicy',
+        'cql': 'nervex.policy.cql:CQLPolicy',
         'ppo': 'nervex.policy.ppo:PPOPolicy',
         'a2c': 'nervex.policy.a2c:A2CPolicy',
         'ddpg': 'nervex.policy.ddpg:DDPGPolicy',

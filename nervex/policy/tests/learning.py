@@ -28,6 +28,8 @@ def train(policy: str | type, env: type, cfg: Mapping[str, Any], seed: int = 0, 
         - env_cfg (:obj:`dict | None`): settings of every env
     """
     cfg = merge_config(merge_config(BASE, cfg), dict(env={}))
+    if 'n_episode' in cfg['actor']:
+        del cfg['actor']['n_sample']
     policy_fn = None
     if isinstance(policy, str):
         cfg['policy']['policy_type'] = policy

@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 import torch
 
-from nervex.data import Batch
+from nervex.data import Batch, BufferManager
 from nervex.policy import check_batched
 from nervex.policy.dqn import DQNPolicy
 from nervex.policy.tests.learning import no_bootstrap, train, wrong_sign
 from nervex.policy.tests.toy_envs import EndlessEnv, ForbiddenEnv, SwitchesEnv, TemptationEnv
 from nervex.utils import ConfigError
+from nervex.utils.class_config import merge_config
 from nervex.worker.actor.env_manager import create_env_manager
 
 LEARNS = dict(policy=dict(command=dict(eps=dict(start=1.0, end=0.3, decay=200))))
@@ -165,3 +166,34 @@ def test_settings_out_of_range_are_told_before_anything_starts():
     cfg = dict(policy=dict(command=dict(eps_spread=-1), learn=dict(algo=dict(target_update_freq=0))))
     with pytest.raises(ConfigError, match=r'(?s)target_update_freq.*spread|spread.*target_update_freq'):
         train('dqn', TemptationEnv, cfg)
+
+
+@pytest.mark.parametrize('actor', [dict(n_episode=4), dict(n_sample=8, traj_len='inf'), dict(n_sample=8)])
+def test_every_step_of_an_episode_reaches_the_buffer_with_its_nstep_target(actor, monkeypatch):
+    pushed = []
+    original = BufferManager.push_data
+    monkeypatch.setattr(BufferManager, 'push_data', lambda self, data: pushed.append(data) or original(self, data))
+    cfg = dict(
+        policy=dict(learn=dict(algo=dict(nstep=3))), actor=actor, commander=dict(max_env_step=400), evaluator=dict()
+    )
+    steps = train('dqn', EndlessEnv, merge_config(LEARNS, cfg)).env_steps
+    samples = Batch.cat(pushed)
+    assert steps - 4 * 4 - 8 <= len(samples) <= steps
+    # reward 1 a step, or 5 at the end: 3 rewards, fewer only where the episode ended within them
+    full = (samples['reward'] > 0).all(1)
+    assert samples['done'][~full].all() and (~samples['done'] & full).sum() > 20
+    assert ((samples['reward'] == 5).any(1) | full | samples['truncated']).all()
+
+
+def test_priorities_reach_the_buffer_and_weights_come_back(monkeypatch):
+    weights = []
+
+    class Watched(DQNPolicy):
+        def _loss(self, data):
+            weights.append(data['weight'])
+            return super()._loss(data)
+
+    cfg = dict(policy=dict(use_priority=True), commander=dict(max_env_step=400))
+    train(Watched, TemptationEnv, merge_config(LEARNS, cfg))
+    later = torch.stack(weights[-20:])
+    assert (later > 0).all() and (later <= 1).all() and later.std() > 0.01

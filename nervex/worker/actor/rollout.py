@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from nervex.data import Batch
+from nervex.policy.traj_block import TrajBlock
 from nervex.worker.actor.state import from_state, to_state
 
 
@@ -102,7 +103,7 @@ class ColumnRollout:
             _write(self._columns, slice(0, keep), _take(block, slice(moved, None)))
         self._step = keep
         self._episode_start = np.maximum(self._episode_start - moved, 0)
-        return self._cut(_nested_batch(block))
+        return self._cut(TrajBlock.cut(_nested(block), keep))
 
     def _cut_each(self, synchronous: bool) -> list[Batch]:
         full = range(self._env_num) if synchronous else np.flatnonzero(self._position >= self._capacity)
@@ -118,7 +119,7 @@ class ColumnRollout:
             _write(self._columns, (slice(0, keep), env), _take(block, slice(end - keep, None)))
         self._position[env] = keep
         self._episode_start[env] = max(int(self._episode_start[env]) - (end - keep), 0)
-        return self._cut(_nested_batch(block))
+        return self._cut(TrajBlock.cut(_nested(block), keep))
 
     def _grow(self) -> None:
         larger = _like_block(self._columns, self._capacity * 2)
@@ -142,8 +143,8 @@ def _like_block(block: dict[str, Any], capacity: int) -> dict[str, Any]:
     }
 
 
-def _nested_batch(columns: dict[str, Any]) -> Batch:
-    return Batch.of({k: _nested_batch(v) if isinstance(v, dict) else v for k, v in columns.items()})
+def _nested(columns: dict[str, Any]) -> dict[str, Any]:
+    return {k: Batch.of(_nested(v)) if isinstance(v, dict) else v for k, v in columns.items()}
 
 
 def _write(block: dict[str, Any], index: Any, columns: dict[str, Any]) -> None:

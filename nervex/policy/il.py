@@ -1,0 +1,97 @@
+"""Imitation learning: behaviour cloning of recorded actions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from nervex.armor import Armor
+from nervex.data import Batch
+from nervex.loader import enum, interval
+from nervex.policy.action_space import greedy, joined, legal
+from nervex.policy.batched import batched
+from nervex.policy.common_policy import CommonPolicy
+from nervex.rl_utils import entropy, flatten_time, log_prob
+from nervex.torch_utils import Adam
+from nervex.torch_utils.flat import FlatParameters
+from nervex.utils import POLICY_REGISTRY
+
+
+@POLICY_REGISTRY.register('il')
+class ILPolicy(CommonPolicy):
+    """
+    Overview:
+        Maximises the log-probability of the actions in the data: no rewards, no values. Discrete actions, one head or
+        several; illegal ones have no part in the probabilities. Runs on recorded episodes, see ``offline_pipeline``.
+    """
+
+    config = dict(
+        policy_type='il',
+        learn=dict(algo=dict(entropy_weight=0.0)),  # entropy_weight: (float) how much the policy is kept from certainty
+    )
+    config_rules = dict(
+        use_priority=enum(False),  # an error of imitation is no reason to see a sample more often
+        learn=dict(algo=dict(entropy_weight=interval(0))),
+    )
+
+    def default_model(self) -> tuple[str, list[str]]:
+        return 'fc_discrete_net', ['nervex.model']
+
+    def _init_learn(self) -> None:
+        learn = self._cfg.learn
+        self._entropy_weight = learn.algo.entropy_weight
+        self._armor = Armor(self._model)
+        self._armor.mode(train=True)
+        self._optimizer = Adam(FlatParameters(self._model), lr=learn.learning_rate, weight_decay=learn.weight_decay)
+
+    def _data_preprocess_learn(self, data: Batch | list[dict]) -> dict[str, Any]:
+        """Observations and actions are enough; everything else in the data is left out."""
+        out = super()._data_preprocess_learn(data)
+        if out['action'].is_floating_point():
+            raise TypeError('policy il: the data has continuous actions; behaviour cloning takes discrete ones')
+        return {'obs': out['obs'], 'action': out['action'].long()}
+
+    def _loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
+        output = self._armor.forward(self._model_input(data['obs']))
+        logit = legal(output['logit'], output.get('action_mask'))
+        likelihood, certainty = log_prob(logit, data['action']).mean(), entropy(logit).mean()
+        right = (joined(greedy(logit)) == data['action']).float().mean()
+        loss = -likelihood - self._entropy_weight * certainty
+        return loss, {'accuracy': right, 'entropy': certainty.detach()}
+
+    def _forward_learn(self, data: dict[str, Any]) -> dict[str, Any]:
+        loss, info = self._minimize(self._loss, data, self._optimizer)
+        return {'cur_lr': self._optimizer.param_groups[0]['lr'], 'total_loss': loss, **info}
+
+    def _monitor_vars_learn(self) -> list[str]:
+        return ['cur_lr', 'total_loss', 'accuracy', 'entropy', 'grad_norm']
+
+    def _init_collect(self) -> None:
+        """What is collected are the policy's own actions, e.g. for an expert to correct."""
+        self._collect_armor = Armor(self._model)
+        self._collect_armor.add_plugin('main', 'multinomial_sample')
+        self._collect_armor.add_plugin('main', 'grad', enable_grad=False)
+
+    def _forward_collect(self, data_id: list[int], data: dict) -> dict:
+        return {'action': self._collect_armor.forward(data)['action']}
+
+    @batched
+    def _process_transition(self, obs: Any, armor_output: dict, timestep: Any) -> dict:
+        return {'obs': obs, 'action': joined(armor_output['action']), 'done': timestep.done}
+
+    @batched
+    def _get_train_sample(self, traj_cache: Any) -> Any:
+        """Every step is a sample, of which observation and action are kept."""
+        if not isinstance(traj_cache, Batch):
+            return [traj_cache.popleft() for _ in range(len(traj_cache))]
+        kept = {key: traj_cache[key] for key in ('obs', 'action', 'done')}
+        return Batch.of(kept) if kept['done'].ndim == 1 else flatten_time(Batch.of(kept))
+
+    def _init_eval(self) -> None:
+        self._eval_armor = Armor(self._model)
+        self._eval_armor.add_plugin('main', 'argmax_sample')
+        self._eval_armor.add_plugin('main', 'grad', enable_grad=False)
+
+    def _forward_eval(self, data_id: list[int], data: dict) -> dict:
+        return {'action': self._eval_armor.forward(data)['action']}
