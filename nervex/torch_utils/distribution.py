@@ -13,7 +13,7 @@ class Pd(ABC):
         """Negative log-probability of a value."""
 
     @abstractmethod
-    def sample(self) -> torch.Tensor:
+    def sample(self) -> torch.Tensor | tuple[torch.Tensor, dict]:
         """A random value."""
 
 

@@ -225,3 +225,12 @@ def test_other_data_than_arrays_goes_to_the_module(caplog):
 
     act = GraphedForward(Loose())
     assert act({'x': torch.ones(1), 'k': 3}).item() == 3. and 'more than arrays and tensors' in caplog.text
+
+
+@pytest.mark.parametrize('backend', ['numpy', 'py', 'off'])
+def test_results_may_be_used_in_a_later_loss(backend):
+    act, weight = GraphedForward(Dueling(), backend), torch.ones(2, requires_grad=True)
+    for _ in range(3):
+        logit = act({'obs': torch.from_numpy(rows())})['logit']
+    (logit * weight).sum().backward()  # results of inference_mode would raise here
+    assert torch.equal(weight.grad, logit[0])
