@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from nervex.data.batch_access import UsualColumns
 from nervex.data.batch_arithmetic import Arithmetic
 from nervex.data.batch_ops import (
     as_column,
@@ -23,7 +24,7 @@ from nervex.data.batch_ops import (
 )
 
 
-class Batch(Arithmetic):
+class Batch(Arithmetic, UsualColumns):
     """
     Overview:
         A set of named columns (torch tensors, NumPy arrays, nested Batches, object arrays for anything else) that is
@@ -132,8 +133,13 @@ class Batch(Arithmetic):
         if type(key) is str:
             return self._columns[key]
         kind = Row if isinstance(key, (int, np.integer)) else type(self)
-        key = as_index(key)
-        return kind.of({name: index_column(name, column, key) for name, column in self._columns.items()})
+        if type(key) is not slice:
+            key = as_index(key)
+        try:
+            return kind.of({name: column[key] if type(column) is _ARRAY else index_column(name, column, key)
+                            for name, column in self._columns.items()})
+        except IndexError:  # of an array: say which
+            return kind.of({name: index_column(name, column, key) for name, column in self._columns.items()})
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if isinstance(key, str):
@@ -173,17 +179,13 @@ class Batch(Arithmetic):
 
     def to_torch(self, device: torch.device | str | None = None) -> dict[str, Any]:
         """A plain nested dict of tensors on ``device``; float64 arrays become float32, object columns stay."""
-        return {
-            name: c.to_torch(device) if isinstance(c, Batch) else tensor_column(c, device, shrink=True)
-            for name, c in self.items()
-        }
+        return {name: c.to_torch(device) if isinstance(c, Batch) else tensor_column(c, device, shrink=True)
+                for name, c in self.items()}
 
     def to(self, device: torch.device | str) -> Batch:
         """A Batch whose numeric columns are tensors on ``device``; dtypes are kept."""
-        return type(self).of({
-            name: c.to(device) if isinstance(c, Batch) else tensor_column(c, device, shrink=False)
-            for name, c in self.items()
-        })
+        return type(self).of({name: c.to(device) if isinstance(c, Batch) else tensor_column(c, device, shrink=False)
+                              for name, c in self.items()})
 
     def to_numpy(self) -> Batch:
         """A Batch whose tensors are NumPy arrays (sharing memory on the CPU)."""
@@ -216,6 +218,7 @@ class Row(Batch):
 
 
 _new = object.__new__
+_ARRAY = np.ndarray
 _set_columns: Callable[[Batch, dict], None] = Batch._columns.__set__  # type: ignore[attr-defined]
 
 
@@ -243,5 +246,5 @@ def _length(batch: Batch) -> int | None:
 
 
 def _shapes(batch: Batch) -> str:
-    shapes = ((n, _shapes(c) if isinstance(c, Batch) else tuple(getattr(c, 'shape', ()))) for n, c in batch.items())
-    return ', '.join(f'{name}: {shape}' for name, shape in shapes) or 'no columns'
+    return ', '.join(f'{n}: {_shapes(c) if isinstance(c, Batch) else tuple(getattr(c, "shape", ()))}'
+                     for n, c in batch.items()) or 'no columns'

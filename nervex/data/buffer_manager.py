@@ -79,22 +79,17 @@ class BufferManager:
         Arguments:
             - buffer_name (:obj:`list[str] | None`): None means the ``'buffer_name'`` of the first row, or all buffers
         """
-        direct, kind = self._direct, type(data)
-        if direct is not None and buffer_name is None:
-            if kind is Batch:
-                self._acquire()  # half the price of a with statement
-                try:
-                    direct.push(data._columns)
-                finally:
-                    self._release()
-                return
-            if kind is dict and 'buffer_name' not in data:
-                self._acquire()
-                try:
-                    direct.push_row(data)
-                finally:
-                    self._release()
-                return
+        if buffer_name is None and self._direct is not None:
+            kind = type(data)
+            self._acquire()  # half the price of a with statement
+            try:
+                if kind is Batch:
+                    if self._direct.quick_push(data._columns):
+                        return
+                elif kind is dict and self._direct.quick_row(data):
+                    return
+            finally:
+                self._release()
         rows, buffer_name = _as_batch(data, buffer_name)
         if n := rows_of(rows._columns):
             for k, name in enumerate(self._buffers if buffer_name is None else as_names(buffer_name)):

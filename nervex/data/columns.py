@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from nervex.data.batch import Batch
-from nervex.data.batch_ops import object_column
+from nervex.data.batch_ops import object_column, tensor_column
 from nervex.data.flatten import column_label, flatten, unflatten
 from nervex.data.memory import Recycler, check_memory
 from nervex.data.writers import compile_writers
@@ -28,8 +28,6 @@ class ColumnStore:
         - capacity (:obj:`int`): number of slots
         - name (:obj:`str`): whose store it is, for error messages
     Attributes:
-        - counts (:obj:`np.ndarray | None`): a number per slot that is set to 0 when the slot is written; may be set
-          until the first row is stored
         - overhead (:obj:`int`): bytes per slot that the owner needs besides, for the check of memory
         - fast_block, fast_row, fast_values (:obj:`Callable`): the writers of ``compile_writers`` for these columns
     """
@@ -39,7 +37,6 @@ class ColumnStore:
 
     def __init__(self, capacity: int, name: str = 'buffer') -> None:
         self.capacity, self.name = capacity, name
-        self.counts: np.ndarray | None = None
         self.overhead = 0
         self.arrays: dict[Any, np.ndarray] = {}
         self.torch_names: set = set()
@@ -69,18 +66,8 @@ class ColumnStore:
         self._compile()
 
     def _compile(self) -> None:
-        writers = compile_writers(self.arrays, self.torch_names, self.capacity, self.counts)
+        writers = compile_writers(self.arrays, self.torch_names, self.capacity)
         self.fast_block, self.fast_row, self.fast_values = writers
-
-    def write_row(self, row: Mapping | Batch, slot: int) -> None:
-        """Store one row (values without a leading axis)."""
-        flat = flatten(row) if self.nested or type(row) is not dict else row
-        try:
-            if self.fast_row(flat, slot):
-                return
-        except MISFITS:  # _write_checked finds out what does not fit
-            pass
-        self._write_checked(Batch.from_rows([row])._columns, slot, 1)
 
     def write(self, columns: dict, start: int) -> int:
         """Store rows at the slots ``start, start + 1, ...``, wrapping at the end; gives their number."""
@@ -119,8 +106,6 @@ class ColumnStore:
             flat[name] = column
         for name, column in flat.items():
             self.arrays[name][start:start + n] = column
-        if self.counts is not None:
-            self.counts[start:start + n] = 0
 
     def _widen(self, name: Any, column: np.ndarray) -> None:
         """Change a column's dtype if values of another one would not be kept exactly in it."""
@@ -211,11 +196,17 @@ class ColumnStore:
     def forget(self) -> None:
         """The owner has emptied itself; memory is kept."""
 
-    def outputs(self, n: int) -> tuple[dict, dict]:
-        """Arrays for ``gather_into``, and the same memory as a dict of columns."""
+    def outputs(self, n: int) -> tuple[dict, dict, dict]:
+        """
+        Overview:
+            Arrays for ``gather_into``, the same memory as a dict of columns, and for its plain columns that a learner
+            gets in their own dtype: name -> (column, tensor).
+        """
         flat = {name: np.empty((n, *array.shape[1:]), array.dtype) for name, array in self.arrays.items()}
         view = {name: torch.from_numpy(a) if name in self.torch_names else a for name, a in flat.items()}
-        return flat, unflatten(view) if self.nested else view
+        tensors = {name: (column, tensor_column(column, None, shrink=True)) for name, column in view.items()
+                   if type(name) is not tuple and column.dtype not in (np.float64, object)}
+        return flat, unflatten(view) if self.nested else view, tensors
 
     def state_dict(self, rows: Any) -> dict[str, Any]:
         """Columns of the given slots as tensors (objects as lists)."""

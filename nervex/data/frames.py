@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from nervex.data.batch import Batch
 from nervex.data.columns import ColumnStore
 from nervex.data.memory import Recycler, check_memory
 
@@ -80,10 +79,6 @@ class FrameStore(ColumnStore):
             raise ValueError(f"{self.name}: frame_axis is set, but column '{name}' is not a stack of images")
         axis = self._axis + 1 if self._axis >= 0 else column.ndim + self._axis
         return np.ascontiguousarray(np.moveaxis(column, axis, 1))
-
-    def write_row(self, row: Mapping | Batch, slot: int) -> None:
-        """Store one row."""
-        self.write(Batch.from_rows([row])._columns, slot)
 
     def write(self, columns: dict, start: int) -> int:
         """Store rows at the slots ``start, start + 1, ...``, wrapping at the end; gives their number."""

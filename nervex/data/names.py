@@ -9,3 +9,8 @@ FRAMEWORK_COLUMNS = (
 OFFERED_COLUMNS = ('priority', 'truncated')
 #: What a buffer adds to a sample.
 SAMPLE_COLUMNS = ('IS', 'priority', 'replay_unique_id', 'replay_buffer_idx', 'use', 'staleness')
+#: Columns that most Batches have, under the names of our policies and of the ReplayBuffer.
+USUAL_COLUMNS = (
+    'obs', 'next_obs', 'action', 'reward', 'done', 'truncated', 'logit', 'value', 'adv', 'weight', 'IS', 'priority',
+    'act', 'rew', 'obs_next', 'info', 'policy',
+)

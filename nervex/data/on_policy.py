@@ -9,7 +9,7 @@ import numpy as np
 
 from nervex.data.batch import Batch
 from nervex.data.buffer_log import BufferLog
-from nervex.data.columns import ColumnStore, rows_of
+from nervex.data.columns import MISFITS, ColumnStore, rows_of
 from nervex.data.sampled import Sampled, UniqueIds
 
 logger = logging.getLogger(__name__)
@@ -44,6 +44,32 @@ class OnPolicyKind:
         """Nothing is reserved: the buffer grows with its data."""
         return 0
 
+    def quick_push(self, columns: dict) -> bool:
+        """Append rows if they fit without growing or converting; False (then ``push`` must do it) if not."""
+        try:
+            n = self._store.fast_block(columns, self._size) if self._store is not None else 0
+        except MISFITS:
+            return False
+        self._size += n
+        self._total += n
+        self.pushed += n
+        return bool(n)
+
+    def quick_row(self, row: dict) -> bool:
+        """The same for one row, given without a leading axis."""
+        try:
+            n = self._store.fast_row(row, self._size) if self._size < self._room else 0
+        except MISFITS:
+            return False
+        self._size += n
+        self._total += n
+        self.pushed += n
+        return bool(n)
+
+    @property
+    def _room(self) -> int:
+        return 0 if self._store is None else self._store.capacity
+
     def push(self, columns: dict) -> None:
         """Append rows."""
         n = rows_of(columns)
@@ -55,10 +81,6 @@ class OnPolicyKind:
         self._size += n
         self._total += n
         self.pushed += n
-
-    def push_row(self, row: Any) -> None:
-        """Append one row, given without a leading axis."""
-        self.push(Batch.from_rows([row])._columns)
 
     def _grow(self, rows: int) -> None:
         old = self._store
@@ -124,12 +146,14 @@ class OnPolicyKind:
 
     def _permuted(self, order: np.ndarray) -> dict:
         """The rows in this order, in one of two alternating outputs."""
-        if not self._outputs or self._outputs[0][2] != (len(order), id(self._store)):
-            key = (len(order), id(self._store))
-            self._outputs = [(*self._store.outputs(len(order)), key) for _ in range(2)]
+        key = (len(order), id(self._store))
+        if not self._outputs or self._outputs[0][-1] != key:
+            self._outputs = [(*self._store.outputs(len(order))[:2], key) for _ in range(2)]
         self._outputs.reverse()
         flat, view, _ = self._outputs[0]
-        self._store.gather_into(order, flat)
+        if not self._store.gather_into(order, flat):  # a column's dtype has changed
+            self._outputs = []
+            return self._store.gather(order)
         return view
 
     def update(self, info: dict) -> None:

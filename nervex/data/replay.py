@@ -5,7 +5,7 @@ import copy
 import logging
 import math
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -74,45 +74,66 @@ class ReplayKind:
         return self._store.plan({name: column for name, column in columns.items() if name != 'priority'})
 
     # ---- in
+    def quick_push(self, columns: dict) -> bool:
+        """Append rows if that is nothing but writing; False (then ``push`` must do it) if not."""
+        if not self._plain:
+            return False
+        start = self._head
+        try:
+            n = self._store.fast_block(columns, start)
+        except MISFITS:
+            return False
+        if not n:
+            return False
+        self._next += n
+        end = start + n
+        self._head = end if end < self.capacity else 0
+        if self._size < end:
+            self._size = end
+        return True
+
+    def quick_row(self, row: dict) -> bool:
+        """The same for one row, given without a leading axis."""
+        if not self._plain:
+            return False
+        start = self._head
+        try:
+            if not self._store.fast_row(row, start):
+                return False
+        except MISFITS:
+            return False
+        self._next += 1
+        end = start + 1
+        self._head = end if end < self.capacity else 0
+        if self._size < end:
+            self._size = end
+        return True
+
     def push(self, columns: dict) -> None:
         """Append rows; of more rows than fit, only the newest are kept."""
+        n, capacity = rows_of(columns), self.capacity
+        if not n:
+            return
+        if not self._life.allocated:
+            self._begin(columns)
+        columns, given = self._checked(columns, n)
         start = self._head
-        if self._plain:
-            try:
-                if n := self._store.fast_block(columns, start):
-                    self._next += n
-                    end = start + n
-                    self._head = end if end < self.capacity else 0
-                    if self._size < end:
-                        self._size = end
-                    return
-            except MISFITS:  # the checked way finds out what does not fit
-                pass
-        if n := rows_of(columns):
-            if not len(self._life.uses):
-                self._begin(columns)
-            columns, given = self._checked(columns, n)
-            self._write(self._store.write, columns, n, given)
-
-    def push_row(self, row: dict) -> None:
-        """Append one row, given without a leading axis."""
-        start = self._head
-        if self._plain:
-            try:
-                if self._store.fast_row(row, start):
-                    self._next += 1
-                    self._head = end = start + 1
-                    if self._size < end:
-                        self._size = end
-                    if end == self.capacity:
-                        self._head = 0
-                    return
-            except MISFITS:  # the checked way finds out what does not fit
-                pass
-        if self._ages or 'priority' in row or not len(self._life.uses):
-            self.push(Batch.from_rows([row])._columns)
-        else:
-            self._write(self._store.write_row, row, 1, None)
+        try:
+            self._store.write(columns, start)
+        except Exception:  # what lay in these slots may be half overwritten: it is gone, as if it had worked
+            slots = (np.arange(n) + start) % capacity
+            self._remove(slots[slots < self._size])
+            raise
+        self._next += n
+        self._head = (start + n) % capacity
+        self._size = min(self._size + n, capacity)
+        if n > capacity:  # the ring went round: only the last rows are there
+            start, n, given = self._head, capacity, None if given is None else given[-capacity:]
+        self._life.push(start, n)
+        if self._priorities is not None:
+            self._priorities.push(start, n, given)
+        if self._store.expires and (expired := self._store.expired(self._size)) is not None:
+            self._remove(expired)
 
     def _checked(self, columns: dict, n: int) -> tuple[dict, np.ndarray | None]:
         """Rows that have an age limit or come with priorities, which are taken out of the columns."""
@@ -139,28 +160,8 @@ class ReplayKind:
         """The first rows: see whether all of it will fit, and reserve what the bookkeeping needs."""
         self.plan(columns)
         self._life.allocate()
-        self._store.counts = self._life.uses
         if self._cfg.use_priority:
             self._prioritize()
-
-    def _write(self, write: Callable, data: dict, n: int, given: np.ndarray | None) -> None:
-        start, capacity = self._head, self.capacity
-        try:
-            write(data, start)
-        except Exception:  # what lay in these slots may be half overwritten: it is gone, as if it had worked
-            slots = (np.arange(n) + start) % capacity
-            self._remove(slots[slots < self._size])
-            raise
-        self._next += n
-        self._head = (start + n) % capacity
-        self._size = min(self._size + n, capacity)
-        if n > capacity:  # the ring went round: only the last rows are there
-            start, n, given = self._head, capacity, None if given is None else given[-capacity:]
-        self._life.push(start, n)
-        if self._priorities is not None:
-            self._priorities.push(start, n, given)
-        if self._store.expires and (expired := self._store.expired(self._size)) is not None:
-            self._remove(expired)
 
     def _remove(self, slots: np.ndarray) -> None:
         if len(slots):
@@ -198,23 +199,23 @@ class ReplayKind:
             slots = alive[self._source.rng.integers(0, len(alive), batch_size)]
         else:
             slots = self._source.draw(batch_size, self._size)
-        columns = self._gather(slots, reuse)
+        columns, tensors = self._gather(slots, reuse)
         self.sampled += batch_size
-        worn = self._life.use(slots)
+        worn = self._life.use(slots, self._next)
         if self._priorities is not None:
             columns['IS'] = self._priorities.importance(slots)
             columns['priority'] = self._priorities.values.take(slots)
             columns['replay_unique_id'] = UniqueIds.of(self._numbers(slots, self._next), self.name)
             columns['replay_buffer_idx'] = slots
-        uses = None if worn is None else self._life.uses.take(slots)
+        uses = None if worn is None else self._life.uses(self._next).take(slots)
         if worn is not None:
             self._retire(worn)
-        sample = Sampled.drawn(columns, (self._describe, slots, columns, self._next, cur_learner_iter, uses))
+        sample = Sampled.drawn(columns, (self._describe, slots, columns, self._next, cur_learner_iter, uses), tensors)
         if self.log is not None:
             self.log.sampled(sample)
         return sample
 
-    def _gather(self, slots: np.ndarray, reuse: bool) -> dict:
+    def _gather(self, slots: np.ndarray, reuse: bool) -> tuple[dict, dict | None]:
         if reuse and self._store.reusable:
             n = len(slots)
             if n not in self._outputs:
@@ -223,16 +224,16 @@ class ReplayKind:
                 self._outputs[n] = [self._store.outputs(n), self._store.outputs(n)]
             pair = self._outputs[n]
             pair.reverse()
-            flat, view = pair[0]
+            flat, view, tensors = pair[0]
             if self._store.gather_into(slots, flat):
-                return view.copy()
+                return view.copy(), tensors
             del self._outputs[n]  # a column's dtype has changed
         columns = self._store.gather(slots)
         if self._cfg.deepcopy:
             for name, column in columns.items():
                 if isinstance(column, np.ndarray) and column.dtype == object:
                     columns[name] = copy.deepcopy(column)
-        return columns
+        return columns, None
 
     def _numbers(self, slots: np.ndarray, next_number: int) -> np.ndarray:
         """The numbers of the rows in these slots, when ``next_number`` was the next one."""
@@ -248,7 +249,7 @@ class ReplayKind:
             'priority': np.ones(n),
             'replay_unique_id': UniqueIds.of(self._numbers(slots, next_number), self.name),
             'replay_buffer_idx': slots.copy(),
-            'use': self._life.uses.take(slots) if uses is None else uses,
+            'use': self._life.uses(self._next).take(slots) if uses is None else uses,
             'staleness': np.zeros(n, np.int64) if born is None else cur_learner_iter - np.asarray(born).reshape(-1),
         }
 
@@ -296,7 +297,7 @@ class ReplayKind:
         start = -(-self._next // self.capacity) * self.capacity  # the ring starts at slot 0 again
         self._skipped += start - self._next
         self._next, self._size, self._head, self._oldest = start, 0, 0, math.inf
-        self._life.clear()
+        self._life.clear(start)
         self._store.forget()
         if self._priorities is not None:
             self._priorities.remove(np.arange(self.capacity))
@@ -310,7 +311,7 @@ class ReplayKind:
         return {
             'kind': 'replay', 'capacity': self.capacity, 'next': self._next, 'size': self._size,
             'oldest': self._oldest, 'skipped': self._skipped, 'sampled': self.sampled,
-            'source': self._source.state_dict(), 'life': self._life.state_dict(),
+            'source': self._source.state_dict(), 'life': self._life.state_dict(self._next),
             'priorities': None if self._priorities is None else self._priorities.state_dict(),
             'store': self._store.state_dict(slice(0, self._size)),
         }
@@ -324,7 +325,6 @@ class ReplayKind:
         self._head, self._skipped, self.sampled = self._next % self.capacity, state['skipped'], state['sampled']
         self._source.load_state_dict(state['source'])
         self._life.load_state_dict(state['life'])
-        self._store.counts = self._life.uses if len(self._life.uses) else None
         self._store.load_state_dict(state['store'], slice(0, self._size))
         self._priorities = None
         if state['priorities'] is not None:

@@ -49,7 +49,7 @@ class ReplayBuffer:
     def _set_up(self, capacity: int) -> None:
         self._store = ColumnStore(capacity, type(self).__name__)
         self._time = Timeline(capacity)
-        self._step_names: tuple = ()  # order of the columns, if they are plain ones of add()
+        self._quick = False  # whether add() with all five plain columns is nothing but writing
 
     @property
     def maxsize(self) -> int:
@@ -74,12 +74,11 @@ class ReplayBuffer:
         Arguments:
             - env_id (:obj:`Any`): which env it is of, when several write at once
         """
-        time = self._time
-        if env_id is None and not time.linked and not (others or info or policy) and self._step_names:
-            slot, writer = time.head, self._store.fast_values
+        if self._quick and env_id is None and not (info or policy or others):
+            time = self._time
+            slot = time.head
             try:
-                if (writer(slot, obs, act, rew, done, obs_next) if len(self._step_names) == 5
-                        else obs_next is None and writer(slot, obs, act, rew, done)):
+                if self._store.fast_values(slot, obs, act, rew, done, obs_next):
                     time.advance(slot, done)
                     if self._priorities is not None:
                         self._priorities.push(slot, 1)
@@ -107,6 +106,15 @@ class ReplayBuffer:
             - batch (:obj:`Batch`): columns of equal length; without ``env_id`` they are consecutive steps of one env
             - env_id (:obj:`np.ndarray | None`): env of each step; a column ``env_id`` of the batch serves as well
         """
+        if self._quick and env_id is None and type(batch) is Batch:
+            start = self._time.head
+            try:
+                if n := self._store.fast_block(batch._columns, start):
+                    if self._priorities is not None:
+                        self._priorities.push(start, n)
+                    return self._time.add(batch._columns['done'])
+            except MISFITS:  # the checked way finds out what does not fit
+                pass
         batch = Batch(dict(batch.items()))
         len(batch)
         if env_id is None and 'env_id' in batch:
@@ -133,8 +141,7 @@ class ReplayBuffer:
             rows = slice(start, start + capacity)
             self._write(part)
             parts.append(self._time.add(done[rows], None if env_id is None else env_id[rows]))
-        names = tuple(self._store.arrays)
-        self._step_names = names if names in (RESERVED[:5], RESERVED[:4]) else ()
+        self._quick = tuple(self._store.arrays) == RESERVED[:5] and not self._time.linked
         return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
 
     def _write(self, columns: dict) -> None:

@@ -91,6 +91,12 @@ class ListReplayBuffer(ReplayBuffer):
         self._make_room(1)
         return super().add(*step, **more)
 
+    def extend(self, batch: Any, env_id: Any = None) -> np.ndarray:
+        """Add many steps in their order; gives their slots."""
+        if isinstance(batch, Batch):
+            self._make_room(len(batch))
+        return super().extend(batch, env_id)
+
     def _make_room(self, n: int) -> None:
         if len(self) + n > self.maxsize:
             capacity = max(2 * self.maxsize, len(self) + n)

@@ -57,13 +57,20 @@ class Sampled(Batch):
         because most learners never do. ``keys()`` and ``to_torch()`` show those that exist.
     """
 
-    __slots__ = ('_describe',)
+    __slots__ = ('_describe', '_tensors')
 
     @classmethod
-    def drawn(cls, columns: dict[str, Any], describe: tuple) -> Sampled:
-        """A sample of these columns; ``describe[0](*describe[1:])`` gives the additional ones."""
+    def drawn(cls, columns: dict[str, Any], describe: tuple, tensors: dict[str, tuple] | None = None) -> Sampled:
+        """
+        Overview:
+            A sample of these columns.
+        Arguments:
+            - describe (:obj:`tuple`): ``describe[0](*describe[1:])`` gives the additional columns
+            - tensors (:obj:`dict | None`): column name -> (column, tensor over its memory), of reused outputs
+        """
         self = cls.of(columns)
         _set_describe(self, describe)
+        _set_tensors(self, tensors)
         return self
 
     def additional(self) -> dict[str, Any]:
@@ -79,8 +86,24 @@ class Sampled(Batch):
             _set_describe(self, None)
         return self
 
+    def to_torch(self, device: torch.device | str | None = None) -> dict[str, Any]:
+        """A plain nested dict of tensors on ``device``; float64 arrays become float32, object columns stay."""
+        ready = self._tensors
+        if ready is None or device not in (None, 'cpu'):
+            return super().to_torch(device)
+        out, rest = {}, {}
+        for name, column in self._columns.items():
+            pair = ready.get(name)
+            if pair is not None and pair[0] is column:
+                out[name] = pair[1]
+            else:
+                out[name] = rest[name] = column
+        if rest:
+            out.update(Batch.of(rest).to_torch(device))
+        return out
+
     def __getattr__(self, name: str) -> Any:
-        if name == '_describe':  # a slot that was never set: the sample was cut, joined or copied
+        if name in ('_describe', '_tensors'):  # a slot that was never set: the sample was cut, joined or copied
             return None
         return super().__getattr__(name) if name in self._columns or name not in SAMPLE_COLUMNS else self[name]
 
@@ -110,6 +133,7 @@ class Sampled(Batch):
 
 
 _set_describe = Sampled._describe.__set__  # type: ignore[attr-defined]
+_set_tensors = Sampled._tensors.__set__  # type: ignore[attr-defined]
 
 
 def item_numbers(ids: Any, buffer_name: str) -> np.ndarray:

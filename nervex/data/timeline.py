@@ -28,8 +28,15 @@ class Timeline:
 
     def add(self, done: np.ndarray, env_id: np.ndarray | None = None) -> np.ndarray:
         """Steps that were written in this order, from ``head`` on; gives their slots. No ``env_id``: all of env 0."""
-        n, done = len(done), np.asarray(done, dtype=bool)
-        slots = (np.arange(n) + self.head) % self.capacity
+        n, done, start = len(done), np.asarray(done, dtype=bool), self.head
+        if env_id is None and not self.linked and 0 < n <= self.capacity - start:  # the usual case, in few steps
+            self._begins[start] = not self._open
+            self._begins[start + 1:start + n] = done[:-1]
+            self._open = not done[-1]
+            self.size = max(self.size, start + n)
+            self.head = (start + n) % self.capacity
+            return np.arange(start, start + n)
+        slots = (np.arange(n) + start) % self.capacity
         if env_id is not None and not self.linked:
             self._use_links()
         if self.linked:
@@ -39,7 +46,7 @@ class Timeline:
         elif n:
             self._begins[slots] = np.concatenate([[not self._open], done[:-1]])
             self._open = not done[-1]
-        self.head = (self.head + n) % self.capacity
+        self.head = (start + n) % self.capacity
         self.size = min(self.size + n, self.capacity)
         return slots
 
@@ -47,11 +54,10 @@ class Timeline:
         """One step of the only env was written to ``head``: the same as ``add``, for scalars."""
         self._begins[slot] = not self._open
         self._open = not done
-        self.head = end = slot + 1
-        if end > self.size:
+        end = slot + 1
+        if self.size < end:
             self.size = end
-        if end == self.capacity:
-            self.head = 0
+        self.head = end if end < self.capacity else 0
 
     def _use_links(self) -> None:
         slots = np.arange(self.capacity)

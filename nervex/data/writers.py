@@ -12,7 +12,8 @@ _BLOCK = '''\
 def write_block(columns, start):
     if len(columns) != {count}:
         return 0
-    n = len(columns[{first}])
+    v = columns[{first}]
+    n = len(v)
     stop = start + n
     if stop > {capacity}:
         return 0
@@ -44,8 +45,7 @@ class Writers(NamedTuple):
     values: Callable[..., int]  # (slot, the values of one row in the order of the columns)
 
 
-def compile_writers(arrays: dict[Any, np.ndarray], torch_names: set, capacity: int,
-                    counts: np.ndarray | None = None) -> Writers:
+def compile_writers(arrays: dict[Any, np.ndarray], torch_names: set, capacity: int) -> Writers:
     """
     Overview:
         The writers for these columns. They store what fits without conversion; for anything else they return 0 or
@@ -55,7 +55,6 @@ def compile_writers(arrays: dict[Any, np.ndarray], torch_names: set, capacity: i
     Arguments:
         - arrays (:obj:`dict`): flat column name -> array with ``capacity`` slots
         - torch_names (:obj:`set`): columns that come as CPU tensors
-        - counts (:obj:`np.ndarray | None`): a number per slot that is set to 0 when the slot is written
     """
     scope: dict[str, Any] = {'bools': {bool, np.bool_}}
     block: list[str] = []
@@ -85,12 +84,10 @@ def compile_writers(arrays: dict[Any, np.ndarray], torch_names: set, capacity: i
             row += [f'a{k}[slot] = row[{key}]']
         else:
             row += [f'v = row[{key}]', f'{test}v.shape != s{k}: return 0', f'a{k}[slot] = v']
-    if counts is not None:
-        scope['counts'] = counts
-        block += ['counts[rows] = 0']
-        row += ['counts[slot] = 0']
     common = {'count': len(arrays), 'first': repr(next(iter(arrays))), 'capacity': capacity,
               'values': ', '.join(f'value{k}' for k in range(len(arrays)))}
+    if block[0] == f'v = columns[{common["first"]}]':
+        del block[0]  # the template has it
     single = '\n    '.join(row)
     bodies = {_BLOCK: '\n    '.join(block), _ROW: single, _VALUES: single}
     for k, name in enumerate(arrays):
