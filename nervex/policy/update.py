@@ -32,14 +32,15 @@ class Update:
         self._matmul: FastMatmul | None = None
 
     def __call__(self, data: dict) -> tuple[torch.Tensor, dict]:
-        """One update; the log values gain ``grad_norm`` (None where no rule needs it)."""
+        """One update; the log values gain ``grad_norm``, before clipping."""
         self._calls += 1
         if self._matmul is None:
             columns = [value.numel() for value in data.values() if isinstance(value, torch.Tensor) and value.dim()]
             self._matmul = FastMatmul(self._model.parameters(), rows=min(columns, default=1))
         with self._matmul:
             loss, info = (self._graphed if self._calls > self._graph_after else self._eager)(data)
-        info['grad_norm'] = self._optimizer.apply()
+        norm = self._optimizer.apply()
+        info['grad_norm'] = torch.linalg.vector_norm(self._optimizer.flat.grad) if norm is None else norm
         return loss, info
 
     def state_dict(self) -> dict[str, Any]:
