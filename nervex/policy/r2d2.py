@@ -73,8 +73,7 @@ class R2D2Policy(DQNPolicy):
     def _data_preprocess_learn(self, data: Batch | list[dict]) -> dict[str, Any]:
         """As in ``CommonPolicy``, and time first; ``prev_state`` becomes a list of states."""
         out = super()._data_preprocess_learn(data)
-        if out['reward'].dim() == 1:
-            out['reward'] = out['reward'].unsqueeze(1)  # sequences of one step
+        out['reward'] = out['reward'].reshape(out['mask'].shape)  # sequences of one step; rows with rewards (1, )
         for key in ('obs', 'action', 'reward', 'done', 'mask'):
             out[key] = map_tensors(out[key], lambda x: x.transpose(0, 1))
         out['prev_state'] = unpack_states(out['prev_state'])

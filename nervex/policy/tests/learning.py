@@ -60,3 +60,16 @@ def no_bootstrap(cls: type) -> type:
             return out
 
     return NoBootstrap
+
+
+def by_rows(cls: type) -> type:
+    """The same policy in the documented row form: one call an env, and deques of rows."""
+
+    class ByRows(cls):
+        def _process_transition(self, obs: Any, armor_output: dict, timestep: Any) -> dict:
+            return super()._process_transition(obs, armor_output, timestep)
+
+        def _get_train_sample(self, traj_cache: Any) -> list:
+            return super()._get_train_sample(traj_cache)
+
+    return ByRows

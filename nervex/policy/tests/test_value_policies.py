@@ -5,7 +5,7 @@ import copy
 import pytest
 
 from nervex.policy import check_batched, create_policy
-from nervex.policy.tests.learning import no_bootstrap, train, wrong_sign
+from nervex.policy.tests.learning import by_rows, no_bootstrap, train, wrong_sign
 from nervex.policy.tests.toy_envs import ForbiddenEnv, SwitchesEnv, TemptationEnv
 from nervex.utils import POLICY_REGISTRY
 from nervex.utils.class_config import merge_config
@@ -77,3 +77,13 @@ def test_both_forms_of_transitions_and_samples_agree(name, env, dims):
     with manager:
         manager.launch()
         assert check_batched(policy, manager, steps=40) == 120
+
+
+@pytest.mark.parametrize('name', [*PROOFS, 'dqn'])
+def test_runs_in_the_documented_row_form_with_dict_observations(name):
+    policy, cfg = proof(name) if name in PROOFS else (name, dict(policy=EPS))
+    if policy == 'dqn_vanilla':
+        pytest.skip('takes plain observations only')
+    cfg = merge_config(cfg, dict(commander=dict(max_env_step=200), evaluator=dict(n_episode=4)))
+    result = train(by_rows(POLICY_REGISTRY.get(policy)), ForbiddenEnv, cfg)
+    assert result.train_iters > 10
