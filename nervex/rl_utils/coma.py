@@ -58,7 +58,7 @@ def _critic_loss(
     q_taken: torch.Tensor, target_taken: torch.Tensor, reward: torch.Tensor, weight: torch.Tensor | None,
     done: torch.Tensor | None, gamma: float, lambda_: float,
 ) -> torch.Tensor:
-    reward = reward.unsqueeze(-1).expand_as(target_taken)
+    reward = reward.detach().unsqueeze(-1).expand_as(target_taken)
     if done is None:
         if q_taken.shape[0] == 1:
             return 0. * q_taken.sum()

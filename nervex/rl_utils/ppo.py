@@ -120,6 +120,7 @@ def clipped_surrogate(
         raise ValueError(f'{where}: dual_clip must be above 1, got {dual_clip}; None turns it off')
     shape = logp_new.shape
     check_shape(where, logp_old=(logp_old, shape), adv=(adv, shape), weight=(weight, shape))
+    adv = adv.detach()
     log_ratio = logp_new - logp_old
     ratio = log_ratio.exp()
     surrogate = torch.min(ratio * adv, ratio.clamp(1 - clip_ratio, 1 + clip_ratio) * adv)
@@ -150,10 +151,12 @@ def ppo_value_error(data: ppo_value_data, clip_ratio: float = 0.2, use_value_cli
     value_new, value_old, return_, weight = data
     shape = value_new.shape
     check_shape('ppo_error', value_old=(value_old, shape), return_=(return_, shape), weight=(weight, shape))
+    return_ = return_.detach()
     error = (return_ - value_new).pow(2)
     if use_value_clip:
         if value_old is None:
             raise ValueError('ppo_error: value_old is None; the value clip needs it: give it, or use_value_clip=False')
+        value_old = value_old.detach()
         clipped = value_old + (value_new - value_old).clamp(-clip_ratio, clip_ratio)
         error = torch.max(error, (return_ - clipped).pow(2))
     return 0.5 * weighted_mean(error, weight)
