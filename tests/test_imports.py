@@ -15,7 +15,7 @@ ALLOWED = {
     'utils': set(),
     'loader': set(),
     'config': {'loader'},
-    'data': set(),
+    'data': {'loader'},
     'rl_utils': {'data', 'hpc_rl'},
     'hpc_rl': {'rl_utils'},
     'torch_utils': set(),
