@@ -119,6 +119,7 @@ class _Compiler:
                 given['env'].update(actor_env_num=len(env[1]), evaluator_env_num=len(env[2]))
             self._declared['env'] = env_declared(given['env'], env, problems)
         self._model: Any = None
+        self._policy: Any = None
         if 'policy' in given:
             self._declared['policy'] = self._policy_declared(policy, model)
         for section, declared in self._declared.items():
@@ -129,7 +130,7 @@ class _Compiler:
 
     def _policy_declared(self, policy: Any, model: Any) -> Declared:
         given, problems = self._given['policy'], self._problems
-        found = find_policy(given, policy, problems)
+        found = self._policy = find_policy(given, policy, problems)
         declared = Declared('the policy', is_open=True) if found is None else declared_by(found)
         section = given.get('model')
         chosen = model is not None or (isinstance(section, Mapping) and section.get('model_type') is not None)
@@ -174,3 +175,6 @@ class _Compiler:
         fill_ties(resolved, self._given, self._may_hold, self._problems)
         settle_exclusive(resolved, self._given, self._problems)
         cross_check(resolved, self._problems)
+        if hasattr(self._policy, 'check_config') and not self._problems.about('policy'):
+            for path, text in self._policy.check_config(EasyDict(resolved['policy'])):
+                self._problems.add(f'policy.{path}', text)

@@ -108,6 +108,14 @@ class Policy:
         return f'{type(self).__name__}(modes={list(self._enable_field)}, device={self._device})'
 
     # ---- what a subclass may or must write ----
+    @classmethod
+    def check_config(cls, cfg: dict) -> list[tuple[str, str]]:
+        """Settings of this policy that do not go together: pairs (path in the policy's section, what is wrong)."""
+        if cfg.use_priority and cfg.on_policy:
+            text = 'got True, but an on-policy buffer gives out all samples equally; set one of the two to False'
+            return [('use_priority', text)]
+        return []
+
     def default_model(self) -> tuple[str, list[str]]:
         """The registered name of the default model, and the modules to import for it."""
         raise NotImplementedError(

@@ -75,6 +75,13 @@ class DQNPolicy(CommonPolicy):
         ),
     )
 
+    @classmethod
+    def check_config(cls, cfg: dict) -> list[tuple[str, str]]:
+        problems = super().check_config(cfg)
+        if cfg.collect.algo.first_priority and not cfg.use_priority:
+            problems.append(('collect.algo.first_priority', 'got True, but nothing uses it; set policy.use_priority'))
+        return problems
+
     def default_model(self) -> tuple[str, list[str]]:
         return 'fc_discrete_net', ['nervex.model']
 

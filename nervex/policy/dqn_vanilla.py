@@ -12,7 +12,7 @@ from nervex.loader import enum, interval, is_type
 from nervex.policy.batched import batched
 from nervex.policy.common_policy import CommonPolicy
 from nervex.rl_utils import epsilon_greedy, flatten_time
-from nervex.utils import POLICY_REGISTRY
+from nervex.utils import POLICY_REGISTRY, ConfigError
 
 
 @POLICY_REGISTRY.register('dqn_vanilla')
@@ -42,7 +42,8 @@ class DQNVanillaPolicy(CommonPolicy):
         ),
     )
     config_rules = dict(
-        learn=dict(algo=dict(target_update_freq=is_type(int) & interval(1))),
+        learn=dict(algo=dict(target_update_freq=is_type(int) & interval(1), nstep=interval(1, 1))),
+        collect=dict(algo=dict(nstep=interval(1, 1))),  # one step: 'dqn' has more
         command=dict(
             eps=dict(type=enum('exp', 'linear'), start=interval(0, 1), end=interval(0, 1), decay=interval(1))
         ),
@@ -52,7 +53,9 @@ class DQNVanillaPolicy(CommonPolicy):
         return 'fc_discrete_net', ['nervex.model']
 
     def _init_learn(self) -> None:
-        learn = self._cfg.learn
+        learn, heads = self._cfg.learn, self._cfg.model.get('action_dim')
+        if isinstance(heads, (list, tuple)) and len(heads) > 1:
+            raise ConfigError([f'policy.policy_type: dqn_vanilla has one action head, the env wants {heads}; take dqn'])
         self._gamma, self._target_update_freq = learn.algo.discount_factor, learn.algo.target_update_freq
         self._target_model = copy.deepcopy(self._model)
         self._optimizer = torch.optim.Adam(

@@ -32,7 +32,7 @@ class ILPolicy(CommonPolicy):
     )
     config_rules = dict(
         use_priority=enum(False),  # an error of imitation is no reason to see a sample more often
-        learn=dict(algo=dict(entropy_weight=interval(0))),
+        learn=dict(algo=dict(entropy_weight=interval(0), nstep=interval(1, 1))),
     )
 
     def default_model(self) -> tuple[str, list[str]]:

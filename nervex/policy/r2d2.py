@@ -57,6 +57,15 @@ class R2D2Policy(DQNPolicy):
         eval=dict(env_num=is_type(int) & interval(1)),
     )
 
+    @classmethod
+    def check_config(cls, cfg: dict) -> list[tuple[str, str]]:
+        problems = super().check_config(cfg)
+        nstep, steps = cfg.learn.algo.nstep, cfg.collect.unroll_len
+        if nstep > steps:
+            text = f'got {nstep}, must be at most policy.collect.unroll_len = {steps}: targets end with their sequence'
+            problems.append(('learn.algo.nstep', text))
+        return problems
+
     def default_model(self) -> tuple[str, list[str]]:
         return 'fcr_discrete_net', ['nervex.model']
 

@@ -7,7 +7,7 @@ import pytest
 from nervex.policy import check_batched, create_policy
 from nervex.policy.tests.learning import by_rows, no_bootstrap, train, wrong_sign
 from nervex.policy.tests.toy_envs import ForbiddenEnv, SwitchesEnv, TemptationEnv
-from nervex.utils import POLICY_REGISTRY
+from nervex.utils import POLICY_REGISTRY, ConfigError
 from nervex.utils.class_config import merge_config
 from nervex.worker.actor.env_manager import create_env_manager
 
@@ -87,3 +87,27 @@ def test_runs_in_the_documented_row_form_with_dict_observations(name):
     cfg = merge_config(cfg, dict(commander=dict(max_env_step=200), evaluator=dict(n_episode=4)))
     result = train(by_rows(POLICY_REGISTRY.get(policy)), ForbiddenEnv, cfg)
     assert result.train_iters > 10
+
+
+@pytest.mark.parametrize(
+    'policy, settings, path',
+    [
+        ('dqn', dict(use_priority=True, on_policy=True), 'policy.use_priority'),
+        ('dqn', dict(collect=dict(algo=dict(first_priority=True))), 'policy.collect.algo.first_priority'),
+        ('r2d2', dict(learn=dict(algo=dict(nstep=7)), collect=dict(unroll_len=6)), 'policy.learn.algo.nstep'),
+        ('r2d2', dict(collect=dict(unroll_len=40)), 'policy.collect.unroll_len'),
+        ('dqn_vanilla', dict(learn=dict(algo=dict(nstep=3))), 'policy.learn.algo.nstep'),
+        ('rainbow_dqn', dict(learn=dict(algo=dict(kappa=-1.0))), 'policy.learn.algo.kappa'),
+        ('qrdqn', dict(learn=dict(algo=dict(tau=8))), 'policy.learn.algo.tau'),
+        ('sqn', dict(learn=dict(algo=dict(alpha=0.0))), 'policy.learn.algo.alpha'),
+    ],
+)
+def test_settings_that_make_no_sense_are_told_with_their_path(policy, settings, path):
+    with pytest.raises(ConfigError) as error:
+        train(policy, TemptationEnv, dict(policy=settings))
+    assert path in str(error.value)
+
+
+def test_dqn_vanilla_says_that_it_has_one_head():
+    with pytest.raises(ConfigError, match='take dqn'):
+        train('dqn_vanilla', SwitchesEnv, {})
