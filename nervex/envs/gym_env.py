@@ -1,4 +1,5 @@
 """GymEnv: any Gymnasium id, or any Gymnasium or old gym env object, as a BaseEnv, without writing a class."""
+import copy
 import importlib
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +13,12 @@ from nervex.envs.spaces import ActionCodec, ObsCodec, reward_info
 from nervex.envs.wrappers.base import GymWrapper, wrap
 from nervex.envs.wrappers.video import RecordVideo
 from nervex.utils.errors import ExtraMissingError, UnknownNameError, nearest
+
+# Packages whose import registers their ids
+HOMES = {'ALE/': 'ale_py', 'NoFrameskip-v': 'ale_py', 'MiniGrid-': 'minigrid', 'BabyAI-': 'minigrid',
+         'highway-': 'highway_env', 'merge-v': 'highway_env', 'roundabout-v': 'highway_env', 'parking-v': 'highway_env',
+         'intersection-v': 'highway_env', 'racetrack-v': 'highway_env', 'Meta-World/': 'metaworld',
+         'Fetch': 'gymnasium_robotics', 'PointMaze_': 'gymnasium_robotics', 'AntMaze_': 'gymnasium_robotics'}
 
 
 class GymEnv(BaseEnv):
@@ -144,7 +151,9 @@ class GymEnv(BaseEnv):
     _running = False
 
     def _build(self) -> None:
-        if self._env is None:
+        if self._codecs is None and self._env is not None:
+            self._bind()
+        elif self._env is None:
             made = self._cfg.env_fn() if self._cfg.env_fn is not None else self._make()
             self._env = wrap(made, self._cfg.wrappers, self._cfg.role)
             if self._film_folder is not None:
@@ -190,6 +199,21 @@ class GymEnv(BaseEnv):
         return (self._env.step, self._limit) if self._direct else None
 
 
+def find_spec(env_id: str) -> Any:
+    """The registration of an id; the package that brings it is imported first, if its name is known or given."""
+    import gymnasium
+    module, _, name = env_id.rpartition(':')
+    homes = [module] if module else [home for prefix, home in HOMES.items() if prefix in name and name not in
+                                     gymnasium.registry]
+    for home in homes:
+        try:
+            importlib.import_module(home)
+        except ModuleNotFoundError as error:
+            text = f"env '{name}' comes with the package '{home}', which is not installed ({error})"
+            raise ExtraMissingError(text) from error
+    return gymnasium.spec(name)
+
+
 def make_gymnasium(env_id: str, kwargs: dict) -> tuple[Any, int | None]:
     """
     Overview:
@@ -197,18 +221,17 @@ def make_gymnasium(env_id: str, kwargs: dict) -> tuple[Any, int | None]:
     Returns:
         - made (:obj:`tuple`): the env, and the time limit of its registration (None: none)
     """
-    import copy
-
     import gymnasium
     try:
-        spec = copy.deepcopy(gymnasium.spec(env_id))
+        spec = copy.deepcopy(find_spec(env_id))
         spec.order_enforce, limit = False, spec.max_episode_steps
         return gymnasium.make(spec, disable_env_checker=True, max_episode_steps=-1, **kwargs), limit
-    except (gymnasium.error.UnregisteredEnv, ModuleNotFoundError) as error:
+    except (gymnasium.error.UnregisteredEnv, gymnasium.error.DeprecatedEnv) as error:
         near = nearest(env_id, gymnasium.registry)
         hint = f"; did you mean '{near}'?" if near else ''
         raise UnknownNameError(
-            f"Gymnasium has no env '{env_id}'{hint} Ids of other packages need their module: 'ale_py:ALE/Pong-v5'. "
+            f"Gymnasium has no env '{env_id}'{hint} Ids of packages that register their own are written with their "
+            f"module, 'package:Id-v0'. "
             f'({error})'
         ) from error
     except gymnasium.error.DependencyNotInstalled as error:

@@ -13,6 +13,13 @@ from nervex.envs.common import EnvElementInfo
 
 logger = logging.getLogger(__name__)
 
+KINDS = ('Discrete', 'MultiDiscrete', 'MultiBinary', 'Box', 'Dict', 'Tuple', 'Text')
+
+
+def space_kind(space: Any) -> str:
+    """The name of the space's class, or of the known class that it inherits from."""
+    return next((base.__name__ for base in type(space).__mro__ if base.__name__ in KINDS), type(space).__name__)
+
 
 class ActionCodec:
     """
@@ -26,7 +33,7 @@ class ActionCodec:
 
     def __init__(self, space: Any, use_act_scale: bool = False) -> None:
         self.space = space
-        self.kind = kind = type(space).__name__
+        self.kind = kind = space_kind(space)
         self._scale = None
         if kind == 'Discrete':
             n, self.start = int(space.n), int(getattr(space, 'start', 0))
@@ -80,11 +87,11 @@ class ActionCodec:
 
     @staticmethod
     def _is_tuple_of_discrete(space: Any) -> bool:
-        return type(space).__name__ == 'Tuple' and all(type(s).__name__ == 'Discrete' for s in space.spaces)
+        return space_kind(space) == 'Tuple' and all(space_kind(s) == 'Discrete' for s in space.spaces)
 
     @staticmethod
     def _sizes(space: Any) -> tuple[tuple[int, ...], np.ndarray]:
-        kind = type(space).__name__
+        kind = space_kind(space)
         if kind == 'Tuple':
             return tuple(int(s.n) for s in space.spaces), np.array([int(getattr(s, 'start', 0)) for s in space.spaces])
         if kind == 'MultiBinary':
@@ -109,7 +116,7 @@ class ObsCodec:
     def __init__(self, space: Any, one_hot: bool = True, flatten: bool = False) -> None:
         self._one_hot, self._flatten = one_hot, flatten
         self._encode, info = self._leaf(space, 'observation')
-        self.plain = type(space).__name__ == 'Box' and not flatten and space.dtype != np.float64
+        self.plain = space_kind(space) == 'Box' and not flatten and space.dtype != np.float64
         if flatten and (isinstance(info.shape, dict) or len(info.shape) > 1):
             size = _flat_size(info.shape)
             info = EnvElementInfo((size, ), {'min': -np.inf, 'max': np.inf, 'dtype': np.float32, 'kind': 'continuous'})
@@ -120,11 +127,11 @@ class ObsCodec:
         return _flat(encoded) if self._flatten else encoded
 
     def _leaf(self, space: Any, name: str) -> tuple[Any, EnvElementInfo | None]:
-        kind = type(space).__name__
+        kind = space_kind(space)
         if kind in ('Dict', 'Tuple'):
             items = space.spaces.items() if kind == 'Dict' else ((str(i), s) for i, s in enumerate(space.spaces))
             return self._branch(kind, list(items), name)
-        if kind == 'Text':
+        if kind == 'Text' or getattr(getattr(space, 'dtype', None), 'kind', '') == 'U':
             logger.warning('%s: the text part is left out, models take arrays', name)
             return None, None
         if kind == 'Box':

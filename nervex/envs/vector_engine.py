@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nervex.envs.spaces import ActionCodec, ObsCodec
+from nervex.envs.spaces import ActionCodec, ObsCodec, space_kind
 from nervex.utils.errors import ExtraMissingError, unknown_name
 
 BACKENDS = ('auto', 'gymnasium', 'ale', 'envpool')
@@ -44,7 +44,7 @@ class GymnasiumEngine:
         self.act = ActionCodec(env.single_action_space, use_act_scale)
         self.obs = ObsCodec(env.single_observation_space, one_hot, flatten)
         self.batch_size = getattr(env, 'batch_size', None) or self.num
-        self._is_box = type(env.single_observation_space).__name__ == 'Box'
+        self._is_box = space_kind(env.single_observation_space) == 'Box'
         self._all = np.arange(self.num, dtype=np.int64)
 
     def start(self, seeds: list[int | None]) -> tuple[np.ndarray, Any]:
@@ -182,7 +182,10 @@ def _make_ale(env_id: str, num: int, limit: int | None, kwargs: dict) -> Any:
 
 def _make_gymnasium(env_id: str, num: int, kwargs: dict) -> Any:
     import gymnasium
-    spec = gymnasium.spec(env_id)
+
+    from nervex.envs.gym_env import find_spec
+    spec = find_spec(env_id)
+    env_id = spec.id
     if spec.vector_entry_point is not None:
         return gymnasium.make_vec(env_id, num_envs=num, vectorization_mode='vector_entry_point', **kwargs)
     mode = {'autoreset_mode': gymnasium.vector.AutoresetMode.SAME_STEP}

@@ -25,6 +25,8 @@ ENV_REGISTRY = Registry(
     'env',
     {
         'gym': 'nervex.envs.gym_env:GymEnv',
+        'pettingzoo': 'nervex.envs.pettingzoo_env:PettingZooEnv',
+        'pendulum': 'app_zoo.classic_control.pendulum.envs.pendulum_env:PendulumEnv',
         'cartpole': 'app_zoo.classic_control.cartpole.envs.cartpole_env:CartPoleEnv',
         'bitflip': 'app_zoo.classic_control.bitflip.envs.bitflip_env:BitFlipEnv',
     },

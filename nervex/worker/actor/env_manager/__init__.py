@@ -7,13 +7,15 @@ from nervex.worker.actor.env_manager.async_env_manager import AsyncSubprocessEnv
 from nervex.worker.actor.env_manager.base_env_manager import BaseEnvManager
 from nervex.worker.actor.env_manager.manager_base import EnvManager
 from nervex.worker.actor.env_manager.mapping import RowMap, TimestepMap
+from nervex.worker.actor.env_manager.normalize import NormalizedEnvManager, Normalizer
 from nervex.worker.actor.env_manager.step_block import EnvState, EnvStateError, StepBlock
 from nervex.worker.actor.env_manager.subprocess_env_manager import SyncSubprocessEnvManager
 from nervex.worker.actor.env_manager.thread_env_manager import ThreadEnvManager
 from nervex.worker.actor.env_manager.vector_env_manager import VectorEnvManager
 
 __all__ = [
-    'AsyncSubprocessEnvManager', 'BaseEnvManager', 'EnvManager', 'EnvState', 'EnvStateError', 'RowMap', 'StepBlock',
+    'AsyncSubprocessEnvManager', 'BaseEnvManager', 'EnvManager', 'EnvState', 'EnvStateError', 'NormalizedEnvManager',
+    'Normalizer', 'RowMap', 'StepBlock',
     'SubprocessEnvManager', 'SyncSubprocessEnvManager', 'ThreadEnvManager', 'TimestepMap', 'VectorEnvManager',
     'create_env_manager',
 ]
@@ -30,4 +32,9 @@ def create_env_manager(manager_type: str | type, env_fn: Callable[[dict], Any], 
         'vector', or a registered name; a class may be given itself), not launched yet.
     """
     cls = ENV_MANAGER_REGISTRY.get(manager_type) if isinstance(manager_type, str) else manager_type
-    return cls(env_fn=env_fn, env_cfg=env_cfgs, env_num=len(env_cfgs), manager_cfg=manager_cfg)
+    manager = cls(env_fn=env_fn, env_cfg=env_cfgs, env_num=len(env_cfgs), manager_cfg=manager_cfg)
+    cfg = {**(cls.default_config() if hasattr(cls, 'default_config') else {}), **(manager_cfg or {})}
+    if not (cfg.get('norm_obs') or cfg.get('norm_reward')):
+        return manager
+    normalizer = Normalizer(cfg['norm_obs'], cfg['norm_reward'], cfg['norm_clip'], cfg['norm_discount'])
+    return NormalizedEnvManager(manager, normalizer)

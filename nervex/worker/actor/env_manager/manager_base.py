@@ -44,6 +44,10 @@ class EnvManager(DocumentedForms):
         envs_per_worker=1,         # envs that share one subprocess
         hybrid=False,              # sync: this process steps its share beside the children; see the class for when
         shared_memory=True,        # False: observations travel by pipe
+        norm_obs=False,            # True: scale observations by their running mean and variance, over all envs
+        norm_reward=False,         # True: scale rewards by the spread of the discounted return
+        norm_clip=10.,             # scaled values are cut to [-norm_clip, norm_clip]
+        norm_discount=0.99,        # of the return whose spread scales rewards
         context=None,              # 'fork' | 'forkserver' | 'spawn'; None: fork where it is safe, else forkserver
     )
 

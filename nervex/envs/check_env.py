@@ -1,0 +1,308 @@
+"""check_env: everything that is wrong with an env, found in one pass and said in words."""
+import random
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from nervex.envs.env.base_env import BaseEnv
+from nervex.envs.hosting.layout import InvalidStepError, layout_of, tree_leaves, tree_map
+from nervex.envs.hosting.stepper import flag, reward_of
+
+
+def check_env(env: Any, steps: int = 300, seed: int = 0) -> list[str]:
+    """
+    Overview:
+        Play some episodes with random actions and look at everything that comes back.
+    Arguments:
+        - env (:obj:`Any`): a BaseEnv, a class of them, or a Gymnasium or old gym env (checked through GymEnv). It is
+          played and reset, not closed
+        - steps (:obj:`int`): how many steps to play
+    Returns:
+        - problems (:obj:`list[str]`): one sentence each; empty if the env is sound
+    """
+    return _Check(env, steps, seed).run()
+
+
+class _Check:
+    """One examination: collects problems, each only once."""
+
+    def __init__(self, env: Any, steps: int, seed: int) -> None:
+        self.problems: list[str] = []
+        self._steps, self._seed, self._rng = steps, seed, np.random.default_rng(seed)
+        self._env = self._made(env)
+        self._layout: Any = None
+
+    def run(self) -> list[str]:
+        if self._env is None:
+            return self.problems
+        if not self._check_info():
+            return self.problems
+        with self._watch_global_generators():
+            first = self._call('seed', lambda: self._env.seed(self._seed)) and self._reset()
+            if first is not None and self._play():
+                self._check_seeds()
+        self._call('close', self._env.close, note='close() must work')
+        self._call('close', self._env.close, note='close() must work a second time')
+        return self.problems
+
+    def say(self, text: str) -> None:
+        if text not in self.problems:
+            self.problems.append(text)
+
+    # ------------------------------------------------------------------ the parts
+    def _made(self, env: Any) -> Any:
+        if isinstance(env, type):
+            try:
+                env = env({})
+            except Exception as error:
+                self.say(f'{env.__name__}({{}}) raises {_said(error)}: settings need defaults (class attribute config)')
+                return None
+        if callable(getattr(env, 'info', None)):
+            for name in ('reset', 'step', 'seed', 'close'):
+                if not callable(getattr(env, name, None)):
+                    self.say(f'the env has no method {name}()')
+            if not isinstance(env, BaseEnv):
+                self.say('the env does not inherit from nervex.envs.BaseEnv: it lacks create_actor_env_cfg and others')
+            return None if any('no method' in p for p in self.problems) else env
+        if callable(getattr(env, 'reset', None)) and callable(getattr(env, 'step', None)):
+            from nervex.envs.gym_env import GymEnv
+            try:
+                return GymEnv(env)
+            except Exception as error:
+                self.say(f'GymEnv cannot adapt it: {_said(error)}')
+                return None
+        self.say(f'{env!r} is no env: it needs reset(), step(), seed(), close() and info()')
+        return None
+
+    def _check_info(self) -> bool:
+        try:
+            info = self._info = self._env.info()
+        except Exception as error:
+            self.say(f'info() raises {_said(error)}; it must work before the first reset()')
+            return False
+        for name in ('obs_space', 'act_space', 'rew_space'):
+            if not hasattr(info, name):
+                self.say(f'info() must return a BaseEnvInfo; {name} is missing in {type(info).__name__}')
+                return False
+            self._check_space(name, getattr(info, name))
+        return self._action() is not None
+
+    def _check_space(self, name: str, space: Any) -> None:
+        shape, value = getattr(space, 'shape', None), getattr(space, 'value', None)
+        if not isinstance(shape, (tuple, dict)):
+            self.say(f'info().{name}.shape must be a tuple (or a dict of tuples), got {shape!r}')
+        if not isinstance(value, dict):
+            self.say(f"info().{name}.value must be a dict with 'min', 'max', 'dtype' and 'kind', got {value!r}")
+        elif name == 'act_space':
+            self._check_act_space(shape, value)
+
+    def _check_act_space(self, shape: Any, value: dict) -> None:
+        n, kind = value.get('n'), value.get('kind')
+        if kind not in ('discrete', 'multi_discrete', 'continuous'):
+            self.say("info().act_space.value['kind'] must be 'discrete', 'multi_discrete' or 'continuous', "
+                     f'got {kind!r}')
+        elif kind == 'discrete' and shape != (n, ):
+            self.say(f'info().act_space: a discrete space of n={n!r} actions has the shape ({n!r}, ), got {shape!r}')
+
+    def _action(self) -> Any:
+        """A random action, as a manager would give it."""
+        space = self._info.act_space
+        value = space.value if isinstance(space.value, dict) else {}
+        kind = value.get('kind')
+        if kind == 'discrete' and value.get('n'):
+            return np.array(self._rng.integers(value['n']))
+        if kind == 'multi_discrete':
+            return self._rng.integers(np.asarray(value['n']))
+        if kind == 'continuous':
+            low, high = (np.broadcast_to(np.clip(np.asarray(value.get(k, d), np.float64), -1e3, 1e3), space.shape)
+                         for k, d in (('min', -1.), ('max', 1.)))
+            return self._rng.uniform(low, high).astype(np.float32)
+        return None
+
+    def _reset(self) -> Any:
+        try:
+            obs = self._env.reset()
+        except Exception as error:
+            self.say(f'reset() raises {_said(error)}')
+            return None
+        if isinstance(obs, tuple) and len(obs) == 2 and isinstance(obs[1], dict):
+            self.say('reset() returns (obs, info); a BaseEnv returns the observation alone')
+            obs = obs[0]
+        if obs is None:
+            self.say('reset() returns None; it must return the first observation')
+            return None
+        self._check_obs('reset()', obs)
+        return obs
+
+    def _play(self) -> bool:
+        """Play with random actions; False if the env cannot be played."""
+        ended, kept = False, None
+        for _ in range(self._steps):
+            try:
+                answer = self._env.step(self._action())
+            except Exception as error:
+                self.say(f'step() raises {_said(error)}')
+                return False
+            if not isinstance(answer, tuple) or len(answer) != 4:
+                self.say(f'step() must return BaseEnvTimestep(obs, reward, done, info), got {_kind(answer)}')
+                return False
+            obs, reward, done, info = answer
+            self._check_obs('step()', obs)
+            if kept is not None and not _same(*kept):
+                self.say('an observation that step() returned is changed by the next step(): return a copy')
+            kept = (obs, tree_map(np.copy, obs)) if layout_is_plain(obs) else None
+            done = self._check_rest(reward, done, info)
+            if done:
+                ended = True
+                if self._reset() is None:
+                    return False
+                kept = None
+        if not ended:
+            self.say(f'no episode ended within {self._steps} steps; give it a time limit (truncated), or check longer')
+        return True
+
+    def _check_rest(self, reward: Any, done: Any, info: Any) -> bool:
+        size = int(np.prod(getattr(self._info.rew_space, 'shape', None) or (1, )))
+        try:
+            value = reward_of(reward, size)
+            if not np.isfinite(value).all():
+                self.say(f'step(): the reward is {value}')
+            if not (isinstance(reward, np.ndarray) and reward.dtype == np.float32 and reward.shape == (size, )):
+                self.say(f'step(): the reward must be a float32 array of shape ({size}, ), got {_kind(reward)}')
+        except InvalidStepError as error:
+            self.say(f'step(): {error}')
+        if not isinstance(info, dict):
+            self.say(f'step(): info must be a dict, got {_kind(info)}')
+            info = {}
+        try:
+            ended = flag(done, 'done')
+        except InvalidStepError as error:
+            self.say(f'step(): {error}')
+            return False
+        if type(done) is not bool:
+            self.say(f'step(): done must be a Python bool, got {_kind(done)}')
+        if ended:
+            self._check_end(info)
+        return ended
+
+    def _check_end(self, info: dict) -> None:
+        score = info.get('final_eval_reward')
+        if not isinstance(score, (int, float)) or isinstance(score, bool):
+            self.say("the last info of an episode must have 'final_eval_reward', the episode's return as a Python "
+                     f'number; got {score!r}')
+        if 'TimeLimit.truncated' in info and 'truncated' not in info:
+            self.say("the last info has 'TimeLimit.truncated'; nervex reads 'truncated' (True: only a time limit)")
+        elif not isinstance(info.get('truncated', False), (bool, np.bool_)):
+            self.say(f"info['truncated'] must be a bool, got {info['truncated']!r}")
+
+    def _check_obs(self, where: str, obs: Any) -> None:
+        try:
+            layout = layout_of(obs, getattr(self._info.obs_space, 'value', None))
+        except InvalidStepError as error:
+            self.say(f'{where}: {error}')
+            return
+        declared = getattr(self._info.obs_space, 'shape', None)
+        shape = tree_map(lambda leaf: leaf.shape, layout)
+        if declared is not None and _tuples(declared) != shape:
+            self.say(f'{where} gives an observation of shape {shape}, but info() says {declared}')
+        if self._layout is None:
+            self._layout = layout
+        elif layout != self._layout:
+            self.say(f'observations differ in form: {self._layout}, then {layout} in {where}')
+        for leaf in tree_leaves(obs):
+            if isinstance(leaf, np.ndarray) and leaf.dtype == np.float64:
+                self.say(f'{where} gives float64; models take float32')
+            if isinstance(leaf, np.ndarray) and leaf.dtype.kind == 'f' and np.isnan(leaf).any():
+                self.say(f'{where} gives an observation with NaN')
+
+    def _check_seeds(self) -> None:
+        """The same seed gives the same episode; the dynamic flag is understood."""
+        try:
+            self._env.seed(self._seed, dynamic_seed=False)
+        except TypeError:
+            self.say('seed() must take (seed, dynamic_seed=True): fixed seeds make evaluations comparable')
+            return
+        try:
+            first = [self._rollout() for _ in range(2)]
+            self._env.seed(self._seed, dynamic_seed=False)
+            again = self._rollout()
+        except Exception as error:
+            self.say(f'an episode after seed() raises {_said(error)}')
+            return
+        if not _same(first[0], again):
+            self.say('the same seed gives different episodes: draw from a generator of the env, seeded in seed()')
+        elif not _same(first[0], first[1]):
+            self.say('with dynamic_seed=False every episode must begin alike; this one goes on with its generator')
+
+    def _rollout(self) -> list:
+        self._rng = np.random.default_rng(self._seed)
+        seen = [tree_map(np.copy, self._env.reset())]
+        for _ in range(20):
+            obs, _, done, _ = self._env.step(self._action())
+            seen.append(tree_map(np.copy, obs))
+            if done:
+                break
+        return seen
+
+    @contextmanager
+    def _watch_global_generators(self) -> Iterator[None]:
+        """Did the env use or reseed a generator that belongs to everybody? What it did is undone."""
+        before = _global_states()
+        yield
+        for (name, state, restore), (_, after, _) in zip(before, _global_states()):
+            if repr(state) != repr(after):
+                self.say(f'the env uses or seeds the global generator of {name}: that makes every other part of a run '
+                         f'depend on it; keep one of your own (np.random.default_rng(seed))')
+                restore(state)
+
+    def _call(self, what: str, action: Callable, note: str = '') -> bool:
+        try:
+            action()
+        except Exception as error:
+            self.say(f'{what}() raises {_said(error)}' + (f'; {note}' if note else ''))
+            return False
+        return True
+
+
+def layout_is_plain(obs: Any) -> bool:
+    """Whether an observation is made of arrays only."""
+    return all(isinstance(leaf, np.ndarray) and leaf.dtype != object for leaf in tree_leaves(obs))
+
+
+def _global_states() -> list[tuple[str, Any, Callable]]:
+    states: list[tuple[str, Any, Callable]] = [
+        ('NumPy', tuple(x.tolist() if isinstance(x, np.ndarray) else x for x in np.random.get_state()),
+         lambda s: np.random.set_state((s[0], np.array(s[1], np.uint32), *s[2:]))),
+        ('random', random.getstate(), random.setstate),
+    ]
+    torch = sys.modules.get('torch')
+    if torch is not None:
+        states.append(('torch', torch.get_rng_state().tolist(),
+                       lambda s: torch.set_rng_state(torch.tensor(s, dtype=torch.uint8))))
+    return states
+
+
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, list):
+        return len(a) == len(b) and all(_same(x, y) for x, y in zip(a, b))
+    if isinstance(a, dict):
+        return all(_same(a[k], b[k]) for k in a)
+    a, b = np.asarray(a), np.asarray(b)
+    return np.array_equal(a, b, equal_nan=a.dtype.kind == 'f')
+
+
+def _tuples(shape: Any) -> Any:
+    return {k: _tuples(v) for k, v in shape.items()} if isinstance(shape, dict) else tuple(shape)
+
+
+def _said(error: BaseException) -> str:
+    return f'{type(error).__name__}: {error}'
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f'an array of {value.dtype} with shape {value.shape}'
+    return f'{type(value).__name__} {value!r}'[:80]

@@ -1,0 +1,214 @@
+"""Observations and rewards scaled by running statistics over all envs, as a manager around a manager."""
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from nervex.envs.hosting.layout import tree_leaves, tree_map
+from nervex.worker.actor.env_manager.forms import DocumentedForms
+from nervex.worker.actor.env_manager.step_block import StepBlock
+
+EPSILON = 1e-8
+
+
+class RunningStatistics:
+    """
+    Overview:
+        Mean and variance of rows seen so far, in float64, merged batch by batch (Chan, Golub and LeVeque 1979).
+    """
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.mean, self.var, self.count = np.zeros(shape), np.ones(shape), 0.
+
+    def update(self, rows: np.ndarray) -> None:
+        """Take in rows of shape (n, ...)."""
+        n = len(rows)
+        if n == 0:
+            return
+        rows = rows.astype(np.float64)
+        mean, var = rows.mean(0), rows.var(0)
+        total = self.count + n
+        delta = mean - self.mean
+        self.var = (self.var * self.count + var * n + delta ** 2 * self.count * n / total) / total
+        self.mean = self.mean + delta * n / total
+        self.count = total
+
+    def state_dict(self) -> dict[str, Any]:
+        return {'mean': self.mean.tolist(), 'var': self.var.tolist(), 'count': self.count}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        mean = np.asarray(state['mean'])
+        if mean.shape != self.mean.shape:
+            raise ValueError(f'statistics of shape {mean.shape} do not fit observations of shape {self.mean.shape}')
+        self.mean, self.var, self.count = mean, np.asarray(state['var']), float(state['count'])
+
+
+class Normalizer:
+    """
+    Overview:
+        Scales float observations to mean 0 and variance 1, and rewards by the spread of the discounted return (their
+        sign and zero stay). Integer leaves such as pixels stay as they are.
+    Arguments:
+        - norm_obs, norm_reward (:obj:`bool`): what to scale
+        - clip (:obj:`float`): scaled values are cut to [-clip, clip]
+        - discount (:obj:`float`): of the return whose spread scales rewards
+    Interfaces:
+        observe, reward, freeze, follow, state_dict, load_state_dict
+    """
+
+    def __init__(self, norm_obs: bool = True, norm_reward: bool = False, clip: float = 10.,
+                 discount: float = 0.99) -> None:
+        self.norm_obs, self.norm_reward, self.frozen = norm_obs, norm_reward, False
+        self._clip, self._discount = clip, discount
+        self._stats: list[RunningStatistics | None] | None = None
+        self._spread = RunningStatistics(())
+        self._pending: dict[str, Any] | None = None
+        self._source: Normalizer | None = None
+
+    def freeze(self) -> None:
+        """Take nothing in any more; scale by what is known."""
+        self.frozen = True
+
+    def follow(self, other: 'Normalizer') -> None:
+        """Scale observations by another one's statistics, always the present ones, and leave rewards as they are."""
+        self._source, self.frozen, self.norm_reward = other, True, False
+
+    def observe(self, block: Any, count: bool = True) -> Any:
+        """Scaled copies of observations; ``count`` says whether they have not been seen before."""
+        if not self.norm_obs:
+            return block
+        stats = (self._source or self)._statistics(block)
+        if count and not self.frozen:
+            for known, leaf in zip(stats, tree_leaves(block)):
+                if known is not None:
+                    known.update(leaf)
+        places = iter(stats)
+        return tree_map(lambda leaf: self._scaled(leaf, next(places)), block)
+
+    def reward(self, block: StepBlock, returns: np.ndarray) -> np.ndarray:
+        """Scaled rewards; ``returns`` are the running discounted returns of all envs, brought up to date here."""
+        if not self.norm_reward:
+            return block.reward
+        ids = block.env_id
+        returns[ids] = returns[ids] * self._discount + block.reward.reshape(len(ids), -1).sum(1)
+        if not self.frozen:
+            self._spread.update(returns[ids])
+        returns[ids[block.done]] = 0.
+        scale = np.sqrt(self._spread.var + EPSILON)
+        return np.clip(block.reward / scale, -self._clip, self._clip).astype(np.float32)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Plain numbers and lists: goes into a checkpoint."""
+        known = (self._source or self)._stats
+        obs = None if known is None else [None if s is None else s.state_dict() for s in known]
+        return {'obs': obs, 'spread': self._spread.state_dict()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Also before the first observation was seen."""
+        self._spread.load_state_dict(state['spread'])
+        self._pending = state['obs']
+        if self._stats is not None:
+            self._load_pending()
+
+    def _statistics(self, block: Any) -> list[RunningStatistics | None]:
+        if self._stats is None:
+            self._stats = [RunningStatistics(leaf.shape[1:]) if leaf.dtype.kind == 'f' else None
+                           for leaf in tree_leaves(block)]
+            self._load_pending()
+        return self._stats
+
+    def _load_pending(self) -> None:
+        if self._pending is None:
+            return
+        if len(self._pending) != len(self._stats):
+            raise ValueError(f'statistics of {len(self._pending)} parts do not fit observations of {len(self._stats)}')
+        for known, state in zip(self._stats, self._pending):
+            if known is not None:
+                known.load_state_dict(state)
+        self._pending = None
+
+    def _scaled(self, leaf: np.ndarray, known: RunningStatistics | None) -> np.ndarray:
+        if known is None:
+            return leaf
+        scaled = (leaf - known.mean) / np.sqrt(known.var + EPSILON)
+        return np.clip(scaled, -self._clip, self._clip).astype(np.float32)
+
+
+class NormalizedEnvManager(DocumentedForms):
+    """
+    Overview:
+        A manager whose observations (and rewards) are scaled; returns of episodes stay the true ones. Everything that
+        is not about that is the inner manager's. An evaluator's manager follows the actor's:
+        ``evaluator_env.normalizer.follow(actor_env.normalizer)``.
+    """
+
+    def __init__(self, manager: Any, normalizer: Normalizer) -> None:
+        self.manager, self.normalizer = manager, normalizer
+        self._returns = np.zeros(manager.env_num)
+        self._seen: Any = None      # the inner block that was scaled last
+        self._shown: Any = None     # ... and what came of it
+        self._fresh = np.ones(manager.env_num, bool)  # envs whose present observation has not been counted
+
+    def observe(self) -> tuple[np.ndarray, Any]:
+        ids, obs = self.manager.observe()
+        if obs is self._seen:
+            return ids, self._shown
+        fresh = self._fresh[ids]
+        if fresh.any() and not self.normalizer.frozen:  # first observations of episodes; the others came with a step
+            rows = np.flatnonzero(fresh)
+            self.normalizer.observe(tree_map(lambda leaf: leaf[rows], obs))
+            self._fresh[ids] = False
+        self._seen, self._shown = obs, self.normalizer.observe(obs, count=False)
+        return ids, self._shown
+
+    def advance(self, ids: np.ndarray, actions: Any) -> StepBlock:
+        block = self.manager.advance(ids, actions)
+        self._seen = None
+        lost = list(block.abnormal)
+        self._returns[lost], self._fresh[lost] = 0., True
+        obs = self.normalizer.observe(block.obs)
+        reward = self.normalizer.reward(block, self._returns)
+        self._fresh[block.env_id[block.done]] = True
+        return StepBlock(block.env_id, obs, reward, block.done, block.truncated, block.episode_return,
+                         block.episode_length, block._infos, block.abnormal)
+
+    def launch(self, reset_param: Any = None) -> None:
+        self.manager.launch(reset_param)
+        self._begin()
+
+    def reset(self, reset_param: Any = None) -> None:
+        self.manager.reset(reset_param)
+        self._begin()
+
+    def _begin(self) -> None:
+        self._returns[:], self._fresh[:], self._seen = 0., True, None
+
+    def state_dict(self) -> dict[str, Any] | None:
+        """The inner manager's state with the statistics; None if the inner one cannot be saved."""
+        inner = self.manager.state_dict() if hasattr(self.manager, 'state_dict') else None
+        if inner is None:
+            return None
+        return {**inner, 'normalizer': self.normalizer.state_dict(), 'returns': self._returns.tolist()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        inner = {k: v for k, v in state.items() if k not in ('normalizer', 'returns')}
+        self.manager.load_state_dict(inner)
+        self.normalizer.load_state_dict(state['normalizer'])
+        self._returns[:], self._fresh[:], self._seen = state['returns'], False, None
+
+    def _restarted_obs(self, ids: Iterable[int]) -> Any:
+        return self.normalizer.observe(self.manager._restarted_obs(ids), count=False)
+
+    def __enter__(self) -> 'NormalizedEnvManager':
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        self.manager.close()
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ('manager', 'normalizer'):
+            raise AttributeError(name)
+        return getattr(self.manager, name)
+
+    def __repr__(self) -> str:
+        return f'NormalizedEnvManager({self.manager!r})'
