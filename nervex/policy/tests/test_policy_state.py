@@ -1,0 +1,59 @@
+"""A resumed run of any value policy goes on bit for bit, and everything that a policy says it logs is there."""
+
+import pytest
+import torch
+
+from app_zoo.classic_control.cartpole.envs import CartPoleEnv
+from nervex.entry.build import build_serial
+from nervex.entry.run_state import save_state
+from nervex.policy.tests.learning import BASE
+from nervex.policy.tests.test_value_policies import EPS, PROOFS, proof
+from nervex.utils.class_config import merge_config
+
+NAMES = [*PROOFS, 'dqn']
+SHORT = [name if name in ('sqn', 'r2d2') else pytest.param(name, marks=pytest.mark.slow) for name in NAMES]
+SETTING = (CartPoleEnv, [{}] * 4, [{}] * 2)
+
+
+def config(name):
+    policy, cfg = proof(name) if name in PROOFS else (name, dict(policy=dict(use_priority=True, **EPS)))
+    cfg = merge_config(merge_config(BASE, cfg), dict(env={}, exp_name='run', evaluator=dict(n_episode=2, eval_freq=60)))
+    cfg['policy']['policy_type'] = policy
+    return cfg
+
+
+def rounds(run, count):
+    for _ in range(count):
+        run.commander.step()
+        if run.evaluator.due(run.learner.train_iter):
+            run.evaluate()
+        run.collect()
+        for batch in run.batches():
+            run.train(batch)
+
+
+@pytest.mark.parametrize('name', SHORT)
+def test_a_resumed_run_goes_on_exactly(name):
+    with build_serial(config(name), 0, SETTING) as run:
+        run.begin()
+        rounds(run, 20)
+        save_state(run)
+        rounds(run, 20)
+        steps, straight = run.actor.total_step, {k: v.clone() for k, v in run.policy._model.state_dict().items()}
+    with build_serial(config(name), 0, SETTING, resume='run') as run:
+        run.begin()
+        rounds(run, 20)
+        assert run.actor.total_step == steps
+        assert all(torch.equal(straight[k], v) for k, v in run.policy._model.state_dict().items())
+
+
+@pytest.mark.parametrize('name', NAMES)
+def test_every_monitored_value_is_there_and_finite(name):
+    with build_serial(config(name), 0, SETTING) as run:
+        run.begin()
+        run.commander.step()
+        run.collect()
+        values = run.learner.train(next(iter(run.batches())))
+        named = run.policy._monitor_vars_learn()
+        assert {'cur_lr', 'total_loss', 'grad_norm', 'q_value'} <= set(named)
+        assert all(torch.isfinite(torch.as_tensor(values[key], dtype=torch.float32)).all() for key in named)
