@@ -141,7 +141,7 @@ def test_resume_refuses_other_settings_and_folders_without_a_run(short_dqn):
     short_dqn.exp_name = 'run'
     serial_pipeline(short_dqn, seed=1)
     short_dqn.policy.learn.learning_rate = 0.5
-    with pytest.raises(ConfigError, match=r'policy.learn.learning_rate.*0.5.*0.001'):
+    with pytest.raises(ConfigError, match=r'policy.learn.learning_rate.*0.5.*0.0005'):
         serial_pipeline(short_dqn, resume='run')
     with pytest.raises(CheckpointError, match='holds no run to resume'):
         serial_pipeline(None, resume='nowhere')
