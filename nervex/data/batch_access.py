@@ -9,8 +9,8 @@ from nervex.data.names import USUAL_COLUMNS
 class UsualColumns:
     """
     Overview:
-        Attributes for the usual columns of a Batch. They save the detour over ``__getattr__``, which takes four times as
-        long; a column that is not there goes on to it.
+        Attributes for the usual columns of a Batch. They save the detour over ``__getattr__``, which takes four times
+        as long; a column that is not there goes on to it.
     """
 
     __slots__ = ()

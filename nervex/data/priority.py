@@ -35,54 +35,50 @@ class Priorities:
         self._first_beta, self._draws = beta, 0
         self._beta_step = (1. - beta) / anneal_step if 0 < anneal_step < math.inf else 0.
         self._tree = sum_tree(capacity, compiled)
-        self._pending = (0, 0)  # slots (may run over the end) with the weight of max_priority, not yet in the tree
+        self._pending = self._pending_end = 0  # so many slots before that one have max_priority, but not in the tree
 
     def push(self, start: int, n: int, given: np.ndarray | None = None) -> None:
         """Rows at ``n`` slots from ``start`` on are new; ``given`` are their priorities (NaN: none was given)."""
-        if given is not None:
-            self._flush()
-            slots = (np.arange(n) + start) % self._capacity
-            priority = np.where(np.isnan(given), self.max_priority, given)
-            priority[priority == 0.] = self.eps
-            self.values[slots] = priority
-            self.max_priority = max(self.max_priority, float(priority.max()))
-            self._tree.set(slots, self._weights(priority))
+        if given is None:  # the largest priority does not change before the next flush, so that they can wait for it
+            if start != self._pending_end or self._pending + n > self._capacity:
+                self._flush()
+            self._pending += n
+            end = start + n
+            self._pending_end = end if end < self._capacity else end - self._capacity
             return
-        end = start + n
-        if end <= self._capacity:
-            self.values[start:end] = self.max_priority
-        else:
-            self.values[start:] = self.values[:end - self._capacity] = self.max_priority
-        first, last = self._pending
-        if first == last:
-            self._pending = (start, end)
-        elif last % self._capacity == start and last - first + n < self._capacity:
-            self._pending = (first, last + n)
-        else:
-            self._flush()
-            self._pending = (start, end)
+        self._flush()
+        slots = (np.arange(n) + start) % self._capacity
+        priority = np.where(np.isnan(given), self.max_priority, given)
+        priority[priority == 0.] = self.eps
+        self.values[slots] = priority
+        self.max_priority = max(self.max_priority, float(priority.max()))
+        self._tree.set(slots, self._weights(priority))
 
     def _flush(self) -> None:
-        first, last = self._pending
-        if first != last:
+        """Bring the rows that wait into the tree."""
+        n = self._pending
+        if n:
+            self._pending = 0
             weight = float(self._weights(np.array([self.max_priority]))[0])
-            if last <= self._capacity:
-                self._tree.set_range(first, last, weight)
-            else:
-                self._tree.set_range(first, self._capacity, weight)
-                self._tree.set_range(0, last - self._capacity, weight)
-            self._pending = (0, 0)
+            last = self._pending_end or self._capacity
+            first = last - n
+            for start, stop in ((max(first, 0), last), (first + self._capacity, self._capacity)):
+                if start < stop and start >= 0:
+                    self.values[start:stop] = self.max_priority
+                    self._tree.set_range(start, stop, weight)
 
     def _weights(self, priority: np.ndarray) -> np.ndarray:
         return np.minimum(np.maximum(priority ** self.alpha, _MIN_WEIGHT), _MAX_WEIGHT)
 
-    def draw(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """``n`` slots, one from each of ``n`` equal parts of the total weight."""
-        self._flush()
+    def draw(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """``n`` slots, one from each of ``n`` equal parts of the total weight, and their importance weights."""
+        if self._pending:
+            self._flush()
         if self._beta_step:
             self.beta = min(1., self._first_beta + self._draws * self._beta_step)
         self._draws += 1
-        return self._tree.draw(rng.random(n))
+        slots, ratios = self._tree.draw(rng.random(n))
+        return slots, (ratios ** self.beta).astype(np.float32)
 
     def importance(self, slots: np.ndarray) -> np.ndarray:
         """The importance sampling weights of these slots, with the beta of the last draw."""
@@ -90,13 +86,24 @@ class Priorities:
         return ((self._tree.smallest / self._tree.weights.take(slots)) ** self.beta).astype(np.float32)
 
     def update(self, slots: np.ndarray, priority: np.ndarray) -> None:
-        """New priorities of stored rows."""
+        """New priorities of slots that hold a row."""
         self._flush()
         if not priority.all():
             priority = np.where(priority == 0., self.eps, priority)
         self.values[slots] = priority
         self.max_priority = max(self.max_priority, float(priority.max(initial=0.)))
         self._tree.set(slots, self._weights(priority))
+
+    def update_rows(self, numbers: np.ndarray, slots: np.ndarray, priority: np.ndarray, oldest: int,
+                    newest: int) -> None:
+        """New priorities, with ``eps`` added, of rows of a ring; those that are gone are skipped."""
+        if self._pending:
+            self._flush()
+        priority = priority + self.eps
+        weights = self._weights(priority)
+        largest = self._tree.set_rows(numbers, slots, weights, priority, self.values, oldest, newest)
+        if largest > self.max_priority:
+            self.max_priority = largest
 
     def remove(self, slots: np.ndarray) -> None:
         """These slots hold nothing any more: never draw them."""
@@ -111,7 +118,7 @@ class Priorities:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Put back what ``state_dict`` gave."""
-        self._pending = (0, 0)
+        self._pending = 0
         self.values[:] = state['values'].numpy()
         self._tree.set(np.arange(self._capacity), state['weights'].numpy())
         self.max_priority, self.beta, self._draws = state['max_priority'], state['beta'], state['draws']
@@ -128,7 +135,7 @@ def checked_priorities(given: Any, label: Callable[[int], str], where: str, allo
     if isinstance(given, torch.Tensor):
         given = given.detach().cpu().numpy()
     if isinstance(given, np.ndarray) and given.dtype != object:
-        priority = given.astype(np.float64).reshape(-1)
+        priority = given.reshape(-1).astype(np.float64, copy=False)
         none = None
     else:
         items = list(given)

@@ -62,7 +62,6 @@ class ReplayKind:
 
     def _prioritize(self) -> None:
         cfg = self._cfg
-        self._plain = False
         self._priorities = Priorities(self.capacity, cfg.alpha, cfg.beta, cfg.anneal_step)
         if self._size:
             self._priorities.push(0, self._size)
@@ -90,6 +89,8 @@ class ReplayKind:
         self._head = end if end < self.capacity else 0
         if self._size < end:
             self._size = end
+        if self._priorities is not None:
+            self._priorities.push(start, n)
         return True
 
     def quick_row(self, row: dict) -> bool:
@@ -107,6 +108,8 @@ class ReplayKind:
         self._head = end if end < self.capacity else 0
         if self._size < end:
             self._size = end
+        if self._priorities is not None:
+            self._priorities.push(start, 1)
         return True
 
     def push(self, columns: dict) -> None:
@@ -191,7 +194,7 @@ class ReplayKind:
         if not self.ready(batch_size, cur_learner_iter):
             return None
         if self._priorities is not None:
-            slots = self._priorities.draw(batch_size, self._source.rng)
+            slots, importance = self._priorities.draw(batch_size, self._source.rng)
         elif self._cfg.max_reuse != math.inf:
             slots = self._life.stratified(self._source.rng.random(batch_size), self._size)
         elif self._life.removed:
@@ -203,7 +206,7 @@ class ReplayKind:
         self.sampled += batch_size
         worn = self._life.use(slots, self._next)
         if self._priorities is not None:
-            columns['IS'] = self._priorities.importance(slots)
+            columns['IS'] = importance
             columns['priority'] = self._priorities.values.take(slots)
             columns['replay_unique_id'] = UniqueIds.of(self._numbers(slots, self._next), self.name)
             columns['replay_buffer_idx'] = slots
@@ -284,13 +287,7 @@ class ReplayKind:
                              'replay_buffer_idx; there must be one of each per row')
         if self._priorities is None:
             self._prioritize()
-        fits = (numbers >= self._next - self._size) & (numbers < self._next) & (numbers % self.capacity == slots)
-        if self._life.removed:
-            fits &= np.isin(slots, self._life.alive_slots(self._size))
-        if not fits.all():
-            slots, priority = slots[fits], priority[fits]
-        if len(slots):
-            self._priorities.update(slots, priority + self._priorities.eps)
+        self._priorities.update_rows(numbers, slots, priority, self._next - self._size, self._next - 1)
 
     def clear(self) -> None:
         """Forget all rows. Numbers go on: an id is never given twice."""
@@ -304,7 +301,7 @@ class ReplayKind:
         self._plain = self._is_plain()
 
     def _is_plain(self) -> bool:
-        return not (self._ages or self._store.expires or self._priorities is not None or self._life.removed)
+        return not (self._ages or self._store.expires or self._life.removed)
 
     def state_dict(self) -> dict[str, Any]:
         """Contents, counters and generator."""

@@ -45,7 +45,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         """Slots of steps drawn by priority; of all steps in their order of time if ``batch_size`` is 0."""
         if batch_size == 0 or not len(self):
             return super().sample_indices(batch_size)
-        return self._priorities.draw(batch_size, self._source.rng)
+        return self._priorities.draw(batch_size, self._source.rng)[0]
 
     def _read(self, slots: np.ndarray) -> Batch:
         batch = super()._read(slots)

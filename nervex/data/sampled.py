@@ -18,7 +18,7 @@ class UniqueIds(np.ndarray):
         buffers can be told apart when they are mixed.
     """
 
-    buffer_name: str
+    buffer_name = ''
 
     @classmethod
     def of(cls, numbers: np.ndarray, buffer_name: str) -> UniqueIds:
@@ -28,7 +28,8 @@ class UniqueIds(np.ndarray):
         return ids
 
     def __array_finalize__(self, source: Any) -> None:
-        self.buffer_name = getattr(source, 'buffer_name', '')
+        if isinstance(source, UniqueIds):
+            self.buffer_name = source.buffer_name
 
     def __getitem__(self, key: Any) -> Any:
         found = super().__getitem__(key)

@@ -19,7 +19,7 @@ class SumTree:
         that no rounding error is left behind, even by weights of 1e200. Plain NumPy here; ``sum_tree`` gives the
         compiled version where numba is installed. Both do the same operations in the same order: equal results.
     Interfaces:
-        set, set_range, draw, total, smallest
+        set, set_range, set_rows, draw, total, smallest
     """
 
     def __init__(self, capacity: int) -> None:
@@ -47,13 +47,33 @@ class SumTree:
 
     def set(self, slots: np.ndarray, weights: np.ndarray | float) -> None:
         """Give these slots new weights; of equal slots the last one counts."""
-        self._values[slots] = weights
-        self._refresh(_unique(slots))
+        if len(slots):
+            self._values[slots] = weights
+            self._refresh(_unique(slots))
 
     def set_range(self, start: int, stop: int, weight: float) -> None:
         """Give the slots from ``start`` to before ``stop`` one weight."""
         self._values[start:stop] = weight
         self._refresh(np.arange(start, stop))
+
+    def set_rows(self, numbers: np.ndarray, slots: np.ndarray, weights: np.ndarray, priority: np.ndarray,
+                 priorities: np.ndarray, oldest: int, newest: int) -> float:
+        """
+        Overview:
+            New priorities and weights for the rows that are still in their slots: row k is in slot k modulo capacity,
+            and there if ``oldest <= k <= newest`` and its slot has a weight.
+        Arguments:
+            - priorities (:obj:`np.ndarray`): priority of every slot, is written to
+        Returns:
+            - largest (:obj:`float`): the largest of the new priorities; -1 if no row was still there
+        """
+        fits = (numbers >= oldest) & (numbers <= newest) & (numbers % self.capacity == slots)
+        fits[fits] = self._values[slots[fits]] > 0.
+        if not fits.all():
+            slots, weights, priority = slots[fits], weights[fits], priority[fits]
+        priorities[slots] = priority
+        self.set(slots, weights)
+        return float(priority.max(initial=-1.))
 
     def _refresh(self, children: np.ndarray) -> None:
         """Recompute the nodes above the given leaves (ascending)."""
@@ -70,13 +90,16 @@ class SumTree:
                 self._low[above + nodes] = self._low[columns].min(axis=1)
             children = nodes
 
-    def draw(self, fractions: np.ndarray) -> np.ndarray:
+    def draw(self, fractions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """
         Overview:
             One slot from each of ``n`` equal intervals of the total weight, so that slot i is drawn with probability
             weight_i / total. Slots of weight 0 are never drawn.
         Arguments:
             - fractions (:obj:`np.ndarray`): ``n`` numbers in [0, 1), where in its interval each draw lies
+        Returns:
+            - slots (:obj:`np.ndarray`): in ascending order
+            - ratios (:obj:`np.ndarray`): the smallest positive weight of all, divided by that of each slot
         """
         n = len(fractions)
         target = (np.arange(n) + fractions) * self.total / n
@@ -88,7 +111,7 @@ class SumTree:
             before = rows[np.arange(n), child - 1]
             target = np.where(child > 0, target - before, target)
             node = node * WIDTH + child
-        return node
+        return node, self.smallest / self._values[node]
 
 
 _COLUMNS = np.arange(WIDTH)

@@ -24,9 +24,15 @@ class CompiledSumTree(SumTree):
         """Give the slots from ``start`` to before ``stop`` one weight."""
         _set_range(self._values, self._prefix, self._low, self._offsets, start, stop, weight)
 
-    def draw(self, fractions: np.ndarray) -> np.ndarray:
+    def set_rows(self, numbers: np.ndarray, slots: np.ndarray, weights: np.ndarray, priority: np.ndarray,
+                 priorities: np.ndarray, oldest: int, newest: int) -> float:
+        """New priorities and weights for the rows that are still in their slots, as in the plain version."""
+        return _set_rows(self._values, self._prefix, self._low, self._offsets, numbers, slots, weights, priority,
+                         priorities, oldest, newest)
+
+    def draw(self, fractions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """One slot from each of ``n`` equal intervals of the total weight, as in the plain version."""
-        return _draw(self._prefix, self._offsets, fractions)
+        return _draw(self._values, self._prefix, self._low, self._offsets, fractions)
 
 
 @njit(cache=True)
@@ -58,6 +64,28 @@ def _set_range(values, prefix, low, offsets, start, stop, weight):
 
 
 @njit(cache=True)
+def _set_rows(values, prefix, low, offsets, numbers, slots, weights, priority, priorities, oldest, newest):
+    nodes = np.empty(slots.size, np.int64)
+    count, last, largest = 0, -1, -1.
+    for k in range(slots.size):
+        slot = slots[k]
+        number = numbers[k]
+        if number < oldest or number > newest or number % priorities.size != slot or values[slot] <= 0.:
+            continue
+        priorities[slot] = priority[k]
+        values[slot] = low[slot] = weights[k]
+        largest = max(largest, priority[k])
+        node = slot // WIDTH
+        if node != last:
+            nodes[count] = node
+            count += 1
+            last = node
+    if count:
+        _climb(values, prefix, low, offsets, nodes, count)
+    return largest
+
+
+@njit(cache=True)
 def _climb(values, prefix, low, offsets, nodes, count):
     """Recompute the given nodes of the first level, then those above them, up to the root."""
     levels = offsets.size
@@ -85,9 +113,12 @@ def _climb(values, prefix, low, offsets, nodes, count):
 
 
 @njit(cache=True)
-def _draw(prefix, offsets, fractions):
+def _draw(values, prefix, low, offsets, fractions):
     n = fractions.size
-    found = np.empty(n, np.int64)
+    found, ratios = np.empty(n, np.int64), np.empty(n)
+    smallest = np.inf
+    for j in range(offsets[offsets.size - 1], low.size):
+        smallest = min(smallest, low[j])
     total = prefix[prefix.size - 1]
     for k in range(n):
         target = (k + fractions[k]) * total / n
@@ -102,4 +133,5 @@ def _draw(prefix, offsets, fractions):
                 target -= prefix[base + child - 1]
             node = node * WIDTH + child
         found[k] = node
-    return found
+        ratios[k] = smallest / values[node]
+    return found, ratios

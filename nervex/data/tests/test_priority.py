@@ -50,8 +50,10 @@ def test_compiled_and_plain_trees_are_equal_to_the_bit(capacity, seed):
         assert math.isclose(plain.total, weights.sum(), rel_tol=1e-12) and plain.total == compiled.total
         assert plain.smallest == compiled.smallest == weights[weights > 0].min()
         fractions = rng.random(50)
-        drawn = plain.draw(fractions)
-        assert (drawn == compiled.draw(fractions)).all() and (weights[drawn] > 0).all()
+        drawn, ratios = plain.draw(fractions)
+        same, same_ratios = compiled.draw(fractions)
+        assert (drawn == same).all() and (ratios == same_ratios).all() and (weights[drawn] > 0).all()
+        assert np.allclose(ratios, plain.smallest / weights[drawn])
         sums = np.cumsum(weights)
         targets = (np.arange(50) + fractions) * plain.total / 50
         assert ((targets <= sums[drawn] * (1 + 1e-9)) & (targets >= (sums - weights)[drawn] * (1 - 1e-9))).all()
@@ -62,18 +64,42 @@ def test_no_rounding_error_is_left_behind_by_huge_weights():
         tree = sum_tree(100, compiled)
         tree.set(np.arange(100), np.full(100, .1))
         tree.set(np.array([3]), np.array([1e250]))
-        assert set(tree.draw(np.random.default_rng(0).random(50)).tolist()) == {3}
+        assert set(tree.draw(np.random.default_rng(0).random(50))[0].tolist()) == {3}
         tree.set(np.array([3]), np.array([.1]))
         assert math.isclose(tree.total, 10., rel_tol=1e-12)
-        assert len(set(tree.draw(np.full(100, .5)).tolist())) == 100
+        assert len(set(tree.draw(np.full(100, .5))[0].tolist())) == 100
 
 
 def test_the_edge_of_the_last_interval_is_a_row():
     for compiled in (False, True):
         tree = sum_tree(9, compiled)
         tree.set(np.arange(3), np.array([.1, .2, .3]))
-        assert tree.draw(np.array([1. - 2.**-53])).tolist() == [2]
-        assert tree.draw(np.array([0.])).tolist() == [0]
+        assert tree.draw(np.array([1. - 2.**-53]))[0].tolist() == [2]
+        assert tree.draw(np.array([0.]))[0].tolist() == [0]
+
+
+@settings(max_examples=40, deadline=None)
+@given(capacity=st.integers(1, 60), seed=st.integers(0, 10**6))
+def test_rows_that_are_gone_are_skipped_alike_by_both_trees(capacity, seed):
+    rng = np.random.default_rng(seed)
+    plain, compiled = SumTree(capacity), sum_tree(capacity, compiled=True)
+    start = np.where(rng.random(capacity) < .8, rng.random(capacity), 0.)  # some slots hold nothing
+    oldest = int(rng.integers(0, 200))
+    newest = oldest + capacity - 1
+    numbers = rng.integers(oldest - 20, newest + 20, 30)
+    slots = np.where(rng.random(30) < .8, numbers % capacity, rng.integers(0, capacity, 30))
+    priority = rng.random(30)
+    stored = [np.zeros(capacity), np.zeros(capacity)]
+    largest = []
+    for tree, values in zip((plain, compiled), stored):
+        tree.set(np.arange(capacity), start)
+        largest.append(tree.set_rows(numbers, slots, priority**.6, priority, values, oldest, newest))
+    expected = np.zeros(capacity)
+    for number, slot, p in zip(numbers.tolist(), slots.tolist(), priority.tolist()):
+        if oldest <= number <= newest and number % capacity == slot and start[slot] > 0:
+            expected[slot] = p
+    assert (stored[0] == expected).all() and (stored[1] == expected).all() and largest[0] == largest[1]
+    assert (plain._prefix == compiled._prefix).all() and (plain._low == compiled._low).all()
 
 
 # ---- frequencies and weights
