@@ -97,7 +97,6 @@ def _prepare_headless() -> None:
 
 def _drawable(env_fn: Callable[[dict], Any], cfg: dict) -> Any:
     """An env that was told, where it needs to be told, that pictures are wanted."""
-    cfg = {**cfg, 'replay_path': None}  # the folder is this module's; the env need not film, too
     if isinstance(env_fn, type) and issubclass(env_fn, GymEnv):
         cfg = {**cfg, 'make_kwargs': {'render_mode': 'rgb_array', **cfg.get('make_kwargs', {})}}
     env = env_fn(cfg)
