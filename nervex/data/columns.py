@@ -11,7 +11,7 @@ import torch
 from nervex.data.batch import Batch
 from nervex.data.batch_ops import object_column, tensor_column
 from nervex.data.flatten import column_label, flatten, unflatten
-from nervex.data.memory import Recycler, check_memory
+from nervex.data.memory import Recycler, aligned_empty, check_memory
 from nervex.data.writers import compile_writers
 
 logger = logging.getLogger(__name__)
@@ -202,7 +202,7 @@ class ColumnStore:
             Arrays for ``gather_into``, the same memory as a dict of columns, and for its plain columns that a learner
             gets in their own dtype: name -> (column, tensor).
         """
-        flat = {name: np.empty((n, *array.shape[1:]), array.dtype) for name, array in self.arrays.items()}
+        flat = {name: _new_output((n, *array.shape[1:]), array.dtype) for name, array in self.arrays.items()}
         view = {name: torch.from_numpy(a) if name in self.torch_names else a for name, a in flat.items()}
         tensors = {name: (column, tensor_column(column, None, shrink=True)) for name, column in view.items()
                    if type(name) is not tuple and column.dtype not in (np.float64, object)}
@@ -270,3 +270,7 @@ def _as_numpy(flat: dict) -> dict[Any, np.ndarray]:
 
 def _names(flat: Mapping) -> str:
     return ', '.join(sorted(column_label(n) for n in flat))
+
+
+def _new_output(shape: tuple, dtype: np.dtype) -> np.ndarray:
+    return np.empty(shape, dtype) if dtype == object else aligned_empty(shape, dtype)

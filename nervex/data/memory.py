@@ -9,6 +9,9 @@ from collections.abc import Mapping
 import numpy as np
 
 
+_ALIGNMENT = 64
+
+
 class BufferMemoryError(MemoryError, ValueError):
     """A buffer of the configured size does not fit into memory; the text says how many bytes it needs."""
 
@@ -57,6 +60,18 @@ def check_memory(name: str, capacity: int, rows: Mapping[object, np.ndarray], ov
             'meta_maxlen, store uint8 images, or let the buffer keep each frame once'
         )
     return needed
+
+
+def aligned_empty(shape: tuple, dtype: np.dtype) -> np.ndarray:
+    """
+    Overview:
+        An uninitialised array that begins at a multiple of 64 bytes, whatever the allocator does: matrix products round
+        differently at other addresses, and a run must give the same bits in every process.
+    """
+    size = math.prod(shape) * dtype.itemsize
+    memory = np.empty(size + _ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % _ALIGNMENT
+    return memory[start:start + size].view(dtype).reshape(shape)
 
 
 class Recycler:
