@@ -62,7 +62,7 @@ def start(path: Path, folder: str, *more: str) -> subprocess.Popen:
 @pytest.mark.parametrize(
     'name, manager, kills',
     [
-        ('dqn', 'base', 3),
+        pytest.param('dqn', 'base', 3, marks=pytest.mark.slow),
         pytest.param('ppo', 'base', 10, marks=pytest.mark.slow),
         pytest.param('dqn', 'base', 10, marks=pytest.mark.slow),
         pytest.param('dqn', 'sync_subprocess', 10, marks=pytest.mark.slow),
@@ -104,6 +104,7 @@ def test_killed_and_resumed_is_as_never_stopped(name, manager, kills, tmp_path):
     assert all(torch.equal(a[k], b[k]) for k in a if k != 'name')
 
 
+@pytest.mark.slow
 def test_ctrl_c_then_resume_goes_on_without_a_gap(tmp_path):
     path = tmp_path / 'config.yaml'
     cfg = config('dqn', 'base')
