@@ -16,7 +16,7 @@ cartpole_dqn_vanilla_default_config = EasyDict(
             learn=dict(
                 train_step=4,
                 batch_size=64,
-                learning_rate=1e-3,
+                learning_rate=5e-4,
                 init_data_count=256,
                 algo=dict(target_update_freq=100, discount_factor=0.97),
             ),

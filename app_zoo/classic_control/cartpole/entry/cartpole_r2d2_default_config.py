@@ -16,7 +16,7 @@ cartpole_r2d2_default_config = EasyDict(
             learn=dict(
                 train_step=8,
                 batch_size=16,
-                learning_rate=1e-3,
+                learning_rate=5e-4,
                 init_data_count=32,
                 algo=dict(target_update_freq=100, discount_factor=0.97, nstep=3),
             ),

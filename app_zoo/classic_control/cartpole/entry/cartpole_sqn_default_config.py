@@ -18,7 +18,7 @@ cartpole_sqn_default_config = EasyDict(
                 batch_size=64,
                 learning_rate=1e-3,
                 init_data_count=256,
-                algo=dict(target_theta=0.01, target_entropy=0.2, discount_factor=0.99),
+                algo=dict(target_theta=0.02, target_entropy=0.2, discount_factor=0.99),
             ),
         ),
         replay_buffer=dict(agent=dict(meta_maxlen=20000)),
