@@ -27,8 +27,8 @@ def plot(folders: Sequence[str], out: str = 'curves', title: str | None = None, 
     Returns:
         - files (:obj:`list[str]`): what was written
     """
-    pyplot = _pyplot()
     groups = group_runs(read_runs(folders, axis))
+    pyplot = _pyplot()
     figure, axes = pyplot.subplots(figsize=(8, 5.5), layout='constrained')
     _style(axes, groups)
     for n, (label, curves) in enumerate(groups.items()):
