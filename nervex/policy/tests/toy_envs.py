@@ -211,3 +211,24 @@ class ReachEnv(ToyEnv):
     def _act(self, action: Any) -> tuple[np.ndarray, float, bool]:
         self._x += float(np.clip(np.asarray(action).reshape(-1)[0], -1, 1))
         return np.array([self._x], np.float32), -self._x**2, False
+
+
+class BrightSideEnv(ToyEnv):
+    """
+    Overview:
+        An image of bytes, 84 x 84, of which the left or the right half is bright; the action names it: +1, else -1. Two
+        images an episode, best return 2.
+    """
+
+    config = dict(limit=2)
+    obs_space = box((1, 84, 84), 0, 255, np.uint8)
+
+    def _begin(self) -> np.ndarray:
+        self._right = int(self._rng.integers(2))
+        image = self._rng.integers(0, 60, (1, 84, 84)).astype(np.uint8)
+        image[:, :, 42 * self._right : 42 * (self._right + 1)] += 180
+        return image
+
+    def _act(self, action: Any) -> tuple[np.ndarray, float, bool]:
+        reward = 1.0 if int(action) == self._right else -1.0
+        return self._begin(), reward, False
