@@ -13,8 +13,8 @@ from nervex.version import (
 enable_hpc_rl = False
 
 __all__ = [
-    '__AUTHOR__',
     '__AUTHOR_EMAIL__',
+    '__AUTHOR__',
     '__DESCRIPTION__',
     '__TITLE__',
     '__VERSION__',

@@ -273,4 +273,4 @@ def _names(flat: Mapping) -> str:
 
 
 def _new_output(shape: tuple, dtype: np.dtype) -> np.ndarray:
-    return np.empty(shape, dtype) if dtype == object else aligned_empty(shape, dtype)
+    return np.empty(shape, dtype) if dtype.hasobject else aligned_empty(shape, dtype)

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 
 import numpy as np
 
-
 _ALIGNMENT = 64
 
 

@@ -95,7 +95,9 @@ TRANSFORM_REGISTRY = Registry(
     'sample transform', {'her': 'nervex.worker.actor.transform.hindsight:HindsightRelabel'}
 )
 COMM_ACTOR_REGISTRY = Registry('comm actor')
-COMMANDER_REGISTRY = Registry('commander', {'serial': 'nervex.worker.coordinator.base_serial_commander:BaseSerialCommander'})
+COMMANDER_REGISTRY = Registry(
+    'commander', {'serial': 'nervex.worker.coordinator.base_serial_commander:BaseSerialCommander'}
+)
 LEAGUE_REGISTRY = Registry('league')
 PLAYER_REGISTRY = Registry('player')
 

@@ -300,7 +300,7 @@ class BaseSerialActor:
 
     # ---- life ----
     def state_dict(self) -> dict[str, Any]:
-        """Counters, and the steps and policy outputs of the unfinished episodes; only tensors, numbers, lists, dicts."""
+        """Counters, and the steps and policy outputs of unfinished episodes; only tensors, numbers, lists, dicts."""
         return {
             **{name: getattr(self, name) for name in _COUNTERS},
             'recent_returns': list(self.recent_returns),
