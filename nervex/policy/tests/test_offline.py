@@ -5,7 +5,7 @@ import pytest
 
 from nervex.data import Batch
 from nervex.data.trajectories import TrajectoryDataset, TrajectoryWriter
-from nervex.entry import offline_pipeline
+from nervex.entry import collect, offline_pipeline, serial_pipeline
 from nervex.policy.cql import CQLPolicy
 from nervex.policy.il import ILPolicy
 from nervex.policy.tests.learning import no_bootstrap, wrong_sign
@@ -124,3 +124,19 @@ def test_what_cannot_work_is_told(tmp_path):
         learn('il', TemptationEnv, data, replay_buffer=dict(meta_maxlen=100))
     with pytest.raises(ConfigError, match='use_priority'):
         learn('il', TemptationEnv, data, policy=dict(use_priority=True))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('policy', ['il', 'cql'])
+def test_cartpole_is_solved_from_the_episodes_of_a_trained_dqn(policy):
+    expert = serial_pipeline('cartpole_dqn', seed=0)
+    _, written = collect('cartpole_dqn', seed=5, load_path=expert.best_checkpoint, n_episode=20, folder='data')
+    assert written == 20
+    cfg = dict(
+        env=dict(env_type='cartpole', evaluator_env_num=5),
+        policy=dict(policy_type=policy, model=dict(hidden_dim_list=[128, 128]), learn=dict(train_step=10)),
+        evaluator=dict(n_episode=5, eval_freq=200, stop_val=195),
+        commander=dict(max_train_iter=4000),
+    )
+    result = offline_pipeline(cfg, 'data')
+    assert result.solved and result.env_steps == 0
