@@ -44,9 +44,7 @@ class DQNVanillaPolicy(CommonPolicy):
     config_rules = dict(
         learn=dict(algo=dict(target_update_freq=is_type(int) & interval(1), nstep=interval(1, 1))),
         collect=dict(algo=dict(nstep=interval(1, 1))),  # one step: 'dqn' has more
-        command=dict(
-            eps=dict(type=enum('exp', 'linear'), start=interval(0, 1), end=interval(0, 1), decay=interval(1))
-        ),
+        command=dict(eps=dict(type=enum('exp', 'linear'), start=interval(0, 1), end=interval(0, 1), decay=interval(1))),
     )
 
     def default_model(self) -> tuple[str, list[str]]:

@@ -38,6 +38,7 @@ class OnPolicyACPolicy(CommonPolicy):
                 adv_norm=True,  # (bool) normalise advantages in each update
                 discount_factor=0.99,  # (float) gamma in [0, 1]
                 gae_lambda=0.95,  # (float) lambda in [0, 1]
+                reward_scale=1.0,  # (float) factor of the rewards, for values of a size that a network learns easily
             ),
         ),
     )
@@ -45,7 +46,12 @@ class OnPolicyACPolicy(CommonPolicy):
         learn=dict(
             epochs=optional(is_type(int) & interval(1)),
             grad_clip_norm=optional(interval(0, left_ok=False)),
-            algo=dict(value_weight=interval(0), entropy_weight=interval(), gae_lambda=interval(0, 1)),
+            algo=dict(
+                value_weight=interval(0),
+                entropy_weight=interval(),
+                gae_lambda=interval(0, 1),
+                reward_scale=interval(0, left_ok=False),
+            ),
         )
     )
 
@@ -127,10 +133,10 @@ class OnPolicyACPolicy(CommonPolicy):
             return [samples[i] for i in range(len(samples))]
         traj = traj_cache
         value, reward, done = (torch.as_tensor(traj[key]) for key in ('value', 'reward', 'done'))
+        reward = reward.reshape(done.shape) * self._cfg.learn.algo.reward_scale
         truncated = done if self._cfg.learn.ignore_done else torch.as_tensor(traj['truncated'])
         next_value = self._next_values(traj, value, done, truncated)
-        fields = gae_data(value, reward.reshape(done.shape), next_value=next_value, done=done, truncated=truncated)
-        adv = gae(fields, *self._gae_args)
+        adv = gae(gae_data(value, reward, next_value=next_value, done=done, truncated=truncated), *self._gae_args)
         kept = {key: traj[key] for key in traj.keys() if key not in ('next_obs', 'reward', 'done', 'truncated')}
         return self._cut(Batch.of({**kept, 'adv': adv.numpy(), 'return_': (adv + value).numpy()}), traj)
 

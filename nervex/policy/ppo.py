@@ -34,9 +34,7 @@ class PPOPolicy(OnPolicyACPolicy):
         ),
     )
     config_rules = dict(
-        learn=dict(
-            algo=dict(clip_ratio=interval(0, left_ok=False), dual_clip=optional(interval(1, left_ok=False)))
-        )
+        learn=dict(algo=dict(clip_ratio=interval(0, left_ok=False), dual_clip=optional(interval(1, left_ok=False))))
     )
 
     def _loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:

@@ -10,7 +10,9 @@ CONFIGS = {
     'pendulum_ddpg': 10_000,
     'pendulum_td3': 10_000,
     'pendulum_sac': 10_000,
+    'pendulum_ppo': 60_000,
     'cartpole_sac': 15_000,
+    'cartpole_a2c': 60_000,
 }
 
 

@@ -86,9 +86,7 @@ def test_imitation_repeats_the_experts_actions(tmp_path):
 def test_imitation_of_several_heads_and_under_masks(tmp_path):
     data = record(tmp_path / 'heads', SwitchesEnv(), lambda env, obs, rng: divmod(int(obs.argmax()), 3), 200)
     assert learn('il', SwitchesEnv, data) >= 1.9
-    data = record(
-        tmp_path / 'masks', ForbiddenEnv(), lambda env, obs, rng: int(np.flatnonzero(obs['action_mask'])[-1])
-    )
+    data = record(tmp_path / 'masks', ForbiddenEnv(), lambda env, obs, rng: int(np.flatnonzero(obs['action_mask'])[-1]))
     assert learn('il', ForbiddenEnv, data) == 0
 
 

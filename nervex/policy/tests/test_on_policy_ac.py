@@ -170,6 +170,12 @@ def test_ignore_done_takes_every_end_for_a_time_limit(half):
     assert half._get_train_sample(window(done=done))['return_'].tolist() == [3.5, 5.0, 5.0]
 
 
+def test_rewards_are_scaled_before_returns_are_made_of_them(half):
+    half._cfg.learn.algo.reward_scale = 0.1
+    # 0.1 + 0.5 * 8 = 4.1; 0.1 + 0.5 * 4.1 = 2.15; 0.1 + 0.5 * 2.15 = 1.175
+    assert half._get_train_sample(window())['return_'].tolist() == pytest.approx([1.175, 2.15, 4.1])
+
+
 def test_a_deque_of_rows_gives_the_same_samples(half):
     from collections import deque
 

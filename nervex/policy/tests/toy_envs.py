@@ -210,7 +210,7 @@ class ReachEnv(ToyEnv):
 
     def _act(self, action: Any) -> tuple[np.ndarray, float, bool]:
         self._x += float(np.clip(np.asarray(action).reshape(-1)[0], -1, 1))
-        return np.array([self._x], np.float32), -self._x**2, False
+        return np.array([self._x], np.float32), -(self._x**2), False
 
 
 class BrightSideEnv(ToyEnv):

@@ -1,5 +1,6 @@
 """Configs of CartPole."""
 
+from app_zoo.classic_control.cartpole.entry.cartpole_a2c_default_config import cartpole_a2c_default_config
 from app_zoo.classic_control.cartpole.entry.cartpole_dqn_default_config import cartpole_dqn_default_config
 from app_zoo.classic_control.cartpole.entry.cartpole_dqn_vanilla_default_config import (
     cartpole_dqn_vanilla_default_config,
@@ -13,9 +14,11 @@ from app_zoo.classic_control.cartpole.entry.cartpole_rainbow_dqn_default_config 
 from app_zoo.classic_control.cartpole.entry.cartpole_rainbow_iqn_default_config import (
     cartpole_rainbow_iqn_default_config,
 )
+from app_zoo.classic_control.cartpole.entry.cartpole_sac_default_config import cartpole_sac_default_config
 from app_zoo.classic_control.cartpole.entry.cartpole_sqn_default_config import cartpole_sqn_default_config
 
 __all__ = [
+    'cartpole_a2c_default_config',
     'cartpole_dqn_default_config',
     'cartpole_dqn_vanilla_default_config',
     'cartpole_ppo_default_config',
@@ -23,5 +26,6 @@ __all__ = [
     'cartpole_r2d2_default_config',
     'cartpole_rainbow_dqn_default_config',
     'cartpole_rainbow_iqn_default_config',
+    'cartpole_sac_default_config',
     'cartpole_sqn_default_config',
 ]
