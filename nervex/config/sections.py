@@ -15,7 +15,7 @@ from nervex.utils.errors import unknown_name
 from nervex.utils.registry import Registry
 from nervex.utils.registry_factory import ENV_MANAGER_REGISTRY, ENV_REGISTRY, POLICY_REGISTRY
 
-SECTIONS = ('env', 'policy', 'replay_buffer', 'actor', 'evaluator', 'learner', 'commander')
+SECTIONS = ('env', 'policy', 'replay_buffer', 'actor', 'evaluator', 'learner', 'commander', 'parallel')
 MANDATORY = {
     'env': "it names the environment, e.g. env=dict(env_type='cartpole')",
     'policy': "it names the algorithm, e.g. policy=dict(policy_type='dqn')",
@@ -32,6 +32,7 @@ SECTION_CLASSES = {
     'evaluator': 'nervex.worker.actor:BaseSerialEvaluator',
     'learner': 'nervex.worker.learner:BaseLearner',
     'commander': 'nervex.worker.coordinator:BaseSerialCommander',
+    'parallel': 'nervex.parallel.settings:ParallelSettings',
 }
 
 

@@ -19,6 +19,7 @@ _MAY_DIFFER = (
     'learner.resume',
     'learner.hook',
     'learner.load_path',
+    'parallel',
 )
 
 

@@ -3,6 +3,7 @@ import pytest
 
 from nervex.config import sections
 from nervex.loader import enum, interval, is_positive, is_type, numeric
+from nervex.parallel.settings import ParallelSettings
 from nervex.utils import ENV_MANAGER_REGISTRY, ENV_REGISTRY, LEARNER_HOOK_REGISTRY, MODEL_REGISTRY, POLICY_REGISTRY
 
 
@@ -71,7 +72,7 @@ class BaseSerialCommander:
     config = dict(max_env_step=10_000_000)
 
 
-_WORKERS = (BufferManager, BaseSerialActor, BaseSerialEvaluator, BaseLearner, BaseSerialCommander)
+_WORKERS = (BufferManager, BaseSerialActor, BaseSerialEvaluator, BaseLearner, BaseSerialCommander, ParallelSettings)
 WORKERS = {cls.__name__: cls for cls in _WORKERS}
 
 
