@@ -1,0 +1,200 @@
+"""Slave: takes one task at a time from one master at a time, and works on it in a thread of its own."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+from nervex.interaction.base import Periodic
+from nervex.interaction.config import HEARTBEAT_SPAN_S, HEARTBEAT_TOLERANCE_S
+from nervex.interaction.exception import (
+    ConnectionRefuse,
+    DisconnectionRefuse,
+    MasterUnknown,
+    SlaveAlreadyConnected,
+    SlaveConnectionRefused,
+    SlaveDisconnectionRefused,
+    SlaveNotConnected,
+    SlaveSystemShuttingDown,
+    TaskAlreadyExist,
+    TaskRefuse,
+    TaskRefused,
+    TaskUnknown,
+)
+from nervex.interaction.slave.work import Work
+
+logger = logging.getLogger(__name__)
+
+
+class Slave:
+    """
+    Overview:
+        Override ``_process_task``, which answers the result of a task or raises ``TaskFail(result, message)``, and where
+        wanted the ``_before_...`` hooks, which may refuse. A busy slave refuses a second task at once. A master that
+        is silent for too long is let go of, and another one may connect.
+    Arguments:
+        - name (:obj:`str`): stands in messages
+        - heartbeat_tolerance_s (:obj:`float`): silence of the master that ends the connection
+        - heartbeat_check_span_s (:obj:`float`): the silence is measured so often
+        - clock (:obj:`Callable[[], float]`): seconds
+    Interfaces:
+        start, shutdown, join, close, ping; connect, disconnect, heartbeat, start_task, wait_task (for the line)
+    """
+
+    def __init__(
+        self,
+        name: str = 'slave',
+        heartbeat_tolerance_s: float = HEARTBEAT_TOLERANCE_S,
+        heartbeat_check_span_s: float = HEARTBEAT_SPAN_S,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.name = name
+        self._tolerance_s, self._clock = heartbeat_tolerance_s, clock
+        self._watch = Periodic(self.check_heartbeat, heartbeat_check_span_s, f'{name} watches its master')
+        self._lock = threading.RLock()
+        self._running = False
+        self._ended = threading.Event()
+        self._master: str | None = None
+        self._heard_at = 0.0
+        self._work: Work | None = None
+
+    # what a subclass overrides
+
+    def _process_task(self, task: dict[str, Any]) -> Any:
+        """Do the work; the answer becomes ``task.result`` of the master."""
+        raise NotImplementedError(f'{type(self).__name__} must override _process_task(task) -> result')
+
+    def _before_connection(self, data: Any) -> None:
+        """May raise ConnectionRefuse."""
+
+    def _before_disconnection(self, data: Any) -> None:
+        """May raise DisconnectionRefuse."""
+
+    def _before_task(self, task: dict[str, Any]) -> None:
+        """May raise TaskRefuse."""
+
+    def _lost_connection(self) -> None:
+        """The master was silent for too long."""
+
+    # life
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether a master holds this slave."""
+        return self._master is not None
+
+    def start(self) -> Slave:
+        """Begin to answer; answers itself."""
+        if self._running or self._ended.is_set():
+            raise RuntimeError(f'{self.name}: a slave starts once')
+        self._running = True
+        self._watch.start()
+        return self
+
+    def shutdown(self) -> None:
+        """Take no more requests; a running task goes on and can be waited for."""
+        if self._running:
+            self._running = False
+            self._watch.stop()
+        self._ended.set()
+
+    def join(self) -> None:
+        """Wait for ``shutdown`` and for the running task."""
+        self._ended.wait()
+        work = self._work
+        if work is not None:
+            work.join()
+
+    def close(self) -> None:
+        """``shutdown`` and ``join``."""
+        self.shutdown()
+        self.join()
+
+    def __enter__(self) -> Slave:
+        return self.start()
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def ping(self) -> bool:
+        """Whether requests are answered."""
+        return self._running
+
+    # what the master calls
+
+    def connect(self, master: str, data: Any = None) -> None:
+        """Obey this master from now on."""
+        with self._lock:
+            self._must_run()
+            if self._master is not None:
+                raise SlaveAlreadyConnected(f'{self.name} is connected to {self._master!r}, not free for {master!r}')
+            try:
+                self._before_connection(data)
+            except ConnectionRefuse as refusal:
+                raise SlaveConnectionRefused(f'{self.name}: {refusal}') from refusal
+            self._master, self._heard_at = master, self._clock()
+
+    def disconnect(self, master: str, data: Any = None) -> None:
+        """Let go of the master; a running task goes on, and its result is dropped."""
+        with self._lock:
+            self._must_obey(master)
+            try:
+                self._before_disconnection(data)
+            except DisconnectionRefuse as refusal:
+                raise SlaveDisconnectionRefused(f'{self.name}: {refusal}') from refusal
+            self._master = None
+
+    def heartbeat(self, master: str) -> None:
+        """The master lives."""
+        with self._lock:
+            self._must_obey(master)
+
+    def start_task(self, master: str, task_id: str, task: dict[str, Any]) -> None:
+        """Begin to work on a task, and answer at once."""
+        with self._lock:
+            self._must_obey(master)
+            if self._work is not None and not self._work.is_done:
+                raise TaskAlreadyExist(f'{self.name} works on task {self._work.task_id}; it takes one at a time')
+            try:
+                self._before_task(task)
+            except TaskRefuse as refusal:
+                raise TaskRefused(f'{self.name}: {refusal}') from refusal
+            self._work = Work(task_id, lambda: self._process_task(task), f'{self.name} task {task_id}')
+
+    def wait_task(self, master: str, task_id: str) -> Any:
+        """Wait for the end of a task: its result, or ``TaskFail``."""
+        with self._lock:
+            work = self._work
+            if master != self._master:
+                raise MasterUnknown(f'{self.name} obeys {self._master!r}, not {master!r}')
+            if work is None or work.task_id != task_id:
+                raise TaskUnknown(f'{self.name} has no task {task_id}')
+        return work.outcome()
+
+    def check_heartbeat(self) -> bool:
+        """Let go of a master that has been silent for too long. Answers whether to look again."""
+        with self._lock:
+            silent_s = self._clock() - self._heard_at
+            if self._master is not None and silent_s > self._tolerance_s:
+                logger.warning(
+                    '%s: master %r is silent for %.1f s, letting go of it', self.name, self._master, silent_s
+                )
+                self._master = None
+                self._lost_connection()
+        return self._running
+
+    def _must_run(self) -> None:
+        if not self._running:
+            raise SlaveSystemShuttingDown(f'{self.name} is not running')
+
+    def _must_obey(self, master: str) -> None:
+        self._must_run()
+        if self._master is None:
+            raise SlaveNotConnected(f'{self.name} has no master; connect first')
+        if master != self._master:
+            raise MasterUnknown(f'{self.name} obeys {self._master!r}, not {master!r}')
+        self._heard_at = self._clock()

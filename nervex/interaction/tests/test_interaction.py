@@ -1,0 +1,315 @@
+"""Master and slave in one process: every transition of a connection and of a task."""
+
+import pickle
+import threading
+
+import pytest
+
+from nervex.interaction import (
+    ConnectionRefuse,
+    DisconnectionRefuse,
+    Master,
+    MasterErrorCode,
+    Slave,
+    SlaveErrorCode,
+    TaskFail,
+    TaskRefuse,
+    TaskStatus,
+)
+from nervex.interaction import exception as exceptions
+
+
+class Gate(Slave):
+    """Adds two numbers, not before the gate is open; its hooks refuse on demand."""
+
+    def __init__(self, **kwargs):
+        super().__init__('gate', **kwargs)
+        self.gate, self.lost = threading.Event(), 0
+        self.gate.set()
+
+    def _process_task(self, task):
+        self.gate.wait(10)
+        if 'fail' in task:
+            raise TaskFail({'seen': task['fail']}, 'told to fail')
+        return task['a'] + task['b']
+
+    def _before_connection(self, data):
+        if data == 'stranger':
+            raise ConnectionRefuse('no strangers')
+
+    def _before_disconnection(self, data):
+        if data == 'sticky':
+            raise DisconnectionRefuse('not yet')
+
+    def _before_task(self, task):
+        if 'refuse' in task:
+            raise TaskRefuse('not this one')
+
+    def _lost_connection(self):
+        self.lost += 1
+
+
+@pytest.fixture
+def slave():
+    with Gate() as slave:
+        yield slave
+        slave.gate.set()
+
+
+@pytest.fixture
+def master():
+    with Master() as master:
+        yield master
+
+
+def test_a_task_goes_and_its_result_comes(master, slave):
+    with master.new_connection('one', slave) as connection:
+        task = connection.new_task({'a': 2, 'b': 3})
+        assert task.status is TaskStatus.IDLE
+        assert task.start().join() is task
+        assert (task.status, task.result, task.error) == (TaskStatus.COMPLETED, 5, None)
+
+
+def test_starting_does_not_wait_and_callbacks_come_at_the_end(master, slave):
+    slave.gate.clear()
+    seen = []
+    with master.new_connection('one', slave) as connection:
+        task = (
+            connection.new_task({'a': 1, 'b': 1}).on_complete(seen.append).on_fail(lambda task: seen.append('failed'))
+        )
+        task.start()
+        assert (task.status, seen) == (TaskStatus.STARTED, [])
+        with pytest.raises(TimeoutError, match='STARTED'):
+            task.join(timeout_s=0.01)
+        slave.gate.set()
+        task.join()
+        assert seen == [task]
+        task.on_complete(lambda task: seen.append('late'))
+        assert seen == [task, 'late']
+
+
+def test_a_task_that_fails_tells_its_result_and_reason(master, slave):
+    seen = []
+    with master.new_connection('one', slave) as connection:
+        task = connection.new_task({'fail': 7}).on_fail(seen.append).start().join()
+        assert (task.status, task.result, str(task.error), seen) == (
+            TaskStatus.FAILED,
+            {'seen': 7},
+            'told to fail',
+            [task],
+        )
+
+
+def test_an_error_of_the_slaves_code_arrives_with_its_traceback_and_the_slave_goes_on(master, slave):
+    with master.new_connection('one', slave) as connection:
+        task = connection.new_task({'a': 1}).start().join()
+        assert task.status is TaskStatus.FAILED and "KeyError: 'b'" in str(task.error)
+        assert '_process_task' in str(task.error)
+        assert connection.new_task({'a': 1, 'b': 1}).start().join().result == 2
+
+
+def test_a_busy_slave_refuses_a_second_task_at_once(master, slave):
+    slave.gate.clear()
+    with master.new_connection('one', slave) as connection:
+        first = connection.new_task({'a': 1, 'b': 1}).start()
+        second = connection.new_task({'a': 2, 'b': 2}).start()
+        assert second.status is TaskStatus.START_FAILED
+        assert isinstance(second.error, exceptions.TaskAlreadyExist)
+        slave.gate.set()
+        assert first.join().result == 2
+        assert connection.new_task({'a': 2, 'b': 2}).start().join().result == 4
+
+
+def test_the_slaves_code_may_refuse_a_task(master, slave):
+    with master.new_connection('one', slave) as connection:
+        task = connection.new_task({'refuse': 1}).start().join()
+        assert task.status is TaskStatus.START_FAILED
+        assert isinstance(task.error, exceptions.TaskRefused) and 'not this one' in str(task.error)
+
+
+def test_a_task_starts_once(master, slave):
+    with master.new_connection('one', slave) as connection:
+        task = connection.new_task({'a': 1, 'b': 1}).start().join()
+        with pytest.raises(exceptions.TaskAlreadyStarted, match='COMPLETED'):
+            task.start()
+
+
+def test_data_of_a_task_is_a_dict(master, slave):
+    with master.new_connection('one', slave) as connection, pytest.raises(exceptions.TaskDataInvalid, match='dict'):
+        connection.new_task([1])
+
+
+def test_the_slaves_code_may_refuse_a_connection_and_a_disconnection(master, slave):
+    with pytest.raises(exceptions.SlaveConnectionRefused, match='no strangers'):
+        master.new_connection('one', slave, 'stranger').connect()
+    assert not slave.is_connected and 'one' not in master
+    connection = master.new_connection('one', slave, 'sticky').connect()
+    with pytest.raises(exceptions.SlaveDisconnectionRefused, match='not yet'):
+        connection.disconnect()
+    assert connection.is_connected and master['one'] is connection
+    master.close()  # a master that ends lets go all the same
+    assert not connection.is_connected
+
+
+def test_a_slave_obeys_one_master_at_a_time(slave):
+    with Master('a') as a, Master('b') as b:
+        with a.new_connection('s', slave) as held:
+            with pytest.raises(exceptions.SlaveAlreadyConnected):
+                b.new_connection('s', slave).connect()
+            with pytest.raises(exceptions.MasterUnknown):
+                slave.heartbeat('somebody else')
+            with pytest.raises(exceptions.MasterUnknown):
+                slave.wait_task('somebody else', 'x')
+            assert held.is_connected
+        with b.new_connection('s', slave) as connection:
+            assert connection.is_connected
+
+
+def test_a_master_knows_its_open_connections_by_name(master, slave):
+    connection = master.new_connection('one', slave)
+    assert 'one' not in master
+    with connection:
+        assert 'one' in master and master['one'] is connection
+        with Gate() as other, pytest.raises(exceptions.ConnectionAlreadyExists, match="'one'"):
+            master.new_connection('one', other).connect()
+    assert 'one' not in master
+    with pytest.raises(KeyError, match='open: none'):
+        master['one']
+    with connection:  # the same connection may be opened again
+        assert connection.new_task({'a': 1, 'b': 0}).start().join().result == 1
+
+
+def test_a_closed_connection_takes_no_tasks_and_gives_up_the_running_one(master, slave):
+    slave.gate.clear()
+    connection = master.new_connection('one', slave).connect()
+    waiting, task = connection.new_task({}), connection.new_task({'a': 1, 'b': 1}).start()
+    connection.disconnect()
+    assert task.join().status is TaskStatus.FAILED and isinstance(task.error, exceptions.ConnectionNotOpen)
+    assert waiting.start().status is TaskStatus.START_FAILED
+    with pytest.raises(exceptions.ConnectionNotOpen):
+        connection.new_task({})
+    with pytest.raises(exceptions.ConnectionNotOpen):
+        connection.disconnect()
+    slave.gate.set()
+
+
+def test_ends_that_are_not_running_say_so(slave):
+    master, stopped = Master(), Gate()
+    with pytest.raises(exceptions.MasterSystemShuttingDown):
+        master.new_connection('one', slave)
+    assert not master.ping() and not stopped.ping() and slave.ping()
+    with master, pytest.raises(exceptions.SlaveSystemShuttingDown):
+        master.new_connection('one', stopped).connect()
+    assert not master.ping()
+    with pytest.raises(RuntimeError, match='starts once'):
+        master.start()
+
+
+def test_join_waits_for_the_running_task(master):
+    slave = Gate().start()
+    slave.gate.clear()
+    connection = master.new_connection('one', slave).connect()
+    task = connection.new_task({'a': 1, 'b': 1}).start()
+    slave.shutdown()
+    closer = threading.Thread(target=slave.join)
+    closer.start()
+    closer.join(0.02)
+    assert closer.is_alive()
+    slave.gate.set()
+    closer.join(5)
+    assert not closer.is_alive() and task.join().result == 2
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+def test_a_slave_lets_go_of_a_silent_master():
+    clock = Clock()
+    with Gate(heartbeat_tolerance_s=5, heartbeat_check_span_s=60, clock=clock) as slave:
+        slave.connect('m')
+        clock.now = 4.0
+        slave.heartbeat('m')
+        clock.now = 9.0
+        assert slave.check_heartbeat() and slave.is_connected and slave.lost == 0
+        clock.now = 9.1
+        assert slave.check_heartbeat() and not slave.is_connected and slave.lost == 1
+        with pytest.raises(exceptions.SlaveNotConnected):
+            slave.heartbeat('m')
+        slave.connect('another')
+
+
+class ShakyLine:
+    """A line that can be cut."""
+
+    def __init__(self, slave):
+        self.slave, self.error = slave, None
+
+    def call(self, method, *args, timeout_s=None):
+        if self.error and method != 'wait_task':
+            raise self.error
+        return getattr(self.slave, method)(*args)
+
+
+def test_a_master_gives_up_a_silent_slave_and_fails_its_task(slave):
+    from nervex.interaction.master import Connection
+
+    clock, line, closed = Clock(), ShakyLine(slave), []
+    connection = Connection(
+        'one', line, heartbeat_span_s=60, heartbeat_tolerance_s=5, clock=clock, on_close=closed.append
+    ).connect()
+    slave.gate.clear()
+    task = connection.new_task({'a': 1, 'b': 1}).start()
+    line.error = exceptions.ConnectionLost('no answer')
+    clock.now = 4.9
+    assert connection.beat() and connection.is_connected and not connection.ping()
+    line.error = None
+    assert connection.beat() and connection.ping()
+    line.error = exceptions.ConnectionLost('no answer')
+    clock.now = 9.9
+    assert not connection.beat() and closed == [connection]
+    assert task.join().status is TaskStatus.FAILED and isinstance(task.error, exceptions.ConnectionLost)
+    slave.gate.set()
+
+
+@pytest.mark.parametrize('error', [exceptions.SlaveDied('process ended'), exceptions.SlaveNotConnected('let go')])
+def test_a_master_does_not_wait_for_a_slave_that_died_or_has_let_go(slave, error):
+    from nervex.interaction.master import Connection
+
+    line = ShakyLine(slave)
+    connection = Connection('one', line, heartbeat_span_s=60, heartbeat_tolerance_s=1e9).connect()
+    line.error = error
+    assert not connection.beat() and not connection.is_connected
+
+
+def test_heartbeats_go_by_themselves(slave):
+    beats = threading.Semaphore(0)
+
+    class Counting(ShakyLine):
+        def call(self, method, *args, timeout_s=None):
+            if method == 'heartbeat':
+                beats.release()
+            return super().call(method, *args)
+
+    with Master() as master, master.new_connection('one', Counting(slave), heartbeat_span_s=0.001):
+        assert beats.acquire(timeout=5) and beats.acquire(timeout=5)
+
+
+@pytest.mark.parametrize('code', [*SlaveErrorCode, *MasterErrorCode], ids=str)
+def test_every_code_has_its_exception_which_survives_the_way_to_another_process(code):
+    cls = exceptions.exception_class(code)
+    copy = pickle.loads(pickle.dumps(cls('why')))
+    assert type(copy) is cls and copy.code is code and str(copy) == 'why'
+
+
+def test_a_failure_survives_the_way_to_another_process():
+    copy = pickle.loads(pickle.dumps(TaskFail({'a': 1}, 'why')))
+    assert (copy.result, copy.message, str(copy)) == ({'a': 1}, 'why', 'why')
+
+
+def test_an_address_that_is_none_is_named(master):
+    with pytest.raises(TypeError, match='42'):
+        master.new_connection('one', 42)
