@@ -15,9 +15,15 @@ import torch
 import yaml
 
 from app_zoo.classic_control.cartpole.entry import cartpole_dqn_default_config, cartpole_ppo_default_config
+from app_zoo.classic_control.pendulum.entry import pendulum_sac_default_config
 from nervex.entry import serial_pipeline
 from nervex.utils import CheckpointError, ConfigError
 
+CONFIGS = {
+    'dqn': cartpole_dqn_default_config,
+    'ppo': cartpole_ppo_default_config,
+    'sac': pendulum_sac_default_config,
+}
 NERVEX = [sys.executable, '-m', 'nervex.entry.cli']
 
 
@@ -27,13 +33,15 @@ def to_plain(value):
 
 def config(name: str, manager: str) -> dict:
     """Long enough to be killed several times, and saved at every chance."""
-    cfg = to_plain(copy.deepcopy({'dqn': cartpole_dqn_default_config, 'ppo': cartpole_ppo_default_config}[name]))
+    cfg = to_plain(copy.deepcopy(CONFIGS[name]))
     cfg['env'].update(env_manager_type=manager, actor_env_num=4, evaluator_env_num=2)
     cfg['evaluator'].update(stop_val=1000, n_episode=2)
     cfg['learner'] = dict(resume=dict(interval_s=0.0, max_cost=1.0), hook=dict(log_show=dict(ext_args=dict(freq=10))))
     if name == 'dqn':
         cfg['policy']['use_priority'] = True
         cfg['commander'] = dict(max_env_step=4000)
+    elif name == 'sac':
+        cfg['commander'] = dict(max_env_step=2500)
     else:
         cfg['actor'] = dict(n_sample=128)
         cfg['commander'] = dict(max_env_step=12000)
@@ -62,10 +70,13 @@ def start(path: Path, folder: str, *more: str) -> subprocess.Popen:
 @pytest.mark.parametrize(
     'name, manager, kills',
     [
-        pytest.param('dqn', 'base', 3, marks=pytest.mark.slow),
+        ('dqn', 'base', 3),
         pytest.param('ppo', 'base', 10, marks=pytest.mark.slow),
+        pytest.param('sac', 'base', 10, marks=pytest.mark.slow),
         pytest.param('dqn', 'base', 10, marks=pytest.mark.slow),
         pytest.param('dqn', 'sync_subprocess', 10, marks=pytest.mark.slow),
+        pytest.param('ppo', 'sync_subprocess', 10, marks=pytest.mark.slow),
+        pytest.param('sac', 'sync_subprocess', 10, marks=pytest.mark.slow),
     ],
 )
 def test_killed_and_resumed_is_as_never_stopped(name, manager, kills, tmp_path):
@@ -104,7 +115,6 @@ def test_killed_and_resumed_is_as_never_stopped(name, manager, kills, tmp_path):
     assert all(torch.equal(a[k], b[k]) for k in a if k != 'name')
 
 
-@pytest.mark.slow
 def test_ctrl_c_then_resume_goes_on_without_a_gap(tmp_path):
     path = tmp_path / 'config.yaml'
     cfg = config('dqn', 'base')
@@ -136,6 +146,15 @@ def test_a_damaged_state_falls_back_to_the_one_before(short_dqn, caplog):
     again = serial_pipeline(None, resume='run')
     assert again.history == first.history
     assert 'cannot be read' in caplog.text
+
+
+def test_what_a_killed_save_left_is_removed(short_dqn):
+    short_dqn.exp_name = 'run'
+    first = serial_pipeline(short_dqn, seed=1)
+    left = Path(first.ckpt_path) / '.run_state_9_9.pth.tar.x1.tmp'
+    left.write_bytes(b'half')
+    serial_pipeline(None, resume='run')
+    assert not left.exists()
 
 
 def test_resume_refuses_other_settings_and_folders_without_a_run(short_dqn):

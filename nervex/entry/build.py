@@ -20,6 +20,7 @@ from nervex.envs import get_vec_env_setting
 from nervex.policy import Policy
 from nervex.utils import COMMANDER_REGISTRY, LEARNER_REGISTRY, MODEL_REGISTRY, POLICY_REGISTRY, ConfigError
 from nervex.utils.default_helper import set_pkg_seed
+from nervex.utils.file_helper import remove_unfinished
 from nervex.utils.import_helper import import_modules
 from nervex.worker.actor import BaseSerialActor, BaseSerialEvaluator
 from nervex.worker.actor.env_manager import create_env_manager
@@ -208,6 +209,8 @@ def _build_parts(
     exp_path = cfg.exp_name or '.'
     folder = closed_later(RunFolder(exp_path, resume=saved is not None))
     if saved is not None:
+        for left in (saved.ckpt_path, folder.log):
+            remove_unfinished(left)
         cut_logs_for_resume(folder, saved.ckpt_path)
     set_pkg_seed(seed, use_cuda=cfg.policy.use_cuda)
     actor_env, evaluator_env = build_env_managers(cfg, env_setting, seed, stack)

@@ -45,7 +45,8 @@ class RunFolder:
             self._move_older_logs()
 
     def _own(self) -> Any:
-        lock = open(os.path.join(self.path, _LOCK), 'a+', encoding='utf-8')  # noqa: SIM115  closed by close()
+        path = os.path.join(self.path, _LOCK)
+        lock = open(path, 'a+', encoding='utf-8')  # noqa: SIM115  closed by close()
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as e:
@@ -56,6 +57,9 @@ class RunFolder:
                 f'{os.path.abspath(self.path)}: another run (process {owner}) is writing here; set exp_name to a '
                 'folder of its own for this run'
             ) from e
+        if not (os.path.exists(path) and os.path.samestat(os.stat(path), os.fstat(lock.fileno()))):
+            lock.close()  # its owner was just leaving and took the file away: own a file that others see
+            return self._own()
         lock.truncate(0)
         lock.write(str(os.getpid()))
         lock.flush()

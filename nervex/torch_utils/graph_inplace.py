@@ -3,7 +3,7 @@ from typing import Any
 
 import torch
 
-from nervex.torch_utils.graph_trace import Call, Program, Ref, alive, same_bits, with_values
+from nervex.torch_utils.graph_trace import Call, Program, Ref, alive, same_rounding, with_values
 
 
 def write_gradient_in_place(program: Program, values: dict[int, Any]) -> Program:
@@ -67,7 +67,11 @@ def _writing(call: Call, place: Ref, values: dict[int, Any]) -> Call | None:
         schema = getattr(packet, name)._schema
         own = [(a.name, str(a.type)) for a in schema.arguments]
         if own[:-1] == wanted and schema.arguments[-1].is_out and len(schema.returns) == 1:
-            args, kwargs = with_values((call.args, call.kwargs), values)
-            same = same_bits(getattr(packet, name)(*args, **kwargs, out=place.tensor), values[id(call.result)])
-            return Call(getattr(packet, name), call.args, {**call.kwargs, 'out': place}, call.result) if same else None
+            writing = getattr(packet, name)
+            same = same_rounding(
+                lambda given: writing(*given[0], **given[1], out=place.tensor),
+                lambda given: call.target(*given[0], **given[1]),
+                with_values((call.args, call.kwargs), values),
+            )
+            return Call(writing, call.args, {**call.kwargs, 'out': place}, call.result) if same else None
     return None

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from nervex.torch_utils.graph_inplace import write_gradient_in_place
-from nervex.torch_utils.graph_trace import Call, Program, Ref, TraceError, last_uses, same_bits, with_values
+from nervex.torch_utils.graph_trace import Call, Program, Ref, TraceError, last_uses, same_rounding, with_values
 
 _ARITHMETIC = {'mul': torch.mul, 'add': torch.add, 'sub': torch.sub, 'div': torch.div, 'rsub': torch.sub}
 
@@ -103,7 +103,7 @@ def choose_forms(program: Program, inputs: Sequence[torch.Tensor]) -> list[Form]
             except TypeError:  # this binding takes its arguments in another form; nothing was computed
                 continue
             other = _number_as_tensor(call, result)
-            if other is not None and same_bits(run(other), result):
+            if other is not None and _same(form, other, call.args[0], values):
                 form = other
             values[id(call.result)] = result
             chosen.append(form)
@@ -111,6 +111,14 @@ def choose_forms(program: Program, inputs: Sequence[torch.Tensor]) -> list[Form]
         else:
             raise TraceError(f'no callable takes the arguments of {call.target}')
     return chosen
+
+
+def _same(form: Form, other: Form, tensor: Ref, values: dict[int, Any]) -> bool:
+    """Whether two forms with one tensor and one number round alike."""
+    def applied(form: Form) -> Callable:
+        return lambda x: form[0](*[x if a is tensor else a.tensor if isinstance(a, Ref) else a for a in form[1]])
+
+    return same_rounding(applied(form), applied(other), with_values(tensor, values))
 
 
 def _candidates(call: Call) -> list[Callable]:

@@ -6,6 +6,8 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
+_PROBES = 4  # sets of random numbers on which two forms of an operator must agree
+_CACHE_LINE = 64
 _FILLED = {'ones_like', 'zeros_like', 'full_like', 'new_zeros', 'new_ones', 'new_full'}  # use only an argument's shape
 
 
@@ -90,7 +92,34 @@ def with_values(structure: Any, values: dict[int, Any]) -> Any:
     return pytree.tree_map(value, structure)
 
 
-def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
+def same_rounding(first: Callable, second: Callable, arguments: Any) -> bool:
+    """
+    Overview:
+        Whether two forms of an operator give the same bits. They are tried on fixed random numbers in the layout of
+        ``arguments``, never on the numbers themselves: the program would else depend on the batch that it was
+        recorded with, and a resumed run, which records later, would round differently.
+    Arguments:
+        - first, second (:obj:`Callable`): take what ``arguments`` is
+    """
+    for seed in range(_PROBES):
+        numbers = pytree.tree_map(lambda x: _random_like(x, seed), arguments)
+        if not _same_bits(first(numbers), second(numbers)):
+            return False
+    return True
+
+
+def _random_like(x: Any, seed: int) -> Any:
+    """Random numbers with shape, strides and alignment of a tensor of floats; anything else as it is."""
+    if not isinstance(x, torch.Tensor) or not x.is_floating_point():
+        return x
+    offset = x.data_ptr() % _CACHE_LINE // x.element_size()
+    length = offset + sum((size - 1) * stride for size, stride in zip(x.shape, x.stride())) + 1
+    generator = torch.Generator(x.device).manual_seed(seed)
+    numbers = torch.randn(max(length, 0), generator=generator, dtype=x.dtype, device=x.device)
+    return numbers.as_strided(x.shape, x.stride(), offset) if x.numel() else torch.empty_like(x)
+
+
+def _same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
     """Whether two results are equal in shape, dtype and every number."""
     return a.dtype == b.dtype and a.shape == b.shape and torch.equal(a.nan_to_num(0.1), b.nan_to_num(0.1))
 

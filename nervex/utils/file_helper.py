@@ -1,5 +1,6 @@
 """Files that are written whole or not at all, and read without running code from them."""
 import contextlib
+import glob
 import os
 import pickle
 import tempfile
@@ -34,6 +35,15 @@ def atomic_write(path: str, mode: str = 'wb') -> Iterator[IO]:
             os.remove(temporary)
         raise
     _sync_folder(folder)
+
+
+def remove_unfinished(folder: str) -> None:
+    """
+    Overview:
+        Remove what ``atomic_write`` left in ``folder`` when its process was killed. Nobody may be writing there.
+    """
+    for path in glob.glob(os.path.join(glob.escape(folder), '.*.tmp')):
+        remove_file(path)
 
 
 def save_file(path: str, data: Any, use_lock: bool = False) -> None:

@@ -154,3 +154,21 @@ def test_recorded_update_is_faster_than_eager(backend):
             update(batch)
         times[kind] = min(times.get(kind, 1.), time.process_time() - start)
     assert times[backend] < 0.8 * times['off'], times
+
+
+def test_the_program_does_not_depend_on_the_batch_that_it_was_recorded_with():
+    """A resumed run records with another batch than the run that it continues, and must round alike."""
+    torch.manual_seed(0)
+    body, value, advantage = nn.Linear(4, 33), nn.Linear(33, 1), nn.Linear(33, 2)
+    params = [p for part in (body, value, advantage) for p in part.parameters()]
+
+    def step(x):
+        hidden = body(x).relu()
+        loss = (value(hidden) + advantage(hidden)).mul(0.3).pow(2).mean()
+        return [torch.cat([g.reshape(-1) for g in torch.autograd.grad(loss, params)]), loss.detach()]
+
+    sources = set()
+    for scale in [0., *torch.logspace(-8, 8, 30).tolist()]:
+        x = torch.randn(64, 4) * scale
+        sources.add(compile_python(trace(step, [x]), [x]).source)
+    assert len(sources) == 1
