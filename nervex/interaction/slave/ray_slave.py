@@ -33,10 +33,8 @@ def launch_slave(
 def _started(slave_class: type[Slave]) -> type:
     """A class whose objects are started slaves; Ray makes them and calls their methods."""
 
-    class StartedSlave(slave_class):
-        def __init__(self, *args: Any, **kwargs: Any) -> None:
-            super().__init__(*args, **kwargs)
-            self.start()
+    def init(self: Slave, *args: Any, **kwargs: Any) -> None:
+        slave_class.__init__(self, *args, **kwargs)
+        self.start()
 
-    StartedSlave.__name__ = StartedSlave.__qualname__ = slave_class.__name__
-    return StartedSlave
+    return type(slave_class.__name__, (slave_class,), {'__init__': init})

@@ -33,8 +33,8 @@ logger = logging.getLogger(__name__)
 class Slave:
     """
     Overview:
-        Override ``_process_task``, which answers the result of a task or raises ``TaskFail(result, message)``, and where
-        wanted the ``_before_...`` hooks, which may refuse. A busy slave refuses a second task at once. A master that
+        Override ``_process_task``, which answers the result of a task or raises ``TaskFail(result, message)``; where
+        wanted, the ``_before_...`` hooks, which may refuse. A busy slave refuses a second task at once. A master that
         is silent for too long is let go of, and another one may connect.
     Arguments:
         - name (:obj:`str`): stands in messages
