@@ -23,7 +23,7 @@ from nervex.utils.default_helper import set_pkg_seed
 from nervex.utils.file_helper import remove_unfinished
 from nervex.utils.import_helper import import_modules
 from nervex.worker.actor import BaseSerialActor, BaseSerialEvaluator
-from nervex.worker.actor.env_manager import create_env_manager
+from nervex.worker.actor.env_manager import NormalizedEnvManager, create_env_manager
 
 EVALUATION_SEED_OFFSET = 100_000  # evaluation episodes are never among the first training episodes
 EnvSetting = tuple[Callable[..., Any], list[dict], list[dict]]
@@ -57,6 +57,8 @@ def build_env_managers(
             manager.seed(seed + (0 if role == 'actor' else EVALUATION_SEED_OFFSET), dynamic_seed=True)
             manager.launch()
             managers.append(manager)
+    if len(managers) == 2 and isinstance(managers[0], NormalizedEnvManager):
+        managers[1].normalizer.follow(managers[0].normalizer)
     return managers
 
 
@@ -223,6 +225,8 @@ def _build_parts(
         BufferManager(cfg.replay_buffer, exp_name=exp_path, seed=seed, on_policy=cfg.policy.on_policy)
     )
     learner.policy = built.learn_mode
+    if isinstance(actor_env, NormalizedEnvManager):
+        learner.attach('normalizer', actor_env.normalizer)
     actor.env, actor.policy = actor_env, built.collect_mode
     evaluator.env, evaluator.policy = evaluator_env, built.eval_mode
     commander = COMMANDER_REGISTRY.get('serial')(cfg.commander, learner, actor, evaluator, buffer, built.command_mode)

@@ -16,6 +16,7 @@ from nervex.utils import CheckpointError
 from nervex.utils.default_helper import set_pkg_seed
 from nervex.worker.actor import BaseSerialEvaluator
 from nervex.worker.actor.base_serial_evaluator import Evaluation
+from nervex.worker.actor.env_manager.normalize import load_for_evaluation
 from nervex.worker.learner.checkpoints import load_checkpoint_file
 
 
@@ -38,6 +39,7 @@ def trained_evaluator(
     set_pkg_seed(seed, use_cuda=resolved.policy.use_cuda)
     with contextlib.ExitStack() as stack:
         (manager,) = build_env_managers(resolved, env_setting, seed, stack, roles=('evaluator',))
+        load_for_evaluation(manager, state, path)
         policy = build_policy(resolved, policy_class(resolved, policy_type), model, manager.env_info(), ('eval',))
         try:
             policy.eval_mode.load_state_dict(state)
@@ -99,6 +101,8 @@ def collect(
         def record(block: Any, action: np.ndarray, step: Any) -> None:
             for env_id in step.abnormal:
                 writer.drop(int(env_id))
+            if not len(step):
+                return
             rows = np.flatnonzero(np.isin(block.env_id, step.env_id))
             columns = {
                 'obs': _taken(block.obs, rows),

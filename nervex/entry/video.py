@@ -61,7 +61,8 @@ def eval_and_show(
         plain = (cfg, seed, env_setting, policy_type, model)
         return Shown(eval(*plain, load_path=load_path, n_episode=n_episode, overrides=overrides), {})
     resolved = compile_config(cfg, policy_type, env_setting, model, overrides)
-    resolved.env.update(env_manager_type='base', manager={})
+    scaling = {key: value for key, value in resolved.env.manager.items() if key.startswith('norm_')}
+    resolved.env.update(env_manager_type='base', manager=scaling)
     env_fn, actor_cfgs, env_cfgs = env_setting if env_setting is not None else get_vec_env_setting(resolved.env)
     if render:
         env_cfgs = env_cfgs[:1]

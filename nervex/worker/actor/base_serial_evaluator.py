@@ -167,11 +167,14 @@ class BaseSerialEvaluator:
         self._policy.reset()
         while (left > 0).any():
             ids, obs = self._env.observe()
-            if not (left[ids] > 0).all():
-                playing = left[ids] > 0
+            playing = left[ids] > 0
+            if self._env.partial_steps and not playing.all():
                 ids, obs = ids[playing], _rows(obs, playing)
             action = as_array(policy_forward(self._policy, ids, obs)['action'])
             step = self._env.advance(ids, action)
+            if not self._env.partial_steps and not playing.all():  # envs that had to step along play for nothing
+                step = step.rows(np.flatnonzero(left[step.env_id] > 0))
+                ids, obs, action = ids[playing], _rows(obs, playing), action[playing]
             if on_step is not None:
                 on_step(ObsBlock(ids, obs), action, step)
             for env_id in step.abnormal:

@@ -31,7 +31,8 @@ class BaseLearner:
     Overview:
         ``train(batch)`` is one update: preprocess, ``before_iter`` hooks, forward, log, ``after_iter`` hooks.
     Interfaces:
-        train, call_hook, register_hook, save_checkpoint, load_checkpoint, learn_info, priority_info, state_dict, close
+        train, call_hook, register_hook, attach, save_checkpoint, load_checkpoint, learn_info, priority_info,
+        state_dict, close
     """
 
     config = dict(
@@ -70,6 +71,7 @@ class BaseLearner:
         self._log_window: deque[dict[str, Any]] = deque(maxlen=self.cfg.log_window)
         self._policy: Any = None
         self._checkpoints = Checkpoints(exp_name, self.cfg.keep_ckpt, self.cfg.keep_ckpt_every)
+        self._attached: dict[str, Any] = {}
         self.train_iter = 0
         self.envstep = 0
         self.priority_info: dict[str, Any] | None = None
@@ -84,6 +86,10 @@ class BaseLearner:
     def policy(self, learn_mode: Any) -> None:
         self._policy = learn_mode
         self._monitor_vars = tuple(learn_mode.monitor_vars())
+
+    def attach(self, name: str, part: Any) -> None:
+        """Something beside the policy whose ``state_dict`` belongs into every checkpoint, and comes back with it."""
+        self._attached[name] = part
 
     @property
     def last_iter(self) -> int:
@@ -251,6 +257,7 @@ class BaseLearner:
         """The policy's learn state (``model``, ``optimizer``, ...) and ``last_iter``, ``envstep``, ``version``."""
         return {
             **self._policy.state_dict(),
+            'attached': {name: part.state_dict() for name, part in self._attached.items()},
             'last_iter': self.train_iter,
             'envstep': self.envstep,
             'version': CHECKPOINT_VERSION,
@@ -261,8 +268,18 @@ class BaseLearner:
             self._policy.load_state_dict(state)
         except (RuntimeError, KeyError) as e:
             raise CheckpointError(f'{source}: does not fit this policy and model: {e}') from e
+        self._load_attached(state.get('attached', {}), source)
         self.train_iter = int(state.get('last_iter', 0))
         self.envstep = int(state.get('envstep', 0))
+
+    def _load_attached(self, saved: dict[str, dict], source: str) -> None:
+        if set(saved) != set(self._attached):
+            raise CheckpointError(
+                f'{source}: was saved with {", ".join(sorted(saved)) or "nothing"} beside the policy, this run has '
+                f'{", ".join(sorted(self._attached)) or "nothing"}; env.manager.norm_... must be the same'
+            )
+        for name, part in self._attached.items():
+            part.load_state_dict(saved[name])
 
     def run_state_dict(self) -> dict[str, Any]:
         """Everything that an exact resume needs beside the workers: the learn state, counters and the log's window."""

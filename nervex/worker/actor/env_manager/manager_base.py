@@ -29,6 +29,7 @@ class EnvManager(DocumentedForms):
     """
 
     asynchronous = False  # whether advance() may answer for other envs than those it was asked to step
+    partial_steps = True  # whether some of the ready envs may be stepped without the others
 
     config: dict = dict(
         episode_num=float('inf'),  # episodes of each env until it is done; 'inf' or a number
@@ -262,6 +263,8 @@ class EnvManager(DocumentedForms):
         if len(set(ids)) != len(ids):
             raise EnvStateError(f'an env was given two actions in one step: {ids}')
         ready = set(self.ready_env)
+        if not ids:
+            raise EnvStateError(f'no env was given an action; ready are {sorted(ready)}')
         bad = [f'env {i} ({self._states[i].name})' for i in ids if i not in ready]
         raise EnvStateError(f'not ready for an action: {", ".join(bad)}; ready are {sorted(ready)}')
 

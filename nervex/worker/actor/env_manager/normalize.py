@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from nervex.envs.hosting.layout import tree_leaves, tree_map
+from nervex.utils.errors import CheckpointError
 from nervex.worker.actor.env_manager.forms import DocumentedForms
 from nervex.worker.actor.env_manager.step_block import StepBlock
 
@@ -66,12 +67,13 @@ class Normalizer:
         self._source: Normalizer | None = None
 
     def freeze(self) -> None:
-        """Take nothing in any more; scale by what is known."""
-        self.frozen = True
+        """For evaluation: take nothing in any more, scale observations by what is known, leave rewards as they are."""
+        self.frozen, self.norm_reward = True, False
 
     def follow(self, other: 'Normalizer') -> None:
-        """Scale observations by another one's statistics, always the present ones, and leave rewards as they are."""
-        self._source, self.frozen, self.norm_reward = other, True, False
+        """Frozen, with another one's statistics, always the present ones."""
+        self.freeze()
+        self._source = other
 
     def observe(self, block: Any, count: bool = True) -> Any:
         """Scaled copies of observations; ``count`` says whether they have not been seen before."""
@@ -101,7 +103,7 @@ class Normalizer:
         """Plain numbers and lists: goes into a checkpoint."""
         known = (self._source or self)._stats
         obs = None if known is None else [None if s is None else s.state_dict() for s in known]
-        return {'obs': obs, 'spread': self._spread.state_dict()}
+        return {'norm_obs': self.norm_obs, 'obs': obs, 'spread': self._spread.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Also before the first observation was seen."""
@@ -188,13 +190,13 @@ class NormalizedEnvManager(DocumentedForms):
         inner = self.manager.state_dict() if hasattr(self.manager, 'state_dict') else None
         if inner is None:
             return None
-        return {**inner, 'normalizer': self.normalizer.state_dict(), 'returns': self._returns.tolist()}
+        own = {'returns': self._returns.tolist(), 'fresh': self._fresh.tolist()}
+        return {'inner': inner, 'normalizer': self.normalizer.state_dict(), **own}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        inner = {k: v for k, v in state.items() if k not in ('normalizer', 'returns')}
-        self.manager.load_state_dict(inner)
+        self.manager.load_state_dict(state['inner'])
         self.normalizer.load_state_dict(state['normalizer'])
-        self._returns[:], self._fresh[:], self._seen = state['returns'], False, None
+        self._returns[:], self._fresh[:], self._seen = state['returns'], state['fresh'], None
 
     def _restarted_obs(self, ids: Iterable[int]) -> Any:
         return self.normalizer.observe(self.manager._restarted_obs(ids), count=False)
@@ -212,3 +214,24 @@ class NormalizedEnvManager(DocumentedForms):
 
     def __repr__(self) -> str:
         return f'NormalizedEnvManager({self.manager!r})'
+
+
+def load_for_evaluation(manager: Any, checkpoint: dict[str, Any], source: str) -> None:
+    """
+    Overview:
+        Make a manager scale observations as they were when the checkpoint was saved, and learn nothing more.
+    Arguments:
+        - source (:obj:`str`): where the checkpoint came from, for the error if it does not fit the manager's settings
+    """
+    saved = checkpoint.get('attached', {}).get('normalizer')
+    was_scaled = saved is not None and saved['norm_obs']
+    normalizer = manager.normalizer if isinstance(manager, NormalizedEnvManager) else None
+    scales = normalizer is not None and normalizer.norm_obs
+    if was_scaled != scales:
+        raise CheckpointError(
+            f'{source}: was trained with env.manager.norm_obs={was_scaled}, the config says {scales}; make them equal'
+        )
+    if normalizer is not None:
+        normalizer.freeze()
+        if saved is not None:
+            normalizer.load_state_dict(saved)

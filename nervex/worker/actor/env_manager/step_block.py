@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from nervex.envs.hosting.layout import take_rows
 from nervex.utils.errors import NervexError
 
 
@@ -68,6 +69,14 @@ class StepBlock:
             usual = {'final_eval_reward': float(self.episode_return[k]), 'truncated': bool(self.truncated[k])}
             infos[k] = {**usual, **infos.get(k, {}), 'truncated': usual['truncated']}
         return infos
+
+    def rows(self, index: np.ndarray) -> 'StepBlock':
+        """A block of copies of some rows."""
+        infos = self.infos
+        kept = {k: infos[row] for k, row in enumerate(index.tolist()) if row in infos}
+        return StepBlock(self.env_id[index], take_rows(self.obs, index), self.reward[index], self.done[index],
+                         self.truncated[index], self.episode_return[index], self.episode_length[index], kept,
+                         self.abnormal)
 
     def __len__(self) -> int:
         return len(self.env_id)

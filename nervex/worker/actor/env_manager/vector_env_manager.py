@@ -24,6 +24,7 @@ class VectorEnvManager(EnvManager):
         in ``nervex.envs.vector_engine``. The configs of all envs are equal, episodes always follow one another at once.
     """
 
+    partial_steps = False
     _engine: Any = None
 
     # ------------------------------------------------------------------ the block form
@@ -134,6 +135,7 @@ class VectorEnvManager(EnvManager):
         if not self._cfg['auto_reset']:
             raise ConfigError('env.manager.auto_reset: a vectorised env resets by itself')
         self._engine = self._make_engine()
+        self.asynchronous = self._engine.batch_size != self._env_num
         self._set_info(BaseEnvInfo(1, self._engine.obs.info, self._engine.act.info, reward_info()))
         self._reward_size = 1
         self._start()

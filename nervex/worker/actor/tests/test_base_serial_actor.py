@@ -258,12 +258,14 @@ def test_state_goes_on_where_it_was(actor):
 def evaluator(tmp_path):
     made = []
 
-    def make(seed=None, env_num=3, **cfg):
+    def make(seed=None, env_num=3, kind='base', **cfg):
         one = BaseSerialEvaluator(cfg, str(tmp_path), seed=seed)
         made.append(one)
-        one.env = create_env_manager(
-            'base', fakes.CounterEnv, [{'tag': k, 'length': 2 + k} for k in range(env_num)], {}
-        )
+        cfgs = [{'tag': k, 'length': 2 + k} for k in range(env_num)]
+        if kind == 'vector':  # which has one config for all
+            one.env = create_env_manager(kind, lambda same: fakes.CounterEngine(cfgs), [{}] * env_num)
+        else:
+            one.env = create_env_manager(kind, fakes.CounterEnv, cfgs)
         one.env.launch()
         one.policy = Hooks().eval_mode()
         return one
@@ -273,13 +275,24 @@ def evaluator(tmp_path):
         one.close()
 
 
+@pytest.mark.parametrize('kind', ['base', 'sync_subprocess', 'async_subprocess', 'thread', 'vector'])
 @pytest.mark.parametrize('n', [1, 3, 7])
-def test_every_env_plays_its_share(evaluator, n):
-    result = evaluator().evaluate(n)
+def test_every_env_plays_its_share(evaluator, n, kind):
+    result = evaluator(kind=kind).evaluate(n)
     assert len(result.returns) == n
     lengths = sorted(result.lengths.tolist())
     assert lengths == {1: [2], 3: [2, 3, 4], 7: [2, 2, 2, 3, 3, 4, 4]}[n]
     assert (result.returns == result.lengths * (result.lengths + 1) / 2).all()
+
+
+def test_episodes_played_for_nothing_are_not_shown(evaluator):
+    shown = []
+    result = evaluator(kind='vector').evaluate(4, on_step=lambda seen, action, step: shown.append((seen, action, step)))
+    for seen, action, step in shown:
+        assert len(seen.obs) == len(action) == len(step) == len(step.obs)
+        assert seen.env_id.tolist() == step.env_id.tolist() == seen.obs[:, 0].tolist() == step.obs[:, 0].tolist()
+        assert (step.obs[:, 2] == seen.obs[:, 2] + 1).all() and set(step.infos) == set(np.flatnonzero(step.done))
+    assert sum(len(step) for *_, step in shown) == result.lengths.sum() == 2 + 2 + 3 + 4
 
 
 def test_a_policy_that_was_not_trained_never_solves(evaluator):

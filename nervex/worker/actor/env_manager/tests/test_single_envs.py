@@ -292,3 +292,15 @@ def test_ready_obs_holds_tensors_of_each_dtype():
         obs = manager.ready_obs[0]
         assert obs['vector'].dtype == torch.float32 and obs['image'].dtype == torch.uint8
         assert manager.ready_obs.obs['image'].shape == (1, 2, 3)
+
+
+@pytest.mark.parametrize('name', ['async', 'thread'])
+def test_waiting_for_others_while_a_ready_env_is_left_out(name):
+    with build(name, [dict(tag=0, length=1), dict(tag=1, length=9)], wait_num=2, step_wait_timeout=10) as manager:
+        manager.step({0: 1, 1: 1})                       # env 0 begins a new episode now
+        no = np.zeros(0, np.int64)
+        while 0 not in manager.observe()[0]:
+            assert len(manager.advance(no, no)) == 0     # sleeps until it has
+        assert manager.ready_obs[0].tolist() == [0, 2, 0, -1] and manager.ready_obs[1].tolist() == [1, 1, 1, 1]
+        with pytest.raises(EnvStateError, match='no env was given an action'):
+            manager.advance(no, no)

@@ -1,0 +1,100 @@
+"""Whole runs on every kind of env manager, and the statistics of scaled observations through a run's whole life."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+
+from nervex.data import TrajectoryDataset
+from nervex.entry import collect, eval, serial_pipeline
+from nervex.entry.cli import main
+from nervex.utils import CheckpointError
+
+MANAGERS = ['base', 'sync_subprocess', 'async_subprocess', 'thread', 'vector']
+
+
+@pytest.fixture
+def gym_dqn(short_dqn):
+    """The same on Gymnasium's own CartPole, with a learning rate that changes the policy within the short run."""
+    short_dqn.env.update(env_type='gym', env_id='CartPole-v1', import_names=None)
+    return short_dqn
+
+
+@pytest.mark.parametrize('manager', MANAGERS)
+def test_a_run_on_every_kind_of_manager(gym_dqn, manager):
+    gym_dqn.env.update(env_manager_type=manager, actor_env_num=3, evaluator_env_num=2)
+    result = serial_pipeline(gym_dqn, seed=0)
+    assert result.env_steps >= 400 and result.train_iters > 0 and len(result.history) >= 2
+    played = eval(gym_dqn, load_path=result.checkpoint, n_episode=5)
+    assert len(played.returns) == 5 and (played.returns == played.lengths).all()
+
+
+def test_the_command_on_the_vector_manager(capsys):
+    main(
+        ['-m', 'serial', '-c', 'cartpole_dqn', '-o', 'env.env_type=gym', '-o', 'env.env_id=CartPole-v1']
+        + ['-o', 'env.env_manager_type=vector', '-o', 'commander.max_env_step=200', '-o', 'exp_name=run']
+    )
+    assert 'env steps' in capsys.readouterr().out
+
+
+def test_episodes_that_a_vector_manager_plays_along_are_not_saved(gym_dqn):
+    checkpoint = serial_pipeline(gym_dqn, seed=0).checkpoint
+    gym_dqn.env.update(env_manager_type='vector', evaluator_env_num=3)
+    played, written = collect(gym_dqn, load_path=checkpoint, n_episode=7, folder='demo')
+    data = TrajectoryDataset('demo', strict=True)
+    assert written == 7 and sorted(data.lengths) == sorted(played.lengths)
+
+
+@pytest.fixture
+def scaled(gym_dqn):
+    gym_dqn.env.manager = dict(norm_obs=True, norm_reward=True)
+    gym_dqn.policy.learn.init_data_count = 64
+    gym_dqn.evaluator.n_episode = 4
+    return gym_dqn
+
+
+def statistics(checkpoint):
+    return torch.load(checkpoint, weights_only=True)['attached']['normalizer']
+
+
+@pytest.mark.parametrize('manager', ['base', 'sync_subprocess'])
+def test_eval_mode_scales_as_the_run_did(scaled, manager):
+    scaled.env.env_manager_type = manager
+    result = serial_pipeline(scaled, seed=0)
+    known = statistics(result.checkpoint)['obs'][0]
+    assert result.env_steps <= known['count'] <= result.env_steps * 1.2  # the evaluator has added nothing
+    assert np.all(np.array(known['var']) > 0) and known['mean'] != [0.0] * 4
+    played = eval(scaled, seed=0, load_path=result.checkpoint, n_episode=4)
+    assert played.mean == result.final_return  # the same episodes as at the end of the run
+    shifted = torch.load(result.checkpoint, weights_only=True)
+    shifted['attached']['normalizer']['obs'][0]['mean'] = [2.0, 2.0, 2.0, 2.0]
+    torch.save(shifted, 'shifted.pth.tar')
+    other = eval(scaled, seed=0, load_path='shifted.pth.tar', n_episode=4)
+    assert other.returns.tolist() != played.returns.tolist()  # so they do matter
+
+
+@pytest.mark.parametrize('manager', ['base', 'async_subprocess'])
+def test_statistics_survive_stop_and_resume(scaled, manager):
+    scaled.env.env_manager_type = manager
+    scaled.learner = dict(resume=dict(interval_s=0.0, max_cost=1.0))
+    half = copy.deepcopy(scaled)
+    half.exp_name, half.commander.max_env_step = 'half', 200
+    serial_pipeline(half, seed=0)
+    resumed = serial_pipeline(None, resume='half', overrides=('commander.max_env_step=400',))
+    if manager == 'base':
+        scaled.exp_name = 'whole'
+        whole = serial_pipeline(scaled, seed=0)
+        assert statistics(resumed.checkpoint) == statistics(whole.checkpoint)
+        assert resumed.history == whole.history
+    else:  # its envs begin anew, its statistics do not
+        assert statistics(resumed.checkpoint)['obs'][0]['count'] >= resumed.env_steps
+
+
+def test_a_checkpoint_of_another_scale_is_refused(scaled):
+    checkpoint = serial_pipeline(scaled, seed=0).checkpoint
+    scaled.env.manager = {}
+    with pytest.raises(CheckpointError, match='norm_obs=True, the config says False'):
+        eval(scaled, load_path=checkpoint)
+    with pytest.raises(CheckpointError, match='with normalizer beside the policy, this run has nothing'):
+        serial_pipeline(scaled, overrides=(f'learner.load_path={checkpoint}',))
