@@ -175,6 +175,8 @@ def _remedy(wanted: Any, value: Any) -> str:
         return f'; write [{value!r}]'
     if wanted in (int, bool) and isinstance(value, str):
         plain = value.strip().lower()
+        if wanted is bool and plain in ('yes', 'on', 'no', 'off'):
+            return f"; write {'true' if plain in ('yes', 'on') else 'false'}"
         return '; write it without quotes' if plain in ('true', 'false') or plain.isdigit() else ''
     return ''
 

@@ -17,7 +17,11 @@ SUFFIXES = ('.py', '.yaml', '.yml')
 
 
 class ConfigYamlLoader(yaml.SafeLoader):
-    """safe_load that also reads ``1e-4`` as a number (YAML 1.1 asks for ``1.0e-4``) and refuses a key given twice."""
+    """
+    Overview:
+        safe_load with the scalars of YAML 1.2: ``1e-4`` is a number and ``off`` is a word; and a key given twice is
+        refused.
+    """
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
         seen: set = set()
@@ -36,6 +40,12 @@ class ConfigYamlLoader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
+BOOL = 'tag:yaml.org,2002:bool'
+ConfigYamlLoader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != BOOL]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+ConfigYamlLoader.add_implicit_resolver(BOOL, re.compile('^(?:true|True|TRUE|false|False|FALSE)$'), list('tTfF'))
 FLOAT = re.compile(r'''^[-+]?(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)(?:[eE][-+]?[0-9]+)$''')
 ConfigYamlLoader.add_implicit_resolver('tag:yaml.org,2002:float', FLOAT, list('-+0123456789.'))
 

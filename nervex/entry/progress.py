@@ -27,6 +27,7 @@ class Progress:
     def __init__(self, run: SerialRun, enabled: bool, total_log: bool = False) -> None:
         self._run, self._enabled = run, enabled
         self._start = self._last = time.perf_counter()
+        self._steps_before = run.actor.total_step  # by the run that this one continues
         self._live: Any = None
         self._handler: logging.Handler | None = None
         if enabled and sys.stdout.isatty():
@@ -64,15 +65,16 @@ class Progress:
         run = self._run
         seconds = max(time.perf_counter() - self._start, 1e-9)
         steps = run.actor.total_step
-        text = f'env steps {steps:,} | updates {run.learner.train_iter:,} | {steps / seconds:,.0f} steps/s'
+        speed = (steps - self._steps_before) / seconds
+        text = f'env steps {steps:,} | updates {run.learner.train_iter:,} | {speed:,.0f} steps/s'
         last, best = run.evaluator.last_mean, run.evaluator.best
         if last == last:  # NaN before the first evaluation
             text += f' | return {last:.1f} (best {max(best, last):.1f}'
             stop = run.cfg.evaluator.stop_val
             text += f', stop at {stop:g})' if stop is not None else ')'
         limit = run.commander.limit
-        if limit is not None and steps:
-            text += f' | at most {duration(max(limit - steps, 0) * seconds / steps)} left'
+        if limit is not None and speed:
+            text += f' | at most {duration(max(limit - steps, 0) / speed)} left'
         return text
 
     def close(self) -> None:

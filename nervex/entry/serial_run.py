@@ -120,7 +120,7 @@ class SerialRun:
     def evaluate(self) -> bool:
         """Evaluate; keep a checkpoint of a new best; answer whether the run is solved."""
         self.solved, _ = self.evaluator.eval(self.learner.train_iter, envstep=self.actor.total_step)
-        if self.evaluator.is_new_best() and self.learner.train_iter > 0:
+        if self.evaluator.is_new_best():
             with self.signals.held():
                 self.learner.save_checkpoint()
                 self.learner.save_checkpoint('ckpt_best.pth.tar')
@@ -180,7 +180,7 @@ class SerialRun:
         return RunResult(
             solved=self.solved,
             final_return=self.evaluator.last_mean,
-            best_return=self.evaluator.best,
+            best_return=max(self.evaluator.best, self.evaluator.last_mean),
             env_steps=self.actor.total_step,
             train_iters=learner.train_iter,
             episodes=self.actor.total_episode,

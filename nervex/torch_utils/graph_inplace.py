@@ -1,4 +1,5 @@
 """Let the last operators of a backward pass write into the flat gradient instead of joining their results."""
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -67,11 +68,13 @@ def _writing(call: Call, place: Ref, values: dict[int, Any]) -> Call | None:
         schema = getattr(packet, name)._schema
         own = [(a.name, str(a.type)) for a in schema.arguments]
         if own[:-1] == wanted and schema.arguments[-1].is_out and len(schema.returns) == 1:
-            writing = getattr(packet, name)
-            same = same_rounding(
-                lambda given: writing(*given[0], **given[1], out=place.tensor),
-                lambda given: call.target(*given[0], **given[1]),
-                with_values((call.args, call.kwargs), values),
-            )
-            return Call(writing, call.args, {**call.kwargs, 'out': place}, call.result) if same else None
+            written = Call(getattr(packet, name), call.args, {**call.kwargs, 'out': place}, call.result)
+            given = with_values((call.args, call.kwargs), values)
+            same = same_rounding(_result_in(place, written.target), _result_in(None, call.target), given)
+            return written if same else None
     return None
+
+
+def _result_in(place: Ref | None, target: Any) -> Callable:
+    out = {} if place is None else {'out': place.tensor}
+    return lambda given: target(*given[0], **given[1], **out)

@@ -169,3 +169,10 @@ def test_saving_turns_python_objects_into_what_yaml_holds(tmp_path):
     assert read_config(tmp_path / 'c.yaml') == dict(
         a=[1, 2], b=0.5, c=[0, 1, 2], d='nervex.config.config:Config', e='builtins:len', f=[1], g=[1])
     assert '&' not in (tmp_path / 'c.yaml').read_text()
+
+
+def test_yaml_words_are_words_and_only_true_and_false_are_truth_values(tmp_path):
+    path = tmp_path / 'c.yaml'
+    path.write_text('a: {graph: off, mode: on, other: No, yes: 1, t: true, f: False}\n', encoding='utf-8')
+    expected = {'a': {'graph': 'off', 'mode': 'on', 'other': 'No', 'yes': 1, 't': True, 'f': False}}
+    assert read_config(str(path)) == expected

@@ -88,3 +88,14 @@ def test_two_overrides_that_disagree_are_an_error(config):
 def test_episodes_instead_of_samples(config):
     resolved = compile_config(config, overrides=['actor.n_episode=2'])
     assert (resolved.actor.n_sample, resolved.actor.n_episode) == (None, 2)
+
+
+@pytest.mark.parametrize('word, truth', [('yes', 'true'), ('on', 'true'), ('off', 'false'), ('No', 'false')])
+def test_a_word_for_a_truth_value_is_told_how_to_be_written(word, truth):
+    with pytest.raises(ConfigError, match=f"policy.use_cuda.*'{word}'.*write {truth}"):
+        compile_config('cartpole_dqn', overrides=[f'policy.use_cuda={word}'])
+
+
+def test_graph_off_needs_no_quotes():
+    resolved = compile_config('cartpole_dqn', overrides=['policy.learn.graph=off'])
+    assert resolved.policy.learn.graph == 'off'

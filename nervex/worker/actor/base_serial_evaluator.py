@@ -136,8 +136,8 @@ class BaseSerialEvaluator:
         return self._cfg.n_episode if self._cfg.confirm_episode is None else self._cfg.confirm_episode
 
     def is_new_best(self) -> bool:
-        """Whether the last evaluation beat all before it; remembers it if so."""
-        if not self.last_mean > self.best:
+        """Whether the last evaluation beat all before it, the untrained policy's aside; remembers it if so."""
+        if self._last_iter == 0 or not self.last_mean > self.best:
             return False
         self.best = self.last_mean
         return True
@@ -226,13 +226,20 @@ class BaseSerialEvaluator:
             )
 
     def state_dict(self) -> dict[str, Any]:
-        """Best score and when the last evaluation was."""
+        """Best score, when the last evaluation was, and the time so far."""
         history = [list(entry) for entry in self.history]
-        return {'best': self.best, 'last_iter': self._last_iter, 'last_mean': self.last_mean, 'history': history}
+        return {
+            'best': self.best,
+            'last_iter': self._last_iter,
+            'last_mean': self.last_mean,
+            'history': history,
+            'seconds': time.perf_counter() - self._start,
+        }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.best, self._last_iter, self.last_mean = state['best'], state['last_iter'], state['last_mean']
         self.history = [tuple(h) for h in state['history']]
+        self._start = time.perf_counter() - state['seconds']
 
     def close(self) -> None:
         """Close the envs and the log files; closing twice is fine."""

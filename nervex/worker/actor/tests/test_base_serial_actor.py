@@ -319,8 +319,10 @@ def test_due_and_best(evaluator):
     one = evaluator(n_episode=1, eval_freq=10)
     assert one.due(0)
     one.eval(0)
-    assert one.is_new_best() and not one.is_new_best()
+    assert not one.is_new_best()  # nobody wants to keep the untrained policy
     assert not one.due(9) and one.due(10)
+    one.eval(10)
+    assert one.is_new_best() and not one.is_new_best()
 
 
 def test_evaluations_play_the_same_episodes_each_time(evaluator):
