@@ -1,6 +1,6 @@
 # Every target runs in the active Python environment. `make help` lists them.
 PYTHON ?= python
-.PHONY: help install quickstart test slow check format bench docs
+.PHONY: help install quickstart test slow check format bench results docs
 
 help:        ## list the targets
 	@grep -E '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/ -/'
@@ -20,4 +20,7 @@ check:       ## lint, format of imports, types
 	mypy
 
 bench:       ## training speed beside the peers (see benchmark/README.md)
-	$(PYTHON) -m benchmark.train_bench
+	$(PYTHON) benchmark/train_bench.py
+
+results:     ## the reference problems, three seeds each (only what is missing); writes docs/results.md
+	$(PYTHON) benchmark/learning/run.py

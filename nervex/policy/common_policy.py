@@ -16,7 +16,9 @@ from nervex.policy.batched import batched
 from nervex.policy.traj_block import repeats_of
 from nervex.policy.update import GRAPH_AFTER, Update
 from nervex.rl_utils import Adder, flatten_time
+from nervex.torch_utils import Adam
 from nervex.torch_utils.acting import BACKENDS as ACTING_BACKENDS
+from nervex.torch_utils.flat import FlatParameters
 from nervex.torch_utils.graph import BACKENDS, LossFn
 
 
@@ -33,6 +35,7 @@ class CommonPolicy(Policy):
             batch_size=64,  # (int) rows of one update
             learning_rate=1e-3,  # (float) step size of the optimizer
             weight_decay=0.0,  # (float) L2 penalty
+            grad_clip_norm=None,  # (float | None) largest norm of the gradient; None: not clipped
             init_data_count=0,  # (int) rows in the buffer before the first update
             ignore_done=False,  # (bool) treat every end as if the episode went on
             graph='auto',  # (str) the update as a recorded graph: 'off', 'py', 'ts', 'inductor'; 'auto': 'py', later on
@@ -53,6 +56,7 @@ class CommonPolicy(Policy):
             batch_size=is_type(int) & interval(1),
             learning_rate=interval(0, left_ok=False),
             weight_decay=interval(0),
+            grad_clip_norm=optional(interval(0, left_ok=False)),
             init_data_count=is_type(int) & interval(0),
             graph=enum('auto', *BACKENDS),
             algo=dict(discount_factor=interval(0, 1), nstep=is_type(int) & interval(1)),
@@ -202,6 +206,13 @@ class CommonPolicy(Policy):
         return learn.discount_factor if 'discount_factor' in learn else None
 
     # ---- update ----
+    def _new_optimizer(self, module: torch.nn.Module, learning_rate: float | None = None) -> Adam:
+        """Adam over a module's parameters, made flat, by the settings of ``learn``."""
+        learn = self._cfg.learn
+        clip = {} if learn.grad_clip_norm is None else dict(grad_clip_type='clip_norm', clip_value=learn.grad_clip_norm)
+        rate = learn.learning_rate if learning_rate is None else learning_rate
+        return Adam(FlatParameters(module), lr=rate, weight_decay=learn.weight_decay, **clip)
+
     def _minimize(self, loss_fn: LossFn, data: dict, optimizer: Any) -> tuple[torch.Tensor, dict]:
         """
         Overview:

@@ -15,11 +15,11 @@ from nervex.policy.action_space import greedy, joined, over_heads, side_by_side
 from nervex.policy.batched import batched
 from nervex.policy.common_policy import CommonPolicy
 from nervex.rl_utils import TDLoss, epsilon_greedy, q_nstep_td_data, q_nstep_td_error
-from nervex.torch_utils import Adam
 from nervex.torch_utils.flat import FlatParameters
 from nervex.utils import POLICY_REGISTRY
 
 Forward = Callable[[dict], dict]
+HUBER = torch.nn.SmoothL1Loss(reduction='none')
 
 
 @POLICY_REGISTRY.register('dqn')
@@ -40,6 +40,7 @@ class DQNPolicy(CommonPolicy):
                 discount_factor=0.97,  # (float) gamma in [0, 1]
                 nstep=1,  # (int) rewards summed before the target network takes over
                 double_q=True,  # (bool) the online network chooses the action of the target
+                huber=False,  # (bool) errors above 1 count linearly instead of squared, halved below (Huber's loss)
             ),
         ),
         collect=dict(
@@ -87,15 +88,14 @@ class DQNPolicy(CommonPolicy):
 
     # ---- learn ----
     def _init_learn(self) -> None:
-        learn, algo = self._cfg.learn, self._cfg.learn.algo
+        algo = self._cfg.learn.algo
         self._gamma, self._nstep, self._double_q = algo.discount_factor, algo.nstep, algo.double_q
         self._armor = Armor(self._model)
         self._armor.add_model('target', update_type='assign', update_kwargs={'freq': algo.target_update_freq})
         self._armor.mode(train=True)
         self._armor.target_mode(train=True)
-        flat = FlatParameters(self._model)
+        self._optimizer = self._new_optimizer(self._model)
         FlatParameters(self._armor.target_model)
-        self._optimizer = Adam(flat, lr=learn.learning_rate, weight_decay=learn.weight_decay)
 
     def _loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
         (loss, td_error), q = self._td_error(data, self._armor.forward, self._armor.target_forward)
@@ -110,7 +110,9 @@ class DQNPolicy(CommonPolicy):
             chooser = online(following)['logit'] if self._double_q else target_q
             next_action = greedy(chooser, following.get('action_mask'))
         fields = (q, target_q, data['action'], next_action, self._time_first(data), data['done'], data['weight'])
-        return over_heads(q_nstep_td_error, q_nstep_td_data(*fields), self._gamma, **self._nstep_kwargs(data)), q
+        kwargs = {'criterion': HUBER} if self._cfg.learn.algo.huber else {}
+        kwargs.update(self._nstep_kwargs(data))
+        return over_heads(q_nstep_td_error, q_nstep_td_data(*fields), self._gamma, **kwargs), q
 
     def _nstep_kwargs(self, data: dict[str, Any]) -> dict[str, Any]:
         return {'nstep': self._nstep, 'value_gamma': data.get('value_gamma')}

@@ -55,6 +55,7 @@ class DQNVanillaPolicy(CommonPolicy):
         if isinstance(heads, (list, tuple)) and len(heads) > 1:
             raise ConfigError([f'policy.policy_type: dqn_vanilla has one action head, the env wants {heads}; take dqn'])
         self._gamma, self._target_update_freq = learn.algo.discount_factor, learn.algo.target_update_freq
+        self._largest_norm = float('inf') if learn.grad_clip_norm is None else learn.grad_clip_norm
         self._target_model = copy.deepcopy(self._model)
         self._optimizer = torch.optim.Adam(
             self._model.parameters(), lr=learn.learning_rate, weight_decay=learn.weight_decay
@@ -77,6 +78,7 @@ class DQNVanillaPolicy(CommonPolicy):
         loss, info = self._loss(data)
         self._optimizer.zero_grad()
         loss.backward()
+        grad_norm = torch.nn.utils.clip_grad_norm_(self._model.parameters(), self._largest_norm)
         self._optimizer.step()
         self._updates_done += 1
         if self._updates_done % self._target_update_freq == 0:
@@ -85,7 +87,7 @@ class DQNVanillaPolicy(CommonPolicy):
             'cur_lr': self._optimizer.param_groups[0]['lr'],
             'total_loss': loss.detach(),
             'q_value': info['q_value'],
-            'grad_norm': torch.nn.utils.clip_grad_norm_(self._model.parameters(), float('inf')),
+            'grad_norm': grad_norm,
             'priority': info['td_error'].abs(),
         }
 

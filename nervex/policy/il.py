@@ -13,8 +13,6 @@ from nervex.policy.action_space import greedy, joined, legal
 from nervex.policy.batched import batched
 from nervex.policy.common_policy import CommonPolicy
 from nervex.rl_utils import entropy, flatten_time, log_prob
-from nervex.torch_utils import Adam
-from nervex.torch_utils.flat import FlatParameters
 from nervex.utils import POLICY_REGISTRY
 
 
@@ -43,7 +41,7 @@ class ILPolicy(CommonPolicy):
         self._entropy_weight = learn.algo.entropy_weight
         self._armor = Armor(self._model)
         self._armor.mode(train=True)
-        self._optimizer = Adam(FlatParameters(self._model), lr=learn.learning_rate, weight_decay=learn.weight_decay)
+        self._optimizer = self._new_optimizer(self._model)
 
     def _data_preprocess_learn(self, data: Batch | list[dict]) -> dict[str, Any]:
         """Observations and actions are enough; everything else in the data is left out."""

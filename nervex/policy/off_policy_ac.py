@@ -13,7 +13,6 @@ from nervex.loader import interval, is_type, optional
 from nervex.policy.batched import batched
 from nervex.policy.common_policy import CommonPolicy
 from nervex.rl_utils import v_nstep_td_data, v_nstep_td_error
-from nervex.torch_utils import Adam
 from nervex.torch_utils.flat import FlatParameters
 
 Forward = Callable[..., dict]
@@ -32,7 +31,6 @@ class OffPolicyACPolicy(CommonPolicy):
             batch_size=128,
             learning_rate_actor=None,  # (float | None) step size of the actor; None: learning_rate
             learning_rate_critic=None,  # (float | None) step size of the critic; None: learning_rate
-            grad_clip_norm=None,  # (float | None) largest norm of each gradient; None: not clipped
             algo=dict(
                 discount_factor=0.99,  # (float) gamma in [0, 1]
                 nstep=1,  # (int) rewards summed before the target network takes over
@@ -49,7 +47,6 @@ class OffPolicyACPolicy(CommonPolicy):
         learn=dict(
             learning_rate_actor=optional(interval(0, left_ok=False)),
             learning_rate_critic=optional(interval(0, left_ok=False)),
-            grad_clip_norm=optional(interval(0, left_ok=False)),
             algo=dict(
                 target_theta=interval(0, 1, left_ok=False),
                 actor_update_freq=is_type(int) & interval(1),
@@ -72,12 +69,6 @@ class OffPolicyACPolicy(CommonPolicy):
         self._critic_optimizer = self._new_optimizer(self._model.critic, learn.learning_rate_critic)
         FlatParameters(self._armor.target_model.actor)
         FlatParameters(self._armor.target_model.critic)
-
-    def _new_optimizer(self, module: torch.nn.Module, learning_rate: float | None) -> Adam:
-        learn = self._cfg.learn
-        clip = {} if learn.grad_clip_norm is None else dict(grad_clip_type='clip_norm', clip_value=learn.grad_clip_norm)
-        rate = learn.learning_rate if learning_rate is None else learning_rate
-        return Adam(FlatParameters(module), lr=rate, weight_decay=learn.weight_decay, **clip)
 
     @property
     def _generator(self) -> torch.Generator:

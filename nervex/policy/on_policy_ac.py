@@ -15,8 +15,6 @@ from nervex.policy.action_space import joined, legal
 from nervex.policy.batched import batched
 from nervex.policy.common_policy import CommonPolicy
 from nervex.rl_utils import flatten_time, gae, gae_data
-from nervex.torch_utils import Adam
-from nervex.torch_utils.flat import FlatParameters
 
 
 class OnPolicyACPolicy(CommonPolicy):
@@ -31,7 +29,7 @@ class OnPolicyACPolicy(CommonPolicy):
         on_policy=True,
         learn=dict(
             epochs=1,  # (int | None) passes over what was collected; None: train_step updates
-            grad_clip_norm=0.5,  # (float | None) largest norm of the gradient; None: not clipped
+            grad_clip_norm=0.5,
             algo=dict(
                 value_weight=0.5,  # (float) weight of the value loss
                 entropy_weight=0.01,  # (float) weight of the entropy bonus
@@ -45,7 +43,6 @@ class OnPolicyACPolicy(CommonPolicy):
     config_rules = dict(
         learn=dict(
             epochs=optional(is_type(int) & interval(1)),
-            grad_clip_norm=optional(interval(0, left_ok=False)),
             algo=dict(
                 value_weight=interval(0),
                 entropy_weight=interval(),
@@ -64,11 +61,6 @@ class OnPolicyACPolicy(CommonPolicy):
         self._armor = Armor(self._model)
         self._armor.mode(train=True)
         self._optimizer = self._new_optimizer(self._model)
-
-    def _new_optimizer(self, module: torch.nn.Module) -> Adam:
-        learn = self._cfg.learn
-        clip = {} if learn.grad_clip_norm is None else dict(grad_clip_type='clip_norm', clip_value=learn.grad_clip_norm)
-        return Adam(FlatParameters(module), lr=learn.learning_rate, weight_decay=learn.weight_decay, **clip)
 
     def _loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
         raise NotImplementedError(f'{type(self).__name__}._loss')

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from nervex.loader import interval
+from nervex.loader import enum, interval
 from nervex.policy.action_space import greedy, over_heads
 from nervex.policy.dqn import DQNPolicy, Forward
 from nervex.rl_utils import TDLoss, qrdqn_nstep_td_data, qrdqn_nstep_td_error
@@ -25,7 +25,7 @@ class QRDQNPolicy(DQNPolicy):
         policy_type='qrdqn',
         learn=dict(algo=dict(kappa=1.0)),  # (float) where the Huber loss turns linear; 0: the plain quantile loss
     )
-    config_rules = dict(learn=dict(algo=dict(kappa=interval(0))))
+    config_rules = dict(learn=dict(algo=dict(kappa=interval(0), huber=enum(False))))  # kappa does what huber does
 
     def default_model(self) -> tuple[str, list[str]]:
         return 'qr_fc', ['nervex.model']

@@ -49,7 +49,12 @@ class R2D2Policy(DQNPolicy):
     )
     config_rules = dict(
         learn=dict(
-            algo=dict(burnin_step=is_type(int) & interval(0), value_rescale=is_type(bool), priority_eta=interval(0, 1))
+            algo=dict(
+                burnin_step=is_type(int) & interval(0),
+                value_rescale=is_type(bool),
+                priority_eta=interval(0, 1),
+                huber=enum(False),  # rescaled values need none
+            )
         ),
         collect=dict(traj_len=enum('inf') | is_type(float) & interval(1) | is_type(int) & interval(1)),
         eval=dict(env_num=is_type(int) & interval(1)),

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from nervex.loader import interval, is_type
+from nervex.loader import enum, interval, is_type
 from nervex.policy.action_space import greedy, over_heads
 from nervex.policy.dqn import DQNPolicy, Forward
 from nervex.rl_utils import TDLoss, dist_nstep_td_data, dist_nstep_td_error, iqn_nstep_td_data, iqn_nstep_td_error
@@ -45,6 +45,7 @@ class RainbowDQNPolicy(DQNPolicy):
                 tau_prim=is_type(int) & interval(1),
                 quantile_num=is_type(int) & interval(1),
                 kappa=interval(0),
+                huber=enum(False),  # no squared error here
             )
         ),
     )

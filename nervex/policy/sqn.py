@@ -59,16 +59,15 @@ class SQNPolicy(CommonPolicy):
 
     # ---- learn ----
     def _init_learn(self) -> None:
-        learn, algo = self._cfg.learn, self._cfg.learn.algo
+        algo = self._cfg.learn.algo
         self._gamma, self._nstep, self._target_entropy = algo.discount_factor, algo.nstep, algo.target_entropy
         self._init_temperature()
         self._armor = Armor(self._model)
         self._armor.add_model('target', update_type='momentum', update_kwargs={'theta': algo.target_theta})
         self._armor.mode(train=True)
         self._armor.target_mode(train=True)
-        flat = FlatParameters(self._model)
+        self._optimizer = self._new_optimizer(self._model)
         FlatParameters(self._armor.target_model)
-        self._optimizer = Adam(flat, lr=learn.learning_rate, weight_decay=learn.weight_decay)
         if algo.auto_alpha:
             self._alpha_optimizer = Adam(FlatParameters(self._log_alpha), lr=algo.learning_rate_alpha)
 

@@ -86,6 +86,21 @@ def test_buffer_weights_scale_the_loss_only_with_use_priority():
     assert prioritized._forward_learn(prioritized._data_preprocess_learn(data))['priority'].tolist() == [0.5]
 
 
+def test_hubers_loss_is_half_the_square_below_one_and_linear_above():
+    algo = dict(discount_factor=0.5, huber=True)
+    policy = DQNPolicy(dict(learn=dict(algo=algo)), model=Table([[0.0, 2.0], [3.0, 1.0]]), enable_field=['learn'])
+    data = batch()  # an error of 1 + 0.5 * 3 - 2
+    assert policy._loss(policy._data_preprocess_learn(data))[0].item() == 0.5 * 0.5**2
+    far = batch(reward=torch.tensor([11.0]))  # an error of 10.5
+    assert policy._loss(policy._data_preprocess_learn(far))[0].item() == 10.5 - 0.5
+
+
+@pytest.mark.parametrize('name', ['qrdqn', 'rainbow_dqn', 'r2d2'])
+def test_hubers_loss_is_refused_where_the_loss_is_another_one(name):
+    with pytest.raises(ConfigError, match='huber'):
+        train(name, TemptationEnv, dict(policy=dict(learn=dict(algo=dict(huber=True)))))
+
+
 def test_first_priorities_are_td_errors_of_the_collecting_model():
     policy = policy_of([[0.0, 2.0], [3.0, 1.0]], use_priority=True, collect=dict(algo=dict(first_priority=True)))
     rows = dict(obs=np.zeros((2, 1), np.float32), next_obs=np.ones((2, 1), np.float32), action=np.array([1, 0]))

@@ -8,6 +8,7 @@ import numpy as np
 from nervex.envs.hosting.host import EnvFault, EnvHost, Events, layout_from, reward_size
 from nervex.envs.hosting.layout import copy_block, copy_rows, put_row, take_rows
 from nervex.envs.hosting.store import SLOTS, BlockStore
+from nervex.utils.errors import ExtraMissingError
 from nervex.worker.actor.env_manager.manager_base import EnvManager
 from nervex.worker.actor.env_manager.saving import SavesEnvs
 from nervex.worker.actor.env_manager.step_block import EnvState, StepBlock
@@ -227,6 +228,8 @@ class BaseEnvManager(SavesEnvs, EnvManager):
                 time.sleep(self._cfg['retry_waiting_time'])
             try:
                 return action()
+            except ExtraMissingError:
+                raise  # a package that is not installed will not be there at the next try either
             except Exception as error:
                 fault, cause = self._host.fault(i, phase, error), error
                 self.faults.record(fault)

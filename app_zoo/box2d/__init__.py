@@ -1,0 +1,1 @@
+"""Environments of Gymnasium's Box2D family."""

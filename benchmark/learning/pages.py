@@ -1,0 +1,212 @@
+"""What was measured, as Markdown: ``docs/results.md``, and a table in the README of each app."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import picture
+from records import Records
+from rows import NERVEX, SB3, Row, readme_of
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / 'docs'
+COMMAND = 'python benchmark/learning/run.py'
+MARKS = '<!-- results: written by benchmark/learning/run.py -->', '<!-- results: end -->'
+LAST = 3  # evaluations at the end of a curve whose mean is what was learned at last
+HEAD = (
+    '| config | holds | return | env steps | updates | wall s | processor s |',
+    '|---|---|---:|---:|---:|---:|---:|',
+)
+
+
+def write(rows: Sequence[Row], records: Records) -> list[Path]:
+    """All pages; answers what was written."""
+    have = [(row, records.of(row)) for row in rows if records.of(row)]
+    reached = [(row, runs) for row, runs in have if not row.compared]
+    compared = [(row, runs) for row, runs in have if row.compared]
+    written = [_results_page(reached, compared)]
+    if compared:
+        written += picture.draw(compared, DOCS / 'results')
+    for readme in sorted({readme_of(row.config) for row, _ in have}):
+        written.append(_readme(readme, [pair for pair in have if readme_of(pair[0].config) == readme]))
+    return written
+
+
+def _results_page(reached: list, compared: list) -> Path:
+    text = [
+        '# Results',
+        '',
+        f'Written by `{COMMAND}` (`make results`), which stores every finished run in `benchmark/learning/records/` '
+        'and does only what is missing. ' + conditions([run for _, runs in reached + compared for run in runs]),
+        '',
+        '## Reference problems',
+        '',
+        'A run ends when the mean return of an evaluation reaches `stop_val` and an evaluation on other episodes '
+        'confirms it. The return is the mean of the last evaluation. Cells: mean over seeds (smallest to largest). '
+        '*holds*: whether the bound is kept by the mean of every seed.',
+        '',
+        *table(reached),
+        '',
+        *singles(reached),
+    ]
+    if compared:
+        text += ['', *_comparison(compared)]
+    path = DOCS / 'results.md'
+    path.write_text('\n'.join(text).rstrip() + '\n', encoding='utf-8')
+    return path
+
+
+def conditions(runs: list[dict]) -> str:
+    """When and on what the runs were made."""
+    dates, machines = sorted({r['date'] for r in runs}), sorted({r['machine'] for r in runs})
+    versions = {f'{name} {version}' for r in runs for name, version in r['versions'].items()}
+    when = dates[0] if len(dates) == 1 else f'{dates[0]} to {dates[-1]}'
+    return (
+        f'Measured {when} on {", ".join(machines)}, one thread a run, {", ".join(sorted(versions))}. Other work ran on '
+        'the same cores, so wall time is an upper bound; processor time does not count what others used. Both include '
+        'evaluations.'
+    )
+
+
+def table(pairs: list[tuple[Row, list[dict]]]) -> list[str]:
+    """One line a row."""
+    lines = list(HEAD)
+    for row, runs in pairs:
+        cells = [spread([run[key] for run in runs], digits) for key, digits in COLUMNS]
+        lines.append(f'| `{row.config}` | {holds(row, runs)} | ' + ' | '.join(cells) + ' |')
+    return lines
+
+
+COLUMNS = (('final_return', 1), ('env_steps', 0), ('updates', 0), ('wall_s', 1), ('cpu_s', 1))
+
+
+def singles(pairs: list[tuple[Row, list[dict]]]) -> list[str]:
+    """Every run, with its seed, and the command that repeats it."""
+    lines = ['Single runs:', '', '| command | seed | return | env steps | updates | wall s | processor s |', HEAD[1]]
+    lines[-1] = '|---|---:|---:|---:|---:|---:|---:|'
+    for row, runs in pairs:
+        for run in runs:
+            cells = [f'{run[key]:,.{digits}f}' for key, digits in COLUMNS]
+            lines.append(f'| `{row.command()}` | {run["seed"]} | ' + ' | '.join(cells) + ' |')
+    return lines
+
+
+def spread(values: list[float], digits: int) -> str:
+    """``mean (smallest to largest)``."""
+    mean, low, high = (f'{v:,.{digits}f}' for v in (statistics.mean(values), min(values), max(values)))
+    return mean if low == high else f'{mean} ({low} to {high})'
+
+
+def holds(row: Row, runs: list[dict]) -> str:
+    """What was asked of the row, and whether every run (the median, for env steps) did it."""
+    asked, kept = [], True
+    if row.at_least is not None:
+        asked.append(f'>= {row.at_least:g}')
+        kept &= all(run['final_return'] >= row.at_least for run in runs)
+    if row.at_most is not None:
+        asked.append(f'< {row.at_most:g}')
+        kept &= all(run['final_return'] < row.at_most for run in runs)
+    if row.median_steps is not None:
+        asked.append(f'median <= {row.median_steps:,} steps')
+        kept &= statistics.median(run['env_steps'] for run in runs) <= row.median_steps
+    missing = '' if len(runs) == len(row.seeds) else f', {len(runs)} of {len(row.seeds)} seeds'
+    return f'{"yes" if kept else "**no**"} ({", ".join(asked)}{missing})' if asked else ''
+
+
+# ---- nervex beside Stable-Baselines3 ----
+def area(run: dict) -> float:
+    """Mean return over the whole run: the area under the learning curve by its length in env steps."""
+    points = run['history']
+    total = sum((b[0] - a[0]) * (a[1] + b[1]) / 2 for a, b in itertools.pairwise(points))
+    return total / (points[-1][0] - points[0][0])
+
+
+def last(run: dict) -> float:
+    """Mean return of the last evaluations."""
+    return statistics.mean(mean for _, mean in run['history'][-LAST:])
+
+
+def best(run: dict) -> float:
+    """The best evaluation."""
+    return max(mean for _, mean in run['history'])
+
+
+def _comparison(compared: list[tuple[Row, list[dict]]]) -> list[str]:
+    text = [
+        '## Beside Stable-Baselines3',
+        '',
+        'Both sides train with the hyper-parameters of RL Baselines3 Zoo: those of SB3 are read off the nervex config '
+        '(`benchmark/learning/sb3_run.py`), with seeds, budget, env and evaluations alike: every so many env steps, '
+        "ten greedy episodes. Budgets are shorter than the Zoo's where those would take too long here. "
+        '*Area*: mean return over the whole run, which is high when learning is early; '
+        f'*last*: mean of the last {LAST} evaluations. Cells: mean over seeds (smallest to largest).',
+        '',
+        '![learning curves](results/curves.png)',
+        '',
+        "Mean of the seeds and its 95 % confidence band (Student's t).",
+        '',
+        '| config | env steps | area: nervex | area: SB3 | last: nervex | last: SB3 | best: nervex | best: SB3 '
+        '| processor s: nervex | processor s: SB3 |',
+        '|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|',
+    ]
+    for config in dict.fromkeys(row.config for row, _ in compared):
+        sides = {row.side: runs for row, runs in compared if row.config == config}
+        cells = [_cell(sides, side, what, 1) for what in (area, last, best, _cpu) for side in (NERVEX, SB3)]
+        steps = max(run['env_steps'] for runs in sides.values() for run in runs)
+        text.append(f'| `{config}` | {steps:,} | ' + ' | '.join(cells) + ' |')
+    rows = [(row, runs) for row, runs in compared if row.side == NERVEX]
+    text += ['', 'Commands of the nervex runs:', '', *(f'- `{row.command()}`' for row, _ in rows)]
+    return text
+
+
+def _cpu(run: dict) -> float:
+    return run['cpu_s']
+
+
+def _cell(sides: dict[str, list[dict]], side: str, what: Any, digits: int) -> str:
+    runs = sides.get(side)
+    if not runs:
+        return ''
+    few = '' if len(runs) >= 3 else f' [{len(runs)} seeds]'
+    return spread([what(run) for run in runs], digits) + few
+
+
+# ---- READMEs ----
+def _readme(path: Path, pairs: list[tuple[Row, list[dict]]]) -> Path:
+    """Replace what stands between the marks, or what the section ``## Results`` holds."""
+    runs = [run for _, runs in pairs for run in runs]
+    reached = [(row, runs) for row, runs in pairs if not row.compared]
+    compared = [(row, runs) for row, runs in pairs if row.compared]
+    text = [f'By `{COMMAND}`. {conditions(runs)}', '']
+    if reached:
+        text += ['Cells: mean over seeds (smallest to largest).', '', *table(reached), '', *singles(reached), '']
+    if compared:
+        text += [
+            'At equal settings beside Stable-Baselines3, see `docs/results.md`; mean over seeds (smallest to largest).',
+            '',
+            '| config | side | env steps | area under the curve | last evaluations | best | wall s | processor s |',
+            '|---|---|---:|---:|---:|---:|---:|---:|',
+        ]
+        for row, found in compared:
+            cells = [
+                f'{max(run["env_steps"] for run in found):,}',
+                *(spread([what(run) for run in found], 1) for what in (area, last, best)),
+                *(spread([run[key] for run in found], 1) for key in ('wall_s', 'cpu_s')),
+            ]
+            text.append(f'| `{row.config}` | {row.side} | ' + ' | '.join(cells) + ' |')
+        seeds = sorted({run['seed'] for run in runs})
+        text += ['', f'Seeds {", ".join(map(str, seeds))}; for example `{compared[0][0].command()}`.', '']
+    body = '\n'.join([MARKS[0], '', *text]).rstrip() + f'\n\n{MARKS[1]}\n'
+    page = path.read_text(encoding='utf-8')
+    if MARKS[0] in page:
+        before, rest = page.split(MARKS[0], 1)
+        page = before + body + rest.split(MARKS[1], 1)[1].lstrip('\n')
+    else:
+        page = re.split(r'^## Results$', page, maxsplit=1, flags=re.M)[0].rstrip() + '\n\n## Results\n\n' + body
+    path.write_text(page, encoding='utf-8')
+    return path

@@ -1,0 +1,60 @@
+"""Learning curves of nervex and of Stable-Baselines3 in one picture, a panel a config."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rows import NERVEX, Row
+
+from nervex.entry.curves import Curve, band
+
+STYLE = {NERVEX: ('nervex', '#1f5fbf', '-'), 'sb3': ('Stable-Baselines3', '#d9661f', '--')}
+COLUMNS = 2
+
+
+def draw(compared: list[tuple[Row, list[dict]]], folder: Path) -> list[Path]:
+    """Write ``curves.png`` and ``curves.svg``."""
+    import matplotlib
+
+    matplotlib.use('Agg')
+    import matplotlib.pyplot as plt
+
+    plt.rcParams.update(
+        {'font.size': 11, 'svg.hashsalt': 'nervex', 'axes.spines.top': False, 'axes.spines.right': False}
+    )
+    configs = list(dict.fromkeys(row.config for row, _ in compared))
+    rows = math.ceil(len(configs) / COLUMNS)
+    figure, panels = plt.subplots(rows, COLUMNS, figsize=(11, 3.1 * rows), squeeze=False, layout='constrained')
+    for panel, config in zip(panels.flat, configs):
+        for row, runs in compared:
+            if row.config == config:
+                _curve(panel, row, runs)
+        panel.set_title(config.replace('_', ' '), loc='left', fontweight='bold')
+        panel.set_xlabel('env steps')
+        panel.set_ylabel('mean return')
+        panel.xaxis.set_major_formatter(lambda x, _: f'{x / 1000:,.0f}k' if x else '0')
+        panel.grid(alpha=0.3)
+        panel.legend(loc='lower right', frameon=True, framealpha=0.9)
+    for panel in panels.flat[len(configs) :]:
+        panel.set_axis_off()
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name, settings in (('curves.png', {'dpi': 110}), ('curves.svg', {'metadata': {'Date': None}})):
+        figure.savefig(folder / name, **settings)
+        written.append(folder / name)
+    plt.close(figure)
+    return written
+
+
+def _curve(panel: Any, row: Row, runs: list[dict]) -> None:
+    label, color, line = STYLE[row.side]
+    curves = []
+    for run in runs:
+        points = np.array(run['history'], dtype=float)
+        curves.append(Curve(f'{row.name} {run["seed"]}', {}, points[:, 0], points[:, 1]))
+    x, mean, half = band(curves)
+    panel.plot(x, mean, line, color=color, label=f'{label} ({len(runs)} seeds)', linewidth=1.8)
+    panel.fill_between(x, mean - half, mean + half, color=color, alpha=0.18, linewidth=0)

@@ -1,0 +1,86 @@
+"""
+Runs the reference problems with three seeds each and writes what came out: ``docs/results.md``, the picture of learning
+curves beside Stable-Baselines3, and the table in the README of every app.
+
+    python benchmark/learning/run.py                        # everything that is missing
+    python benchmark/learning/run.py --rows cartpole_dqn    # of these rows (or beginnings of names)
+    python benchmark/learning/run.py --pages                # write the pages from what is there
+
+Every finished run is stored at once in ``benchmark/learning/records/``, one line a run; what is there is not run again.
+Delete a line, or give ``--again``, to measure anew. Each run is one process with one thread.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parents[1])]
+
+import pages  # noqa: E402
+from records import Records  # noqa: E402
+from rows import SB3, Row, all_rows  # noqa: E402
+
+THREADS = ('OMP_NUM_THREADS', 'MKL_NUM_THREADS', 'OPENBLAS_NUM_THREADS')
+
+
+def missing_package(row: Row) -> str | None:
+    """What a row needs and this environment has not."""
+    if row.side == SB3 and importlib.util.find_spec('stable_baselines3') is None:
+        return 'stable-baselines3 sb3-contrib'
+    return 'gymnasium[box2d]' if 'lunarlander' in row.config and importlib.util.find_spec('Box2D') is None else None
+
+
+def run_one(row: Row, seed: int, records: Records) -> str:
+    """One run in a process of its own, stored; answers one line about it."""
+    job = {'config': row.config, 'side': row.side, 'seed': seed, 'overrides': list(row.overrides)}
+    env = {**os.environ, **dict.fromkeys(THREADS, '1')}
+    env['PYTHONPATH'] = os.pathsep.join(p for p in (str(HERE.parents[1]), env.get('PYTHONPATH', '')) if p)
+    command = [sys.executable, str(HERE / 'one.py'), json.dumps(job)]
+    done = subprocess.run(command, capture_output=True, text=True, env=env)
+    if done.returncode != 0:
+        last = done.stderr.strip().splitlines()[-1:] or ['no message']
+        return f'{row.name} seed {seed}: FAILED: {last[0]}'
+    record = json.loads(done.stdout.strip().splitlines()[-1])
+    records.add(row, record)
+    return (
+        f'{row.name} seed {seed}: return {record["final_return"]:.1f} after {record["env_steps"]:,} env steps, '
+        f'{record["wall_s"]:.1f} s, {record["cpu_s"]:.1f} s of processor'
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--rows', nargs='+', metavar='NAME', help='rows, or beginnings of their names')
+    parser.add_argument('--jobs', type=int, choices=(1, 2), default=1, help='runs at a time')
+    parser.add_argument('--again', action='store_true', help='also what has been run')
+    parser.add_argument('--pages', action='store_true', help='run nothing, write the pages')
+    options = parser.parse_args()
+    records = Records(HERE / 'records')
+    rows = [row for row in all_rows() if not options.rows or row.name.startswith(tuple(options.rows))]
+    if not rows:
+        parser.error(f'no row begins with {options.rows}; there are {", ".join(row.name for row in all_rows())}')
+    todo = []
+    for row in [] if options.pages else rows:
+        absent = missing_package(row)
+        if absent:
+            print(f'{row.name}: left out; pip install {absent}')
+            continue
+        todo += [(row, seed) for seed in row.seeds if options.again or not records.has(row, seed)]
+    print(f'{len(todo)} runs to do')
+    with ThreadPoolExecutor(options.jobs) as pool:
+        for line in pool.map(lambda job: run_one(*job, records), todo):
+            print(line, flush=True)
+    for path in pages.write(all_rows(), records):
+        print(f'written: {path}')
+
+
+if __name__ == '__main__':
+    main()

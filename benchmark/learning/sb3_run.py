@@ -1,0 +1,164 @@
+"""
+The same training by Stable-Baselines3: its arguments are read off the resolved nervex config, so that settings are
+equal by construction. Evaluations happen at the same env steps, on as many episodes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from stable_baselines3 import DQN, PPO
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.vec_env import VecNormalize
+from torch import nn
+
+from nervex.config import compile_config
+
+EVALUATION_SEED = 100_000
+
+
+def train(config: str, seed: int, overrides: list[str]) -> dict[str, Any]:
+    """One run; answers what :mod:`one` stores."""
+    cfg = compile_config(config, overrides=overrides)
+    cfg.env_id = cfg.env.env_id
+    make = {'dqn': _dqn, 'qrdqn': _qrdqn, 'ppo': _ppo}[cfg.policy.policy_type]
+    model = make(cfg, seed)
+    curve = Curve(cfg, seed, _steps_between_evaluations(cfg))
+    model.learn(cfg.commander.max_env_step, callback=curve)
+    return {
+        'solved': False,
+        'final_return': curve.history[-1][1],
+        'env_steps': model.num_timesteps,
+        'updates': _updates(cfg, model),
+        'history': curve.history,
+    }
+
+
+def _updates(cfg: Any, model: Any) -> int:
+    """SB3's PPO counts passes over its rollout."""
+    if cfg.policy.policy_type != 'ppo':
+        return model._n_updates
+    return model._n_updates * cfg.actor.n_sample // cfg.policy.learn.batch_size
+
+
+def _updates_per_round(cfg: Any) -> int:
+    learn = cfg.policy.learn
+    if cfg.policy.policy_type == 'ppo':
+        return learn.epochs * cfg.actor.n_sample // learn.batch_size
+    return learn.train_step
+
+
+def _steps_between_evaluations(cfg: Any) -> int:
+    return cfg.evaluator.eval_freq * cfg.actor.n_sample // _updates_per_round(cfg)
+
+
+def _envs(cfg: Any, seed: int) -> Any:
+    envs = make_vec_env(cfg.env_id, n_envs=cfg.env.actor_env_num, seed=seed)
+    manager = cfg.env.manager
+    if manager.norm_obs or manager.norm_reward:
+        # the discount of the reward's normalisation: left at the same value as in nervex
+        envs = VecNormalize(
+            envs,
+            norm_obs=manager.norm_obs,
+            norm_reward=manager.norm_reward,
+            gamma=manager.norm_discount,
+            clip_obs=manager.norm_clip,
+            clip_reward=manager.norm_clip,
+        )
+    return envs
+
+
+def _value_based(cfg: Any, seed: int) -> dict[str, Any]:
+    learn, eps, n_sample = cfg.policy.learn, cfg.policy.command.eps, cfg.actor.n_sample
+    return dict(
+        policy='MlpPolicy',
+        env=_envs(cfg, seed),
+        learning_rate=learn.learning_rate,
+        buffer_size=cfg.replay_buffer.agent.meta_maxlen,
+        learning_starts=learn.init_data_count,
+        batch_size=learn.batch_size,
+        gamma=learn.algo.discount_factor,
+        train_freq=n_sample,
+        gradient_steps=learn.train_step,
+        target_update_interval=learn.algo.target_update_freq * n_sample // learn.train_step,
+        exploration_fraction=eps.decay / cfg.commander.max_env_step,
+        exploration_initial_eps=eps.start,
+        exploration_final_eps=eps.end,
+        max_grad_norm=learn.grad_clip_norm,
+        seed=seed,
+        device='cpu',
+    )
+
+
+def _dqn(cfg: Any, seed: int) -> Any:
+    return DQN(policy_kwargs={'net_arch': list(cfg.policy.model.hidden_dim_list)}, **_value_based(cfg, seed))
+
+
+def _qrdqn(cfg: Any, seed: int) -> Any:
+    from sb3_contrib import QRDQN
+
+    net = {'net_arch': list(cfg.policy.model.hidden_dim_list), 'n_quantiles': cfg.policy.model.num_quantiles}
+    return QRDQN(policy_kwargs=net, **_value_based(cfg, seed))
+
+
+def _ppo(cfg: Any, seed: int) -> Any:
+    learn, algo, widths = cfg.policy.learn, cfg.policy.learn.algo, list(cfg.policy.model.hidden_dim_list)
+    return PPO(
+        'MlpPolicy',
+        _envs(cfg, seed),
+        learning_rate=learn.learning_rate,
+        n_steps=cfg.actor.n_sample // cfg.env.actor_env_num,
+        batch_size=learn.batch_size,
+        n_epochs=learn.epochs,
+        gamma=algo.discount_factor,
+        gae_lambda=algo.gae_lambda,
+        clip_range=algo.clip_ratio,
+        ent_coef=algo.entropy_weight,
+        vf_coef=algo.value_weight,
+        max_grad_norm=learn.grad_clip_norm,
+        policy_kwargs={'net_arch': {'pi': widths, 'vf': widths}, 'activation_fn': nn.Tanh},
+        seed=seed,
+        device='cpu',
+    )
+
+
+class Curve(BaseCallback):
+    """Greedy evaluations between two rounds, as nervex does them: ``history`` holds [env steps, mean return]."""
+
+    def __init__(self, cfg: Any, seed: int, every: int) -> None:
+        super().__init__()
+        self._envs = [gym.make(cfg.env_id) for _ in range(cfg.evaluator.n_episode)]
+        self._seed, self._every, self._next = EVALUATION_SEED + seed, every, 0
+        self.history: list[list[float]] = []
+
+    def _on_step(self) -> bool:
+        return True
+
+    def _on_rollout_start(self) -> None:
+        if self.num_timesteps >= self._next:
+            self._evaluate()
+            self._next += self._every
+
+    def _on_training_end(self) -> None:
+        self._evaluate()
+
+    def _evaluate(self) -> None:
+        normalise = self.model.get_vec_normalize_env()
+        obs = [env.reset(seed=self._seed + i)[0] for i, env in enumerate(self._envs)]
+        returns, running = np.zeros(len(obs)), list(range(len(obs)))
+        while running:
+            block = np.stack([obs[i] for i in running])
+            if normalise is not None:
+                block = normalise.normalize_obs(block)
+            actions, _ = self.model.predict(block, deterministic=True)
+            going_on = []
+            for i, action in zip(running, actions):
+                obs[i], reward, terminated, truncated, _ = self._envs[i].step(action)
+                returns[i] += reward
+                if not (terminated or truncated):
+                    going_on.append(i)
+            running = going_on
+        self.history.append([int(self.num_timesteps), float(returns.mean())])
