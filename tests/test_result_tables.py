@@ -1,0 +1,68 @@
+"""The tables of results: what counts as reached, how seeds are summed up, what is run again."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture
+def learning(monkeypatch):
+    """The modules of benchmark/learning, which are a script's and not a package's."""
+    folder = ROOT / 'benchmark' / 'learning'
+    if not folder.is_dir():
+        pytest.skip('benchmark/ is not here: an installed package has no benchmarks')
+    monkeypatch.syspath_prepend(str(folder))
+    import pages
+    import records
+    import rows
+
+    yield pages, records, rows
+    for name in ('pages', 'records', 'rows', 'picture'):
+        sys.modules.pop(name, None)
+
+
+def run(seed=0, mean=200.0, steps=1000, **more):
+    return {'seed': seed, 'final_return': mean, 'env_steps': steps, 'overrides': [], **more}
+
+
+def test_a_row_holds_only_if_every_seed_reaches_the_bound(learning):
+    pages, _, rows = learning
+    row = rows.Row('cartpole_dqn', at_least=195.0, median_steps=5000)
+    good = [run(0, 195.0, 9000), run(1, 200.0, 1000), run(2, 200.0, 5000)]
+    assert pages.holds(row, good).startswith('yes')
+    assert pages.holds(row, [run(0, 194.9), *good[1:]]).startswith('**no**')
+    assert pages.holds(row, [run(1, 200.0, 9000), *good[::2]]).startswith('**no**')  # the median is 9,000 now
+    assert '2 of 3 seeds' in pages.holds(row, good[:2])
+
+
+def test_area_is_the_mean_return_over_the_run(learning):
+    pages = learning[0]
+    # 0 to 10 over the first half: 5 on average; then 10 for the other half
+    assert pages.area({'history': [[0, 0.0], [50, 10.0], [100, 10.0]]}) == 7.5
+    assert pages.spread([1.0, 3.0, 2.0], 1) == '2.0 (1.0 to 3.0)' and pages.spread([2, 2], 0) == '2'
+
+
+def test_a_finished_run_is_there_again_until_the_settings_change(learning, tmp_path):
+    _, records, rows = learning
+    store, row = records.Records(tmp_path), rows.Row('cartpole_dqn')
+    assert not store.has(row, 0)
+    store.add(row, run(1))
+    store.add(row, run(0, mean=1.0))
+    store.add(row, run(0, mean=2.0))  # takes the place of the older one
+    assert [(r['seed'], r['final_return']) for r in store.of(row)] == [(0, 2.0), (1, 200.0)]
+    assert not store.has(rows.Row('cartpole_dqn', overrides=('policy.learn.batch_size=1',)), 0)
+    lines = (tmp_path / 'cartpole_dqn.jsonl').read_text(encoding='utf-8').splitlines()
+    assert [json.loads(line)['seed'] for line in lines] == [0, 1]
+
+
+def test_every_config_of_a_family_is_a_row_and_every_comparison_has_two_sides(learning):
+    rows = learning[2].all_rows()
+    names = [row.name for row in rows]
+    assert len(set(names)) == len(names) and {'cartpole_qrdqn', 'pendulum_sac', 'bitflip_her_dqn'} <= set(names)
+    assert {name for name in names if name.endswith('.sb3')} == {f'{r.config}.sb3' for r in rows if r.compared}
+    budgets = {(row.config, row.overrides) for row in rows if row.compared}
+    assert len(budgets) * 2 == sum(row.compared for row in rows)  # the same settings on both sides
