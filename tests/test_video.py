@@ -5,13 +5,15 @@ import subprocess
 import sys
 import tracemalloc
 
+import gymnasium
 import numpy as np
 import pytest
 
 from nervex.entry import eval, serial_pipeline
-from nervex.entry.album import Album, padded
+from nervex.entry.album import Album
 from nervex.entry.video import CannotDrawError, eval_and_show, picture_of
 from nervex.envs import GymEnv
+from nervex.utils.film import padded
 
 
 @pytest.fixture
@@ -217,8 +219,6 @@ def test_a_gymnasium_env_draws_itself(checkpoint, short_ppo):
 
 
 def test_a_gym_object_made_without_pictures_says_what_to_do(short_ppo, checkpoint):
-    import gymnasium
-
     short_ppo.env = dict(env_type=None, evaluator_env_num=1)
 
     def env_fn(cfg):
@@ -226,3 +226,44 @@ def test_a_gym_object_made_without_pictures_says_what_to_do(short_ppo, checkpoin
 
     with pytest.raises(CannotDrawError, match='rgb_array'), pytest.warns(UserWarning, match='render'):
         eval_and_show(short_ppo, env_setting=(env_fn, [{}], [{}]), load_path=checkpoint, n_episode=1)
+
+
+@pytest.mark.parametrize('config', ['pendulum_sac', 'bitflip_her_dqn'])
+def test_the_other_built_in_envs_draw_themselves_too(config):
+    pytest.importorskip('imageio_ffmpeg')
+    short = ('commander.max_env_step=1', 'exp_name=run')
+    saved = serial_pipeline(config, seed=0, overrides=short).checkpoint
+    shown = eval_and_show(config, load_path=saved, n_episode=2)
+    assert shown.videos and all(len(frames_of(path)) > 1 for path in shown.videos.values())
+
+
+class ThreeSteps(gymnasium.Env):
+    """A Gym object that draws itself."""
+
+    observation_space, action_space = gymnasium.spaces.Box(-1, 1, (1,)), gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        self.steps = 0
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        self.steps += 1
+        return np.zeros(1, np.float32), 0.0, self.steps == 3, False, {}
+
+    def render(self):
+        return np.full((32, 32, 3), 60 * self.steps, np.uint8)
+
+
+def test_record_video_films_every_whole_episode():
+    pytest.importorskip('imageio_ffmpeg')
+    wrappers = [{'type': 'record_video', 'folder': 'films', 'fps': 5.0}]
+    with GymEnv(dict(env_fn=ThreeSteps, wrappers=wrappers)) as env:
+        for _ in range(2):
+            env.reset()
+            while not env.step(0).done:
+                pass
+        env.reset()
+        env.step(0)  # not an episode
+    names = sorted(os.listdir('films'))
+    assert [name.split('_')[1] for name in names] == ['0', '1']
+    assert [len(frames_of(os.path.join('films', name))) for name in names] == [4, 4]  # the first and three steps

@@ -10,18 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from nervex.utils import ExtraMissingError
+from nervex.utils.film import Film, encoder
 
-_BLOCK = 16  # codecs want sides that are multiples of it
 _GIF_FPS, _GIF_WIDTH = 25, 480
 
 
 @dataclass
-class _Film:
+class _Episode:
     """One episode on disk."""
 
-    path: str
-    writer: Any
+    film: Film
     episode_return: float = field(default=float('nan'))
 
 
@@ -42,11 +40,12 @@ class Album:
     def __init__(self, folder: str, stem: str, kind: str | None, fps: float) -> None:
         if kind not in ('mp4', 'gif', None):
             raise ValueError(f"video: got {kind!r}, must be 'mp4', 'gif' or None")
-        self._imageio: Any = None if kind is None else _imageio()
+        if kind is not None:
+            encoder()  # what is missing is told now
         self._folder, self._stem, self._kind, self._fps = folder, stem, kind, fps
-        self._running: dict[int, _Film] = {}
-        self._best: _Film | None = None
-        self._worst: _Film | None = None
+        self._running: dict[int, _Episode] = {}
+        self._best: _Episode | None = None
+        self._worst: _Episode | None = None
         self._count = 0
         self._error: Exception | None = None
 
@@ -57,33 +56,29 @@ class Album:
             self._try(self._open, key)
 
     def _open(self, key: int) -> None:
-        os.makedirs(self._folder, exist_ok=True)
         self._count += 1
         path = os.path.join(self._folder, f'.episode_{os.getpid()}_{self._count}.mp4')
-        writer = self._imageio.get_writer(
-            path, format='FFMPEG', fps=self._fps, macro_block_size=1, output_params=['-preset', 'veryfast']
-        )
-        self._running[key] = _Film(path, writer)
+        self._running[key] = _Episode(Film(path, self._fps))
 
     def frame(self, key: int, picture: np.ndarray) -> None:
         """The next frame of a running episode."""
-        film = self._running.get(key)
-        if film is not None:
-            self._try(film.writer.append_data, padded(picture))
+        episode = self._running.get(key)
+        if episode is not None:
+            self._try(episode.film.add, picture)
 
     def end(self, key: int, episode_return: float) -> None:
         """The episode is over: keep it if it is the best or the worst so far."""
-        film = self._running.pop(key, None)
-        if film is None:
+        episode = self._running.pop(key, None)
+        if episode is None:
             return
-        film.episode_return = episode_return
-        self._try(film.writer.close)
+        episode.episode_return = episode_return
+        self._try(episode.film.close)
         old = [self._best, self._worst]
         if self._best is None or episode_return > self._best.episode_return:
-            self._best = film
+            self._best = episode
         if self._worst is None or episode_return <= self._worst.episode_return:
-            self._worst = film
-        for gone in [*old, film]:
+            self._worst = episode
+        for gone in [*old, episode]:
             if gone is not self._best and gone is not self._worst:
                 self._drop(gone)
 
@@ -104,28 +99,25 @@ class Album:
         if self._error is not None:
             raise OSError(f'{self._folder}: the video cannot be written: {self._error}') from self._error
         videos = {}
-        for what, film in (('best', self._best), ('worst', self._worst)):
-            if film is None or (what == 'worst' and film is self._best):
+        for what, episode in (('best', self._best), ('worst', self._worst)):
+            if episode is None or (what == 'worst' and episode is self._best):
                 continue
-            name = f'{self._stem}-{what}-{film.episode_return:.6g}.{self._kind}'
+            name = f'{self._stem}-{what}-{episode.episode_return:.6g}.{self._kind}'
             videos[what] = os.path.join(self._folder, name)
             if self._kind == 'gif':
-                mp4_to_gif(film.path, videos[what])
+                mp4_to_gif(episode.film.path, videos[what])
             else:
-                os.replace(film.path, videos[what])
+                os.replace(episode.film.path, videos[what])
         return videos
 
-    def _drop(self, film: _Film | None) -> None:
-        if film is not None:
-            with contextlib.suppress(OSError):  # the encoder died: its file goes all the same
-                film.writer.close()
-            with contextlib.suppress(FileNotFoundError):
-                os.remove(film.path)
+    def _drop(self, episode: _Episode | None) -> None:
+        if episode is not None:
+            episode.film.discard()
 
     def close(self) -> None:
         """Remove what was not named by ``finish``; closing twice is fine."""
-        for film in (*self._running.values(), self._best, self._worst):
-            self._drop(film)
+        for episode in (*self._running.values(), self._best, self._worst):
+            self._drop(episode)
         self._running.clear()
 
     def __enter__(self) -> Album:
@@ -133,12 +125,6 @@ class Album:
 
     def __exit__(self, *exc: Any) -> None:
         self.close()
-
-
-def padded(picture: np.ndarray) -> np.ndarray:
-    """The picture with its last row and column repeated until both sides are multiples of 16."""
-    height, width = picture.shape[:2]
-    return np.pad(picture, ((0, -height % _BLOCK), (0, -width % _BLOCK), (0, 0)), mode='edge')
 
 
 def mp4_to_gif(source: str, target: str) -> None:
@@ -160,12 +146,3 @@ def _run(command: list[str]) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise OSError(f'ffmpeg: {done.stderr.strip()}')
-
-
-def _imageio() -> Any:
-    try:
-        import imageio.v2
-        import imageio_ffmpeg  # noqa: F401  the encoder
-    except ImportError as e:
-        raise ExtraMissingError(f"a video needs imageio with ffmpeg: pip install 'nervex[video]' ({e})") from e
-    return imageio.v2

@@ -12,9 +12,9 @@ from nervex.envs.wrappers.atari import (
 )
 from nervex.envs.wrappers.base import WRAPPER_REGISTRY, GymWrapper, wrap
 from nervex.envs.wrappers.time_limit import TimeLimit
-from nervex.envs.wrappers.video import EpisodeFilm, RecordVideo
+from nervex.envs.wrappers.video import RecordVideo
 
 __all__ = [
-    'WRAPPER_REGISTRY', 'ClipReward', 'EpisodeFilm', 'EpisodicLife', 'FireReset', 'FrameStack', 'GymWrapper',
+    'WRAPPER_REGISTRY', 'ClipReward', 'EpisodicLife', 'FireReset', 'FrameStack', 'GymWrapper',
     'MaxAndSkip', 'NoopReset', 'RecordVideo', 'ScaledFloat', 'TimeLimit', 'WarpFrame', 'wrap', 'wrap_atari',
 ]

@@ -1,80 +1,54 @@
-"""Videos of episodes, written while they are played."""
+"""Videos of all episodes, written while they are played."""
 import os
 from typing import Any
 
 import numpy as np
 
 from nervex.envs.wrappers.base import GymWrapper
-from nervex.utils.errors import ExtraMissingError
-
-BLOCK = 16  # sides of a picture must be multiples of this for the usual codecs
-
-
-class EpisodeFilm:
-    """
-    Overview:
-        Writes ``episode_<n>.mp4`` files. ``begin`` opens a file, ``add`` writes a picture, ``end`` closes it; an
-        episode that was not ended is removed.
-    """
-
-    def __init__(self, folder: str, fps: float = 30.) -> None:
-        try:
-            import imageio.v2
-            import imageio_ffmpeg  # noqa: F401  the encoder
-        except ImportError as error:
-            raise ExtraMissingError("a video needs imageio with ffmpeg: pip install 'nervex[video]'") from error
-        self._imageio, self._folder, self._fps = imageio.v2, folder, fps
-        self._writer: Any = None
-        self._count = 0
-        os.makedirs(folder, exist_ok=True)
-
-    def begin(self) -> None:
-        self.drop()
-        self.path = os.path.join(self._folder, f'episode_{self._count}_{os.getpid()}.mp4')
-        self._writer = self._imageio.get_writer(self.path, fps=self._fps, macro_block_size=1)
-
-    def add(self, picture: Any) -> None:
-        if self._writer is None:
-            return
-        picture = np.asarray(picture[-1] if isinstance(picture, list) else picture)
-        height, width = picture.shape[:2]
-        self._writer.append_data(np.pad(picture, ((0, -height % BLOCK), (0, -width % BLOCK), (0, 0)), mode='edge'))
-
-    def end(self) -> None:
-        if self._writer is not None:
-            self._writer.close()
-            self._writer = None
-            self._count += 1
-
-    def drop(self) -> None:
-        """Close and remove an episode that did not end."""
-        if self._writer is not None:
-            self._writer.close()
-            self._writer = None
-            os.remove(self.path)
+from nervex.utils.film import Film, encoder
 
 
 class RecordVideo(GymWrapper):
-    """Films every episode of an env that was made with ``render_mode='rgb_array'``."""
+    """
+    Overview:
+        Films every episode of an env that was made with ``render_mode='rgb_array'``, as ``episode_<n>_<pid>.mp4``; one
+        that does not end is removed. For the best and the worst of many episodes use ``nervex -m eval --video``.
+    """
 
     def __init__(self, env: Any, folder: str, fps: float | None = None) -> None:
         super().__init__(env)
+        encoder()  # what is missing is told now, not in the first episode
         metadata = getattr(env, 'metadata', None) or {}
-        self._film = EpisodeFilm(folder, fps or metadata.get('render_fps') or 30.)
+        self._folder, self._fps = folder, fps or metadata.get('render_fps') or 30.
+        self._film: Film | None = None
+        self._count = 0
 
     def reset(self, *, seed: int | None = None, **kwargs: Any) -> tuple[Any, dict]:
         answer = super().reset(seed=seed, **kwargs)
-        self._film.begin()
-        self._film.add(self.env.render())
+        self._drop()
+        self._film = Film(os.path.join(self._folder, f'episode_{self._count}_{os.getpid()}.mp4'), self._fps)
+        self._show()
         return answer
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict]:
         answer = super().step(action)
-        self._film.add(self.env.render())
-        if answer[2] or answer[3]:
-            self._film.end()
+        self._show()
+        if self._film is not None and (answer[2] or answer[3]):
+            self._film.close()
+            self._film = None
+            self._count += 1
         return answer
 
     def close(self) -> None:
-        self._film.drop()
+        self._drop()
         self.env.close()
+
+    def _show(self) -> None:
+        if self._film is not None:
+            picture = self.env.render()
+            self._film.add(np.asarray(picture[-1] if isinstance(picture, list) else picture))
+
+    def _drop(self) -> None:
+        if self._film is not None:
+            self._film.discard()
+            self._film = None

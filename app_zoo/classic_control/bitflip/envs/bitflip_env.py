@@ -27,6 +27,7 @@ class BitFlipEnv(BaseEnv):
         self._dynamic_seed, self._seed = True, None
         self._rng = np.random.default_rng()
         self._obs: np.ndarray | None = None
+        self._shown: np.ndarray | None = None
 
     def seed(self, seed: int, dynamic_seed: bool = True) -> None:
         super().seed(seed, dynamic_seed)
@@ -38,7 +39,7 @@ class BitFlipEnv(BaseEnv):
         obs = self._rng.integers(0, 2, 2 * self._n).astype(np.float32)
         while np.array_equal(obs[: self._n], obs[self._n :]):
             obs = self._rng.integers(0, 2, 2 * self._n).astype(np.float32)
-        self._obs, self._steps = obs, 0
+        self._obs, self._shown, self._steps = obs, obs, 0
         return obs.copy()
 
     def step(self, action: Any) -> BaseEnvTimestep:
@@ -64,8 +65,18 @@ class BitFlipEnv(BaseEnv):
         rew = EnvElementInfo((1,), {'min': 0.0, 'max': 1.0, 'dtype': np.float32, 'kind': 'continuous'})
         return BaseEnvInfo(1, obs, act, rew)
 
+    render_fps = 2
+
+    def render(self) -> np.ndarray:
+        """The picture of bits and goal: uint8, height x width x 3."""
+        from app_zoo.classic_control.bitflip.envs.bitflip_picture import draw
+
+        if self._shown is None:
+            raise RuntimeError('BitFlipEnv: call reset() before render()')
+        return draw(self._shown[: self._n], self._shown[self._n :])
+
     def close(self) -> None:
-        self._obs = None
+        self._obs = self._shown = None
 
     def __repr__(self) -> str:
         return f'BitFlipEnv(n_bits={self._n})'

@@ -33,7 +33,7 @@ class PendulumEnv(BaseEnv):
         self._dynamic_seed, self._seed = True, None
         self._rng = np.random.default_rng()
         self._state: tuple[float, float] | None = None
-        self._steps, self._return = 0, 0.
+        self._steps, self._return, self._torque = 0, 0., 0.
 
     def seed(self, seed: int, dynamic_seed: bool = True) -> None:
         super().seed(seed, dynamic_seed)
@@ -44,7 +44,7 @@ class PendulumEnv(BaseEnv):
             self._rng = np.random.default_rng(self._seed)
         angle, speed = self._rng.uniform(-1., 1., 2).tolist()
         self._state = (angle * math.pi, speed)
-        self._steps, self._return = 0, 0.
+        self._steps, self._return, self._torque = 0, 0., 0.
         obs = np.empty(3, np.float32)
         self._look(obs)
         return obs
@@ -59,7 +59,7 @@ class PendulumEnv(BaseEnv):
         if self._state is None or self._steps >= self._limit:
             raise RuntimeError('PendulumEnv: call reset() before step(), and after the end of an episode')
         angle, speed = self._state
-        torque = min(max(float(np.asarray(action).item()) * self._scale, -MAX_TORQUE), MAX_TORQUE)
+        self._torque = torque = min(max(float(np.asarray(action).item()) * self._scale, -MAX_TORQUE), MAX_TORQUE)
         lean = (angle + math.pi) % (2 * math.pi) - math.pi
         reward = -(lean * lean + 0.1 * speed * speed + 0.001 * torque * torque)
         push = 3 * GRAVITY / (2 * LENGTH) * math.sin(angle) + 3.0 / (MASS * LENGTH ** 2) * torque
@@ -80,6 +80,16 @@ class PendulumEnv(BaseEnv):
         act = EnvElementInfo((1, ), {'min': -bound, 'max': bound, 'dtype': np.float32, 'kind': 'continuous'})
         rew = EnvElementInfo((1, ), {'min': -worst, 'max': 0., 'dtype': np.float32, 'kind': 'continuous'})
         return BaseEnvInfo(1, obs, act, rew)
+
+    render_fps = round(1 / DT)
+
+    def render(self) -> np.ndarray:
+        """The picture of the present state: uint8, height x width x 3."""
+        from app_zoo.classic_control.pendulum.envs.pendulum_picture import draw
+
+        if self._state is None:
+            raise RuntimeError('PendulumEnv: call reset() before render()')
+        return draw(self._state[0], self._torque)
 
     def close(self) -> None:
         self._state = None
