@@ -6,9 +6,10 @@ from nervex.config.config import Config
 from nervex.config.overrides import apply_overrides
 from nervex.config.read import read_config
 from nervex.config.save import save_config
+from nervex.config.utils import parallel_transform, parallel_transform_k8s, parallel_transform_slurm
 from nervex.utils.errors import ConfigError
 
 __all__ = [
-    'ALIASES', 'Config', 'ConfigError', 'apply_overrides', 'builtin_configs', 'compile_config', 'read_config',
-    'save_config',
+    'ALIASES', 'Config', 'ConfigError', 'apply_overrides', 'builtin_configs', 'compile_config',
+    'parallel_transform', 'parallel_transform_k8s', 'parallel_transform_slurm', 'read_config', 'save_config',
 ]

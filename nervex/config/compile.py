@@ -14,6 +14,7 @@ from nervex.config.derive import cross_check, fill_ties, settle_exclusive
 from nervex.config.imports import import_listed
 from nervex.config.model import check_model, find_model, model_declared, model_parameters
 from nervex.config.overrides import override_tree
+from nervex.config.parallel_form import serial_form
 from nervex.config.problems import Problems
 from nervex.config.read import read_config
 from nervex.config.rules import with_framework_rules
@@ -50,7 +51,7 @@ def compile_config(cfg: str | os.PathLike | Mapping, policy: Any = None, env: An
     if not isinstance(cfg, Mapping):
         raise TypeError(f'config: got {type(cfg).__name__}, must be a dict, or the path or name of a config')
     problems = Problems()
-    given = _readable(plain_copy(cfg), problems)
+    given = serial_form(_readable(plain_copy(cfg), problems), problems)
     override_tree(given, overrides, problems)
     apply_structure(given, problems)
     passed = {name for name, value in (('env', env), ('policy', policy)) if value is not None}

@@ -9,6 +9,9 @@ from nervex.loader import Loader, collection, enum, interval, is_type, optional
 _COUNT = is_type(int) & interval(1)
 _COUNT_OR_0 = is_type(int) & interval(0)
 _SECONDS = interval(0, left_ok=False)
+_RESOURCES = dict(
+    num_cpus=interval(0), num_gpus=optional(interval(0)), hosts=optional(collection(str)), custom=optional(is_type(dict))
+)
 
 
 class ParallelSettings:
@@ -45,10 +48,10 @@ class ParallelSettings:
         task_timeout_s=None,  # (float | None) in which a call must be answered; None: no limit
         address=None,  # (str | None) of a running Ray cluster; None: a cluster of its own on this machine
         object_store_mb=300,  # (int) memory for what is under way, in a cluster of its own
-        resources=dict(
-            actor=dict(num_cpus=1, num_gpus=0),
-            evaluator=dict(num_cpus=1, num_gpus=0),
-            learner=dict(num_cpus=1, num_gpus=None),  # num_gpus None: 1 with policy.use_cuda
+        resources=dict(  # of one role; hosts: names or addresses of the nodes that it may run on; custom: Ray's own
+            actor=dict(num_cpus=1, num_gpus=0, hosts=None, custom=None),
+            evaluator=dict(num_cpus=1, num_gpus=0, hosts=None, custom=None),
+            learner=dict(num_cpus=1, num_gpus=None, hosts=None, custom=None),  # num_gpus None: 1 with policy.use_cuda
         ),
     )
     config_rules: dict[str, Any] = dict(
@@ -74,4 +77,5 @@ class ParallelSettings:
         task_timeout_s=optional(_SECONDS),
         address=optional(is_type(str)),
         object_store_mb=is_type(int) & interval(80),
+        resources=dict(actor=_RESOURCES, evaluator=_RESOURCES, learner=_RESOURCES),
     )

@@ -81,7 +81,7 @@ def fakes(monkeypatch):
     """Register the fakes; answers the list of registries, so that a test can register more for its own time."""
     registries = {ENV_REGISTRY: {'fake': FakeEnv}, ENV_MANAGER_REGISTRY: {'base': FakeManager},
                   POLICY_REGISTRY: {'fake': FakePolicy}, MODEL_REGISTRY: {'fake_net': FakeNet},
-                  LEARNER_HOOK_REGISTRY: {'log_show': object, 'save_ckpt': object}}
+                  LEARNER_HOOK_REGISTRY: dict.fromkeys(('load_ckpt', 'log_show', 'save_ckpt'), object)}
     for registry, entries in registries.items():
         monkeypatch.setattr(registry, '_entries', {**registry._entries, **entries})
     monkeypatch.setattr(sections, 'load_attribute', lambda path: WORKERS[path.partition(':')[2]])
