@@ -62,6 +62,17 @@ def build_env_managers(
     return managers
 
 
+def env_info(cfg: EasyDict, env_setting: EnvSetting | None) -> Any:
+    """The description of the collecting envs, of which none is launched."""
+    import_modules(cfg.env.import_names or [])
+    env_fn, env_cfgs, _ = env_setting if env_setting is not None else get_vec_env_setting(cfg.env)
+    manager = create_env_manager(cfg.env.env_manager_type, env_fn, env_cfgs, cfg.env.manager)
+    try:
+        return manager.env_info()
+    finally:
+        manager.close()
+
+
 def build_policy(
     cfg: EasyDict, cls: type[Policy], model: Any, env_info: Any, enable_field: tuple[str, ...] | None = None
 ) -> Policy:

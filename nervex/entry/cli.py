@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from nervex.utils.errors import ExtraMissingError
 from nervex.version import __TITLE__, __VERSION__
 
 EXIT_FAILURE, EXIT_USAGE, EXIT_INTERRUPT = 1, 2, 130
@@ -81,16 +82,14 @@ def cli(**options: Any) -> None:
         raise click.UsageError(
             'give a mode: -m serial, -m parallel, -m eval, -m collect or -m plot (or -q NAME, -v, -h)'
         )
-    elif options['mode'] == 'parallel':
-        from nervex.entry.parallel_entry import NOT_YET
-
-        raise click.UsageError(NOT_YET)
-    elif not options['config'] and not (options['mode'] == 'serial' and options['resume']):
+    elif not options['config'] and not (options['mode'] in ('serial', 'parallel') and options['resume']):
         raise click.UsageError(f'-m {options["mode"]} needs a config: -c FILE')
     elif options['mode'] == 'eval':
         _eval(options)
     elif options['mode'] == 'collect':
         _collect(options)
+    elif options['mode'] == 'parallel':
+        _parallel(options)
     else:
         _serial(options)
 
@@ -98,10 +97,37 @@ def cli(**options: Any) -> None:
 def _serial(options: dict[str, Any]) -> None:
     from nervex.entry.serial_entry import serial_pipeline
 
-    overrides = list(options['override']) + ([f'learner.load_path={options["load"]}'] if options['load'] else [])
-    result = serial_pipeline(
-        options['config'], options['seed'], overrides=tuple(overrides), progress=True, resume=options['resume']
+    _tell(serial_pipeline(*_what_to_train(options), **_how_to_train(options)))
+
+
+def _parallel(options: dict[str, Any]) -> None:
+    from nervex.entry.parallel_entry import parallel_pipeline
+    from nervex.parallel.ray_carrier import import_ray
+
+    try:
+        import_ray()
+    except ExtraMissingError as e:
+        raise click.UsageError(str(e)) from e
+    lines: list[str] = []
+    _tell(
+        parallel_pipeline(
+            *_what_to_train(options), **_how_to_train(options), on_end=lambda run: lines.extend(run.verdict)
+        )
     )
+    for line in lines:
+        click.echo(line)
+
+
+def _what_to_train(options: dict[str, Any]) -> tuple[Any, Any]:
+    return options['config'], options['seed']
+
+
+def _how_to_train(options: dict[str, Any]) -> dict[str, Any]:
+    overrides = list(options['override']) + ([f'learner.load_path={options["load"]}'] if options['load'] else [])
+    return dict(overrides=tuple(overrides), progress=True, resume=options['resume'])
+
+
+def _tell(result: Any) -> None:
     stop = result.config.evaluator.stop_val
     verdict = (
         f'solved: return {result.final_return:.1f} reached stop_val {stop:g}'

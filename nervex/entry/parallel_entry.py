@@ -1,21 +1,49 @@
-"""Parallel mode. Its place and its name are fixed; the mode itself is not built yet."""
+"""Parallel mode: collect, learn and evaluate at the same time, in as many processes as the config asks for."""
 
 from __future__ import annotations
 
 from typing import Any
 
-NOT_YET = "parallel mode is not available in this version; run the same config with '-m serial'"
+from nervex.entry.build import EnvSetting
+from nervex.entry.serial_run import RunResult
 
 
 def parallel_pipeline(
-    filename: str | dict,
-    seed: int = 0,
-    platform: str = 'local',
-    coordinator_host: str = '',
-    learner_host: str = '0.0.0.0',
-    actor_host: str = '0.0.0.0',
+    cfg: str | dict | None,
+    seed: int | None = 0,
+    env_setting: EnvSetting | None = None,
+    policy_fn: Any = None,
+    model_type: Any = None,
+    *,
     enable_total_log: bool = False,
-    disable_flask_log: bool = True,
-) -> Any:
-    """Train on several processes. Raises NotImplementedError until that mode exists."""
-    raise NotImplementedError(NOT_YET)
+    overrides: tuple[str, ...] = (),
+    progress: bool = False,
+    resume: str | None = None,
+    carrier: Any = None,
+    on_end: Any = None,
+) -> RunResult:
+    """
+    Overview:
+        Train until the evaluation return reaches ``evaluator.stop_val`` or the commander's limit is reached. Arguments
+        as ``serial_pipeline``; the section ``parallel`` of the config says how many processes there are.
+    Arguments:
+        - carrier (:obj:`Carrier | None`): how roles run; None: what ``parallel.carrier`` names
+        - on_end (:obj:`Callable | None`): called with the run before everything is closed
+    """
+    from nervex.parallel.run import Passed, build_parallel
+
+    passed = Passed(env_setting, policy_fn, model_type)
+    with build_parallel(cfg, seed, passed, overrides, resume, carrier, enable_total_log) as run:
+        run.show(progress, enable_total_log)
+        try:
+            run.begin()
+            while run.going_on():
+                run.coordinator.step()
+            if not run.coordinator.finished:
+                run.final_evaluation()
+        except KeyboardInterrupt:
+            raise run.interrupted() from None
+        result = run.finish()
+        if on_end is not None:
+            on_end(run)
+        return result

@@ -88,6 +88,14 @@ class RunFolder:
             }
         )
 
+    def count_resumes(self, resumed: bool) -> int:
+        """How often this run was resumed, with this time."""
+        facts = self.read()
+        if resumed:
+            facts['resumed'] = facts.get('resumed', 0) + 1
+            self._write(facts)
+        return facts.get('resumed', 0)
+
     def finish(self, how: str) -> None:
         """Note in ``log/run.yaml`` how the run ended."""
         self._write({**self.read(), 'finished': how})

@@ -44,6 +44,11 @@ def collect_state(run: SerialRun) -> dict[str, Any]:
 
 def restore_state(run: SerialRun, state: dict[str, Any]) -> None:
     """Put a freshly built run where ``collect_state`` saw another one."""
+    if state.get('mode') == 'parallel':
+        raise CheckpointError(
+            "this run was stopped in parallel mode, where actors keep no state; resume it with '-m parallel', or start "
+            "a serial run from its checkpoint with --load"
+        )
     run.learner.load_run_state_dict(state['learner'])
     load_policy_state(run.policy, state['policy'])
     run.buffer.load_state_dict(state['buffer'])
@@ -64,12 +69,17 @@ def restore_state(run: SerialRun, state: dict[str, Any]) -> None:
 def save_state(run: SerialRun) -> str:
     """Write the state beside the checkpoints, and drop all but the newest ``KEPT``."""
     run.flush_logs()
-    path = os.path.join(run.learner.ckpt_path, f'run_state_{run.learner.train_iter}_{run.actor.total_step}.pth.tar')
+    return write_state(run.learner.ckpt_path, run.learner.train_iter, run.actor.total_step, collect_state(run))
+
+
+def write_state(ckpt_path: str, train_iter: int, env_step: int, state: dict[str, Any]) -> str:
+    """Write a state under the name that tells where the run stood, and drop all but the newest ``KEPT``."""
+    path = os.path.join(ckpt_path, f'run_state_{train_iter}_{env_step}.pth.tar')
     try:
-        save_file(path, collect_state(run))
+        save_file(path, state)
     except (OSError, RuntimeError) as e:  # torch reports a full disk as RuntimeError
         raise CheckpointError(f'{path}: cannot be written ({e}); free space or permission is needed there') from e
-    for old in state_files(run.learner.ckpt_path)[KEPT:]:
+    for old in state_files(ckpt_path)[KEPT:]:
         os.remove(old)
     return path
 
@@ -119,8 +129,16 @@ class SaveSchedule:
 
     def saved(self, started: float) -> None:
         """Told after a save that began at ``started`` (monotonic): plan the next one."""
-        now = time.monotonic()
-        self._next = now + max(self._interval or 0.0, (now - started) / self._max_cost)
+        self.took(time.monotonic() - started)
+
+    def took(self, seconds: float) -> None:
+        """Told after a save that took so long: plan the next one."""
+        if self._interval is not None:
+            self._next = time.monotonic() + max(self._interval, seconds / self._max_cost)
+
+    def put_off(self) -> None:
+        """A save has been asked for elsewhere: it is not due again before that one has been told of."""
+        self._next = float('inf')
 
 
 # ---- logs ----

@@ -143,14 +143,8 @@ class SerialRun:
         return max(batch, learn.init_data_count if self.learner.train_iter == 0 else 0)
 
     def batches(self) -> Iterator[Any]:
-        """The batches of one round of updates; an on-policy buffer empties itself behind the last one."""
-        learn, size = self.cfg.policy.learn, self.policy._get_batch_size()
-        epochs = learn.epochs if 'epochs' in learn else None
-        if self.cfg.policy.on_policy and epochs is None:
-            yield from islice(self.buffer.batches(size, learn.train_step, self.learner.train_iter), learn.train_step)
-            self.buffer.clear()
-        else:
-            yield from self.buffer.batches(size, epochs or learn.train_step, self.learner.train_iter)
+        """The batches of one round of updates."""
+        return round_batches(self.cfg, self.policy, self.buffer, self.learner.train_iter)
 
     def train(self, batch: Any) -> None:
         """One update, and its priorities back into the buffer."""
@@ -220,6 +214,17 @@ class SerialRun:
             '%s: the run goes on at update %d, env step %d', path, self.learner.train_iter, self.actor.total_step
         )
         return True
+
+
+def round_batches(cfg: EasyDict, policy: Any, buffer: Any, train_iter: int) -> Iterator[Any]:
+    """The batches of one round of updates; an on-policy buffer empties itself behind the last one."""
+    learn, size = cfg.policy.learn, policy._get_batch_size()
+    epochs = learn.epochs if 'epochs' in learn else None
+    if cfg.policy.on_policy and epochs is None:
+        yield from islice(buffer.batches(size, learn.train_step, train_iter), learn.train_step)
+        buffer.clear()
+    else:
+        yield from buffer.batches(size, epochs or learn.train_step, train_iter)
 
 
 def cut_logs_for_resume(folder: RunFolder, ckpt_path: str) -> None:

@@ -89,14 +89,24 @@ ARMOR_PLUGIN_REGISTRY = Registry(
 )
 LEARNER_REGISTRY = Registry('learner', {'base': 'nervex.worker.learner.base_learner:BaseLearner'})
 LEARNER_HOOK_REGISTRY = Registry('learner hook')
-COMM_LEARNER_REGISTRY = Registry('comm learner')
+COMM_LEARNER_REGISTRY = Registry('comm learner', {'ray': 'nervex.parallel.learner_role:LearnerRole'})
 ACTOR_REGISTRY = Registry('actor', {'base': 'nervex.worker.actor.base_serial_actor:BaseSerialActor'})
 TRANSFORM_REGISTRY = Registry(
     'sample transform', {'her': 'nervex.worker.actor.transform.hindsight:HindsightRelabel'}
 )
-COMM_ACTOR_REGISTRY = Registry('comm actor')
+COMM_ACTOR_REGISTRY = Registry(
+    'comm actor',
+    {
+        'ray': 'nervex.parallel.actor_role:ActorRole',
+        'ray_evaluator': 'nervex.parallel.evaluator_role:EvaluatorRole',
+    },
+)
 COMMANDER_REGISTRY = Registry(
-    'commander', {'serial': 'nervex.worker.coordinator.base_serial_commander:BaseSerialCommander'}
+    'commander',
+    {
+        'serial': 'nervex.worker.coordinator.base_serial_commander:BaseSerialCommander',
+        'naive': 'nervex.worker.coordinator.naive_commander:NaiveCommander',
+    },
 )
 LEAGUE_REGISTRY = Registry('league')
 PLAYER_REGISTRY = Registry('player')

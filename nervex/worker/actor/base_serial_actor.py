@@ -58,10 +58,18 @@ class BaseSerialActor:
     )
 
     def __init__(
-        self, cfg: dict | None = None, exp_name: str = '.', tb_logger: Any = None, seed: int | None = None
+        self,
+        cfg: dict | None = None,
+        exp_name: str = '.',
+        tb_logger: Any = None,
+        seed: int | None = None,
+        log_name: str | None = 'collect',
     ) -> None:
         self._cfg = EasyDict(class_config(type(self), cfg))
-        self._logger, _ = build_logger(f'{exp_name}/log/actor', 'collect', need_tb=False)
+        self._log_path = f'{exp_name}/log/actor'
+        self._logger: Any = None
+        if log_name is not None:
+            self.log_as(log_name)
         self._tb_logger = tb_logger
         self._transform = SampleTransforms(self._cfg, seed)
         self._env: Any = None
@@ -74,6 +82,17 @@ class BaseSerialActor:
         self.recent_returns: deque = deque(maxlen=100)
         self.recent_lengths: deque = deque(maxlen=100)
         self.settings: dict[str, dict[str, Any]] = {}  # what the commander set, for the log
+
+    def log_as(self, name: str) -> None:
+        """Go on in the log file ``<name>_logger.txt``."""
+        if self._logger is not None:
+            self._logger.close()
+        self._logger, _ = build_logger(self._log_path, name, need_tb=False)
+
+    def log(self, text: str) -> None:
+        """A line in the log file, if there is one."""
+        if self._logger is not None:
+            self._logger.info(text)
 
     # ---- parts ----
     @property
@@ -243,7 +262,7 @@ class BaseSerialActor:
             self.recent_lengths.append(length)
             self.total_episode += 1
             if self._cfg.traj_print_freq and self.total_episode % self._cfg.traj_print_freq == 0:
-                self._logger.info(
+                self.log(
                     f'episode {self.total_episode}: env {int(step.env_id[k])}, '
                     f'return {episode_return:.3f}, {length} steps'
                 )
@@ -280,7 +299,7 @@ class BaseSerialActor:
     def _write_log(self, iter_count: int) -> None:
         n = len(self.recent_returns)
         mean = f'{np.mean(self.recent_returns):.3f}' if n else 'none yet'
-        self._logger.info(
+        self.log(
             f'round {self.rounds}: {self.total_step} env steps, {self.total_sample} samples, '
             f'{self.total_episode} episodes, mean return of the last {n}: {mean}, '
             f'{self.total_step / max(self.total_duration, 1e-9):.0f} env steps/s'
@@ -336,7 +355,8 @@ class BaseSerialActor:
         if self._open:
             self._open = False
             self._write_log(self.last_iter)
-            self._logger.close()
+            if self._logger is not None:
+                self._logger.close()
 
 
 def _stamped(samples: Batch, iter_count: int) -> Batch:

@@ -103,6 +103,14 @@ class BaseSerialEvaluator:
         """Whether ``eval_freq`` updates went by since the last evaluation; the untrained policy is evaluated once."""
         return self._last_iter is None or train_iter - self._last_iter >= self._cfg.eval_freq
 
+    def knows(self, train_iter: int) -> bool:
+        """Whether the policy after so many updates was evaluated last."""
+        return bool(self.history) and self.history[-1][0] == train_iter
+
+    def asked(self, train_iter: int | None) -> None:
+        """An evaluation of the policy after so many updates is under way elsewhere; None: it failed."""
+        self._last_iter = train_iter
+
     def eval(self, train_iter: int, n_episode: int | None = None, envstep: int = 0) -> tuple[bool, float]:
         """
         Overview:
@@ -111,22 +119,31 @@ class BaseSerialEvaluator:
             - stop_flag (:obj:`bool`): the mean reached ``stop_val``, with a policy that was trained at all
             - mean (:obj:`float`): mean return
         """
+        stop, result = self.judge(n_episode, confirm=train_iter > 0)
+        self.record(train_iter, envstep, result)
+        return stop and train_iter > 0, result.mean
+
+    def judge(self, n_episode: int | None = None, confirm: bool = True) -> tuple[bool, Evaluation]:
+        """Play the episodes; where they reach ``stop_val``, play others that have to reach it too, if asked for."""
         result = self.evaluate(n_episode)
-        stop = self._reached(result) and train_iter > 0
-        if stop and self._confirm_episode > 0:
+        reached = self._reached(result)
+        if reached and confirm and self._confirm_episode > 0:
             more = self.evaluate(self._confirm_episode, seed_offset=1)
-            stop = self._reached(more)
+            reached = self._reached(more)
             result = Evaluation(
                 np.concatenate([result.returns, more.returns]),
                 np.concatenate([result.lengths, more.lengths]),
                 result.seconds + more.seconds,
             )
-            stop = stop and self._reached(result)
+            reached = reached and self._reached(result)
+        return reached, result
+
+    def record(self, train_iter: int, envstep: int, result: Evaluation) -> None:
+        """Note an evaluation in the history, the log and the curve."""
         self._last_iter = train_iter
         self.last, self.last_mean = result, result.mean
         self.history.append((train_iter, envstep, result.mean))
         self._write(train_iter, envstep, result)
-        return stop, result.mean
 
     def _reached(self, result: Evaluation) -> bool:
         return self._cfg.stop_val is not None and result.mean >= self._cfg.stop_val

@@ -243,7 +243,14 @@ class BaseLearner:
         Arguments:
             - name (:obj:`str | None`): file name; None gives ``iteration_<n>.pth.tar``
         """
-        path, fresh = self._checkpoints.save(self.train_iter, self.state_dict, name)
+        return self._save(self.train_iter, self.state_dict, name)
+
+    def save_state(self, state: dict[str, Any], name: str | None = None) -> str:
+        """Write what ``state_dict`` gave earlier, as ``save_checkpoint`` would have done then."""
+        return self._save(state['last_iter'], lambda: state, name)
+
+    def _save(self, iteration: int, state: Callable[[], dict], name: str | None) -> str:
+        path, fresh = self._checkpoints.save(iteration, state, name)
         if fresh:
             self._logger.info(f'checkpoint {path} saved')
         return path

@@ -1,0 +1,325 @@
+"""The coordinator: hands tasks to the roles, passes references on, and reacts to what they answer."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from nervex.entry.run_state import SaveSchedule
+from nervex.parallel.blocks import Header
+from nervex.parallel.carrier import LostDataError, Ref
+from nervex.parallel.plan import Plan
+from nervex.parallel.roster import Call, Roster, Slot
+from nervex.parallel.tally import Tally
+from nervex.worker.actor.base_serial_evaluator import Evaluation
+
+_WAIT_S = 0.5  # for answers, before the clock is looked at
+
+
+class Coordinator:
+    """
+    Overview:
+        ``step`` waits for answers, takes them, and gives out work. Knows nothing of processes.
+    Arguments:
+        - evaluator (:obj:`BaseSerialEvaluator`): keeps the curve; its episodes are played elsewhere
+        - log (:obj:`Callable`): takes a line about something that happened
+        - now_seconds (:obj:`Callable`): seconds that the run has taken
+    """
+
+    def __init__(
+        self,
+        cfg: Any,
+        plan: Plan,
+        roster: Roster,
+        commander: Any,
+        evaluator: Any,
+        pace: Any,
+        tally: Tally,
+        log: Callable[[str], None],
+        now_seconds: Callable[[], float],
+    ) -> None:
+        self.cfg, self.plan, self.roster, self.commander = cfg, plan, roster, commander
+        self.evaluator, self.pace, self.tally, self._log = evaluator, pace, tally, log
+        self._seconds = now_seconds
+        self.waiting: deque[tuple[Header, Ref]] = deque()
+        self.weights: Ref | None = None
+        self.version = -1
+        self.weights_iter = 0
+        self.solved = self.finished = False
+        self.last_checkpoint: str | None = None
+        self.saved_iter: int | None = None
+        self._learns = 0  # outstanding calls of the learner
+        self._evaluations = 0  # snapshots and evaluations under way
+        self._snapshot = 0
+        self._draining = False
+        interval = cfg.parallel.save_s
+        resume = cfg.learner.resume
+        self._schedule = SaveSchedule(resume.interval_s if interval is None else interval, resume.max_cost)
+
+    # ---- the loop ----
+    def step(self, timeout_s: float = _WAIT_S) -> None:
+        """Wait for answers, take them, give out work."""
+        for call, answer in self.roster.answers(timeout_s):
+            if isinstance(answer, LostDataError):
+                self._lost_data(call, answer)
+            else:
+                getattr(self, f'_on_{call.method}')(call, answer)
+                self._tell_events(call.slot, answer)
+        if not self._draining:
+            self.give_work()
+
+    def give_work(self) -> None:
+        """Calls for everybody who has nothing to do."""
+        learner = self._learner()
+        if learner is None:
+            return
+        if self.weights is None and not self._learns:
+            self._send_learn(learner, [], 0)
+        self._feed(learner)
+        if self.weights is None:
+            return
+        for slot in self.roster.of('actor'):
+            while (amount := self.pace.to_collect(slot.outstanding)) > 0:
+                self._send_collect(slot, amount)
+        self._ask_evaluators(learner)
+
+    def _learner(self) -> Slot | None:
+        return next(iter(self.roster.of('learner')), None)
+
+    # ---- collecting ----
+    def _send_collect(self, slot: Slot, amount: int) -> None:
+        if slot.task is None:
+            slot.task = self.commander.get_actor_task()
+            if slot.task is None:
+                return
+            self._log(f'task {slot.task["task_id"]} goes to {slot.name}')
+        request = {
+            'version': self.version,
+            'train_iter': self.weights_iter,
+            'setting': self.commander.collect_setting(slot.task),
+            'episodes' if self.plan.episodes else 'rows': amount,
+        }
+        weights = self.weights if slot.version != self.version else None
+        slot.version = self.version
+        self.pace.asked(amount)
+        self.roster.call(slot, 'collect', slot.task, request, weights, returns=2, amount=amount)
+
+    def _on_collect(self, call: Call, header: Header) -> None:
+        units = len(header.returns) if self.plan.episodes else header.rows
+        if not self.tally.collected(header):
+            self._log(f'{call.slot.name} sent block {header.key} again: it is not counted')
+            self.pace.answered(call.context['amount'], 0)
+            return
+        self.pace.answered(call.context['amount'], units, header)
+        self.waiting.append((header, call.context['data']))
+        if call.slot.task is not None and self.commander.update_actor_info(call.slot.task, header):
+            self.commander.finish_actor_task(call.slot.task, {'eval_flag': False})
+            call.slot.task = None
+
+    # ---- learning ----
+    def _feed(self, learner: Slot) -> None:
+        while self._learns < self.pace.learn_calls and self.weights is not None:
+            headers = [header for header, _ in self.waiting]
+            units = sum(len(h.returns) if self.plan.episodes else h.rows for h in headers)
+            updates = self.pace.next_learn(units, sum(h.rows for h in headers), len(headers))
+            if updates is None:
+                return
+            blocks = list(self.waiting)
+            self.waiting.clear()
+            self._send_learn(learner, blocks, updates)
+
+    def _send_learn(self, learner: Slot, blocks: list[tuple[Header, Ref]], updates: int) -> None:
+        notes = self.notes() if self._schedule.due() and self.weights is not None else None
+        request = {
+            'updates': None if updates < 0 else updates,
+            'envstep': self.tally.total_step,
+            'setting': self.commander.learn_setting(),
+            'notes': notes,
+            'publish': self.weights is None,
+        }
+        if notes is not None:
+            self._schedule.put_off()
+        self._learns += 1
+        headers, refs = [h for h, _ in blocks], [ref for _, ref in blocks]
+        self.roster.call(learner, 'learn', headers, request, *refs, returns=2, blocks=blocks, updates=updates)
+
+    def _on_learn(self, call: Call, info: dict[str, Any]) -> None:
+        self._learns -= 1
+        self.pace.learned(call.context['updates'], info)
+        self.tally.learned(info)
+        if info['published']:
+            self.weights = call.context['data']
+            self.version += 1
+            self.weights_iter = info['train_iter']
+        if info['refused']:
+            self._log(f'{call.slot.name} refused {info["refused"]} blocks that it had')
+        if info['saved']:
+            self._saved(info['saved'])
+
+    def _saved(self, saved: dict[str, Any]) -> None:
+        self.saved_iter = saved['train_iter']
+        self._schedule.took(saved['seconds'])
+
+    # ---- evaluating ----
+    def _ask_evaluators(self, learner: Slot) -> None:
+        for slot in self.roster.of('evaluator'):
+            if slot.outstanding or slot.task is not None or self._evaluations >= len(self.roster.of('evaluator')):
+                continue
+            task = self.commander.get_actor_task(eval_flag=True)
+            if task is None:
+                return
+            self._begin_evaluation(learner, slot, task)
+
+    def _begin_evaluation(self, learner: Slot, slot: Slot, task: dict[str, Any]) -> None:
+        self.evaluator.asked(self.tally.train_iter)
+        self._evaluations += 1
+        self._snapshot += 1
+        slot.task = task
+        self.roster.call(learner, 'snapshot', self._snapshot, returns=2, task=task, to=slot, number=self._snapshot)
+
+    def _on_snapshot(self, call: Call, answer: dict[str, Any]) -> None:
+        slot, task = call.context['to'], call.context['task']
+        if slot.task is not task:  # the evaluator died meanwhile
+            self._evaluations -= 1
+            return
+        request = {
+            'train_iter': answer['train_iter'],
+            'env_step': self.tally.total_step,
+            'number': call.context['number'],
+        }
+        self.roster.call(slot, 'evaluate', task, request, call.context['data'], task=task)
+
+    def _on_evaluate(self, call: Call, answer: dict[str, Any]) -> None:
+        self._evaluations -= 1
+        call.slot.task = None
+        result = Evaluation(np.asarray(answer['returns']), np.asarray(answer['lengths']), answer['seconds'])
+        self.evaluator.record(answer['train_iter'], answer['env_step'], result)
+        learner = self._learner()
+        if self.evaluator.is_new_best() and answer['train_iter'] > 0 and learner is not None:
+            self.roster.call(learner, 'keep', answer['number'])
+        if self.commander.finish_actor_task(call.context['task'], answer):
+            self.solved = self.finished = True
+        self.on_evaluation(result)
+
+    def on_evaluation(self, result: Evaluation) -> None:
+        """Told after every evaluation; the run shows it."""
+
+    def _on_keep(self, call: Call, answer: dict[str, Any]) -> None:
+        self.last_checkpoint = answer['last_checkpoint']
+
+    # ---- beginning, end ----
+    def _on_ready(self, call: Call, answer: dict[str, Any]) -> None:
+        """Nothing more than the roster noted."""
+
+    def _on_begin(self, call: Call, counters: dict[str, Any]) -> None:
+        notes = counters['notes']
+        self.tally.train_iter = counters['train_iter']
+        self.tally.learn_info = {
+            'learner_step': counters['train_iter'],
+            'train_iter': counters['train_iter'],
+            'priority_info': None,
+        }
+        self.last_checkpoint = counters['last_checkpoint']
+        call.slot.task = self.commander.get_learner_task()
+        self._log(f'task {call.slot.task["task_id"]} goes to {call.slot.name}, at update {counters["train_iter"]}')
+        self._learns, self.weights = 0, None
+        if call.slot.spec.resume_iter is not None:
+            self.pace.restarted(counters)
+        if notes is not None and not self.tally.blocks:  # the run goes on from an earlier process
+            self.tally.load_state_dict(notes)
+            self.evaluator.load_state_dict(notes['evaluator'])
+
+    def drain(self, timeout_s: float) -> bool:
+        """Give out nothing more, until the learner has done what it was asked for; whether it has in time."""
+        self._draining = True
+        until = self.roster.carrier.now() + timeout_s
+        while self._learns and self.roster.carrier.now() < until:
+            self.step(min(_WAIT_S, timeout_s))
+        return not self._learns
+
+    def final_evaluation(self, timeout_s: float) -> None:
+        """Evaluate what the learner ended with, if there are evaluators and they have not done so."""
+        until = self.roster.carrier.now() + timeout_s
+        self.drain(timeout_s)
+        asked = False
+        while not self.finished and self.roster.carrier.now() < until:
+            learner, idle = self._learner(), [s for s in self.roster.of('evaluator') if s.task is None]
+            if not self._evaluations:
+                if asked or learner is None or not idle or self.evaluator.knows(self.tally.train_iter):
+                    return
+                asked = True
+                self._begin_evaluation(learner, idle[0], self.commander.get_actor_task(eval_flag=True, force=True))
+            self.step(_WAIT_S)
+
+    def finish(self, save: bool, timeout_s: float) -> bool:
+        """Last checkpoint, and the complete state if asked for; whether the learner answered in time."""
+        self._draining = True
+        learner = self._learner()
+        if learner is None:
+            return False
+        self.ended = False
+        self.roster.call(learner, 'finish', self.notes() if save else None)
+        until = self.roster.carrier.now() + timeout_s
+        while not self.ended and self.roster.carrier.now() < until:
+            self.step(min(_WAIT_S, timeout_s))
+        return self.ended
+
+    def _on_finish(self, call: Call, counters: dict[str, Any]) -> None:
+        self.last_checkpoint = counters['last_checkpoint']
+        self.ended = True
+
+    def notes(self) -> dict[str, Any]:
+        """What a later process must know to go on."""
+        return {
+            **self.tally.state_dict(),
+            'evaluator': self.evaluator.state_dict(),
+            'incarnations': [[s.spec.kind, s.spec.index, s.spec.incarnation] for s in self.roster.slots],
+            'seconds': self._seconds(),
+        }
+
+    # ---- what goes wrong ----
+    def on_lost(self, call: Call) -> None:
+        """A role died before it answered: what it was asked for is to be done by another."""
+        context, slot = call.context, call.slot
+        if call.method == 'collect':
+            self.pace.answered(context['amount'], 0)
+            if slot.task is not None:
+                self.commander.notify_fail_actor_task(slot.task)
+                slot.task = None
+        elif call.method == 'learn':
+            self.waiting.extendleft(reversed(context['blocks']))
+        elif call.method in ('snapshot', 'evaluate'):
+            self._evaluations -= 1
+            self.commander.notify_fail_actor_task(context['task'])
+            self.evaluator.asked(None)
+            evaluator = context.get('to', slot)
+            if evaluator.task is context['task']:
+                evaluator.task = None
+        if slot.spec.kind == 'learner' and slot.task is not None:
+            self.commander.notify_fail_learner_task(slot.task)
+            slot.task = None
+
+    def _lost_data(self, call: Call, error: LostDataError) -> None:
+        """Blocks or weights went with a machine: what is left of them goes on."""
+        self._log(f'{call.slot.name} did not get its data ({error})')
+        if call.method == 'collect':
+            self.pace.answered(call.context['amount'], 0)
+            self.weights = None
+        elif call.method == 'learn':
+            self._learns -= 1
+            self.pace.learned(call.context['updates'], {'updates': 0})
+            blocks = call.context['blocks']
+            if len(blocks) == 1:
+                self.tally.lost_blocks += 1
+            for block in blocks if len(blocks) > 1 else []:
+                self._send_learn(call.slot, [block], 0)
+        else:
+            self.on_lost(call)
+
+    def _tell_events(self, slot: Slot, answer: Any) -> None:
+        events = answer.events if isinstance(answer, Header) else answer.get('events', ())
+        for event in events:
+            self._log(f'{slot.name}: {event}')

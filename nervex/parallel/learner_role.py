@@ -1,0 +1,247 @@
+"""The role that learns: learn mode, learner and the buffers of serial mode in a process of their own."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Any
+
+from nervex.data import BufferManager
+from nervex.entry.build import env_info
+from nervex.entry.run_state import (
+    STATE_VERSION,
+    load_policy_state,
+    load_random_state,
+    newest_state,
+    policy_state,
+    random_state,
+    write_state,
+)
+from nervex.entry.serial_run import round_batches
+from nervex.parallel.blocks import Header, Ledger, unpack_block
+from nervex.parallel.role import Role, RoleSpec
+from nervex.parallel.weights import pack
+from nervex.utils import COMM_LEARNER_REGISTRY, LEARNER_REGISTRY
+
+logger = logging.getLogger(__name__)
+_PUT_BYTES_PER_S = 1.5e9  # what it costs to hand out weights, about
+_PUT_SHARE = 0.1  # of the learner's time that may go into it
+
+
+@COMM_LEARNER_REGISTRY.register('ray')
+class LearnerRole(Role):
+    """
+    Overview:
+        ``learn`` takes blocks, does the updates that are due, and answers what happened and the newest weights.
+    Interfaces:
+        ready, begin, learn, snapshot, keep, finish, close
+    """
+
+    def __init__(self, spec: RoleSpec) -> None:
+        super().__init__(spec)
+        cfg = self.cfg
+        self.policy = self.build_policy(env_info(cfg, spec.env_setting), ('learn', 'collect'))
+        self.learner = LEARNER_REGISTRY.get('base')(cfg.learner, exp_name=spec.exp_path)
+        self.stack.callback(self.learner.close)
+        self.learner.ckpt_path = spec.ckpt_path
+        self.learner.policy = self.policy.learn_mode
+        self.buffer = BufferManager(
+            cfg.replay_buffer, exp_name=spec.exp_path, seed=spec.role_seed, on_policy=cfg.policy.on_policy
+        )
+        self.stack.callback(self.buffer.close)
+        self.ledger = Ledger()
+        self.notes: dict[str, Any] | None = None  # of the coordinator, in the state that this role goes on from
+        self._collect_mode = self.policy.collect_mode
+        self._published = -1
+        self._publish_at = 0.0
+        self._snapshots: dict[int, dict] = {}
+        self._inserted = self._sampled = 0
+        if spec.resume_iter is not None:
+            self._restore()
+
+    def begin(self) -> dict[str, Any]:
+        """Hooks before the run; a role that goes on had them."""
+        if self.spec.resume_iter is None:
+            self.learner.call_hook('before_run')
+        return self.counters()
+
+    def counters(self) -> dict[str, Any]:
+        """Where this learner stands."""
+        return {
+            'train_iter': self.learner.train_iter,
+            'inserted': self._inserted,
+            'sampled': self._sampled,
+            'count': self.buffer.count(),
+            'notes': self.notes,
+            'last_checkpoint': self.learner.last_checkpoint,
+            **self.ready(),
+        }
+
+    # ---- learning ----
+    def learn(self, headers: list[Header], request: dict[str, Any], *blocks: dict) -> tuple[dict, dict | None]:
+        """
+        Overview:
+            Insert blocks, then learn.
+        Arguments:
+            - request (:obj:`dict`): ``updates`` (None: one round of the serial loop), ``envstep``, ``setting`` of the
+              policy, and ``notes`` of the coordinator if the state is to be saved
+        Returns:
+            - info (:obj:`dict`): counters, and what this call did
+            - weights (:obj:`dict | None`): the newest ones, unless they were handed out a moment ago
+        """
+        start = time.perf_counter()
+        info: dict[str, Any] = {'refused': 0, 'stale': 0, 'staleness': []}
+        for header, block in zip(headers, blocks):
+            self._insert(header, block, info)
+        del blocks
+        if request['setting']:
+            self.learner.policy.set_setting('learn', request['setting'])
+        before = self.learner.train_iter
+        learning = time.perf_counter()
+        for batch in self._batches(request['updates']):
+            self.learner.train(batch, request['envstep'])
+            self._sampled += _rows(batch)
+            if self.learner.priority_info is not None and self.cfg.policy.use_priority:
+                self.buffer.update(self.learner.priority_info)
+        done = time.perf_counter()
+        info.update(
+            train_iter=self.learner.train_iter,
+            updates=self.learner.train_iter - before,
+            inserted=self._inserted,
+            sampled=self._sampled,
+            count=self.buffer.count(),
+            learn_seconds=done - learning,
+            seconds=done - start,
+            learn_info={'learner_step': self.learner.train_iter, 'train_iter': self.learner.train_iter},
+            events=self.take_events(),
+            saved=None,
+        )
+        if request['notes'] is not None:
+            info['saved'] = self.save(request['notes'])
+        weights = self._new_weights(request['updates'] is None or request['publish'])
+        info['published'] = weights is not None
+        return info, weights
+
+    def _insert(self, header: Header, block: dict, info: dict[str, Any]) -> None:
+        staleness = self.learner.train_iter - header.train_iter
+        limit = self.cfg.parallel.max_staleness
+        if not self.ledger.take(*header.key):
+            info['refused'] += 1
+        elif limit is not None and staleness > limit:
+            info['stale'] += header.rows
+        elif header.rows:
+            info['staleness'].append(staleness)
+            self.buffer.push_data(unpack_block(block))
+            self._inserted += header.rows
+
+    def _batches(self, updates: int | None) -> Any:
+        if updates is None:
+            return round_batches(self.cfg, self.policy, self.buffer, self.learner.train_iter)
+        if not updates:
+            return ()
+        return self.buffer.batches(self.policy._get_batch_size(), updates, self.learner.train_iter)
+
+    def _new_weights(self, always: bool = False) -> dict | None:
+        """The weights, if there are new ones and handing them out does not take too much of the time."""
+        parallel, now = self.cfg.parallel, time.monotonic()
+        fresh = self.learner.train_iter - self._published
+        if not always and (not fresh or (fresh < parallel.publish_iters or now < self._publish_at)):
+            return None
+        self._published = self.learner.train_iter
+        state = self._collect_mode.state_dict()
+        cost_s = _nbytes(state) / _PUT_BYTES_PER_S
+        self._publish_at = now + max(parallel.publish_s, cost_s / _PUT_SHARE)
+        return pack(state)
+
+    # ---- checkpoints ----
+    def snapshot(self, number: int) -> tuple[dict[str, Any], dict]:
+        """Remember the learner as it is now, for ``keep``; answers the counters and the weights."""
+        self._snapshots = dict(list(self._snapshots.items())[-3:])
+        self._snapshots[number] = _copied(self.learner.state_dict())
+        return {'train_iter': self.learner.train_iter, 'events': self.take_events()}, pack(
+            self._collect_mode.state_dict()
+        )
+
+    def keep(self, number: int) -> dict[str, Any]:
+        """Write the remembered learner as checkpoint: it was the best so far."""
+        state = self._snapshots.pop(number, None)
+        if state is None:
+            logger.warning('the best learner so far was not saved: the process that remembered it has ended')
+        else:
+            self.learner.save_state(state)
+            self.learner.save_state(state, 'ckpt_best.pth.tar')
+        return {'last_checkpoint': self.learner.last_checkpoint, 'events': self.take_events()}
+
+    def finish(self, notes: dict[str, Any] | None) -> dict[str, Any]:
+        """Hooks after the run, which save the last checkpoint; the complete state too, if the run may go on later."""
+        if notes is not None:
+            self.save(notes)
+        self.learner.call_hook('after_run')
+        return self.counters()
+
+    def save(self, notes: dict[str, Any]) -> dict[str, Any]:
+        """Write the complete state, with what the coordinator knows."""
+        start = time.perf_counter()
+        self.learner.tb_logger.flush()
+        state = {
+            'version': STATE_VERSION,
+            'mode': 'parallel',
+            'seed': self.spec.seed,
+            'random': random_state(),
+            'learner': self.learner.run_state_dict(),
+            'policy': policy_state(self.policy),
+            'buffer': self.buffer.state_dict(),
+            'ledger': self.ledger.state_dict(),
+            'rows': [self._inserted, self._sampled],
+            'coordinator': notes,
+            'log_sizes': {},
+            'seconds': notes['seconds'],
+        }
+        write_state(self.learner.ckpt_path, self.learner.train_iter, self.learner.envstep, state)
+        return {'train_iter': self.learner.train_iter, 'seconds': time.perf_counter() - start}
+
+    def _restore(self) -> None:
+        path, state = newest_state(self.learner.ckpt_path)
+        if state is None:
+            logger.warning('there is no saved state yet: the learner begins anew')
+            return
+        self.learner.load_run_state_dict(state['learner'])
+        load_policy_state(self.policy, state['policy'])
+        self.buffer.load_state_dict(state['buffer'])
+        if state.get('mode') == 'parallel':
+            self.ledger.load_state_dict(state['ledger'])
+            self._inserted, self._sampled = state['rows']
+            self.notes = state['coordinator']
+        else:
+            self._inserted, self.notes = self.buffer.count(), notes_of_serial(state)
+        load_random_state(state['random'])
+        logger.info('%s: the learner goes on at update %d', path, self.learner.train_iter)
+
+
+def notes_of_serial(state: dict[str, Any]) -> dict[str, Any]:
+    """What the coordinator of a parallel run wants to know, out of the state of a serial run."""
+    actor = state['actor']
+    return {
+        'env_steps': actor['total_step'],
+        'episodes': actor['total_episode'],
+        'returns': actor['recent_returns'],
+        'evaluator': state['evaluator'],
+        'incarnations': [],
+        'seconds': state['seconds'],
+    }
+
+
+def _rows(batch: Any) -> int:
+    return sum(len(part) for part in batch.values()) if isinstance(batch, dict) else len(batch)
+
+
+def _nbytes(state: dict[str, Any]) -> int:
+    return sum(_nbytes(v) if isinstance(v, dict) else getattr(v, 'nbytes', 0) for v in state.values())
+
+
+def _copied(state: Any) -> Any:
+    if isinstance(state, dict):
+        return {key: _copied(value) for key, value in state.items()}
+    if isinstance(state, (list, tuple)) and not hasattr(state, '_fields'):
+        return type(state)(_copied(value) for value in state)
+    return state.detach().clone() if hasattr(state, 'detach') else state

@@ -1,0 +1,157 @@
+"""Who waits for whom. Pure counting: how much an actor may collect now, and how many updates are due."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from nervex.parallel.plan import Plan
+
+_FIRST_GUESS_S = 1e-3  # of an update and of a sample, before the first was measured
+
+
+class Rounds:
+    """
+    Overview:
+        On-policy: the actors share a round; when all of it is there, the learner learns from it, and the next round
+        begins with the new weights. What an actor that died should have collected, the next idle one collects.
+    """
+
+    outstanding = 1
+    learn_calls = 1
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._asked = self._have = 0
+        self._learning = False
+
+    def to_collect(self, outstanding: int) -> int:
+        """How much an actor with so many outstanding calls is to collect now; 0: nothing."""
+        if outstanding or self._learning:
+            return 0
+        return max(min(self._plan.share, self._plan.amount - self._have - self._asked), 0)
+
+    def asked(self, units: int) -> None:
+        """An actor was asked for so much."""
+        self._asked += units
+
+    def answered(self, asked: int, units: int, header: Any = None) -> None:
+        """It answered with so much; 0 if it died instead."""
+        self._asked -= asked
+        self._have += units
+
+    def next_learn(self, units: int, rows: int, blocks: int) -> int | None:
+        """Updates of a call with the blocks that wait; -1: a whole round; None: no call now."""
+        if self._learning or self._have < self._plan.amount:
+            return None
+        self._learning = True
+        return -1
+
+    def learned(self, updates: int, info: dict[str, Any]) -> None:
+        """A call was answered."""
+        self._learning = False
+        self._have = 0
+
+    def restarted(self, counters: dict[str, Any]) -> None:
+        """The learner was started anew; blocks that wait for it are sent again."""
+        self._learning = False
+
+
+class Overlap:
+    """
+    Overview:
+        Collecting and learning at the same time. Updates that are due follow from what was inserted, as in serial mode;
+        actors wait while the learner is behind by more than ``queue`` calls of all of them.
+    """
+
+    learn_calls = 2
+
+    def __init__(self, plan: Plan, cfg: Any) -> None:
+        self._plan, self._cfg = plan, cfg
+        self.outstanding = cfg.outstanding
+        self._per_unit = plan.updates_per_unit
+        self._asked = 0  # of actors
+        self._waiting = 0  # collected, not sent to the learner
+        self._inserted = 0  # sent to the learner
+        self._rows = 0
+        self._start: int | None = None  # what was inserted when learning began
+        self._done = 0  # updates, with those that were asked for
+        self._update_s = self._unit_s = _FIRST_GUESS_S
+        self._unit_bytes = 1.0
+        self._blocks_waiting = 0
+
+    def amount(self) -> int:
+        """How much one collect call is about: what takes ``block.seconds``, or keeps the learner busy for a while."""
+        block, plan = self._cfg.block, self._plan
+        if plan.episodes:
+            return plan.share
+        if block.rows is not None:
+            return block.rows
+        amount = block.seconds / self._unit_s
+        if self._per_unit:
+            amount = min(amount, self._cfg.learn_s / (self._update_s * self._per_unit))
+        return int(max(min(amount, block.max_bytes / self._unit_bytes), plan.share, 1))
+
+    def _owed(self, units: float) -> float:
+        """Updates that are due when so much has been inserted, and not yet asked for."""
+        if self._start is None or self._per_unit is None:
+            return 0.0
+        return self._plan.train_step + self._per_unit * (units - self._start) - self._done
+
+    def to_collect(self, outstanding: int) -> int:
+        """How much an actor with so many outstanding calls is to collect now; 0: nothing."""
+        amount, limit = self.amount(), self._cfg.queue * self._plan.actors
+        if outstanding >= self.outstanding or self._blocks_waiting >= limit:
+            return 0
+        if (
+            self._start is None
+            and self._asked + self._waiting + self._inserted >= self._plan.rows_wanted + amount * limit
+        ):
+            return 0
+        total = self._inserted + self._waiting + self._asked
+        if self._per_unit is not None and self._owed(total) > self._per_unit * amount * limit:
+            return 0
+        return amount
+
+    def asked(self, units: int) -> None:
+        """An actor was asked for so much."""
+        self._asked += units
+
+    def answered(self, asked: int, units: int, header: Any = None) -> None:
+        """It answered with so much; 0 if it died instead."""
+        self._asked -= asked
+        self._waiting += units
+        if units:
+            self._blocks_waiting += 1
+            self._unit_s += 0.3 * (header.seconds / units - self._unit_s)
+            self._unit_bytes = max(header.nbytes / units, 1.0)
+
+    def next_learn(self, units: int, rows: int, blocks: int) -> int | None:
+        """Updates of a call with the blocks that wait; None: no call now."""
+        total = self._inserted + units
+        if self._start is None and self._rows + rows >= self._plan.rows_wanted:
+            self._start = total
+        chunk = max(1, int(self._cfg.learn_s / self._update_s))
+        if self._start is None:
+            updates = 0
+        else:
+            updates = chunk if self._per_unit is None else max(min(math.floor(self._owed(total) + 1e-9), chunk), 0)
+        if not updates and not blocks:
+            return None
+        self._inserted, self._rows = total, self._rows + rows
+        self._waiting -= units
+        self._blocks_waiting -= blocks
+        self._done += updates
+        return updates
+
+    def learned(self, updates: int, info: dict[str, Any]) -> None:
+        """A call was answered; updates that could not be done are due again."""
+        self._done -= updates - info['updates']
+        if info['updates']:
+            self._update_s += 0.3 * (info['learn_seconds'] / info['updates'] - self._update_s)
+
+    def restarted(self, counters: dict[str, Any]) -> None:
+        """The learner was started anew: what is due counts from what it has."""
+        self._inserted = self._rows = counters['count']
+        self._start = None if counters['count'] < self._plan.rows_wanted else self._inserted
+        self._done = self._plan.train_step if self._start is not None else 0

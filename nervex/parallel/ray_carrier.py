@@ -1,0 +1,128 @@
+"""Every role an actor process of Ray, on this machine or on a cluster."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from nervex.parallel.carrier import Carrier, Handle, LostDataError, Ref, RoleDiedError, RoleError, RoleHost
+from nervex.utils import ExtraMissingError
+
+_LOGICAL_CPUS = 4096  # of a cluster of our own: roles share the machine as processes do, none is kept waiting
+
+
+def import_ray() -> Any:
+    """The package, or an error that says how to get it."""
+    try:
+        import ray
+    except ImportError as e:
+        raise ExtraMissingError('parallel mode needs Ray: pip install -e ".[parallel]"') from e
+    return ray
+
+
+class RayHandle(Handle):
+    """A role in an actor process."""
+
+    def __init__(self, name: str, actor: Any) -> None:
+        self.name, self.actor = name, actor
+
+    def call(self, method: str, *args: Any, returns: int = 1) -> Any:
+        remote = self.actor.call
+        return (remote if returns == 1 else remote.options(num_returns=returns)).remote(method, *args)
+
+
+class RayCarrier(Carrier):
+    """
+    Overview:
+        With an address, a guest of a running cluster; without one, the owner of a cluster of its own that ends with it.
+    Arguments:
+        - address (:obj:`str | None`): of a running cluster
+        - object_store_mb (:obj:`int`): memory for blocks and weights under way, in a cluster of its own
+        - show_output (:obj:`bool`): what roles print appears here
+    """
+
+    def __init__(self, address: str | None = None, object_store_mb: int = 300, show_output: bool = False) -> None:
+        self._ray = ray = import_ray()
+        self._own = address is None
+        options: dict[str, Any] = dict(
+            log_to_driver=show_output, logging_level=logging.ERROR, configure_logging=True, namespace='nervex'
+        )
+        if self._own:
+            options.update(
+                address='local',
+                num_cpus=_LOGICAL_CPUS,
+                include_dashboard=False,
+                object_store_memory=object_store_mb * 2**20,
+                _node_ip_address='127.0.0.1',
+            )
+        else:
+            options.update(address=address)
+        with _environment(RAY_worker_niceness='0', OMP_NUM_THREADS='1', RAY_DEDUP_LOGS='0'):
+            ray.init(**options)
+        self._shell = ray.remote(RoleHost)
+        self._where = (os.getcwd(), [entry for entry in sys.path if entry])
+        self._open = True
+
+    def spawn(self, name: str, role: Any, kwargs: dict[str, Any], resources: dict[str, Any]) -> RayHandle:
+        options = {key: value for key, value in resources.items() if value is not None}
+        actor = self._shell.options(max_restarts=0, **options).remote(role, kwargs, self._where)
+        return RayHandle(name, actor)
+
+    def wait(self, refs: Sequence[Ref], timeout_s: float) -> list[Ref]:
+        refs = list(refs)
+        if not refs:
+            time.sleep(timeout_s)
+            return []
+        wait = self._ray.wait
+        ready, rest = wait(refs, num_returns=1, timeout=timeout_s, fetch_local=False)
+        if ready and rest:
+            ready += wait(rest, num_returns=len(rest), timeout=0, fetch_local=False)[0]
+        return ready
+
+    def get(self, ref: Ref) -> Any:
+        errors = self._ray.exceptions
+        try:
+            return self._ray.get(ref, timeout=60)
+        except (errors.RayActorError, errors.WorkerCrashedError, errors.NodeDiedError) as e:
+            raise RoleDiedError(_one_line(e)) from e
+        except errors.RayTaskError as e:
+            cause = e.cause if isinstance(e.cause, Exception) else None
+            if isinstance(cause, errors.ObjectLostError):
+                raise LostDataError(_one_line(cause)) from e
+            raise RoleError(str(e)) from cause
+        except (errors.ObjectLostError, errors.OwnerDiedError, errors.GetTimeoutError) as e:
+            raise LostDataError(_one_line(e)) from e
+
+    def kill(self, handle: Handle) -> None:
+        self._ray.kill(handle.actor, no_restart=True)
+
+    def now(self) -> float:
+        return time.monotonic()
+
+    def close(self) -> None:
+        if self._open:
+            self._open = False
+            self._ray.shutdown()
+
+
+def _one_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    said = [line for line in lines if 'exit' in line.lower() or 'died' in line.lower() or 'kill' in line.lower()]
+    return (said or lines or [type(error).__name__])[-1 if said else 0][:200]
+
+
+@contextlib.contextmanager
+def _environment(**values: str) -> Iterator[None]:
+    """Variables that the daemons and workers of Ray inherit; what the user has set stays."""
+    fresh = {key: value for key, value in values.items() if key not in os.environ}
+    os.environ.update(fresh)
+    try:
+        yield
+    finally:
+        for key in fresh:
+            del os.environ[key]

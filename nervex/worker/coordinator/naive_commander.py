@@ -1,0 +1,84 @@
+"""The commander of a parallel run of one policy: which tasks there are, and what their results mean."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from nervex.utils import COMMANDER_REGISTRY
+from nervex.worker.coordinator.base_serial_commander import BaseSerialCommander
+
+Task = dict[str, Any]
+
+
+@COMMANDER_REGISTRY.register('naive')
+class NaiveCommander(BaseSerialCommander):
+    """
+    Overview:
+        Every actor collects until it dies, every evaluator evaluates when ``eval_freq`` updates went by. A task is a
+        dict with ``task_id`` and ``eval_flag``; whatever a subclass puts beside them (opponents, env settings) reaches
+        the role. A commander of leagues ends tasks (``update_actor_info`` answers True) and gives others.
+    Interfaces:
+        get_actor_task, get_learner_task, finish_actor_task, finish_learner_task, notify_fail_actor_task,
+        notify_fail_learner_task, update_actor_info, collect_setting, learn_setting, out_of_budget
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.tasks: dict[str, Task] = {}  # those that are being done
+        self.failed = 0
+
+    # ---- tasks ----
+    def get_actor_task(self, eval_flag: bool = False, force: bool = False) -> Task | None:
+        """A task for an actor, or for an evaluator; None: there is none now. ``force``: an evaluation is due anyway."""
+        if not eval_flag:
+            return self._new_task(eval_flag=False)
+        if not force and not self._evaluator.due(self._learner.train_iter):
+            return None
+        return self._new_task(eval_flag=True, setting=self.policy.get_setting_eval(self.info()))
+
+    def get_learner_task(self) -> Task:
+        """What the learner learns; one task lasts for the run."""
+        return self._new_task(learn=True)
+
+    def _new_task(self, **content: Any) -> Task:
+        task = {'task_id': uuid.uuid4().hex, **content}
+        self.tasks[task['task_id']] = task
+        return task
+
+    def collect_setting(self, task: Task) -> dict[str, Any]:
+        """Exploration for the next collect call of this task."""
+        setting = self.policy.get_setting_collect(self.info())
+        if setting:
+            self.settings['collect'] = setting
+        return setting
+
+    def learn_setting(self) -> dict[str, Any]:
+        """Settings for the next call of the learner."""
+        setting = self.policy.get_setting_learn(self.info())
+        if setting:
+            self.settings['learn'] = setting
+        return setting
+
+    # ---- results ----
+    def update_actor_info(self, task: Task, header: Any) -> bool:
+        """Told after every block; True ends the task."""
+        return False
+
+    def finish_actor_task(self, task: Task, result: dict[str, Any] | None = None) -> bool:
+        """A task was done. Of an evaluation: whether the run is solved."""
+        self.tasks.pop(task['task_id'], None)
+        return bool(result and result.get('reached') and result['train_iter'] > 0)
+
+    def finish_learner_task(self, task: Task, info: dict[str, Any] | None = None) -> None:
+        """The learner has done its task."""
+        self.tasks.pop(task['task_id'], None)
+
+    def notify_fail_actor_task(self, task: Task) -> None:
+        """The role that did this task died; another task is asked for in its place."""
+        self.tasks.pop(task['task_id'], None)
+        self.failed += 1
+
+    def notify_fail_learner_task(self, task: Task) -> None:
+        """The learner died; it goes on with another task from its last saved state."""
+        self.notify_fail_actor_task(task)
