@@ -82,16 +82,10 @@ def test_generic_code_names_no_algorithm():
 
 
 def test_import_nervex_is_light():
+    heavy = ('gymnasium', 'gym', 'ray', 'numba', 'app_zoo', 'ale_py', 'matplotlib', 'torch._dynamo', 'torch.fx')
     code = (
-        'import torch, sys, time; t = time.perf_counter(); import nervex, nervex.policy, nervex.armor; '
-        'print(time.perf_counter() - t); '
-        'print([m for m in ("gymnasium", "gym", "ray", "numba", "app_zoo", "ale_py") if m in sys.modules])'
+        'import torch, sys; before = set(sys.modules); import nervex, nervex.policy, nervex.armor; '
+        f'print([m for m in {heavy} if m in set(sys.modules) - before])'
     )
-    best = min(run(code) for _ in range(3))
-    assert best < 0.15
-
-
-def run(code: str) -> float:
-    out = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, check=True).stdout.splitlines()
-    assert out[1] == '[]'
-    return float(out[0])
+    out = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, check=True).stdout
+    assert out.strip() == '[]'

@@ -293,14 +293,3 @@ def test_numpy_numbers_become_plain_ones(config):
     config['policy']['learn'].update(batch_size=np.int64(8), learning_rate=np.float32(0.5))
     learn = compile_config(config).policy.learn
     assert type(learn.batch_size) is int and type(learn.learning_rate) is float
-
-
-def test_resolving_takes_less_than_20_ms(config):
-    import time
-    compile_config(config)
-    times = []
-    for _ in range(5):
-        start = time.perf_counter()
-        compile_config(config)
-        times.append(time.perf_counter() - start)
-    assert min(times) < 0.02

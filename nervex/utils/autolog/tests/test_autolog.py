@@ -306,16 +306,3 @@ def test_threads_lose_no_value():
         t.join()
     model.time.step()
     assert len(model.range_values['priority']()) == 8000
-
-
-def test_cost_is_under_two_microseconds_per_variable_and_step():
-    model = OutTickMonitor(TickTime(), expire=10)
-    value, best = torch.tensor(1.), float('inf')
-    for _ in range(20):
-        start = time.process_time()
-        for _ in range(500):
-            model.priority = value
-            model.out_time = 1.
-            model.time.step()
-        best = min(best, (time.process_time() - start) / 1000)
-    assert best < 2e-6
