@@ -77,7 +77,7 @@ def write_state(ckpt_path: str, train_iter: int, env_step: int, state: dict[str,
     path = os.path.join(ckpt_path, f'run_state_{train_iter}_{env_step}.pth.tar')
     try:
         save_file(path, state)
-    except (OSError, RuntimeError) as e:  # torch reports a full disk as RuntimeError
+    except OSError as e:
         raise CheckpointError(f'{path}: cannot be written ({e}); free space or permission is needed there') from e
     for old in state_files(ckpt_path)[KEPT:]:
         os.remove(old)

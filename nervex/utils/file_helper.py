@@ -55,7 +55,29 @@ def save_file(path: str, data: Any, use_lock: bool = False) -> None:
         - use_lock (:obj:`bool`): exclude other processes that use this file with ``use_lock`` for the time of the write
     """
     with _locked(path, use_lock), atomic_write(path) as f:
-        torch.save(compact(data), f)
+        out = _ToldWriter(f)
+        try:
+            torch.save(compact(data), out)
+        except RuntimeError as e:
+            raise out.error or e from e
+
+
+class _ToldWriter:
+    """A file that remembers why it could not be written: torch.save tells positions in its archive instead."""
+
+    def __init__(self, file: IO) -> None:
+        self._file = file
+        self.error: OSError | None = None
+
+    def write(self, data: Any) -> int:
+        try:
+            return self._file.write(data)
+        except OSError as e:
+            self.error = e
+            raise
+
+    def flush(self) -> None:
+        self._file.flush()
 
 
 def read_file(path: str, use_lock: bool = False, map_location: Any = 'cpu') -> Any:

@@ -62,7 +62,7 @@ class Checkpoints:
             return path, False
         try:
             save_file(path, state())
-        except (OSError, RuntimeError) as e:  # torch reports a full disk as RuntimeError
+        except OSError as e:
             raise CheckpointError(
                 f'{path}: cannot be written ({e}); free space or permission is needed there. Last good checkpoint: '
                 f'{self.last or "none"}'
