@@ -59,7 +59,7 @@ class EnvHost:
         self.returns: list[Any] = [0.] * self.num
         self.lengths = [0] * self.num
         self._dirty = False
-        self.resetting: Any = None  # a cell that tells a watching process that a reset is going on
+        self.resetting: Any = [0]  # a cell that tells a watching process which env is being reset, counted from 1
 
     # ------------------------------------------------------------------ building
     def build(self, index: int) -> Any:
@@ -151,16 +151,16 @@ class EnvHost:
     # ------------------------------------------------------------------ running
     def reset(self, index: int, slot: int) -> None:
         """Begin an episode of one env and write its first observation; raises what the env raises."""
-        if self.resetting is not None:
-            self.resetting[0] = 1
-        if index == 0 and self._first is not None:
-            obs, self._first = self._first, None
-        else:
-            obs = self.envs[index].reset(**self.reset_kwargs[index])
-        self.returns[index], self.lengths[index] = 0., 0
-        write_row(self.rows[slot][index], obs)
-        self._check_row(slot, index, 'the first observation')
-        if self.resetting is not None:
+        self.resetting[0] = index + 1
+        try:
+            if index == 0 and self._first is not None:
+                obs, self._first = self._first, None
+            else:
+                obs = self.envs[index].reset(**self.reset_kwargs[index])
+            self.returns[index], self.lengths[index] = 0., 0
+            write_row(self.rows[slot][index], obs)
+            self._check_row(slot, index, 'the first observation')
+        finally:
             self.resetting[0] = 0
 
     def step(self, slot: int, actions: Sequence[Any], which: Iterable[int] | None = None) -> Events | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 SPIN_SECONDS = 50e-6  # a wake-up over a pipe costs about 20-40 us: longer spinning costs more than it saves
 LOOKS = 40            # looks before the first yield, about 3 us
-RECHECK_MS = 1
+RECHECK_S = 1e-3
 
 _yield = getattr(os, 'sched_yield', lambda: time.sleep(0))
 
@@ -51,7 +51,7 @@ class Sleeper:
     def until(self, arrived: Callable[[], bool]) -> bool:
         """Sleep until it has arrived; False if the other side has closed the pipe."""
         self._flag[self._place] = 1
-        timeout: int | None = RECHECK_MS
+        timeout: float | None = RECHECK_S * 1000
         while not arrived():
             if self._poll.poll(timeout):
                 if not os.read(self._fd, 4096):

@@ -8,7 +8,7 @@ from nervex.envs.hosting.host import EnvFault
 from nervex.envs.hosting.shared import ASK, STEP_ALL, STEP_SOME
 from nervex.envs.hosting.store import SLOTS
 from nervex.worker.actor.env_manager.step_block import EnvState
-from nervex.worker.actor.env_manager.worker_pool import WorkerLost
+from nervex.worker.actor.env_manager.worker_pool import LONGEST_SLEEP_S, WorkerLost
 
 
 class Job:
@@ -73,7 +73,10 @@ class AsyncJobs:
         """Sleep until something happens (at most until ``end``), and take in what has."""
         now = time.monotonic()
         limit = min([job.deadline for job in self._jobs.values()] + [t for t, *_ in self._later], default=now)
-        self._pool.arrivals((limit if end is None else min(limit, end)) - now)
+        left = (limit if end is None else min(limit, end)) - now
+        suspended = self._pool.arrivals(min(LONGEST_SLEEP_S, left if end is not None else max(left / 2, 0.02)))
+        for job in self._jobs.values() if suspended else ():
+            job.deadline += suspended
         now, control = time.monotonic(), self._pool.control
         for w, job in list(self._jobs.items()):
             if job.kind == 'start':

@@ -105,6 +105,7 @@ class SyncSubprocessEnvManager(BaseEnvManager):
     def _make_store(self, layout: Any, size: int) -> None:
         private = not self._cfg['shared_memory']
         by_pipe = private or any(leaf.is_object for leaf in tree_leaves(layout))
+        self._shares_all = not by_pipe
         store = self._pool.share(layout, size, self._action_rows.memory(), self._env_info.act_space, by_pipe)
         for w in range(len(self._pool.workers)):
             self._pool.map(w)
@@ -179,8 +180,22 @@ class SyncSubprocessEnvManager(BaseEnvManager):
                     if control.news[w]:
                         events.finished += [i for i in ids if self._store.done[i] and (asked is None or i in asked)]
             if w in lost:
-                events.faults += [EnvFault(i, 'step', lost[w].kind, str(lost[w])) for i in ids if self._is_running(i)]
+                self._note_lost(w, lost[w], events)
         return events
+
+    def _note_lost(self, w: int, lost: WorkerLost, events: Events) -> None:
+        """
+        Overview:
+            Faults of the envs of a worker that did not come back from a step. If it was lost while it began an env's
+            next episode, that env's last step is good: it lies in the shared memory.
+        """
+        ids, resetting = self._pool.workers[w].ids, self._pool.control.resetting[w]
+        for i in ids:
+            if i - ids.start + 1 == resetting and self._store.done[i] and self._shares_all:
+                events.finished.append(i)
+                events.faults.append(EnvFault(i, 'reset', lost.kind, str(lost)))
+            elif self._is_running(i):
+                events.faults.append(EnvFault(i, 'step', lost.kind, str(lost)))
 
     def _read_mail(self, w: int, slot: int, events: Events) -> None:
         mail = self._pool.mail(w, self._cfg['step_timeout'])

@@ -180,8 +180,8 @@ class ThreadPool(WorkerPool):
     def watch(self, w: int, yes: bool) -> None:
         """Nothing to watch: ``arrivals`` looks soon enough."""
 
-    def arrivals(self, timeout: float) -> None:
-        super().arrivals(min(timeout, 0.05))
+    def arrivals(self, timeout: float) -> float:
+        return super().arrivals(min(timeout, 0.05))
 
     def died(self, w: int) -> WorkerLost:
         self.kill(w)

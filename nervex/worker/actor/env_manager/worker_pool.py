@@ -14,10 +14,13 @@ from typing import Any
 from nervex.envs.hosting.host import EnvFault
 from nervex.envs.hosting.shared import ASK, Control, SharedBlock
 from nervex.envs.hosting.store import BlockStore
-from nervex.envs.hosting.waiting import RECHECK_MS, may_spin, spin
+from nervex.envs.hosting.waiting import RECHECK_S, may_spin, spin
 from nervex.envs.hosting.worker import WorkerSetup, worker_main
 
 logger = logging.getLogger(__name__)
+
+LONGEST_SLEEP_S = 1.   # so that not more than this counts of the time for which the process was stopped
+SUSPENDED_S = 0.5      # a sleep that takes so much longer than asked for was no sleep
 
 
 class WorkerLost(Exception):
@@ -161,13 +164,7 @@ class WorkerPool:
                 for w in self._late(pending, begin, timeout, reset_timeout):
                     lost[w] = self.too_late(w)
                 continue
-            for fd, _ in self._poll.poll(RECHECK_MS if short else left * 1000 + 1):
-                if fd == self._ready_fd:
-                    os.read(fd, 65536)
-                else:
-                    w = self._by_sentinel[fd]
-                    self._poll.unregister(fd)
-                    self._ended.add(w)
+            begin += self.arrivals(RECHECK_S if short else min(LONGEST_SLEEP_S, max(left / 2, 0.02)))
             for w in pending & self._ended:
                 if done[w] != asked[w]:  # else it has finished its last command first
                     lost[w] = self.died(w)
@@ -176,14 +173,24 @@ class WorkerPool:
             control.main_waits[0] = 0
         return lost
 
-    def arrivals(self, timeout: float) -> None:
-        """Sleep until a worker has done something, or a starting one has something to say, or the time is over."""
-        for fd, _ in self._poll.poll(max(0., timeout) * 1000):
+    def arrivals(self, timeout: float) -> float:
+        """
+        Overview:
+            Sleep until a worker has done something, or a starting one has something to say, or the time is over.
+        Returns:
+            - suspended (:obj:`float`): seconds for which this process must have been stopped (Ctrl-Z, a paused
+              machine), and the workers probably too: they count for no timeout
+        """
+        timeout = max(0., timeout)
+        begin = time.monotonic()
+        for fd, _ in self._poll.poll(timeout * 1000):
             if fd == self._ready_fd:
                 os.read(fd, 65536)
             elif fd in self._by_sentinel:
                 self._poll.unregister(fd)
                 self._ended.add(self._by_sentinel[fd])
+        over = time.monotonic() - begin - timeout
+        return over if over > SUSPENDED_S else 0.
 
     def watch(self, w: int, yes: bool) -> None:
         """Let ``arrivals`` wake for a worker's pipe: while it makes its envs it cannot use the shared memory."""

@@ -259,6 +259,38 @@ def test_main_process_that_ends_leaves_nothing_running(name, context, sleep_s, s
     assert not any(running(p) for p in pids)
 
 
+SUSPENDED = '''
+    import numpy as np
+    from nervex.envs.tests.fakes import CounterEnv
+    from nervex.worker.actor.env_manager import create_env_manager
+    import sys
+    m = create_env_manager(sys.argv[1], CounterEnv, [dict(length=10 ** 9, sleep_s=0.05)] * 2, dict(step_timeout=0.4))
+    m.launch()
+    for k in range(16):
+        ids, _ = m.observe()
+        m.advance(ids, np.zeros(len(ids), np.int64))
+        if k == 3:
+            print('stop me', flush=True)
+    print(m.faults.total, flush=True)
+    m.close()
+'''
+
+
+@pytest.mark.parametrize('name', ['sync_subprocess', 'async_subprocess'])
+def test_time_for_which_everything_was_stopped_is_no_timeout(name, tmp_path):
+    """Ctrl-Z, or a machine that was paused."""
+    path = tmp_path / 'run.py'
+    path.write_text(textwrap.dedent(SUSPENDED))
+    process = subprocess.Popen([sys.executable, str(path), name], stdout=subprocess.PIPE, start_new_session=True,
+                               env={**os.environ, 'PYTHONPATH': os.getcwd()}, text=True)
+    assert process.stdout.readline() == 'stop me\n'
+    time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGSTOP)
+    time.sleep(1.)
+    os.killpg(process.pid, signal.SIGCONT)
+    assert process.communicate()[0] == '0\n'
+
+
 def running(pid):
     try:
         with open(f'/proc/{pid}/stat') as f:
