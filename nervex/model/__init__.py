@@ -27,6 +27,8 @@ _HOME = {
     'ValueAC': 'actor_critic.value_ac',
     'FCValueAC': 'actor_critic.value_ac',
     'ConvValueAC': 'actor_critic.value_ac',
+    'FCRValueAC': 'actor_critic.recurrent_ac',
+    'ConvRValueAC': 'actor_critic.recurrent_ac',
     'QAC': 'qac.qac',
     'SACModel': 'sac.sac',
     'PPG': 'ppg.ppg',

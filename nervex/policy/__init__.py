@@ -20,6 +20,8 @@ _HOMES = {
     'CQLPolicy': 'nervex.policy.cql',
     'PPOPolicy': 'nervex.policy.ppo',
     'A2CPolicy': 'nervex.policy.a2c',
+    'RecurrentPPOPolicy': 'nervex.policy.ppo_recurrent',
+    'IMPALAPolicy': 'nervex.policy.impala',
     'DDPGPolicy': 'nervex.policy.ddpg',
     'TD3Policy': 'nervex.policy.td3',
     'SACPolicy': 'nervex.policy.sac',

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -150,8 +151,7 @@ class OnPolicyACPolicy(CommonPolicy):
 
     def _values_behind(self, traj: Batch, where: np.ndarray) -> torch.Tensor:
         """The value of the state behind each of these steps."""
-        obs = select(traj['next_obs'], where)
-        _, data = self._data_preprocess_collect(Rows(np.arange(int(where.sum())), obs))
+        _, data = self._data_preprocess_collect(rows_of(traj['next_obs'], where))
         return self._model(data)['value']
 
     # ---- eval ----
@@ -162,11 +162,9 @@ class OnPolicyACPolicy(CommonPolicy):
         return {'action': self._eval_armor.forward(data)['action']}
 
 
-class Rows:
-    """A block of observations with made-up ids, for a model call outside of the rollout."""
-
-    def __init__(self, env_id: np.ndarray, obs: Any) -> None:
-        self.env_id, self.obs = env_id, obs
+def rows_of(column: Any, mask: np.ndarray) -> SimpleNamespace:
+    """The masked observations as a block with made-up ids, for a model call outside of the rollout."""
+    return SimpleNamespace(env_id=np.arange(int(mask.sum())), obs=select(column, mask))
 
 
 def select(column: Any, mask: np.ndarray) -> Any:

@@ -12,7 +12,7 @@ from nervex.loader import enum, interval, is_type
 from nervex.policy.action_space import greedy, side_by_side
 from nervex.policy.batched import batched
 from nervex.policy.dqn import DQNPolicy, Forward
-from nervex.policy.sequences import cut_sequences, map_tensors, pack_states, state_before_first, unpack_states
+from nervex.policy.sequences import FirstStates, cut_sequences, map_tensors, pack_states, time_first
 from nervex.policy.traj_block import repeats_of
 from nervex.rl_utils import rollout_nstep_data, rollout_nstep_return, value_inv_transform, value_transform
 from nervex.utils import POLICY_REGISTRY
@@ -86,10 +86,7 @@ class R2D2Policy(DQNPolicy):
         """As in ``CommonPolicy``, and time first; ``prev_state`` becomes a list of states."""
         out = super()._data_preprocess_learn(data)
         out['reward'] = out['reward'].reshape(out['mask'].shape)  # sequences of one step; rows with rewards (1, )
-        for key in ('obs', 'action', 'reward', 'done', 'mask'):
-            out[key] = map_tensors(out[key], lambda x: x.transpose(0, 1))
-        out['prev_state'] = unpack_states(out['prev_state'])
-        return out
+        return time_first(out, ('obs', 'action', 'reward', 'done', 'mask'))
 
     def _loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
         error, q = self._sequence_error(data, self._armor.forward, self._armor.target_forward)
@@ -148,6 +145,7 @@ class R2D2Policy(DQNPolicy):
         super()._init_collect()
         self._init_sequences()
         self._eta = self._cfg.learn.algo.priority_eta
+        self._first_states = FirstStates(self._model)
         self._collect_armor = Armor(self._model)
         envs = self._cfg.collect.env_num
         self._collect_armor.add_plugin('main', 'hidden_state', state_num=envs, save_prev_state=True)
@@ -156,10 +154,7 @@ class R2D2Policy(DQNPolicy):
 
     def _forward_collect(self, data_id: list[int], data: dict) -> dict:
         output = self._collect_armor.forward(data, data_id=data_id, eps=self._row_eps(data_id))
-        if any(state is None for state in output['prev_state']):
-            if not hasattr(self, '_first_state'):
-                self._first_state = state_before_first(self._model, data)
-            output['prev_state'] = [self._first_state if state is None else state for state in output['prev_state']]
+        output['prev_state'] = self._first_states.fill(output['prev_state'], data)
         return output
 
     @batched

@@ -54,6 +54,36 @@ def state_before_first(model: torch.nn.Module, obs: Any) -> Any:
         return map_tensors(model({**one, 'prev_state': [None]})['next_state'][0], torch.zeros_like)
 
 
+class FirstStates:
+    """
+    Overview:
+        Puts the state before the first step in the place of the Nones that ``hidden_state`` gives for rows that start.
+    """
+
+    def __init__(self, model: torch.nn.Module) -> None:
+        self._model = model
+        self._first: Any = None
+
+    def fill(self, states: list[Any], obs: Any) -> list[Any]:
+        """``states`` of the rows of ``obs``, the model's input, each of them known."""
+        if all(state is not None for state in states):
+            return states
+        if self._first is None:
+            self._first = state_before_first(self._model, obs)
+        return [self._first if state is None else state for state in states]
+
+
+def time_first(data: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    """A batch of sequences with the time axis of these columns (those that it has) in front; states as a list."""
+    data = {**data}
+    for name in names:
+        if name in data:
+            data[name] = map_tensors(data[name], lambda x: x.transpose(0, 1))
+    if 'prev_state' in data:
+        data['prev_state'] = unpack_states(data['prev_state'])
+    return data
+
+
 def map_tensors(value: Any, fn: Callable[[torch.Tensor], torch.Tensor]) -> Any:
     """Apply ``fn`` to every tensor in nested dicts, lists and tuples."""
     if isinstance(value, torch.Tensor):

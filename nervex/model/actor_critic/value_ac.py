@@ -52,7 +52,7 @@ class ValueAC(nn.Module):
         x = modules['encoder'](obs)
         critic_encoder = self.critic_encoder
         value = modules['critic'](x if critic_encoder is None else critic_encoder(obs)).squeeze(-1)
-        return _with_mask({'logit': modules['actor'](x), 'value': value}, data)
+        return with_mask({'logit': modules['actor'](x), 'value': value}, data)
 
     def compute_action_value(self, data: Tensor | dict[str, Any]) -> dict[str, Any]:
         """Policy and value in one pass over a shared encoder: what forward does without a mode."""
@@ -60,7 +60,7 @@ class ValueAC(nn.Module):
 
     def compute_action(self, data: Tensor | dict[str, Any]) -> dict[str, Any]:
         """The policy alone."""
-        return _with_mask({'logit': self.actor(self.encoder(obs_of(data)))}, data)
+        return with_mask({'logit': self.actor(self.encoder(obs_of(data)))}, data)
 
     def compute_value(self, data: Tensor | dict[str, Any]) -> dict[str, Tensor]:
         """The value alone."""
@@ -68,7 +68,8 @@ class ValueAC(nn.Module):
         return {'value': self.critic(encoder(obs_of(data))).squeeze(-1)}
 
 
-def _with_mask(output: dict[str, Any], data: Tensor | dict[str, Any]) -> dict[str, Any]:
+def with_mask(output: dict[str, Any], data: Tensor | dict[str, Any]) -> dict[str, Any]:
+    """The output, with the action mask of the input where it has one."""
     if not isinstance(data, Tensor) and 'action_mask' in data:
         output['action_mask'] = data['action_mask']
     return output
@@ -101,8 +102,8 @@ class FCValueAC(ValueAC):
                  continuous: bool | None = None) -> None:
         hidden = [128, embedding_dim] if hidden_dim_list is None else list(hidden_dim_list)
         encoders = [FCEncoder(obs_dim, hidden, activation) for _ in range(1 if share_encoder else 2)]
-        _assemble(self, encoders, action_dim, continous if continuous is None else continuous,
-                  [head_hidden_dim] * head_layer_num, activation, ortho_init, sigma_type, sigma)
+        assemble(self, encoders, action_dim, continous if continuous is None else continuous,
+                 [head_hidden_dim] * head_layer_num, activation, ortho_init, sigma_type, sigma)
 
 
 class ConvValueAC(ValueAC):
@@ -127,16 +128,17 @@ class ConvValueAC(ValueAC):
         hidden = [embedding_dim] if hidden_dim_list is None else list(hidden_dim_list)
         encoders = [ConvEncoder(obs_dim, hidden, channels, kernels, strides, activation)
                     for _ in range(1 if share_encoder else 2)]
-        _assemble(self, encoders, action_dim, continous if continuous is None else continuous,
-                  [head_hidden_dim] * head_layer_num, activation, ortho_init, sigma_type, sigma)
+        assemble(self, encoders, action_dim, continous if continuous is None else continuous,
+                 [head_hidden_dim] * head_layer_num, activation, ortho_init, sigma_type, sigma)
 
 
-def _assemble(net: ValueAC, encoders: Sequence[Any], action_dim: int | Sequence[int], continuous: bool,
-              widths: Sequence[int], activation: str | Activation, ortho_init: bool, sigma_type: str,
-              sigma: float) -> None:
-    """Build heads for the encoders and fill ``net`` with all of it."""
-    actor = policy_head(encoders[0].out_dim, action_dim, continuous, widths, activation, ortho_init, sigma_type, sigma)
-    critic = mlp(encoders[-1].out_dim, widths, 1, activation)
+def assemble(net: ValueAC, encoders: Sequence[Any], action_dim: int | Sequence[int], continuous: bool,
+             widths: Sequence[int], activation: str | Activation, ortho_init: bool, sigma_type: str,
+             sigma: float, features: int | None = None) -> None:
+    """Build heads for the encoders, or for so many features behind them, and fill ``net`` with all of it."""
+    sizes = [encoder.out_dim if features is None else features for encoder in (encoders[0], encoders[-1])]
+    actor = policy_head(sizes[0], action_dim, continuous, widths, activation, ortho_init, sigma_type, sigma)
+    critic = mlp(sizes[1], widths, 1, activation)
     if ortho_init:
         orthogonal_out(critic, 1.)
         for encoder in encoders:

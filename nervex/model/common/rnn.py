@@ -98,3 +98,25 @@ class RNN(nn.Module):
     @staticmethod
     def _as_row(part: Tensor) -> Tensor:
         return part if part.dim() == 3 else part.unsqueeze(1)
+
+
+def unrolled(rnn: RNN, x: Tensor, obs: Tensor, obs_shape: tuple[int, ...], data: dict[str, Any]) -> tuple[Tensor, list]:
+    """
+    Overview:
+        The memory of a network over the features of one step or of a sequence.
+    Arguments:
+        - x (:obj:`Tensor`), obs (:obj:`Tensor`): features, and the observations that they were made of
+        - data (:obj:`dict`): the network's input: ``prev_state``, see ``RNN``, and ``enable_fast_timestep``
+          (:obj:`bool`), which says that a sequence is meant
+    Shapes:
+        - obs :math:`(B, *)` or :math:`(T, B, *)`; x and the result :math:`(B, N)` or :math:`(T, B, N)`
+    """
+    rank = obs.dim() - len(obs_shape)
+    if rank not in (1, 2) or (data.get('enable_fast_timestep') and rank != 2):
+        shape = ', '.join(map(str, obs_shape))
+        raise InputShapeError(
+            f'obs of shape {tuple(obs.shape)} does not fit: expected (B, {shape}), or (T, B, {shape}) for a sequence '
+            '(enable_fast_timestep)'
+        )
+    y, next_state = rnn(x.unsqueeze(0) if rank == 1 else x, data.get('prev_state'))
+    return (y.squeeze(0) if rank == 1 else y), next_state

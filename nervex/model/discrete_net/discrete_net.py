@@ -6,8 +6,8 @@ import torch.nn as nn
 from torch import Tensor
 
 from nervex.model.common.activation import Activation
-from nervex.model.common.rnn import RNN
-from nervex.model.common.shapes import InputShapeError, obs_of
+from nervex.model.common.rnn import RNN, unrolled
+from nervex.model.common.shapes import obs_of
 
 from .parts import make_encoder, make_head
 
@@ -77,14 +77,8 @@ class DiscreteNet(nn.Module):
         return None if self.rnn is None else self.rnn.initial_state()
 
     def _with_memory(self, x: Tensor, obs: Tensor, data: dict[str, Any], kwargs: dict[str, Any]) -> dict[str, Any]:
-        obs_shape: Any = self.encoder.obs_shape
-        rank = obs.dim() - len(obs_shape)
-        if rank not in (1, 2) or (data.get('enable_fast_timestep') and rank != 2):
-            shape = ', '.join(map(str, obs_shape))
-            raise InputShapeError(f'obs of shape {tuple(obs.shape)} does not fit: expected (B, {shape}), or '
-                                  f'(T, B, {shape}) for a sequence (enable_fast_timestep)')
-        y, next_state = self.rnn(x.unsqueeze(0) if rank == 1 else x, data.get('prev_state'))
-        output = self.head(y.squeeze(0) if rank == 1 else y, **kwargs)
+        y, next_state = unrolled(self.rnn, x, obs, self.encoder.obs_shape, data)
+        output = self.head(y, **kwargs)
         output['next_state'] = next_state
         if 'action_mask' in data:
             output['action_mask'] = data['action_mask']

@@ -5,6 +5,7 @@ from app_zoo.classic_control.cartpole.entry.cartpole_dqn_default_config import c
 from app_zoo.classic_control.cartpole.entry.cartpole_dqn_vanilla_default_config import (
     cartpole_dqn_vanilla_default_config,
 )
+from app_zoo.classic_control.cartpole.entry.cartpole_impala_default_config import cartpole_impala_default_config
 from app_zoo.classic_control.cartpole.entry.cartpole_ppo_default_config import cartpole_ppo_default_config
 from app_zoo.classic_control.cartpole.entry.cartpole_qrdqn_default_config import cartpole_qrdqn_default_config
 from app_zoo.classic_control.cartpole.entry.cartpole_r2d2_default_config import cartpole_r2d2_default_config
@@ -21,6 +22,7 @@ __all__ = [
     'cartpole_a2c_default_config',
     'cartpole_dqn_default_config',
     'cartpole_dqn_vanilla_default_config',
+    'cartpole_impala_default_config',
     'cartpole_ppo_default_config',
     'cartpole_qrdqn_default_config',
     'cartpole_r2d2_default_config',
