@@ -14,7 +14,7 @@ from nervex.policy.action_space import model_input
 from nervex.policy.base_policy import Policy
 from nervex.policy.batched import batched
 from nervex.policy.traj_block import repeats_of
-from nervex.policy.update import GRAPH_AFTER, Update
+from nervex.policy.update import ACTING_GRAPH_AFTER, GRAPH_AFTER, Update
 from nervex.rl_utils import Adder, flatten_time
 from nervex.torch_utils import Adam
 from nervex.torch_utils.acting import BACKENDS as ACTING_BACKENDS
@@ -154,7 +154,8 @@ class CommonPolicy(Policy):
         armor, graph = Armor(self._model), self._cfg.collect.graph
         if graph != 'off' and self._device.type == 'cpu':
             auto = graph == 'auto'
-            armor.add_plugin('main', 'graph', backend='numpy' if auto else graph, after=GRAPH_AFTER if auto else 0)
+            after = GRAPH_AFTER if 'learn' in self._enable_field else ACTING_GRAPH_AFTER
+            armor.add_plugin('main', 'graph', backend='numpy' if auto else graph, after=after if auto else 0)
         armor.add_plugin('main', sampler, **kwargs)
         armor.add_plugin('main', 'grad', enable_grad=False)
         return armor

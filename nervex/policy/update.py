@@ -10,6 +10,7 @@ from nervex.torch_utils.graph import GraphedLoss, LossFn
 from nervex.torch_utils.matmul import FastMatmul
 
 GRAPH_AFTER = 1000  # recording takes about as long as it gains in this many updates of a small network
+ACTING_GRAPH_AFTER = 20_000  # calls, where nothing is learned: importing what records takes a second by itself
 
 
 class Update:
