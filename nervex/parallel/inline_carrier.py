@@ -10,6 +10,8 @@ from typing import Any
 
 from nervex.parallel.carrier import Carrier, Handle, Ref, RoleDiedError, RoleError, RoleHost
 
+_CALL_S = 0.001
+
 
 class InlineRef:
     """An answer, or the error in its place, once it is there."""
@@ -64,7 +66,7 @@ class InlineHandle(Handle):
 class InlineCarrier(Carrier):
     """
     Overview:
-        The clock stands still while there is something to do; waiting for nothing moves it by the timeout. Setting
+        A call takes a millisecond by its clock; waiting for nothing moves the clock by the timeout. Setting
         ``held`` of a handle makes a role hang, ``kill`` makes it die.
     """
 
@@ -91,6 +93,7 @@ class InlineCarrier(Carrier):
         for k, (handle, method, args, refs) in enumerate(self.calls):
             if not handle.held:
                 del self.calls[k]
+                self._clock += _CALL_S
                 handle.run(method, args, refs)
                 return True
         return False

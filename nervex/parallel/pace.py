@@ -79,6 +79,7 @@ class Overlap:
         self._update_s = self._unit_s = _FIRST_GUESS_S
         self._unit_bytes = 1.0
         self._blocks_waiting = 0
+        self._starved = False  # the buffer did not hold enough for what was due: wait for more
 
     def amount(self) -> int:
         """How much one collect call is about: what takes ``block.seconds``, or keeps the learner busy for a while."""
@@ -132,7 +133,7 @@ class Overlap:
         if self._start is None and self._rows + rows >= self._plan.rows_wanted:
             self._start = total
         chunk = max(1, int(self._cfg.learn_s / self._update_s))
-        if self._start is None:
+        if self._start is None or (self._starved and not blocks):
             updates = 0
         else:
             updates = chunk if self._per_unit is None else max(min(math.floor(self._owed(total) + 1e-9), chunk), 0)
@@ -147,6 +148,7 @@ class Overlap:
     def learned(self, updates: int, info: dict[str, Any]) -> None:
         """A call was answered; updates that could not be done are due again."""
         self._done -= updates - info['updates']
+        self._starved = info['updates'] < updates
         if info['updates']:
             self._update_s += 0.3 * (info['learn_seconds'] / info['updates'] - self._update_s)
 
@@ -155,3 +157,4 @@ class Overlap:
         self._inserted = self._rows = counters['count']
         self._start = None if counters['count'] < self._plan.rows_wanted else self._inserted
         self._done = self._plan.train_step if self._start is not None else 0
+        self._starved = False

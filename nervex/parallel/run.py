@@ -51,6 +51,7 @@ class ParallelRun:
         The coordinator with everything around it; a context manager that ends all roles.
     Arguments:
         - resumed (:obj:`int`): how often the run was resumed, 0 for a new one
+        - started (:obj:`float`): when it was asked for, on the clock of ``time.perf_counter``
     """
 
     def __init__(
@@ -62,8 +63,9 @@ class ParallelRun:
         passed: Passed,
         carrier: Carrier,
         resumed: int,
+        started: float,
     ) -> None:
-        self._start = time.perf_counter()
+        self._start = started
         self.cfg, self.seed, self.folder, self.exp_path = cfg, seed, folder, os.path.abspath(folder.path)
         self._ckpt_path, self._passed, self._resumed = ckpt_path, passed, resumed
         self._stack = contextlib.ExitStack()
@@ -231,6 +233,7 @@ def build_parallel(
     Arguments:
         - carrier (:obj:`Carrier | None`): None makes the one that ``parallel.carrier`` names
     """
+    started = time.perf_counter()
     saved = None if resume is None else saved_run(resume)
     if saved is not None and cfg is None:
         cfg = saved.config
@@ -254,7 +257,9 @@ def build_parallel(
             folder.describe(seed, ckpt_path)
         else:
             ckpt_path = os.path.abspath(saved.ckpt_path)
-        run = ParallelRun(resolved, seed, folder, ckpt_path, passed, carrier, folder.count_resumes(saved is not None))
+        run = ParallelRun(
+            resolved, seed, folder, ckpt_path, passed, carrier, folder.count_resumes(saved is not None), started
+        )
         stack.pop_all()
     return run
 

@@ -10,7 +10,10 @@ _COUNT = is_type(int) & interval(1)
 _COUNT_OR_0 = is_type(int) & interval(0)
 _SECONDS = interval(0, left_ok=False)
 _RESOURCES = dict(
-    num_cpus=interval(0), num_gpus=optional(interval(0)), hosts=optional(collection(str)), custom=optional(is_type(dict))
+    num_cpus=interval(0),
+    num_gpus=optional(interval(0)),
+    hosts=optional(collection(str)),
+    custom=optional(is_type(dict)),
 )
 
 

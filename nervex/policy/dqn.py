@@ -45,6 +45,7 @@ class DQNPolicy(CommonPolicy):
         ),
         collect=dict(
             env_num=1,  # (int) envs that collect; filled from env.actor_env_num
+            env_offset=0,  # (int) number of the first of them here, where several actors share them
             algo=dict(
                 nstep=1,  # (int) filled from learn.algo.nstep
                 first_priority=False,  # (bool) with use_priority: samples come with the size of their TD error
@@ -63,7 +64,7 @@ class DQNPolicy(CommonPolicy):
     )
     config_rules = dict(
         learn=dict(algo=dict(target_update_freq=is_type(int) & interval(1))),
-        collect=dict(env_num=is_type(int) & interval(1)),
+        collect=dict(env_num=is_type(int) & interval(1), env_offset=is_type(int) & interval(0)),
         command=dict(
             eps=dict(
                 type=enum('exp', 'linear'),
@@ -152,7 +153,9 @@ class DQNPolicy(CommonPolicy):
 
     def _row_eps(self, data_id: list[int]) -> Any:
         """Epsilon: one for all envs, or one for each of these."""
-        return self._eps if self._eps_power is None else self._eps ** self._eps_power[np.asarray(data_id)]
+        if self._eps_power is None:
+            return self._eps
+        return self._eps ** self._eps_power[np.asarray(data_id) + self._cfg.collect.env_offset]
 
     @batched
     def _process_transition(self, obs: Any, armor_output: dict, timestep: Any) -> dict:

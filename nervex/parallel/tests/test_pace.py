@@ -1,0 +1,111 @@
+"""Who waits for whom: updates per sample as in serial mode, whichever side is slower."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from nervex.parallel.pace import Overlap, Rounds
+from nervex.parallel.plan import Plan, role_seed
+
+
+def plan(**changes):
+    # the serial loop: 8 samples, then 4 updates of 64 rows; learning begins with 256 rows
+    settings = dict(actors=2, envs_per_actor=4, evaluators=1, learners=1, rounds=False, episodes=False, amount=8,
+                    train_step=4, batch=64, rows_wanted=256, updates_per_unit=0.5)  # fmt: skip
+    return Plan(**{**settings, **changes})
+
+
+def overlap(**changes):
+    block = SimpleNamespace(rows=10, seconds=0.05, max_bytes=10**6)
+    return Overlap(plan(**changes), SimpleNamespace(outstanding=2, queue=2, block=block, learn_s=0.05))
+
+
+def collect(pace, units):
+    pace.asked(units)
+    pace.answered(units, units, SimpleNamespace(seconds=0.01, nbytes=100, rows=units))
+
+
+def learned(pace, updates, done=None):
+    pace.learned(updates, {'updates': updates if done is None else done, 'learn_seconds': updates * 1e-3})
+
+
+def test_learning_begins_when_the_buffer_holds_enough():
+    pace = overlap()
+    collect(pace, 255)
+    assert pace.next_learn(255, 255, 1) == 0  # inserted, nothing learned
+    collect(pace, 1)
+    assert pace.next_learn(1, 1, 1) == 4  # the updates of the serial loop's first round
+
+
+def test_updates_follow_what_was_inserted():
+    pace = overlap()
+    collect(pace, 256)
+    updates = pace.next_learn(256, 256, 1)
+    learned(pace, updates)
+    assert pace.next_learn(0, 0, 0) is None  # nothing is due
+    collect(pace, 100)
+    total = pace.next_learn(100, 100, 1)  # 100 samples x 0.5 updates = 50, of which a call does what takes learn_s
+    while (more := pace.next_learn(0, 0, 0)) is not None:
+        total += more
+    assert total == 50
+
+
+def test_updates_that_could_not_be_done_are_due_again_when_more_data_comes():
+    pace = overlap()
+    collect(pace, 256)
+    learned(pace, pace.next_learn(256, 256, 1), done=1)
+    assert pace.next_learn(0, 0, 0) is None  # the buffer had not enough: asking again at once would gain nothing
+    collect(pace, 8)
+    assert pace.next_learn(8, 8, 1) == 3 + 4
+
+
+def test_actors_wait_for_a_slow_learner():
+    pace = overlap()
+    collect(pace, 256)
+    pace.next_learn(256, 256, 1)
+    collected = 0
+    while amount := pace.to_collect(0):
+        collect(pace, amount)
+        collected += amount
+        assert collected < 1000
+    assert collected == 40  # queue (2) x actors (2) blocks of 10 samples
+
+
+def test_without_a_bound_nobody_waits():
+    pace = overlap(updates_per_unit=None)
+    collect(pace, 256)
+    assert pace.next_learn(256, 256, 1) >= 1
+    for _ in range(50):
+        assert pace.to_collect(0) == 10
+        collect(pace, 10)
+        pace.next_learn(10, 10, 1)
+
+
+def test_an_actor_has_so_many_calls_outstanding():
+    pace = overlap()
+    assert pace.to_collect(0) and pace.to_collect(1) and not pace.to_collect(2)
+
+
+@pytest.mark.parametrize('dies', [False, True])
+def test_a_round_is_shared_out_and_completed_whoever_dies(dies):
+    pace = Rounds(plan(rounds=True, amount=20))
+    first, second = pace.to_collect(0), None
+    pace.asked(first)
+    second = pace.to_collect(0)
+    pace.asked(second)
+    assert (first, second) == (10, 10) and pace.to_collect(0) == 0
+    pace.answered(10, 10)
+    assert pace.next_learn(10, 10, 1) is None
+    if dies:
+        pace.answered(10, 0)
+        assert pace.to_collect(0) == 10  # the one who is left does the other's share
+        pace.asked(10)
+    pace.answered(10, 10)
+    assert pace.next_learn(20, 20, 2) == -1 and pace.to_collect(0) == 0
+    pace.learned(-1, {})
+    assert pace.to_collect(0) == 10
+
+
+def test_seeds_differ_by_role_place_and_incarnation():
+    cases = [(0, 'actor', 0, 0), (0, 'actor', 1, 0), (0, 'actor', 0, 1), (0, 'learner', 0, 0), (1, 'actor', 0, 0)]
+    assert len({role_seed(*case) for case in cases}) == len(cases)
