@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import copy
 import logging
+import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from types import SimpleNamespace
@@ -128,12 +129,15 @@ class BufferManager:
         Overview:
             What a learner iterates. A replay buffer gives up to ``count`` samples; an on-policy buffer ``count`` epochs
             of shuffled minibatches and is empty afterwards. A batch is valid until the next but one. With several
-            buffers, or a dict of sizes, each is a dict of Batches.
+            buffers, or a dict of sizes, each is a dict of Batches; beside on-policy buffers a replay buffer gives as
+            many samples as these have minibatches.
         """
         if self._only is not None and not isinstance(batch_size, Mapping):
             return _locked(self._only.batches(batch_size, count, cur_learner_iter), self._lock)
         sizes = dict(batch_size) if isinstance(batch_size, Mapping) else dict.fromkeys(self._buffers, batch_size)
-        parts = {name: self._get(name).batches(size, count, cur_learner_iter) for name, size in sizes.items()}
+        follows = any(isinstance(self._get(name), OnPolicyKind) for name in sizes)
+        counts = {name: sys.maxsize if follows and isinstance(self._get(name), ReplayKind) else count for name in sizes}
+        parts = {name: self._get(name).batches(n, counts[name], cur_learner_iter) for name, n in sizes.items()}
         return _joined({name: _locked(part, self._lock) for name, part in parts.items()})
 
     def update(self, info: Mapping | None) -> None:

@@ -21,9 +21,12 @@ _HOMES = {
     'PPOPolicy': 'nervex.policy.ppo',
     'A2CPolicy': 'nervex.policy.a2c',
     'RecurrentPPOPolicy': 'nervex.policy.ppo_recurrent',
+    'PPOVanillaPolicy': 'nervex.policy.ppo_vanilla',
+    'PPGPolicy': 'nervex.policy.ppg',
     'IMPALAPolicy': 'nervex.policy.impala',
     'DDPGPolicy': 'nervex.policy.ddpg',
     'TD3Policy': 'nervex.policy.td3',
+    'TD3BCPolicy': 'nervex.policy.td3_bc',
     'SACPolicy': 'nervex.policy.sac',
     'DiscreteSACPolicy': 'nervex.policy.sac_discrete',
 }

@@ -208,11 +208,12 @@ class CommonPolicy(Policy):
 
     # ---- update ----
     def _new_optimizer(self, module: torch.nn.Module, learning_rate: float | None = None) -> Adam:
-        """Adam over a module's parameters, made flat, by the settings of ``learn``."""
+        """Adam over a module's parameters, made flat (once, for several optimizers), by the settings of ``learn``."""
         learn = self._cfg.learn
         clip = {} if learn.grad_clip_norm is None else dict(grad_clip_type='clip_norm', clip_value=learn.grad_clip_norm)
         rate = learn.learning_rate if learning_rate is None else learning_rate
-        return Adam(FlatParameters(module), lr=rate, weight_decay=learn.weight_decay, **clip)
+        flat = FlatParameters.of(module)
+        return Adam(FlatParameters(module) if flat is None else flat, lr=rate, weight_decay=learn.weight_decay, **clip)
 
     def _minimize(self, loss_fn: LossFn, data: dict, optimizer: Any) -> tuple[torch.Tensor, dict]:
         """

@@ -13,8 +13,14 @@ from nervex.policy.action_space import joined, legal
 from nervex.policy.batched import batched
 from nervex.policy.sequence_ac import SequenceACPolicy
 from nervex.policy.sequences import map_tensors
-from nervex.rl_utils import log_prob, log_prob_and_entropy, vtrace_targets, vtrace_targets_data
-from nervex.rl_utils.gaussian import gaussian_log_prob, gaussian_log_prob_and_entropy
+from nervex.rl_utils import (
+    gaussian_log_prob,
+    gaussian_log_prob_and_entropy,
+    log_prob,
+    log_prob_and_entropy,
+    vtrace_targets,
+    vtrace_targets_data,
+)
 from nervex.utils import POLICY_REGISTRY
 
 

@@ -6,7 +6,12 @@ from nervex.rl_utils.categorical import entropy, kl_divergence, log_prob, log_pr
 from nervex.rl_utils.coma import coma_data, coma_error, coma_loss
 from nervex.rl_utils.exploration import epsilon_greedy, get_epsilon_greedy_fn
 from nervex.rl_utils.gae import gae, gae_data
-from nervex.rl_utils.gaussian import gaussian_entropy, gaussian_log_prob, gaussian_log_prob_and_entropy
+from nervex.rl_utils.gaussian import (
+    gaussian_entropy,
+    gaussian_kl_divergence,
+    gaussian_log_prob,
+    gaussian_log_prob_and_entropy,
+)
 from nervex.rl_utils.isw import compute_importance_weights
 from nervex.rl_utils.noise import BaseNoise, GaussianNoise, OUNoise, create_noise_generator
 from nervex.rl_utils.ppg import ppg_data, ppg_joint_error, ppg_joint_loss
@@ -97,6 +102,7 @@ __all__ = [
     'gae',
     'gae_data',
     'gaussian_entropy',
+    'gaussian_kl_divergence',
     'gaussian_log_prob',
     'gaussian_log_prob_and_entropy',
     'generalized_lambda_returns',

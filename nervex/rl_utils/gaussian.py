@@ -58,3 +58,18 @@ def gaussian_log_prob_and_entropy(logit: MuSigma, action: torch.Tensor) -> tuple
         - mu, sigma, action (:obj:`torch.FloatTensor`): :math:`(B, D)`; both results :math:`(B, )`
     """
     return gaussian_log_prob(logit, action), gaussian_entropy(logit)
+
+
+def gaussian_kl_divergence(logit_old: MuSigma, logit_new: MuSigma) -> torch.Tensor:
+    """
+    Overview:
+        :math:`KL(old || new) = \\sum_i \\log \\frac{\\sigma_{new,i}}{\\sigma_{old,i}} + \\frac{\\sigma_{old,i}^2 +
+        (\\mu_{old,i} - \\mu_{new,i})^2}{2 \\sigma_{new,i}^2} - \\frac{1}{2}`. The old policy gets no gradient.
+    Shapes:
+        - mu, sigma (:obj:`torch.FloatTensor`): :math:`(B, D)`; the result has shape :math:`(B, )`
+    """
+    (mu_old, sigma_old), (mu, sigma) = (tuple(x.detach() for x in mu_sigma(logit_old)), mu_sigma(logit_new))
+    check_shape('gaussian_kl_divergence', logit_new=(mu, mu_old.shape))
+    ratio = sigma_old / sigma
+    divergence = -ratio.log() + 0.5 * (ratio.pow(2) + ((mu_old - mu) / sigma).pow(2) - 1)
+    return divergence.sum(-1) if divergence.dim() > 1 else divergence

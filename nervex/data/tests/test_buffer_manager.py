@@ -324,3 +324,15 @@ def test_cached_pushes_arrive_in_order_and_completely():
     assert next(c for c in state if c['name'] == 'action')['data'].tolist() == list(range(120))
     buffer.push_data(rows(0, 1))
     assert buffer.count() == 121
+
+
+def test_a_replay_buffer_beside_an_on_policy_one_gives_as_many_batches():
+    cfg = {'buffer_name': ['policy', 'value'], 'value': {'type': 'replay', 'meta_maxlen': 100}}
+    manager = BufferManager(cfg, seed=0, on_policy=True)
+    for first in (0, 20):
+        manager.push_data(Batch(x=np.arange(first, first + 20)))
+        batches = [{name: set(b['x'].tolist()) for name, b in one.items()} for one in manager.batches(5, 3)]
+        assert len(batches) == 3 * 4
+        assert set().union(*(b['policy'] for b in batches)) == set(range(first, first + 20))
+        assert manager.count('policy') == 0 and manager.count('value') == first + 20
+    assert any(min(b['value']) < 20 for b in batches)  # from the round before

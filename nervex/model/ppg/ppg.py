@@ -59,9 +59,10 @@ class FCPPG(PPG):
 
     def __init__(self, obs_dim: int | Sequence[int], action_dim: int | Sequence[int], embedding_dim: int = 64,
                  head_hidden_dim: int = 128, continous: bool = False, hidden_dim_list: Sequence[int] | None = None,
-                 head_layer_num: int = 1, activation: str | Activation = 'relu', ortho_init: bool = False) -> None:
+                 head_layer_num: int = 1, activation: str | Activation = 'relu', ortho_init: bool = False,
+                 continuous: bool | None = None) -> None:
         policy_net = FCValueAC(obs_dim, action_dim, embedding_dim, head_hidden_dim, continous, hidden_dim_list,
-                               head_layer_num, activation=activation, ortho_init=ortho_init)
+                               head_layer_num, activation=activation, ortho_init=ortho_init, continuous=continuous)
         hidden = [128, embedding_dim] if hidden_dim_list is None else list(hidden_dim_list)
         value_net = nn.Sequential(FCEncoder(obs_dim, hidden, activation),
                                   mlp(hidden[-1], [head_hidden_dim] * head_layer_num, 1, activation))
@@ -82,10 +83,11 @@ class ConvPPG(PPG):
                  head_hidden_dim: int = 128, continous: bool = False, hidden_dim_list: Sequence[int] | None = None,
                  head_layer_num: int = 1, activation: str | Activation = 'relu', ortho_init: bool = False,
                  channels: Sequence[int] = (32, 64, 64), kernels: Sequence[int] = (8, 4, 3),
-                 strides: Sequence[int] = (4, 2, 1)) -> None:
+                 strides: Sequence[int] = (4, 2, 1), continuous: bool | None = None) -> None:
         convs: Any = {'channels': channels, 'kernels': kernels, 'strides': strides}
         policy_net = ConvValueAC(obs_dim, action_dim, embedding_dim, head_hidden_dim, continous, hidden_dim_list,
-                                 head_layer_num, activation=activation, ortho_init=ortho_init, **convs)
+                                 head_layer_num, activation=activation, ortho_init=ortho_init,
+                                 continuous=continuous, **convs)
         hidden = [embedding_dim] if hidden_dim_list is None else list(hidden_dim_list)
         value_net = nn.Sequential(ConvEncoder(obs_dim, hidden, activation=activation, **convs),
                                   mlp(hidden[-1], [head_hidden_dim] * head_layer_num, 1, activation))

@@ -8,7 +8,9 @@ from nervex.data.trajectories import TrajectoryDataset, TrajectoryWriter
 from nervex.entry import collect, offline_pipeline, serial_pipeline
 from nervex.policy.cql import CQLPolicy
 from nervex.policy.il import ILPolicy
+from nervex.policy.td3_bc import TD3BCPolicy
 from nervex.policy.tests.learning import no_bootstrap, wrong_sign
+from nervex.policy.tests.toy_control import DepositEnv, uphill
 from nervex.policy.tests.toy_envs import ForbiddenEnv, SwitchesEnv, TemptationEnv, ToyEnv, box, discrete
 from nervex.utils import ConfigError
 from nervex.utils.class_config import merge_config
@@ -35,6 +37,20 @@ class ColdEnv(ToyEnv):
 
     def _act(self, action):
         return np.ones(1, np.float32), -1.0 if int(action) == 0 else -2.0, True
+
+
+class CliffEnv(ToyEnv):
+    """One step: the reward is 1 + action up to 0.3, and -3 behind. Data below 0.2 does not tell of the cliff."""
+
+    obs_space = box((1,))
+    act_space = box((1,), -1.0, 1.0)
+
+    def _begin(self):
+        return np.ones(1, np.float32)
+
+    def _act(self, action):
+        a = float(np.asarray(action).reshape(-1)[0])
+        return np.ones(1, np.float32), 1 + a if a <= 0.3 else -3.0, True
 
 
 def record(folder, env, act, episodes=60):
@@ -103,6 +119,32 @@ def test_conservative_values_learn_from_random_play(tmp_path):
 def test_actions_that_nobody_tried_are_not_trusted(tmp_path, policy, result):
     data = record(tmp_path / 'data', ColdEnv(), any_action)
     assert learn(policy, ColdEnv, data) == result
+
+
+def cautious(env, obs, rng):
+    return rng.uniform(-0.2, 0.2, 1).astype(np.float32)
+
+
+def test_td3_bc_climbs_as_far_as_the_data_reaches(tmp_path):
+    data = record(tmp_path / 'data', CliffEnv(), cautious, 300)
+    settings = dict(policy=dict(learn=dict(algo=dict(bc_alpha=0.3))))
+    # the best between imitation and Q = 1 + a: 2 (a - 0) = 0.3 / (1 + a) has the solution a = 0.13
+    assert learn('td3_bc', CliffEnv, data, **settings) == pytest.approx(1.13, abs=0.05)
+    settings['policy']['learn']['algo']['bc_alpha'] = 0.0
+    assert learn('td3_bc', CliffEnv, data, **settings) == pytest.approx(1.0, abs=0.03)
+    assert learn('td3', CliffEnv, data) == -3
+    assert learn(uphill(TD3BCPolicy, '_actor_loss'), CliffEnv, data) <= 0.2
+
+
+def test_td3_bc_plans_ahead_by_its_critic(tmp_path):
+    def anything(env, obs, rng):
+        return rng.uniform(-1, 1, 2).astype(np.float32)
+
+    data = record(tmp_path / 'data', DepositEnv(), anything, 600)
+    policy = dict(learn=dict(algo=dict(bc_alpha=20.0, target_theta=0.05)))
+    settings = dict(policy=policy, commander=dict(max_train_iter=800))
+    assert learn('td3_bc', DepositEnv, data, **settings) > 0.8
+    assert learn(no_bootstrap(TD3BCPolicy), DepositEnv, data, **settings) < 0.4
 
 
 def test_nstep_samples_and_priorities_from_files(tmp_path):

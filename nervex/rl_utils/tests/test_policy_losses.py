@@ -10,6 +10,7 @@ from nervex.rl_utils import (
     coma_data,
     coma_error,
     gaussian_entropy,
+    gaussian_kl_divergence,
     gaussian_log_prob,
     kl_divergence,
     ppg_data,
@@ -114,3 +115,16 @@ def test_coma_weights_and_a_single_step():
     sum(loss).backward()
     with pytest.raises(ShapeError, match='weight has shape'):
         coma_error(coma_fields(weight=torch.ones(3)), 0.5, 0.8)
+
+
+def test_divergence_of_two_normal_distributions():
+    old = torch.tensor([[0., 1.]]), torch.tensor([[1., 2.]])
+    new = torch.tensor([[1., 1.]], requires_grad=True), torch.tensor([[1., 1.]])
+    # (0 + (1 + 1) / 2 - 1 / 2) + (log 1 / 2 + 4 / 2 - 1 / 2)
+    assert gaussian_kl_divergence(old, new).item() == pytest.approx(0.5 - math.log(2) + 1.5)
+    assert gaussian_kl_divergence(old, old).item() == 0
+    normal = torch.distributions.Normal
+    expected = torch.distributions.kl_divergence(normal(*old), normal(*new)).sum()
+    assert gaussian_kl_divergence(old, dict(mu=new[0], sigma=new[1])).item() == pytest.approx(expected.item())
+    with pytest.raises(ValueError, match='logit_new'):
+        gaussian_kl_divergence(old, (torch.zeros(2, 2), torch.ones(2, 2)))

@@ -1,0 +1,170 @@
+"""Phasic policy gradient: PPO with a network each for policy and value, and a phase that brings them together."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import torch
+
+from nervex.armor import Armor
+from nervex.armor.draws import Draws
+from nervex.armor.stochastic import mu_sigma_of
+from nervex.data import Batch
+from nervex.loader import interval, is_type, optional
+from nervex.policy.ppo import PPOPolicy
+from nervex.policy.sequences import map_tensors
+from nervex.rl_utils import gaussian_kl_divergence, ppg_data, ppg_joint_error, ppo_value_data, ppo_value_error
+from nervex.utils import POLICY_REGISTRY
+
+
+@POLICY_REGISTRY.register('ppg')
+class PPGPolicy(PPOPolicy):
+    """
+    Overview:
+        Policy phase: PPO's policy loss for one network, the value loss for another. Auxiliary phase, every
+        ``aux_freq`` updates: the policy network also learns returns by a head of its own, while KL(old policy || new)
+        keeps what it does; the value network goes on learning. Paper: Cobbe et al. 2020. With two buffers named
+        ``policy`` and ``value`` the value learns from the second one, which may reach further back than the last round.
+    """
+
+    config = dict(
+        policy_type='ppg',
+        learn=dict(
+            aux_freq=64,  # (int) updates between two auxiliary phases
+            epochs_aux=6,  # (int) passes of an auxiliary phase over the kept rows
+            aux_rows=2048,  # (int) newest rows of the value's batches that are kept for the auxiliary phase
+            learning_rate_aux=None,  # (float | None) step size of the auxiliary phase; None: learning_rate
+            algo=dict(
+                use_value_clip=False,
+                beta_weight=1.0,  # (float) weight of the divergence from the old policy
+            ),
+        ),
+    )
+    config_rules = dict(
+        learn=dict(
+            aux_freq=is_type(int) & interval(1),
+            epochs_aux=is_type(int) & interval(1),
+            aux_rows=is_type(int) & interval(1),
+            learning_rate_aux=optional(interval(0, left_ok=False)),
+            algo=dict(beta_weight=interval(0)),
+        )
+    )
+
+    def default_model(self) -> tuple[str, list[str]]:
+        return 'fc_ppg', ['nervex.model']
+
+    # ---- learn ----
+    def _init_learn(self) -> None:
+        self._algo = self._cfg.learn.algo
+        self._armor = Armor(self._model)
+        self._armor.mode(train=True)
+        self._optimizer = self._new_optimizer(self._model.policy_net)
+        self._value_optimizer = self._new_optimizer(self._model.value_net)
+        self._aux_optimizer = self._new_optimizer(self._model.policy_net, self._cfg.learn.learning_rate_aux)
+        self._draws = Draws()
+        self._updates_done = 0
+        self._kept: list[dict[str, Any]] = []
+
+    def _data_preprocess_learn(self, data: Any) -> dict[str, Any]:
+        """A batch of each buffer; one batch stands for both."""
+        if isinstance(data, dict) and isinstance(data.get('value'), Batch) and 'policy' in data:
+            return {name: super(PPGPolicy, self)._data_preprocess_learn(data[name]) for name in ('policy', 'value')}
+        batch = super()._data_preprocess_learn(data)
+        return {'policy': batch, 'value': batch}
+
+    def _forward_learn(self, data: dict[str, Any]) -> dict[str, Any]:
+        loss, info = self._minimize(self._loss, data['policy'], self._optimizer)
+        value_loss, value_info = self._minimize(self._value_loss, data['value'], self._value_optimizer)
+        self._keep(data['value'])
+        self._updates_done += 1
+        log = {
+            'cur_lr': self._optimizer.param_groups[0]['lr'],
+            'total_loss': loss + value_loss,
+            **info,
+            'value_loss': value_loss,
+            'value_grad_norm': value_info['grad_norm'],
+        }
+        if self._updates_done % self._cfg.learn.aux_freq == 0:
+            log.update(self._auxiliary_phase())
+        return log
+
+    def _loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
+        output = self._run(data['obs'], 'compute_action')
+        return self._clipped_loss({**output, 'value': data['value']}, data, data['weight'])
+
+    def _value_loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
+        algo, value = self._algo, self._run(data['obs'], 'compute_value')['value']
+        fields = ppo_value_data(value, data['value'], data['return_'], None)
+        return ppo_value_error(fields, algo.clip_ratio, algo.use_value_clip), {}
+
+    def _run(self, obs: Any, mode: str) -> dict[str, Any]:
+        return self._armor.forward(self._model_input(obs), param={'mode': mode})
+
+    # ---- auxiliary phase ----
+    def _keep(self, data: dict[str, Any]) -> None:
+        """Copies: the buffer uses the memory of a batch again."""
+        self._kept.append(map_tensors({name: data[name] for name in ('obs', 'return_')}, torch.clone))
+        while sum(len(rows['return_']) for rows in self._kept[1:]) >= self._cfg.learn.aux_rows:
+            self._kept.pop(0)
+
+    def _auxiliary_phase(self) -> dict[str, Any]:
+        """Passes over all kept rows in a new order each; the mean of what is logged."""
+        learn, rows = self._cfg.learn, _joined(self._kept)
+        with torch.no_grad():
+            rows['logit'] = self._run(rows['obs'], 'compute_action')['logit']
+        count, log = len(rows['return_']), []
+        for _ in range(learn.epochs_aux):
+            order = torch.randperm(count, generator=self._draws.on(self._device), device=self._device)
+            for chosen in order.split(learn.batch_size):
+                data = map_tensors(rows, partial(torch.index_select, dim=0, index=chosen))
+                _, info = self._minimize(self._auxiliary_loss, data, self._aux_optimizer)
+                value_loss, _ = self._minimize(self._aux_value_loss, data, self._value_optimizer)
+                log.append({**info, 'aux_value_loss': value_loss})
+        self._kept = []
+        names = ('aux_value_loss', 'auxiliary_loss', 'behavioral_cloning_loss')
+        return {name: torch.stack([entry[name] for entry in log]).mean() for name in names}
+
+    def _auxiliary_loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
+        output = self._run(data['obs'], 'compute_aux')
+        new, old = self._logits(output['logit'], data, output.get('action_mask'))
+        if mu_sigma_of(new) is not None:
+            fields = ppo_value_data(output['aux_value'], None, data['return_'], None)
+            auxiliary, cloning = ppo_value_error(fields, use_value_clip=False), gaussian_kl_divergence(old, new).mean()
+        else:
+            joint = ppg_data(new, old, None, output['aux_value'], None, data['return_'], None)
+            auxiliary, cloning = ppg_joint_error(joint, use_value_clip=False)
+        loss = auxiliary + self._algo.beta_weight * cloning
+        return loss, {'auxiliary_loss': auxiliary.detach(), 'behavioral_cloning_loss': cloning.detach()}
+
+    def _aux_value_loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
+        value = self._run(data['obs'], 'compute_value')['value']
+        return ppo_value_error(ppo_value_data(value, None, data['return_'], None), use_value_clip=False), {}
+
+    def _monitor_vars_learn(self) -> list[str]:
+        phase = ['aux_value_loss', 'auxiliary_loss', 'behavioral_cloning_loss']
+        return [*super()._monitor_vars_learn(), 'value_grad_norm', *phase]
+
+    # ---- state ----
+    def _learn_parts(self) -> dict[str, Any]:
+        own = {'optimizer_value': self._value_optimizer, 'optimizer_aux': self._aux_optimizer, 'draws': self._draws}
+        return {**super()._learn_parts(), **own}
+
+    def _state_dict_learn(self) -> dict:
+        return {**super()._state_dict_learn(), 'updates_done': self._updates_done, 'kept': list(self._kept)}
+
+    def _load_state_dict_learn(self, state_dict: dict) -> None:
+        super()._load_state_dict_learn(state_dict)
+        self._updates_done = int(state_dict.get('updates_done', 0))
+        self._kept = [map_tensors(rows, lambda x: x.to(self._device)) for rows in state_dict.get('kept', [])]
+
+
+def _joined(parts: list[dict[str, Any]]) -> dict[str, Any]:
+    """The rows of all parts in nested columns."""
+    first = parts[0]
+    return {
+        key: torch.cat([part[key] for part in parts])
+        if isinstance(first[key], torch.Tensor)
+        else _joined([part[key] for part in parts])
+        for key in first
+    }

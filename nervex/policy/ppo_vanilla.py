@@ -1,0 +1,184 @@
+"""Proximal policy optimisation by hand: no armor, no adder, no plugin; plain torch from the draw to the step."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+
+from nervex.data import Batch
+from nervex.loader import interval, is_type
+from nervex.policy.batched import batched
+from nervex.policy.common_policy import CommonPolicy
+from nervex.rl_utils import flatten_time
+from nervex.utils import POLICY_REGISTRY, ConfigError
+
+
+@POLICY_REGISTRY.register('ppo_vanilla')
+class PPOVanillaPolicy(CommonPolicy):
+    """
+    Overview:
+        The PPO of ``ppo``, spelled out. The network gives ``logit`` (one head, or mu and sigma for continuous actions)
+        and ``value``; actions are drawn here, advantages are summed here, from the last step to the first.
+    """
+
+    config = dict(
+        policy_type='ppo_vanilla',
+        on_policy=True,
+        learn=dict(
+            epochs=10,  # (int) passes over what was collected
+            learning_rate=3e-4,
+            grad_clip_norm=0.5,  # (float) largest norm of the gradient
+            algo=dict(
+                clip_ratio=0.2,  # (float) eps: the ratio of probabilities counts within 1 - eps .. 1 + eps
+                value_weight=0.5,  # (float) weight of the value loss
+                entropy_weight=0.01,  # (float) weight of the entropy bonus
+                discount_factor=0.99,  # (float) gamma in [0, 1]
+                gae_lambda=0.95,  # (float) lambda in [0, 1]
+            ),
+        ),
+    )
+    config_rules = dict(
+        learn=dict(
+            epochs=is_type(int) & interval(1),
+            grad_clip_norm=interval(0, left_ok=False),
+            algo=dict(
+                clip_ratio=interval(0, left_ok=False),
+                value_weight=interval(0),
+                entropy_weight=interval(),
+                gae_lambda=interval(0, 1),
+            ),
+        ),
+    )
+
+    def default_model(self) -> tuple[str, list[str]]:
+        return 'fc_vac', ['nervex.model']
+
+    def _model_input(self, obs: Any) -> dict[str, Any]:
+        if not isinstance(obs, torch.Tensor):
+            raise ConfigError([f'policy.policy_type: ppo_vanilla takes one tensor, not {sorted(obs)}; take ppo'])
+        return {'obs': obs}
+
+    # ---- learn ----
+    def _init_learn(self) -> None:
+        learn, heads = self._cfg.learn, self._cfg.model.get('action_dim')
+        if isinstance(heads, (list, tuple)) and len(heads) > 1:
+            raise ConfigError([f'policy.policy_type: ppo_vanilla has one action head, the env wants {heads}; take ppo'])
+        self._optimizer = torch.optim.Adam(
+            self._model.parameters(), lr=learn.learning_rate, weight_decay=learn.weight_decay
+        )
+
+    def _loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
+        algo, output = self._cfg.learn.algo, self._model({'obs': data['obs']})
+        log_prob, entropy = log_prob_and_entropy(output['logit'], data['action'])
+        adv = (data['adv'] - data['adv'].mean()) / (data['adv'].std(correction=0) + 1e-8)
+        ratio = (log_prob - data['log_prob']).exp()
+        clipped = ratio.clamp(1 - algo.clip_ratio, 1 + algo.clip_ratio)
+        policy_loss = -torch.min(ratio * adv, clipped * adv).mean()
+        value_loss = 0.5 * (data['return_'] - output['value']).pow(2).mean()
+        loss = policy_loss + algo.value_weight * value_loss - algo.entropy_weight * entropy.mean()
+        return loss, {
+            'policy_loss': policy_loss.detach(),
+            'value_loss': value_loss.detach(),
+            'entropy_loss': entropy.detach().mean(),
+            'approx_kl': (ratio - 1 - ratio.log()).detach().mean(),
+            'clipfrac': (clipped != ratio).float().mean(),
+        }
+
+    def _forward_learn(self, data: dict[str, Any]) -> dict[str, Any]:
+        loss, info = self._loss(data)
+        self._optimizer.zero_grad()
+        loss.backward()
+        norm = torch.nn.utils.clip_grad_norm_(self._model.parameters(), self._cfg.learn.grad_clip_norm)
+        self._optimizer.step()
+        rate = self._optimizer.param_groups[0]['lr']
+        return {'cur_lr': rate, 'total_loss': loss.detach(), 'grad_norm': norm, **info}
+
+    def _monitor_vars_learn(self) -> list[str]:
+        losses = ['total_loss', 'policy_loss', 'value_loss', 'entropy_loss']
+        return ['cur_lr', *losses, 'approx_kl', 'clipfrac', 'grad_norm']
+
+    # ---- collect ----
+    def _init_collect(self) -> None:
+        self._generator = torch.Generator().manual_seed(int(torch.randint(2**62, ())))
+
+    @torch.no_grad()
+    def _forward_collect(self, data_id: list[int], data: dict[str, Any]) -> dict[str, Any]:
+        output = self._model(data)
+        logit = output['logit']
+        if isinstance(logit, tuple):
+            mu, sigma = logit
+            drawn = mu + sigma * torch.randn(mu.shape, generator=self._generator).to(mu.device)
+        else:
+            chances = torch.softmax(logit, dim=-1).cpu()
+            drawn = torch.multinomial(chances, 1, generator=self._generator).squeeze(1).to(logit.device)
+        log_prob, _ = log_prob_and_entropy(logit, drawn)
+        action = drawn.clamp(-1, 1) if isinstance(logit, tuple) else drawn  # the env's bounds
+        return {'action': action, 'drawn': drawn, 'log_prob': log_prob, 'value': output['value']}
+
+    @batched
+    def _process_transition(self, obs: Any, armor_output: dict, timestep: Any) -> dict[str, Any]:
+        return {
+            'obs': obs,
+            'next_obs': timestep.obs,
+            'action': armor_output['drawn'],
+            'log_prob': armor_output['log_prob'],
+            'value': armor_output['value'],
+            'reward': timestep.reward,
+            'done': timestep.done,
+        }
+
+    @batched
+    def _get_train_sample(self, traj_cache: Any) -> Any:
+        """Steps, time first -> the same steps with ``adv`` and ``return_``, of all envs in one long list."""
+        if not isinstance(traj_cache, Batch):
+            steps = Batch.from_rows([traj_cache.popleft() for _ in range(len(traj_cache))])
+            samples = self._get_train_sample(steps)
+            return [samples[i] for i in range(len(samples))]
+        done = torch.as_tensor(traj_cache['done']).float()
+        value = torch.as_tensor(traj_cache['value'])
+        reward = torch.as_tensor(traj_cache['reward']).reshape(done.shape)
+        truncated = torch.as_tensor(traj_cache['truncated']).float()
+        adv = self._advantages(value, self._values_of(traj_cache['next_obs'], done.shape), reward, done, truncated)
+        kept = {key: traj_cache[key] for key in ('obs', 'action', 'log_prob')}
+        steps = Batch.of({**kept, 'adv': adv.numpy(), 'return_': (adv + value).numpy()})
+        return steps if done.dim() == 1 else flatten_time(steps)
+
+    @torch.no_grad()
+    def _values_of(self, next_obs: Any, shape: torch.Size) -> torch.Tensor:
+        """What is behind each step: the very next observation, also where a time limit or the window ended."""
+        obs = torch.as_tensor(next_obs).flatten(0, len(shape) - 1).to(self._device)
+        return self._model({'obs': obs})['value'].cpu().reshape(shape)
+
+    def _advantages(
+        self, value: torch.Tensor, next_value: torch.Tensor, reward: torch.Tensor, done: Any, truncated: Any
+    ) -> torch.Tensor:
+        algo = self._cfg.learn.algo
+        terminated = torch.zeros_like(done) if self._cfg.learn.ignore_done else done * (1 - truncated)
+        delta = reward + algo.discount_factor * (1 - terminated) * next_value - value
+        adv, carried = torch.empty_like(delta), torch.zeros_like(delta[0])
+        for t in reversed(range(len(delta))):
+            carried = delta[t] + algo.discount_factor * algo.gae_lambda * (1 - done[t]) * carried
+            adv[t] = carried
+        return adv
+
+    # ---- eval ----
+    def _init_eval(self) -> None:
+        """The model alone is enough."""
+
+    @torch.no_grad()
+    def _forward_eval(self, data_id: list[int], data: dict[str, Any]) -> dict[str, Any]:
+        logit = self._model(data)['logit']
+        return {'action': logit[0].clamp(-1, 1) if isinstance(logit, tuple) else logit.argmax(dim=-1)}
+
+
+def log_prob_and_entropy(logit: Any, action: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Of the categorical distribution of a tensor of logits, or of the normal one of a pair (mu, sigma)."""
+    if isinstance(logit, tuple):
+        mu, sigma = logit
+        log_2pi = math.log(2 * math.pi)
+        density = -0.5 * (((action - mu) / sigma).pow(2) + log_2pi) - sigma.log()
+        return density.sum(-1), (0.5 + 0.5 * log_2pi + sigma.log()).sum(-1)
+    log_p = torch.log_softmax(logit, dim=-1)
+    return log_p.gather(-1, action.unsqueeze(-1)).squeeze(-1), -(log_p.exp() * log_p).sum(-1)
