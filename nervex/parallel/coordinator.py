@@ -53,7 +53,7 @@ class Coordinator:
         self.saved_iter: int | None = None
         self._learns = 0  # outstanding calls of the learner
         self._evaluations = 0  # snapshots and evaluations under way
-        self._snapshot = 0
+        self._snapshot = self._served = 0
         self._draining = False
         interval = cfg.parallel.save_s
         resume = cfg.learner.resume
@@ -81,20 +81,27 @@ class Coordinator:
         self._feed(learner)
         if self.weights is None:
             return
-        for slot in self.roster.of('actor'):
-            while (amount := self.pace.to_collect(slot.outstanding)) > 0:
-                self._send_collect(slot, amount)
+        self._keep_actors_busy()
         self._ask_evaluators(learner)
+
+    def _keep_actors_busy(self) -> None:
+        """One call at a time to whoever has fewest outstanding, and of these to whoever waited longest."""
+        idle = deque(sorted(self.roster.of('actor'), key=lambda slot: (slot.outstanding, slot.served)))
+        while idle:
+            slot = idle.popleft()
+            amount = self.pace.to_collect(slot.outstanding)
+            if amount > 0 and self._send_collect(slot, amount):
+                idle.append(slot)
 
     def _learner(self) -> Slot | None:
         return next(iter(self.roster.of('learner')), None)
 
     # ---- collecting ----
-    def _send_collect(self, slot: Slot, amount: int) -> None:
+    def _send_collect(self, slot: Slot, amount: int) -> bool:
         if slot.task is None:
             slot.task = self.commander.get_actor_task()
             if slot.task is None:
-                return
+                return False
             self._log(f'task {slot.task["task_id"]} goes to {slot.name}')
         request = {
             'version': self.version,
@@ -104,8 +111,11 @@ class Coordinator:
         }
         weights = self.weights if slot.version != self.version else None
         slot.version = self.version
+        self._served += 1
+        slot.served = self._served
         self.pace.asked(amount)
         self.roster.call(slot, 'collect', slot.task, request, weights, returns=2, amount=amount)
+        return True
 
     def _on_collect(self, call: Call, header: Header) -> None:
         units = len(header.returns) if self.plan.episodes else header.rows
@@ -213,6 +223,9 @@ class Coordinator:
     # ---- beginning, end ----
     def _on_ready(self, call: Call, answer: dict[str, Any]) -> None:
         """Nothing more than the roster noted."""
+
+    def _on_ping(self, call: Call, answer: dict[str, Any]) -> None:
+        """It lives."""
 
     def _on_begin(self, call: Call, counters: dict[str, Any]) -> None:
         notes = counters['notes']

@@ -111,9 +111,10 @@ class RayCarrier(Carrier):
 
 
 def _one_line(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    said = [line for line in lines if 'exit' in line.lower() or 'died' in line.lower() or 'kill' in line.lower()]
-    return (said or lines or [type(error).__name__])[-1 if said else 0][:200]
+    """What Ray says about a death, without its advice."""
+    said = ' '.join(str(error).split())
+    _, _, detail = said.rpartition('Worker exit detail: ')
+    return (detail or said).partition(' Some common causes')[0].partition(' The actor never ran')[0][:200]
 
 
 @contextlib.contextmanager

@@ -72,6 +72,10 @@ class Role:
         """Answered when the role has been built."""
         return {'pid': os.getpid(), 'events': self.take_events()}
 
+    def ping(self) -> dict[str, Any]:
+        """Whether it lives."""
+        return {'events': self.take_events()}
+
     def take_events(self) -> list[str]:
         """Warnings since the last answer."""
         return [] if self.events is None else self.events.take()

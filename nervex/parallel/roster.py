@@ -12,6 +12,9 @@ from nervex.parallel.carrier import Carrier, Handle, LostDataError, Ref, RoleDie
 from nervex.parallel.role import RoleSpec
 from nervex.utils import TrainingError
 
+_FORMAL = ('ready', 'begin', 'ping')  # calls that are no work
+_PING_S = 1.0  # between two questions to those who have nothing to do
+
 
 @dataclass
 class Slot:
@@ -22,7 +25,9 @@ class Slot:
     resources: dict[str, Any]
     handle: Handle | None = None
     ready: bool = False
+    pid: int | None = None
     outstanding: int = 0  # calls of the coordinator's business
+    served: int = 0  # number of the last of them
     task: dict[str, Any] | None = None
     version: int = -1  # of the weights that it has or is sent
     started_at: float = 0.0
@@ -69,6 +74,7 @@ class Roster:
         self.calls: dict[Ref, Call] = {}
         self._to_start: list[tuple[float, Slot]] = []
         self.restarts = 0
+        self._next_ping = 0.0
 
     # ---- roles ----
     def add(self, spec: RoleSpec, role: Any, resources: dict[str, Any]) -> Slot:
@@ -94,7 +100,7 @@ class Roster:
         if returns > 1:
             refs, context['data'] = refs
         call = self.calls[refs] = Call(slot, method, self.carrier.now(), context)
-        if method not in ('ready', 'begin'):
+        if method not in _FORMAL:
             slot.outstanding += 1
         return call
 
@@ -121,14 +127,15 @@ class Roster:
                 answer = e
             if call.method in ('ready', 'begin'):
                 self._is_ready(call.slot, answer)
-            else:
+            elif call.method not in _FORMAL:
                 call.slot.outstanding -= 1
             found.append((call, answer))
         self._look_for_silence()
+        self._ask_the_idle()
         return found
 
     def _is_ready(self, slot: Slot, answer: dict[str, Any]) -> None:
-        slot.ready = True
+        slot.ready, slot.pid = True, answer['pid']
         missing = (
             '' if slot.died_at is None else f', {self.carrier.now() - slot.died_at:.1f} s after the death of the last'
         )
@@ -143,6 +150,17 @@ class Roster:
                 self.carrier.kill(call.slot.handle)
                 self.died(call.slot, f'no answer to {call.method} within {limit:g} s')
                 return
+
+    def _ask_the_idle(self) -> None:
+        """Who has nothing to do would not be missed: now and then it is asked whether it lives."""
+        now = self.carrier.now()
+        if now < self._next_ping:
+            return
+        self._next_ping = now + _PING_S
+        busy = {call.slot.name for call in self.calls.values()}
+        for slot in self.slots:
+            if slot.ready and slot.name not in busy:
+                self.call(slot, 'ping')
 
     # ---- deaths ----
     def died(self, slot: Slot, reason: str) -> None:

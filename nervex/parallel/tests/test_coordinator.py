@@ -22,6 +22,9 @@ class Pretender:
     def ready(self):
         return {'pid': 1, 'events': []}
 
+    def ping(self):
+        return {'events': []}
+
     def close(self):
         self.closed = True
 
@@ -183,6 +186,23 @@ def test_a_dead_actor_is_replaced_and_its_task_is_given_again(start):
     assert len(keys) == len(set(keys)) and (0, 1, 0) in keys
     log = log_of(run)
     assert 'actor0 died' in log and 'incarnation 1' in log and run.commander.failed == 1
+
+
+def test_an_actor_that_dies_while_it_has_nothing_to_do_is_replaced(start):
+    run = start()
+    go(run, lambda: run.tally.blocks > 4)
+    run.roster.of('learner')[0].handle.held = True
+    slot = run.roster.of('actor')[0]
+    go(run, lambda: not slot.outstanding and not run.roster.of('actor')[1].outstanding)
+    run.roster.carrier.kill(slot.handle)
+    go(run, lambda: slot.spec.incarnation == 1 and slot.ready)
+
+
+def test_work_is_shared_out_evenly_where_the_learner_is_slow(start):
+    run = start()
+    go(run, lambda: run.tally.blocks > 40)
+    first, second = (actor.seq for actor in roles(Actor))
+    assert abs(first - second) <= 2
 
 
 def test_a_round_is_completed_though_an_actor_dies_in_it(start):
