@@ -4,7 +4,6 @@ from __future__ import annotations
 import copy
 import logging
 import sys
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -12,10 +11,12 @@ from typing import Any
 import numpy as np
 
 from nervex.data.batch import Batch, Row
+from nervex.data.batch_iterators import joined, locked
 from nervex.data.buffer_log import BufferLog
 from nervex.data.buffer_options import DEFAULTS, RULES, as_names, read_options
-from nervex.data.columns import rows_of
+from nervex.data.columns import MISFITS, rows_of
 from nervex.data.on_policy import OnPolicyKind
+from nervex.data.quick_lock import QuickLock
 from nervex.data.replay import ReplayKind
 from nervex.data.structure.cache import Cache
 from nervex.utils.errors import UnknownNameError, unknown_name
@@ -46,8 +47,8 @@ class BufferManager:
 
     def __init__(self, cfg: Mapping | None = None, tb_logger: Any = None, exp_name: str = '.', seed: int | None = None,
                  on_policy: bool | None = None) -> None:
-        self._lock = threading.RLock()
-        self._acquire, self._release = self._lock.acquire, self._lock.release
+        self._lock = QuickLock()
+        self._take, self._give = self._lock.take, self._lock.give
         self._buffers: dict[str, Any] = {}
         self._options = read_options(cfg or {})
         self._caches: dict[str, Cache] = {}
@@ -80,17 +81,26 @@ class BufferManager:
         Arguments:
             - buffer_name (:obj:`list[str] | None`): None means the ``'buffer_name'`` of the first row, or all buffers
         """
-        if buffer_name is None and self._direct is not None:
-            kind = type(data)
-            self._acquire()  # half the price of a with statement
-            try:
-                if kind is Batch:
-                    if self._direct.quick_push(data._columns):
-                        return
-                elif kind is dict and self._direct.quick_row(data):
+        try:
+            self._take()
+        except IndexError:
+            self._lock.wait()
+        try:
+            direct = self._direct
+            if buffer_name is None and direct is not None and direct.plain:
+                if type(data) is dict:
+                    n = direct.store.fast_row(data, direct.next_row % direct.capacity)
+                elif type(data) is Batch:
+                    n = direct.store.fast_block(data._columns, direct.next_row % direct.capacity)
+                else:
+                    n = 0
+                if n:
+                    direct.next_row += n
                     return
-            finally:
-                self._release()
+        except MISFITS:  # the checked way finds out what does not fit
+            pass
+        finally:
+            self._give(None)
         rows, buffer_name = _as_batch(data, buffer_name)
         if n := rows_of(rows._columns):
             for k, name in enumerate(self._buffers if buffer_name is None else as_names(buffer_name)):
@@ -112,12 +122,15 @@ class BufferManager:
         Arguments:
             - reuse (:obj:`bool`): give one of two alternating batches, valid until the next but one sample
         """
-        if self._only is not None and not isinstance(batch_size, Mapping):
-            self._acquire()
+        if self._only is not None and (type(batch_size) is int or not isinstance(batch_size, Mapping)):
+            try:
+                self._take()
+            except IndexError:
+                self._lock.wait()
             try:
                 return self._only.sample(batch_size, cur_learner_iter, reuse)
             finally:
-                self._release()
+                self._give(None)
         sizes = dict(batch_size) if isinstance(batch_size, Mapping) else dict.fromkeys(self._buffers, batch_size)
         with self._lock:
             if not all(self._get(name).ready(size, cur_learner_iter) for name, size in sizes.items()):
@@ -133,12 +146,12 @@ class BufferManager:
             many samples as these have minibatches.
         """
         if self._only is not None and not isinstance(batch_size, Mapping):
-            return _locked(self._only.batches(batch_size, count, cur_learner_iter), self._lock)
+            return locked(self._only.batches(batch_size, count, cur_learner_iter), self._lock)
         sizes = dict(batch_size) if isinstance(batch_size, Mapping) else dict.fromkeys(self._buffers, batch_size)
         follows = any(isinstance(self._get(name), OnPolicyKind) for name in sizes)
         counts = {name: sys.maxsize if follows and isinstance(self._get(name), ReplayKind) else count for name in sizes}
         parts = {name: self._get(name).batches(n, counts[name], cur_learner_iter) for name, n in sizes.items()}
-        return _joined({name: _locked(part, self._lock) for name, part in parts.items()})
+        return joined({name: locked(part, self._lock) for name, part in parts.items()})
 
     def update(self, info: Mapping | None) -> None:
         """
@@ -147,6 +160,17 @@ class BufferManager:
             by buffer name. Without a priority nothing happens; rows that were overwritten since are skipped.
         """
         if not info:
+            return
+        if self._only is not None and 'replay_unique_id' in info and 'replay_buffer_idx' in info:  # the usual case
+            if info.get('priority') is not None:
+                try:
+                    self._take()
+                except IndexError:
+                    self._lock.wait()
+                try:
+                    self._only.update(info)
+                finally:
+                    self._give(None)
             return
         if all(name in self._buffers and isinstance(part, Mapping) for name, part in info.items()):
             parts = info
@@ -274,33 +298,6 @@ def _has_length(batch: Batch) -> bool:
         return len(batch) >= 0
     except TypeError:
         return False
-
-
-def _locked(batches: Iterator, lock: Any) -> Iterator:
-    """Hold the lock while the next batch is made, not while it is learned from."""
-    try:
-        while True:
-            with lock:
-                batch = next(batches, None)
-            if batch is None:
-                return
-            yield batch
-    finally:
-        with lock:
-            batches.close()  # type: ignore[attr-defined]
-
-
-def _joined(parts: dict[str, Iterator]) -> Iterator[dict]:
-    """Dicts with the next batch of each, as long as all have one."""
-    try:
-        while True:
-            batch = {name: next(part, None) for name, part in parts.items()}
-            if any(b is None for b in batch.values()):
-                return
-            yield batch
-    finally:
-        for part in parts.values():
-            part.close()  # type: ignore[attr-defined]
 
 
 def _by_buffer(info: Mapping, buffers: Mapping) -> dict[str, Mapping]:

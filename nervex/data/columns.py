@@ -41,7 +41,7 @@ class ColumnStore:
         self.arrays: dict[Any, np.ndarray] = {}
         self.torch_names: set = set()
         self.nested = False
-        self.fast_block = self.fast_row = self.fast_values = _not_yet
+        self.fast_block = self.fast_row = self.fast_values = self._gather_into = _not_yet
         self._recycler = Recycler()
 
     @property
@@ -67,7 +67,7 @@ class ColumnStore:
 
     def _compile(self) -> None:
         writers = compile_writers(self.arrays, self.torch_names, self.capacity)
-        self.fast_block, self.fast_row, self.fast_values = writers
+        self.fast_block, self.fast_row, self.fast_values, self._gather_into = writers
 
     def write(self, columns: dict, start: int) -> int:
         """Store rows at the slots ``start, start + 1, ...``, wrapping at the end; gives their number."""
@@ -187,8 +187,7 @@ class ColumnStore:
     def gather_into(self, slots: np.ndarray, out: dict) -> bool:
         """The rows at ``slots`` (trusted) into the arrays that ``outputs`` made; False if these no longer fit."""
         try:
-            for name, array in self.arrays.items():
-                array.take(slots, 0, out[name], 'clip')
+            self._gather_into(slots, out)
         except TypeError:  # a column was widened meanwhile
             return False
         return True
@@ -223,7 +222,7 @@ class ColumnStore:
     def load_state_dict(self, state: dict[str, Any], rows: Any) -> None:
         """Put back what ``state_dict`` gave at these slots; everything else is forgotten."""
         self.arrays, self.torch_names = {}, set()
-        self.fast_block = self.fast_row = self.fast_values = _not_yet
+        self.fast_block = self.fast_row = self.fast_values = self._gather_into = _not_yet
         flat: dict = {}
         for column in state['columns']:
             name = tuple(column['name']) if isinstance(column['name'], list) else column['name']

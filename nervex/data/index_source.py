@@ -1,4 +1,4 @@
-"""Random slots for uniform sampling, drawn ahead in large blocks because small draws cost more than they give."""
+"""Random numbers for sampling, drawn ahead in large blocks because small draws cost more than they give."""
 from __future__ import annotations
 
 from typing import Any
@@ -11,8 +11,9 @@ _BLOCK = 8192
 class IndexSource:
     """
     Overview:
-        Independent uniform integers below a bound. While the bound stays the same (a full ring), they come from a block
-        drawn ahead; the state, block included, can be saved, so that a resumed run draws the same numbers.
+        Independent uniform integers below a bound, and fractions in [0, 1). Fractions, and integers while their bound
+        stays the same (a full ring), come from blocks drawn ahead; the state, blocks included, can be saved, so that a
+        resumed run draws the same numbers.
     """
 
     def __init__(self, seed: Any = None) -> None:
@@ -20,6 +21,8 @@ class IndexSource:
         self._block = np.empty(0, dtype=np.int64)
         self._bound = -1
         self._next = 0
+        self._fractions = np.empty(0)
+        self._used = _BLOCK
 
     def draw(self, n: int, bound: int) -> np.ndarray:
         """``n`` integers in [0, bound). The array may be a view of the block: do not change it."""
@@ -36,11 +39,23 @@ class IndexSource:
         self._next = n
         return self._block[:n]
 
+    def fractions(self, n: int) -> np.ndarray:
+        """``n`` numbers in [0, 1). The array may be a view of the block: do not change it."""
+        start = self._used
+        end = start + n
+        if end > _BLOCK:
+            if n > _BLOCK // 4:
+                return self.rng.random(n)
+            self._fractions, start, end = self.rng.random(_BLOCK), 0, n
+        self._used = end
+        return self._fractions[start:end]
+
     def state_dict(self) -> dict[str, Any]:
-        """Generator state and what is left of the block."""
+        """Generator state and what is left of the blocks."""
         import torch
         return {'generator': self.rng.bit_generator.state, 'bound': self._bound,
-                'left': torch.from_numpy(self._block[self._next:].copy())}
+                'left': torch.from_numpy(self._block[self._next:].copy()),
+                'fractions': torch.from_numpy(self._fractions[self._used:].copy())}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on with the draws from where ``state_dict`` was called."""
@@ -50,3 +65,6 @@ class IndexSource:
         self._block = np.zeros(_BLOCK, dtype=np.int64)
         self._next = _BLOCK - len(left)
         self._block[self._next:] = left
+        fractions = state['fractions'].numpy()
+        self._fractions, self._used = np.zeros(_BLOCK), _BLOCK - len(fractions)
+        self._fractions[self._used:] = fractions

@@ -9,7 +9,7 @@ import numpy as np
 
 from nervex.data.batch import Batch
 from nervex.data.buffer_log import BufferLog
-from nervex.data.columns import MISFITS, ColumnStore, rows_of
+from nervex.data.columns import ColumnStore, rows_of
 from nervex.data.sampled import Sampled, UniqueIds
 
 logger = logging.getLogger(__name__)
@@ -20,7 +20,11 @@ class OnPolicyKind:
     Overview:
         Keeps everything that is pushed in one round (it grows as needed, nothing is dropped). ``batches`` gives epochs
         of shuffled minibatches without replacement, as slices of one permuted copy, and empties the buffer at its end.
+    Attributes:
+        - plain, next_row: the manager writes what fits by itself, see ``ReplayKind``; rows are numbered in each round
     """
+
+    capacity = 2**62  # it never begins anew at its first slot
 
     def __init__(self, name: str, cfg: Any, seed: Any = None) -> None:
         self.name = name
@@ -28,82 +32,60 @@ class OnPolicyKind:
         self.min_sample_ratio = cfg.min_sample_ratio
         self.drop_last = cfg.drop_last
         self._rng = np.random.default_rng(seed)
-        self._store: ColumnStore | None = None
-        self._size = 0
-        self._total = 0
+        self.store: ColumnStore | None = None
+        self.plain = False
+        self.next_row = 0
+        self._earlier = 0  # rows of earlier rounds
         self._outputs: list = []
-        self.pushed = self.sampled = 0  # rows, over the whole life
+        self.sampled = 0  # rows, over the whole life
         self.log: BufferLog | None = None
 
     @property
     def count(self) -> int:
         """Rows that can be sampled."""
-        return self._size
+        return self.next_row
+
+    @property
+    def pushed(self) -> int:
+        """Rows that were ever pushed."""
+        return self._earlier + self.next_row
 
     def plan(self, columns: dict) -> int:
         """Nothing is reserved: the buffer grows with its data."""
         return 0
 
-    def quick_push(self, columns: dict) -> bool:
-        """Append rows if they fit without growing or converting; False (then ``push`` must do it) if not."""
-        try:
-            n = self._store.fast_block(columns, self._size) if self._store is not None else 0
-        except MISFITS:
-            return False
-        self._size += n
-        self._total += n
-        self.pushed += n
-        return bool(n)
-
-    def quick_row(self, row: dict) -> bool:
-        """The same for one row, given without a leading axis."""
-        try:
-            n = self._store.fast_row(row, self._size) if self._size < self._room else 0
-        except MISFITS:
-            return False
-        self._size += n
-        self._total += n
-        self.pushed += n
-        return bool(n)
-
-    @property
-    def _room(self) -> int:
-        return 0 if self._store is None else self._store.capacity
-
     def push(self, columns: dict) -> None:
         """Append rows."""
         n = rows_of(columns)
-        if self._store is None or self._size + n > self._store.capacity:
-            self._grow(self._size + n)
+        if self.store is None or self.next_row + n > self.store.capacity:
+            self._grow(self.next_row + n)
         if 'priority' in columns:
             columns = {name: column for name, column in columns.items() if name != 'priority'}
-        self._store.write(columns, self._size)
-        self._size += n
-        self._total += n
-        self.pushed += n
+        self.store.write(columns, self.next_row)
+        self.next_row += n
 
     def _grow(self, rows: int) -> None:
-        old = self._store
-        exact = old is None or not self._size
-        self._store = ColumnStore(rows if exact else max(rows, 2 * self._size), f"buffer '{self.name}'")
-        if old is not None and self._size:
-            self._store.write(old.gather(np.arange(self._size)), 0)
+        old = self.store
+        exact = old is None or not self.next_row
+        self.store = ColumnStore(rows if exact else max(rows, 2 * self.next_row), f"buffer '{self.name}'")
+        self.plain = True
+        if old is not None and self.next_row:
+            self.store.write(old.gather(np.arange(self.next_row)), 0)
 
     def ready(self, batch_size: int, cur_learner_iter: int = 0) -> bool:
         """Whether ``batch_size`` rows may be sampled."""
-        return self._size >= max(batch_size * self.min_sample_ratio, self.start_size, 1)
+        return self.next_row >= max(batch_size * self.min_sample_ratio, self.start_size, 1)
 
     def sample(self, batch_size: int, cur_learner_iter: int = 0, reuse: bool = False) -> Sampled | None:
         """Rows drawn without replacement; the buffer keeps them. None when there is not enough data."""
         if not self.ready(batch_size):
             return None
-        slots = self._rng.choice(self._size, batch_size, replace=batch_size > self._size)
-        return self._sampled(self._store.gather(slots), slots, cur_learner_iter)
+        slots = self._rng.choice(self.next_row, batch_size, replace=batch_size > self.next_row)
+        return self._sampled(self.store.gather(slots), slots, cur_learner_iter)
 
     def _sampled(self, columns: dict, slots: np.ndarray, cur_learner_iter: int) -> Sampled:
-        first = self._total - self._size
         self.sampled += len(slots)
-        sample = Sampled.drawn(columns, (self._describe, columns, slots, first, cur_learner_iter))
+        sample = Sampled.drawn(columns, (self._describe, columns, slots, self._earlier, cur_learner_iter))
         if self.log is not None:
             self.log.sampled(sample)
         return sample
@@ -126,7 +108,7 @@ class OnPolicyKind:
             ``count`` epochs of minibatches; the last one of an epoch may be short, unless ``drop_last``. Then the
             buffer is empty, also when the caller stops early.
         """
-        size = self._size
+        size = self.next_row
         try:
             if not size:
                 logger.warning("buffer '%s': no rows to learn from", self.name)
@@ -146,14 +128,14 @@ class OnPolicyKind:
 
     def _permuted(self, order: np.ndarray) -> dict:
         """The rows in this order, in one of two alternating outputs."""
-        key = (len(order), id(self._store))
+        key = (len(order), id(self.store))
         if not self._outputs or self._outputs[0][-1] != key:
-            self._outputs = [(*self._store.outputs(len(order))[:2], key) for _ in range(2)]
+            self._outputs = [(*self.store.outputs(len(order))[:2], key) for _ in range(2)]
         self._outputs.reverse()
         flat, view, _ = self._outputs[0]
-        if not self._store.gather_into(order, flat):  # a column's dtype has changed
+        if not self.store.gather_into(order, flat):  # a column's dtype has changed
             self._outputs = []
-            return self._store.gather(order)
+            return self.store.gather(order)
         return view
 
     def update(self, info: dict) -> None:
@@ -164,19 +146,22 @@ class OnPolicyKind:
 
     def clear(self) -> None:
         """Forget all rows."""
-        self._size = 0
+        self._earlier += self.next_row
+        self.next_row = 0
 
     def state_dict(self) -> dict[str, Any]:
         """Contents, counters and generator."""
-        store = self._store.state_dict(slice(0, self._size)) if self._store is not None else {'columns': []}
-        return {'kind': 'on_policy', 'total': self._total, 'size': self._size, 'store': store,
-                'generator': self._rng.bit_generator.state}
+        store = self.store.state_dict(slice(0, self.next_row)) if self.store is not None else {'columns': []}
+        return {'kind': 'on_policy', 'total': self.pushed, 'size': self.next_row, 'sampled': self.sampled,
+                'store': store, 'generator': self._rng.bit_generator.state}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Put back what ``state_dict`` gave."""
-        self._total, self._size = state['total'], state['size']
+        self.next_row, self._earlier = state['size'], state['total'] - state['size']
+        self.sampled = state['sampled']
         self._rng.bit_generator.state = state['generator']
-        self._store = ColumnStore(max(self._size, 1), f"buffer '{self.name}'") if state['store']['columns'] else None
-        if self._store is not None:
-            self._store.load_state_dict(state['store'], slice(0, self._size))
+        self.store = ColumnStore(max(self.next_row, 1), f"buffer '{self.name}'") if state['store']['columns'] else None
+        self.plain = self.store is not None
+        if self.store is not None:
+            self.store.load_state_dict(state['store'], slice(0, self.next_row))
         self._outputs = []

@@ -76,10 +76,10 @@ class ReplayBuffer:
         """
         if self._quick and env_id is None and not (info or policy or others):
             time = self._time
-            slot = time.head
+            slot = time.count % time.capacity
             try:
                 if self._store.fast_values(slot, obs, act, rew, done, obs_next):
-                    time.advance(slot, done)
+                    time.count += 1
                     if self._priorities is not None:
                         self._priorities.push(slot, 1)
                     return slot
@@ -107,12 +107,14 @@ class ReplayBuffer:
             - env_id (:obj:`np.ndarray | None`): env of each step; a column ``env_id`` of the batch serves as well
         """
         if self._quick and env_id is None and type(batch) is Batch:
-            start = self._time.head
+            time = self._time
+            start = time.count % time.capacity
             try:
                 if n := self._store.fast_block(batch._columns, start):
+                    time.count += n
                     if self._priorities is not None:
                         self._priorities.push(start, n)
-                    return self._time.add(batch._columns['done'])
+                    return np.arange(start, start + n)
             except MISFITS:  # the checked way finds out what does not fit
                 pass
         batch = Batch(dict(batch.items()))
@@ -135,14 +137,20 @@ class ReplayBuffer:
         columns = {name: columns[name] for name in sorted(columns, key=_position)}
         self._make_room(n)
         done = np.asarray(columns['done']).reshape(n, -1).any(axis=1) if 'done' in columns else np.zeros(n, dtype=bool)
-        capacity, parts = self.maxsize, []
+        capacity, parts, time = self.maxsize, [], self._settled()
         for start in range(0, n, capacity):  # of more steps than fit, the last ones stay
             part = {name: column[start:start + capacity] for name, column in columns.items()}
             rows = slice(start, start + capacity)
             self._write(part)
-            parts.append(self._time.add(done[rows], None if env_id is None else env_id[rows]))
-        self._quick = tuple(self._store.arrays) == RESERVED[:5] and not self._time.linked
+            parts.append(time.add(done[rows], None if env_id is None else env_id[rows]))
+        self._quick = tuple(self._store.arrays) == RESERVED[:5] and not time.linked
         return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+
+    def _settled(self) -> Timeline:
+        """The order of time, with all steps that were added in it."""
+        if self._quick:
+            self._time.settle(self._store.arrays['done'])
+        return self._time
 
     def _write(self, columns: dict) -> None:
         start = self._time.head
@@ -179,17 +187,17 @@ class ReplayBuffer:
         """Append the steps of another buffer in their order of time; gives the slots that they got."""
         if not len(other):
             return np.zeros(0, dtype=np.int64)
-        order = other._time.order()
-        if other._time.linked or self._time.linked:
-            parts, labels = [order], [other._time.labels()]
+        theirs, order = other._settled(), other._time.order()
+        if theirs.linked or self._time.linked:
+            parts, labels = [order], [theirs.labels()]
         else:  # one env each: trajectory by trajectory, so that no links are needed
-            parts = np.split(order, np.flatnonzero(other._time.previous(order) == order)[1:])
+            parts = np.split(order, np.flatnonzero(theirs.previous(order) == order)[1:])
             labels = [None] * len(parts)
         slots = []
         for part, label in zip(parts, labels):
-            self._time.cut()  # what is here already is not continued
+            self._settled().cut()  # what is here already is not continued
             slots.append(self._append(Batch.of(other._store.gather(part)), label))
-        self._time.cut()
+        self._settled().cut()
         return np.concatenate(slots)
 
     def reset(self) -> None:
@@ -204,7 +212,7 @@ class ReplayBuffer:
         if batch_size == 0 or self._options['sample_avail']:
             slots = self._time.order()
             if self._options['sample_avail'] and self.stack_num > 1:
-                oldest = self._time.stack(slots, self.stack_num)[:, 1]
+                oldest = self._settled().stack(slots, self.stack_num)[:, 1]
                 slots = slots[self._time.previous(oldest) != oldest]
             if batch_size == 0:
                 return slots
@@ -251,11 +259,11 @@ class ReplayBuffer:
         slots = self._slots(index)
         length = self.stack_num if stack_num is None else stack_num
         if key == 'obs_next' and 'obs_next' not in self._store:
-            key, slots = 'obs', self._time.next(slots)
+            key, slots = 'obs', self._settled().next(slots)
         if key in _OPEN and key not in self._store:
             return Batch()
         if length > 1:
-            slots = self._time.stack(slots, length)
+            slots = self._settled().stack(slots, length)
         return self._store.read(key, slots)
 
     def _slots(self, index: Any) -> np.ndarray:
@@ -294,7 +302,7 @@ class ReplayBuffer:
         return type(self).__name__ + body[len('Batch'):]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {'options': self._options, 'capacity': self.maxsize, 'time': self._time,
+        return {'options': self._options, 'capacity': self.maxsize, 'time': self._settled(),
                 'source': self._source.state_dict(), 'store': self._store.state_dict(slice(0, len(self)))}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -304,6 +312,7 @@ class ReplayBuffer:
         self._set_up(state['capacity'])
         self._time = state['time']
         self._store.load_state_dict(state['store'], slice(0, len(self)))
+        self._quick = tuple(self._store.arrays) == RESERVED[:5] and not self._time.linked
 
 
 def _position(name: str) -> int:

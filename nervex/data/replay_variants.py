@@ -45,7 +45,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         """Slots of steps drawn by priority; of all steps in their order of time if ``batch_size`` is 0."""
         if batch_size == 0 or not len(self):
             return super().sample_indices(batch_size)
-        return self._priorities.draw(batch_size, self._source.rng)[0]
+        return self._priorities.draw(self._source.fractions(batch_size))
 
     def _read(self, slots: np.ndarray) -> Batch:
         batch = super()._read(slots)
@@ -100,5 +100,5 @@ class ListReplayBuffer(ReplayBuffer):
     def _make_room(self, n: int) -> None:
         if len(self) + n > self.maxsize:
             capacity = max(2 * self.maxsize, len(self) + n)
+            self._settled().grow(capacity)
             self._store.grow(capacity, len(self))
-            self._time.grow(capacity)

@@ -82,10 +82,12 @@ class RowLife:
 
     def use(self, slots: np.ndarray, next_number: int) -> np.ndarray | None:
         """These rows were sampled; gives the slots of those that may not be sampled again, if there are any."""
-        uses = self.uses(next_number)
-        np.add.at(uses, slots, _ONE)  # of the same dtype: ten times faster than a Python int
-        if self.max_reuse == math.inf:
-            return None
+        np.add.at(self.uses(next_number), slots, _ONE)  # of the same dtype: ten times faster than a Python int
+        return self.worn(slots) if self.max_reuse != math.inf else None
+
+    def worn(self, slots: np.ndarray) -> np.ndarray | None:
+        """Of the rows that were just counted, the slots of those that may not be sampled again, if there are any."""
+        uses = self._uses
         rows = max(self._capacity - self.removed, 1)
         self._bound += 1 + -(-len(slots) // rows) if len(slots) > 1 else 1
         if self._bound < self.max_reuse:

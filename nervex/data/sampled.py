@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,8 @@ import torch
 
 from nervex.data.batch import Batch, Row
 from nervex.data.names import SAMPLE_COLUMNS
+
+_INT64 = np.dtype(np.int64)
 
 
 class UniqueIds(np.ndarray):
@@ -20,16 +23,16 @@ class UniqueIds(np.ndarray):
 
     buffer_name = ''
 
-    @classmethod
-    def of(cls, numbers: np.ndarray, buffer_name: str) -> UniqueIds:
-        """Ids of the given buffer."""
-        ids = numbers.view(cls)
-        ids.buffer_name = buffer_name
-        return ids
+    @staticmethod
+    @cache
+    def kind(buffer_name: str) -> type[UniqueIds]:
+        """The class for one buffer. It has the name, so that its arrays need not be given it one by one."""
+        return type('UniqueIds', (UniqueIds, ), {'buffer_name': buffer_name})
 
-    def __array_finalize__(self, source: Any) -> None:
-        if isinstance(source, UniqueIds):
-            self.buffer_name = source.buffer_name
+    @staticmethod
+    def of(numbers: np.ndarray, buffer_name: str) -> UniqueIds:
+        """Ids of the given buffer."""
+        return numbers.view(UniqueIds.kind(buffer_name))
 
     def __getitem__(self, key: Any) -> Any:
         found = super().__getitem__(key)
@@ -139,7 +142,7 @@ _set_tensors = Sampled._tensors.__set__  # type: ignore[attr-defined]
 
 def item_numbers(ids: Any, buffer_name: str) -> np.ndarray:
     """The numbers in ids of one buffer, given as UniqueIds, integers (array, tensor, list) or strings."""
-    if isinstance(ids, torch.Tensor) or (isinstance(ids, np.ndarray) and ids.dtype.kind == 'i'):
+    if isinstance(ids, (UniqueIds, torch.Tensor)) or (isinstance(ids, np.ndarray) and ids.dtype.kind == 'i'):
         return integers(ids)
     numbers = []
     for one in ids:
@@ -152,6 +155,8 @@ def item_numbers(ids: Any, buffer_name: str) -> np.ndarray:
 
 def integers(values: Any) -> np.ndarray:
     """Numbers from a list, an array or a tensor as a flat int64 array."""
+    if isinstance(values, np.ndarray) and values.dtype is _INT64 and values.ndim == 1 and values.flags.carray:
+        return values if type(values) is np.ndarray else values.view(np.ndarray)
     if isinstance(values, torch.Tensor):
         values = values.detach().cpu().numpy()
     return np.asarray(values, dtype=np.int64).reshape(-1)

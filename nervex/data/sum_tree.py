@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 WIDTH = 8                      # children of a node
+MIN_WEIGHT, MAX_WEIGHT = 1e-12, 1e290  # of a stored row: none is out of reach, and sums stay finite
 _BELOW_ONE = 1. - 2. ** -52    # x * _BELOW_ONE is smaller than x, but hardly
 
 
@@ -19,7 +20,7 @@ class SumTree:
         that no rounding error is left behind, even by weights of 1e200. Plain NumPy here; ``sum_tree`` gives the
         compiled version where numba is installed. Both do the same operations in the same order: equal results.
     Interfaces:
-        set, set_range, set_rows, draw, total, smallest
+        set, set_range, set_rows, draw, draw_rows, raised, total, smallest
     """
 
     def __init__(self, capacity: int) -> None:
@@ -30,9 +31,10 @@ class SumTree:
         self._nodes = np.array(sizes, dtype=np.int64)
         self._offsets = np.concatenate([[0], np.cumsum(self._nodes * WIDTH)])[:-1].astype(np.int64)
         total = int((self._nodes * WIDTH).sum())
-        self._values = np.zeros(total)                # a level's children one after the other; the first level: leaves
-        self._prefix = np.zeros(total)                # sums of the values up to and including this one, node by node
-        self._low = np.full(total, np.inf)            # smallest positive weight below a child
+        self._tree = np.zeros((3, total))
+        self._values, self._prefix, self._low = self._tree  # a level's children one after the other; first the leaves
+        # _prefix: sums of the values up to and including this one, node by node
+        self._low[:] = np.inf                               # smallest positive weight below a child
         self.weights = self._values[:capacity]        # the leaves
 
     @property
@@ -63,6 +65,7 @@ class SumTree:
             New priorities and weights for the rows that are still in their slots: row k is in slot k modulo capacity,
             and there if ``oldest <= k <= newest`` and its slot has a weight.
         Arguments:
+            - weights (:obj:`np.ndarray`): are brought between ``MIN_WEIGHT`` and ``MAX_WEIGHT``
             - priorities (:obj:`np.ndarray`): priority of every slot, is written to
         Returns:
             - largest (:obj:`float`): the largest of the new priorities; -1 if no row was still there
@@ -72,8 +75,14 @@ class SumTree:
         if not fits.all():
             slots, weights, priority = slots[fits], weights[fits], priority[fits]
         priorities[slots] = priority
-        self.set(slots, weights)
+        self.set(slots, bounded(weights))
         return float(priority.max(initial=-1.))
+
+    @staticmethod
+    def raised(priority: np.ndarray, eps: float) -> np.ndarray | None:
+        """These priorities plus ``eps``; None if one of them is negative, infinite or no number."""
+        good = (priority >= 0.) & (priority < np.inf)
+        return priority + eps if good.all() else None
 
     def _refresh(self, children: np.ndarray) -> None:
         """Recompute the nodes above the given leaves (ascending)."""
@@ -99,7 +108,7 @@ class SumTree:
             - fractions (:obj:`np.ndarray`): ``n`` numbers in [0, 1), where in its interval each draw lies
         Returns:
             - slots (:obj:`np.ndarray`): in ascending order
-            - ratios (:obj:`np.ndarray`): the smallest positive weight of all, divided by that of each slot
+            - ratios (:obj:`np.ndarray`): the smallest positive weight of all, divided by that of each slot (float32)
         """
         n = len(fractions)
         target = (np.arange(n) + fractions) * self.total / n
@@ -111,10 +120,30 @@ class SumTree:
             before = rows[np.arange(n), child - 1]
             target = np.where(child > 0, target - before, target)
             node = node * WIDTH + child
-        return node, self.smallest / self._values[node]
+        return node, (self.smallest / self._values[node]).astype(np.float32)
+
+    def draw_rows(self, fractions: np.ndarray, next_number: int, priorities: np.ndarray,
+                  uses: np.ndarray) -> tuple[np.ndarray, ...]:
+        """
+        Overview:
+            ``draw``, for a ring whose row k is in slot k modulo capacity; the draws are counted in ``uses``.
+        Returns:
+            - slots, ratios (:obj:`np.ndarray`): as those of ``draw``
+            - numbers (:obj:`np.ndarray`): of the rows in these slots, when ``next_number`` is the next one
+            - priority (:obj:`np.ndarray`): the rows' own of ``priorities``
+        """
+        slots, ratios = self.draw(fractions)
+        np.add.at(uses, slots, uses.dtype.type(1))
+        newest = next_number - 1
+        return slots, ratios, newest - (newest - slots) % self.capacity, priorities[slots]
 
 
 _COLUMNS = np.arange(WIDTH)
+
+
+def bounded(weights: np.ndarray) -> np.ndarray:
+    """Weights that a stored row may have."""
+    return np.minimum(np.maximum(weights, MIN_WEIGHT), MAX_WEIGHT)
 
 
 def _unique(slots: np.ndarray) -> np.ndarray:

@@ -12,19 +12,31 @@ class Timeline:
         Links the slots of a ring into trajectories. As long as one env writes, a step follows the slot before it and
         only the beginnings are noted; with the first ``env_id`` every slot gets links of its own. Episodes end with
         ``done``, with ``cut()``, or where their older part was overwritten.
+    Attributes:
+        - count (:obj:`int`): steps that were ever written; step k is in slot k modulo capacity. As long as one env
+          writes, a caller may just raise it, and ``settle`` before anything else is asked
     Interfaces:
-        add, advance, cut, previous, next, stack, order
+        add, settle, cut, previous, next, stack, order
     """
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
-        self.head = self.size = 0
+        self.count = self._known = 0                   # steps written, and how many of them have been looked at
         self.linked = False                            # whether several envs write
         self._begins = np.zeros(capacity, dtype=bool)  # one env: this step does not follow the slot before it
         self._open = False                             # one env: the last step has not ended its episode
         self._before = self._after = np.zeros(0, dtype=np.int64)  # several envs: neighbours, the own slot if none
         self._last: dict[Any, int] = {}                # several envs: number of an env's last step, if it is not done
-        self._count = 0                                # several envs: steps linked so far
+
+    @property
+    def head(self) -> int:
+        """The slot of the next step."""
+        return self.count % self.capacity
+
+    @property
+    def size(self) -> int:
+        """Slots in use."""
+        return min(self.count, self.capacity)
 
     def add(self, done: np.ndarray, env_id: np.ndarray | None = None) -> np.ndarray:
         """Steps that were written in this order, from ``head`` on; gives their slots. No ``env_id``: all of env 0."""
@@ -33,8 +45,7 @@ class Timeline:
             self._begins[start] = not self._open
             self._begins[start + 1:start + n] = done[:-1]
             self._open = not done[-1]
-            self.size = max(self.size, start + n)
-            self.head = (start + n) % self.capacity
+            self.count = self._known = self.count + n
             return np.arange(start, start + n)
         slots = (np.arange(n) + start) % self.capacity
         if env_id is not None and not self.linked:
@@ -46,39 +57,45 @@ class Timeline:
         elif n:
             self._begins[slots] = np.concatenate([[not self._open], done[:-1]])
             self._open = not done[-1]
-        self.head = (start + n) % self.capacity
-        self.size = min(self.size + n, self.capacity)
+        if not self.linked:
+            self.count += n
+        self._known = self.count
         return slots
 
-    def advance(self, slot: int, done: Any) -> None:
-        """One step of the only env was written to ``head``: the same as ``add``, for scalars."""
-        self._begins[slot] = not self._open
-        self._open = not done
-        end = slot + 1
-        if self.size < end:
-            self.size = end
-        self.head = end if end < self.capacity else 0
+    def settle(self, done: np.ndarray) -> None:
+        """
+        Overview:
+            Look at the steps of the only env by which ``count`` was raised.
+        Arguments:
+            - done (:obj:`np.ndarray`): the whole column, all slots
+        """
+        waiting = self.count - self._known
+        if waiting:
+            n = min(waiting, self.capacity)
+            slots = np.arange(self.count - n, self.count) % self.capacity
+            ends = done[slots].astype(bool).reshape(n, -1).any(axis=1)
+            self._begins[slots] = np.concatenate([[waiting > n or not self._open], ends[:-1]])
+            self._open, self._known = not ends[-1], self.count
 
     def _use_links(self) -> None:
         slots = np.arange(self.capacity)
         used = slots < self.size
         before, after = np.where(used, self.previous(slots), slots), np.where(used, self.next(slots), slots)
         self._before, self._after, self.linked = before, after, True
-        self._count = self.head + self.capacity if self.size == self.capacity else self.head
-        self._last = {0: self._count - 1} if self._open else {}
+        self._last = {0: self.count - 1} if self._open else {}
 
     def _link(self, slot: int, env: Any, done: bool) -> None:
         before, after = self._before, self._after
         later = int(after[slot])
         before[later] = later  # what lay here is overwritten: its successor becomes a beginning
         number = self._last.get(env, -1)
-        earlier = number % self.capacity if number > self._count - self.capacity and number >= 0 else slot
+        earlier = number % self.capacity if number > self.count - self.capacity and number >= 0 else slot
         before[slot], after[earlier], after[slot] = earlier, slot, slot
         if done:
             self._last.pop(env, None)
         else:
-            self._last[env] = self._count
-        self._count += 1
+            self._last[env] = self.count
+        self.count += 1
 
     def isolate(self, slot: int) -> None:
         """Make the oldest step (in ``head``) a trajectory of its own."""
@@ -137,4 +154,4 @@ class Timeline:
         self._begins = np.concatenate([self._begins, np.zeros(len(new), dtype=bool)])
         if self.linked:
             self._before, self._after = np.concatenate([self._before, new]), np.concatenate([self._after, new])
-        self.head, self.capacity = self.size, capacity
+        self.capacity = capacity

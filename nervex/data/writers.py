@@ -37,12 +37,19 @@ def write_values(slot, {values}):
 '''
 
 
+_GATHER = '''\
+def gather(slots, out):
+    {body}
+'''
+
+
 class Writers(NamedTuple):
-    """The compiled functions; each returns the number of rows that it wrote."""
+    """The compiled functions; each of the first three returns the number of rows that it wrote."""
 
     block: Callable[..., int]   # (columns, first slot)
     row: Callable[..., int]     # (dict of one row's values, slot)
     values: Callable[..., int]  # (slot, the values of one row in the order of the columns)
+    gather: Callable[..., None]  # (slots, arrays by column name that get the rows in these slots)
 
 
 def compile_writers(arrays: dict[Any, np.ndarray], torch_names: set, capacity: int) -> Writers:
@@ -56,7 +63,7 @@ def compile_writers(arrays: dict[Any, np.ndarray], torch_names: set, capacity: i
         - arrays (:obj:`dict`): flat column name -> array with ``capacity`` slots
         - torch_names (:obj:`set`): columns that come as CPU tensors
     """
-    scope: dict[str, Any] = {'bools': {bool, np.bool_}}
+    scope: dict[str, Any] = {'bools': {bool, np.bool_}, 'no': np.False_}
     block: list[str] = []
     row: list[str] = []
     for k, (name, array) in enumerate(arrays.items()):
@@ -73,14 +80,19 @@ def compile_writers(arrays: dict[Any, np.ndarray], torch_names: set, capacity: i
             scope[f'm{k}'] = memoryview(array.reshape(-1))
         if strict and array.ndim == 1:
             block += [f'm{k}[rows] = columns[{key}]']
-            row += [f'v = row[{key}]', *(['if type(v) not in bools: return 0'] if array.dtype == bool else []),
-                    f'm{k}[slot] = v']
+            only_bools = ['if v is not no and type(v) not in bools: return 0'] if array.dtype == bool else []
+            row += [f'v = row[{key}]', *only_bools, f'm{k}[slot] = v']
+            continue
+        if strict and array.ndim == 2:
+            once = f'w{width} = slice(start * {width}, stop * {width}); n{width} = (n, {width})'
+            block += [*([once] if once not in block else []), f'v = columns[{key}]',
+                      f'if v.shape != n{width}: return 0', f'm{k}[w{width}] = v.ravel()']
+            once = f'w{width} = slice(slot * {width}, slot * {width} + {width})'  # columns of equal width share it
+            row += [*([once] if once not in row else []), f'm{k}[w{width}] = row[{key}]']
             continue
         test = f'if v.dtype is not d{k} or '
         block += [f'v = columns[{key}]', f'{test}v.size != n * {width}: return 0', f'a{k}[rows] = v']
-        if strict and array.ndim == 2:
-            row += [f'm{k}[slot * {width}:slot * {width} + {width}] = row[{key}]']
-        elif array.dtype == object and array.ndim == 1:
+        if array.dtype == object and array.ndim == 1:
             row += [f'a{k}[slot] = row[{key}]']
         else:
             row += [f'v = row[{key}]', f'{test}v.shape != s{k}: return 0', f'a{k}[slot] = v']
@@ -89,9 +101,10 @@ def compile_writers(arrays: dict[Any, np.ndarray], torch_names: set, capacity: i
     if block[0] == f'v = columns[{common["first"]}]':
         del block[0]  # the template has it
     single = '\n    '.join(row)
-    bodies = {_BLOCK: '\n    '.join(block), _ROW: single, _VALUES: single}
+    gather = [f'a{k}.take(slots, 0, out[{name!r}], "clip")' for k, name in enumerate(arrays)]
+    bodies = {_BLOCK: '\n    '.join(block), _ROW: single, _VALUES: single, _GATHER: '\n    '.join(gather)}
     for k, name in enumerate(arrays):
         bodies[_VALUES] = bodies[_VALUES].replace(f'row[{name!r}]', f'value{k}')
     for template, body in bodies.items():
         exec(compile(template.format(body=body, **common), '<row writers>', 'exec'), scope)
-    return Writers(scope['write_block'], scope['write_row'], scope['write_values'])
+    return Writers(scope['write_block'], scope['write_row'], scope['write_values'], scope['gather'])

@@ -66,7 +66,7 @@ def test_frames_are_stored_once():
     once = manager(2000, 0)
     for _ in range(450):
         once.push_data(env.block())
-    store = once._only._store
+    store = once._only.store
     assert store._made < 1.05 * 1800 and store.frame_bytes == store._made * 64
     assert store.arrays['obs'].dtype == np.int64  # frame numbers
 

@@ -1,4 +1,5 @@
 """Prioritized sampling: frequencies, weights, limits, both kinds of sum tree."""
+import importlib.util
 import math
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from nervex.data import Batch, BufferManager
 from nervex.data.sum_tree import SumTree, sum_tree
 
-numba = pytest.importorskip('numba')
+needs_numba = pytest.mark.skipif(importlib.util.find_spec('numba') is None, reason='numba is not installed')
 
 
 def manager(n, seed=0, **cfg):
@@ -29,6 +30,7 @@ def priority_of(buffer):
 
 
 # ---- the tree
+@needs_numba
 @settings(max_examples=60, deadline=None)
 @given(capacity=st.integers(1, 700), seed=st.integers(0, 10**6))
 def test_compiled_and_plain_trees_are_equal_to_the_bit(capacity, seed):
@@ -59,6 +61,61 @@ def test_compiled_and_plain_trees_are_equal_to_the_bit(capacity, seed):
         assert ((targets <= sums[drawn] * (1 + 1e-9)) & (targets >= (sums - weights)[drawn] * (1 - 1e-9))).all()
 
 
+@needs_numba
+@settings(max_examples=40, deadline=None)
+@given(capacity=st.integers(1, 60), seed=st.integers(0, 10**6))
+def test_both_trees_name_and_count_the_rows_that_they_draw(capacity, seed):
+    rng = np.random.default_rng(seed)
+    plain, compiled = SumTree(capacity), sum_tree(capacity, compiled=True)
+    next_number = int(rng.integers(1, 4 * capacity))
+    stored = np.arange(max(next_number - capacity, 0), next_number)
+    priorities = rng.random(capacity)
+    weights = np.zeros(capacity)
+    weights[stored % capacity] = rng.random(len(stored)) + .1
+    fractions, uses = rng.random(30), [np.zeros(capacity, np.int32) for _ in range(2)]
+    found = []
+    for tree, counts in zip((plain, compiled), uses):
+        tree.set(np.arange(capacity), weights)
+        found.append(tree.draw_rows(fractions, next_number, priorities, counts))
+    slots, ratios, numbers, priority = found[0]
+    assert all((a == b).all() and a.dtype == b.dtype for a, b in zip(*found)) and (uses[0] == uses[1]).all()
+    assert (slots == plain.draw(fractions)[0]).all() and (ratios == plain.draw(fractions)[1]).all()
+    assert (numbers % capacity == slots).all() and set(numbers.tolist()) <= set(stored.tolist())
+    assert (priority == priorities[slots]).all() and (uses[0] == np.bincount(slots, minlength=capacity)).all()
+
+
+@needs_numba
+@pytest.mark.parametrize('bad', [-1., math.nan, math.inf, -math.inf])
+def test_both_trees_refuse_wrong_priorities(bad):
+    good = np.array([0., 2., 1e300])
+    for compiled in (False, True):
+        tree = sum_tree(3, compiled)
+        assert (tree.raised(good, .01) == good + .01).all() and tree.raised(np.zeros(0), .01).shape == (0, )
+        assert tree.raised(np.append(good, bad), .01) is None
+
+
+@needs_numba
+@pytest.mark.parametrize('cfg', [{}, {'max_reuse': 9, 'anneal_step': 50}, {'alpha': 1.3, 'beta': 1.}])
+def test_a_prioritized_buffer_gives_the_same_with_and_without_numba(cfg, monkeypatch):
+    def go():
+        buffer, rng, seen = manager(50, seed=3, use_priority=True, **cfg), np.random.default_rng(0), []
+        for k in range(60):
+            n = int(rng.integers(1, 9))
+            buffer.push_data(Batch(action=np.arange(n) + 10 * k))
+            batch = buffer.sample(16)
+            if batch is not None:
+                seen.append([batch[name].copy() for name in ('action', 'IS', 'priority', 'replay_buffer_idx')])
+                buffer.update(info(batch, rng.random(16) * rng.choice([0., 1., 1e6])))
+        return seen
+
+    compiled = go()
+    monkeypatch.setattr('nervex.data.sum_tree._numba_installed', lambda: False)
+    plain = go()
+    assert len(compiled) == len(plain) > 50
+    assert all((a == b).all() for one, other in zip(compiled, plain) for a, b in zip(one, other))
+
+
+@needs_numba
 def test_no_rounding_error_is_left_behind_by_huge_weights():
     for compiled in (False, True):
         tree = sum_tree(100, compiled)
@@ -70,6 +127,7 @@ def test_no_rounding_error_is_left_behind_by_huge_weights():
         assert len(set(tree.draw(np.full(100, .5))[0].tolist())) == 100
 
 
+@needs_numba
 def test_the_edge_of_the_last_interval_is_a_row():
     for compiled in (False, True):
         tree = sum_tree(9, compiled)
@@ -78,6 +136,7 @@ def test_the_edge_of_the_last_interval_is_a_row():
         assert tree.draw(np.array([0.]))[0].tolist() == [0]
 
 
+@needs_numba
 @settings(max_examples=40, deadline=None)
 @given(capacity=st.integers(1, 60), seed=st.integers(0, 10**6))
 def test_rows_that_are_gone_are_skipped_alike_by_both_trees(capacity, seed):

@@ -231,6 +231,33 @@ def test_stacks_and_next_observations_stay_in_their_trajectory(size, stack_num, 
         assert np.atleast_1d(row.obs_next).tolist() == following
 
 
+@settings(max_examples=60, deadline=None)
+@given(size=st.integers(1, 9), stack_num=st.integers(2, 4),
+       events=st.lists(st.tuples(st.integers(1, 5), st.booleans(), st.sampled_from(['read', 'pickle', 'cut', ''])),
+                       max_size=12))
+def test_plain_steps_are_put_in_order_whenever_somebody_asks(size, stack_num, events):
+    """Complete plain steps are only written at first; reading, pickling or appending others then finds their order."""
+    buf, model = ReplayBuffer(size, stack_num), Model(size, stack_num)
+    for n, ends, then in events:
+        first = len(model.steps)
+        number, done = np.arange(first, first + n), np.full(n, False)
+        done[-1] = ends
+        if n == 1:
+            buf.add(first, first, 0., bool(ends), first)
+        else:
+            buf.extend(Batch(obs=number, act=number, rew=np.zeros(n), done=done, obs_next=number))
+        for end in done:
+            model.add(0, bool(end))
+        if then == 'pickle':
+            buf = pickle.loads(pickle.dumps(buf))
+        elif then == 'cut':
+            buf.update(ReplayBuffer(1))  # nothing to append
+        if then == 'read' or first > 20:
+            stacks = np.atleast_2d(buf[:].obs).tolist()
+            assert stacks == [model.stack(int(buf.act[slot])) for slot in range(len(buf))]
+    assert len(buf) == min(size, len(model.steps))
+
+
 @settings(max_examples=30, deadline=None)
 @given(first=st.integers(0, 12), second=st.integers(1, 12), envs=st.integers(1, 3), size=st.integers(3, 20))
 def test_update_appends_in_order_and_does_not_join_episodes(first, second, envs, size):
