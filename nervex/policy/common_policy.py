@@ -13,6 +13,7 @@ from nervex.loader import Loader, collection, enum, interval, is_type, optional
 from nervex.policy.action_space import model_input
 from nervex.policy.base_policy import Policy
 from nervex.policy.batched import batched
+from nervex.policy.device import to_device
 from nervex.policy.traj_block import repeats_of
 from nervex.policy.update import ACTING_GRAPH_AFTER, GRAPH_AFTER, Update
 from nervex.rl_utils import Adder, flatten_time
@@ -80,7 +81,7 @@ class CommonPolicy(Policy):
         if isinstance(data, Batch):
             out = data.to_torch(self._device)
         else:
-            out = _to_device(default_collate(list(data)), self._device)
+            out = to_device(default_collate(list(data)), self._device)
         done = out.get('done')
         if self._cfg.learn.ignore_done:
             out['done'] = None
@@ -126,8 +127,8 @@ class CommonPolicy(Policy):
         """``{env_id: obs}``, or the actor's block of observations -> (env ids, the model's input)."""
         if isinstance(data, dict):
             ids = list(data)
-            return ids, self._model_input(_to_device(default_collate([data[i] for i in ids]), self._device))
-        return data.env_id, self._model_input(_to_device(data.obs, self._device))
+            return ids, self._model_input(to_device(default_collate([data[i] for i in ids]), self._device))
+        return data.env_id, self._model_input(to_device(data.obs, self._device))
 
     def _model_input(self, obs: Any) -> dict[str, Any]:
         """``{'obs': batch}``; an ``action_mask`` among the observations goes beside the rest."""
@@ -139,7 +140,7 @@ class CommonPolicy(Policy):
     @batched
     def _data_postprocess_collect(self, data_id: list[int], output: dict) -> dict:
         """The output on the CPU, still as columns; workers cut it into rows where a hook wants rows."""
-        return _to_device(output, torch.device('cpu')) if self._use_cuda else output
+        return to_device(output, torch.device('cpu')) if self._use_cuda else output
 
     @batched
     def _data_preprocess_eval(self, data: Any) -> tuple[list[int], dict]:
@@ -239,16 +240,3 @@ class CommonPolicy(Policy):
     def _load_state_dict_updates(self, state: dict[str, Any]) -> None:
         """Put back what ``_state_dict_updates`` gave; an update takes its part when it is first made."""
         self._update_states = state
-
-
-def _to_device(value: Any, device: torch.device) -> Any:
-    """Tensors inside dicts and lists to ``device``; float64 becomes float32, everything else keeps its dtype."""
-    if isinstance(value, torch.Tensor):
-        if value.dtype is torch.float64:
-            return value.to(device, torch.float32)
-        return value if value.device == device else value.to(device)
-    if isinstance(value, dict):
-        return {key: _to_device(item, device) for key, item in value.items()}
-    if isinstance(value, (list, tuple)) and not hasattr(value, '_fields'):
-        return type(value)(_to_device(item, device) for item in value)
-    return value
