@@ -18,6 +18,7 @@ from nervex.data.batch_ops import (
     columns_equal,
     index_column,
     numpy_column,
+    shapes,
     stack_columns,
     stack_values,
     tensor_column,
@@ -39,11 +40,15 @@ class Batch(Arithmetic, UsualColumns):
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, data: Mapping | Batch | Sequence | None = None, /, **columns: Any) -> None:
-        if data is not None and not isinstance(data, (Mapping, Batch)):
-            data = Batch.from_rows(list(data))
-        merged = dict(data.items()) if data is not None else {}
-        merged.update(columns)
-        _set_columns(self, {name: as_column(value) for name, value in merged.items()})
+        if type(data) is dict:
+            columns = {**data, **columns}
+        elif data is not None:
+            given = data if isinstance(data, (Mapping, Batch)) else Batch.from_rows(list(data))
+            columns = {**dict(given.items()), **columns}
+        for name, value in columns.items():
+            if not (type(value) is _ARRAY and value.dtype.kind in 'fbiu'):  # most are finished columns
+                columns[name] = as_column(value)
+        _set_columns(self, columns)
 
     @classmethod
     def of(cls, columns: dict[str, Any]) -> Batch:
@@ -120,7 +125,7 @@ class Batch(Arithmetic, UsualColumns):
     def __len__(self) -> int:
         length = _length(self)
         if length is None:
-            raise TypeError(f'this Batch is one row (or its columns differ in length): {_shapes(self)}')
+            raise TypeError(f'this Batch is one row (or its columns differ in length): {shapes(self)}')
         return length
 
     def __bool__(self) -> bool:
@@ -132,9 +137,8 @@ class Batch(Arithmetic, UsualColumns):
     def __getitem__(self, key: Any) -> Any:
         if type(key) is str:
             return self._columns[key]
-        kind = Row if isinstance(key, (int, np.integer)) else type(self)
-        if type(key) is not slice:
-            key = as_index(key)
+        kind = type(self) if type(key) is slice or not isinstance(key, (int, np.integer)) else Row
+        key = key if type(key) is slice else as_index(key)
         try:
             return kind.of({name: column[key] if type(column) is _ARRAY else index_column(name, column, key)
                             for name, column in self._columns.items()})
@@ -151,16 +155,16 @@ class Batch(Arithmetic, UsualColumns):
             assign_rows(self, as_index(key), value)
 
     def split(self, size: int, shuffle: bool = False, rng: np.random.Generator | None = None) -> Iterator[Batch]:
-        """
-        Overview:
-            Cut into pieces of ``size`` rows, the last one may be shorter. ``shuffle`` permutes the rows first, with
-            ``rng`` (a fresh generator if None).
-        """
+        """Pieces of ``size`` rows, the last may be shorter; ``shuffle`` permutes them first, by ``rng`` if given."""
         if size < 1:
             raise ValueError(f'split: size must be at least 1 row, got {size}')
         length = len(self)
         whole = self[(rng or np.random.default_rng()).permutation(length)] if shuffle else self
-        return (whole[start:start + size] for start in range(0, length, size))
+        parts = [slice(start, start + size) for start in range(0, length, size)]
+        if any(type(column) is not _ARRAY for column in whole._columns.values()):
+            return (whole[rows] for rows in parts)
+        of, columns = type(self).of, list(whole._columns.items())
+        return (of({name: column[rows] for name, column in columns}) for rows in parts)
 
     @staticmethod
     def cat(batches: Iterable[Batch | Mapping]) -> Batch:
@@ -170,7 +174,7 @@ class Batch(Arithmetic, UsualColumns):
     @staticmethod
     def stack(batches: Iterable[Batch | Mapping], axis: int = 0) -> Batch:
         """Join along a new axis: rows become a batch. All must have the same columns."""
-        return stack_columns([b if isinstance(b, Batch) else Batch(b) for b in batches], axis)
+        return stack_columns([(b if isinstance(b, Batch) else Batch(b))._columns for b in batches], axis)
 
     # ---- conversions
     def to_dict(self) -> dict[str, Any]:
@@ -211,7 +215,7 @@ class Row(Batch):
     __slots__ = ()
 
     def __len__(self) -> int:
-        raise TypeError(f'this Batch is one row, it has no length: {_shapes(self)}')
+        raise TypeError(f'this Batch is one row, it has no length: {shapes(self)}')
 
     def __bool__(self) -> bool:
         return bool(self._columns)
@@ -243,8 +247,3 @@ def _length(batch: Batch) -> int | None:
         elif rows != length:
             return None
     return 0 if length is None else length
-
-
-def _shapes(batch: Batch) -> str:
-    return ', '.join(f'{n}: {_shapes(c) if isinstance(c, Batch) else tuple(getattr(c, "shape", ()))}'
-                     for n, c in batch.items()) or 'no columns'

