@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from nervex.parallel.carrier import Carrier, Handle, LostDataError, Ref, RoleDiedError, RoleError, RoleHost
+from nervex.parallel.ray_guard import Guard
 from nervex.utils import ExtraMissingError
 
 _LOGICAL_CPUS = 4096  # of a cluster of our own: roles share the machine as processes do, none is kept waiting
@@ -64,6 +65,7 @@ class RayCarrier(Carrier):
             options.update(address=address)
         with _environment(RAY_worker_niceness='0', OMP_NUM_THREADS='1', RAY_DEDUP_LOGS='0'):
             ray.init(**options)
+        self._guard = Guard(ray._private.worker._global_node) if self._own else None
         self._shell = ray.remote(RoleHost)
         self._where = (os.getcwd(), [entry for entry in sys.path if entry])
         self._open = True
@@ -108,6 +110,8 @@ class RayCarrier(Carrier):
         if self._open:
             self._open = False
             self._ray.shutdown()
+            if self._guard is not None:
+                self._guard.dismiss()
 
 
 def _one_line(error: Exception) -> str:
