@@ -112,6 +112,17 @@ def newest_state(ckpt_path: str) -> tuple[str | None, dict[str, Any] | None]:
     return None, None
 
 
+def state_iters(ckpt_path: str) -> list[int]:
+    """The updates after which states were saved, newest first."""
+    return [int(re.findall(r'\d+', os.path.basename(path))[0]) for path in state_files(ckpt_path)]
+
+
+def read_state(ckpt_path: str, train_iter: int) -> tuple[str, dict[str, Any]]:
+    """The newest state that was saved after so many updates."""
+    path = state_files(ckpt_path)[state_iters(ckpt_path).index(train_iter)]
+    return path, read_file(path)
+
+
 class SaveSchedule:
     """
     Overview:

@@ -53,7 +53,7 @@ class Coordinator:
         self.saved_iter: int | None = None
         self._learns = 0  # outstanding calls of the learner
         self._evaluations = 0  # snapshots and evaluations under way
-        self._snapshot = self._served = 0
+        self._snapshot = self._served = self._dealt = 0
         self._draining = False
         interval = cfg.parallel.save_s
         resume = cfg.learner.resume
@@ -77,8 +77,8 @@ class Coordinator:
         if learner is None:
             return
         if self.weights is None and not self._learns:
-            self._send_learn(learner, [], 0)
-        self._feed(learner)
+            self._send_learn([], 0)
+        self._feed()
         if self.weights is None:
             return
         self._keep_actors_busy()
@@ -94,7 +94,9 @@ class Coordinator:
                 idle.append(slot)
 
     def _learner(self) -> Slot | None:
-        return next(iter(self.roster.of('learner')), None)
+        """The first learner, if all of them are there."""
+        learners = self.roster.of('learner')
+        return learners[0] if len(learners) == self.plan.learners else None
 
     # ---- collecting ----
     def _send_collect(self, slot: Slot, amount: int) -> bool:
@@ -130,7 +132,7 @@ class Coordinator:
             call.slot.task = None
 
     # ---- learning ----
-    def _feed(self, learner: Slot) -> None:
+    def _feed(self) -> None:
         while self._learns < self.pace.learn_calls and self.weights is not None:
             headers = [header for header, _ in self.waiting]
             units = sum(len(h.returns) if self.plan.episodes else h.rows for h in headers)
@@ -139,9 +141,9 @@ class Coordinator:
                 return
             blocks = list(self.waiting)
             self.waiting.clear()
-            self._send_learn(learner, blocks, updates)
+            self._send_learn(blocks, updates)
 
-    def _send_learn(self, learner: Slot, blocks: list[tuple[Header, Ref]], updates: int) -> None:
+    def _send_learn(self, blocks: list[tuple[Header, Ref]], updates: int) -> None:
         notes = self.notes() if self._schedule.due() and self.weights is not None else None
         request = {
             'updates': None if updates < 0 else updates,
@@ -153,19 +155,26 @@ class Coordinator:
         if notes is not None:
             self._schedule.put_off()
         self._learns += 1
-        headers, refs = [h for h, _ in blocks], [ref for _, ref in blocks]
-        self.roster.call(learner, 'learn', headers, request, *refs, returns=2, blocks=blocks, updates=updates)
+        learners = self.roster.of('learner')
+        for rank, learner in enumerate(learners):  # blocks are dealt out in turn
+            mine = [block for k, block in enumerate(blocks) if (self._dealt + k) % len(learners) == rank]
+            headers, refs = [h for h, _ in mine], [ref for _, ref in mine]
+            self.roster.call(learner, 'learn', headers, request, *refs, returns=2, blocks=mine, updates=updates)
+        self._dealt += len(blocks)
 
     def _on_learn(self, call: Call, info: dict[str, Any]) -> None:
+        rank = call.slot.spec.index
+        self.tally.learned(info, rank)
+        if info['refused']:
+            self._log(f'{call.slot.name} refused {info["refused"]} blocks that it had')
+        if rank:
+            return
         self._learns -= 1
         self.pace.learned(call.context['updates'], info)
-        self.tally.learned(info)
         if info['published']:
             self.weights = call.context['data']
             self.version += 1
             self.weights_iter = info['train_iter']
-        if info['refused']:
-            self._log(f'{call.slot.name} refused {info["refused"]} blocks that it had')
         if info['saved']:
             self._saved(info['saved'])
 
@@ -228,6 +237,8 @@ class Coordinator:
         """It lives."""
 
     def _on_begin(self, call: Call, counters: dict[str, Any]) -> None:
+        if call.slot.spec.index:
+            return  # the first learner speaks for all
         notes = counters['notes']
         self.tally.train_iter = counters['train_iter']
         self.tally.learn_info = {
@@ -274,13 +285,16 @@ class Coordinator:
         if learner is None:
             return False
         self.ended = False
-        self.roster.call(learner, 'finish', self.notes() if save else None)
+        for slot in reversed(self.roster.of('learner')):
+            self.roster.call(slot, 'finish', self.notes() if save else None)
         until = self.roster.carrier.now() + timeout_s
         while not self.ended and self.roster.carrier.now() < until:
             self.step(min(_WAIT_S, timeout_s))
         return self.ended
 
     def _on_finish(self, call: Call, counters: dict[str, Any]) -> None:
+        if call.slot.spec.index:
+            return
         self.last_checkpoint = counters['last_checkpoint']
         self.ended = True
 
@@ -322,13 +336,13 @@ class Coordinator:
             self.pace.answered(call.context['amount'], 0)
             self.weights = None
         elif call.method == 'learn':
-            self._learns -= 1
+            self._learns -= call.slot.spec.index == 0
             self.pace.learned(call.context['updates'], {'updates': 0})
             blocks = call.context['blocks']
             if len(blocks) == 1:
                 self.tally.lost_blocks += 1
             for block in blocks if len(blocks) > 1 else []:
-                self._send_learn(call.slot, [block], 0)
+                self._send_learn([block], 0)
         else:
             self.on_lost(call)
 

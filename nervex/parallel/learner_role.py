@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
+from itertools import islice
 from typing import Any
 
 from nervex.data import BufferManager
@@ -12,16 +14,18 @@ from nervex.entry.run_state import (
     STATE_VERSION,
     load_policy_state,
     load_random_state,
-    newest_state,
     policy_state,
     random_state,
     write_state,
 )
 from nervex.entry.serial_run import round_batches
 from nervex.parallel.blocks import Header, Ledger, unpack_block
+from nervex.parallel.learner_group import LearnerGroup
+from nervex.parallel.plan import largest, role_seed
 from nervex.parallel.role import Role, RoleSpec
 from nervex.parallel.weights import pack
 from nervex.utils import COMM_LEARNER_REGISTRY, LEARNER_REGISTRY
+from nervex.utils.default_helper import set_pkg_seed
 
 logger = logging.getLogger(__name__)
 _PUT_BYTES_PER_S = 1.5e9  # what it costs to hand out weights, about
@@ -40,10 +44,13 @@ class LearnerRole(Role):
     def __init__(self, spec: RoleSpec) -> None:
         super().__init__(spec)
         cfg = self.cfg
+        self.group = LearnerGroup(spec, self.stack)
+        set_pkg_seed(role_seed(spec.seed, 'learner', 0, 0))  # all learners begin with the same weights
         self.policy = self.build_policy(env_info(cfg, spec.env_setting), ('learn', 'collect'))
-        self.learner = LEARNER_REGISTRY.get('base')(cfg.learner, exp_name=spec.exp_path)
+        set_pkg_seed(spec.role_seed)
+        self.learner = LEARNER_REGISTRY.get('base')(cfg.learner, exp_name=self.group.log_path)
         self.stack.callback(self.learner.close)
-        self.learner.ckpt_path = spec.ckpt_path
+        self.learner.ckpt_path = self.group.ckpt_path
         self.learner.policy = self.policy.learn_mode
         self.buffer = BufferManager(
             cfg.replay_buffer, exp_name=spec.exp_path, seed=spec.role_seed, on_policy=cfg.policy.on_policy
@@ -98,11 +105,12 @@ class LearnerRole(Role):
             self.learner.policy.set_setting('learn', request['setting'])
         before = self.learner.train_iter
         learning = time.perf_counter()
-        for batch in self._batches(request['updates']):
-            self.learner.train(batch, request['envstep'])
-            self._sampled += _rows(batch)
-            if self.learner.priority_info is not None and self.cfg.policy.use_priority:
-                self.buffer.update(self.learner.priority_info)
+        with self.group.watched():
+            for batch in self._batches(request['updates']):
+                self.learner.train(batch, request['envstep'])
+                self._sampled += _rows(batch)
+                if self.learner.priority_info is not None and self.cfg.policy.use_priority:
+                    self.buffer.update(self.learner.priority_info)
         done = time.perf_counter()
         info.update(
             train_iter=self.learner.train_iter,
@@ -135,14 +143,28 @@ class LearnerRole(Role):
             self._inserted += header.rows
 
     def _batches(self, updates: int | None) -> Any:
+        train_iter, size = self.learner.train_iter, self.policy._get_batch_size()
         if updates is None:
-            return round_batches(self.cfg, self.policy, self.buffer, self.learner.train_iter)
+            there = self._batches_of_a_round(size)
+            return islice(round_batches(self.cfg, self.policy, self.buffer, train_iter), self.group.agree(there))
         if not updates:
             return ()
-        return self.buffer.batches(self.policy._get_batch_size(), updates, self.learner.train_iter)
+        if self.group.count > 1:  # all or none: an update waits for the others
+            updates = self.group.agree(updates if self.buffer.count() >= (largest(size) or 1) else 0)
+        return self.buffer.batches(size, updates, train_iter) if updates else ()
+
+    def _batches_of_a_round(self, size: Any) -> int | None:
+        """Updates that a round gives; None where nobody else needs to know."""
+        learn = self.cfg.policy.learn
+        epochs = learn.epochs if 'epochs' in learn else None
+        if self.group.count == 1:
+            return None
+        return learn.train_step if epochs is None else epochs * math.ceil(self.buffer.count() / (largest(size) or 1))
 
     def _new_weights(self, always: bool = False) -> dict | None:
         """The weights, if there are new ones and handing them out does not take too much of the time."""
+        if self.group.rank:
+            return None  # the first learner speaks for all
         parallel, now = self.cfg.parallel, time.monotonic()
         fresh = self.learner.train_iter - self._published
         if not always and (not fresh or (fresh < parallel.publish_iters or now < self._publish_at)):
@@ -177,7 +199,9 @@ class LearnerRole(Role):
         if notes is not None:
             self.save(notes)
         self.learner.call_hook('after_run')
-        return self.counters()
+        counters = self.counters()
+        self.close()
+        return counters
 
     def save(self, notes: dict[str, Any]) -> dict[str, Any]:
         """Write the complete state, with what the coordinator knows."""
@@ -201,7 +225,7 @@ class LearnerRole(Role):
         return {'train_iter': self.learner.train_iter, 'seconds': time.perf_counter() - start}
 
     def _restore(self) -> None:
-        path, state = newest_state(self.learner.ckpt_path)
+        path, state = self.group.common_state()
         if state is None:
             logger.warning('there is no saved state yet: the learner begins anew')
             return

@@ -154,7 +154,7 @@ class Overlap:
 
     def restarted(self, counters: dict[str, Any]) -> None:
         """The learner was started anew: what is due counts from what it has."""
-        self._inserted = self._rows = counters['count']
-        self._start = None if counters['count'] < self._plan.rows_wanted else self._inserted
+        self._inserted = self._rows = counters['count'] * self._plan.learners
+        self._start = None if self._rows < self._plan.rows_wanted else self._inserted
         self._done = self._plan.train_step if self._start is not None else 0
         self._starved = False

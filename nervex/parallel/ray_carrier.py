@@ -96,6 +96,8 @@ class RayCarrier(Carrier):
             cause = e.cause if isinstance(e.cause, Exception) else None
             if isinstance(cause, errors.ObjectLostError):
                 raise LostDataError(_one_line(cause)) from e
+            if isinstance(cause, RoleDiedError):
+                raise RoleDiedError(str(cause).splitlines()[-1]) from e
             raise RoleError(str(e)) from cause
         except (errors.ObjectLostError, errors.OwnerDiedError, errors.GetTimeoutError) as e:
             raise LostDataError(_one_line(e)) from e

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 from dataclasses import dataclass
 from typing import Any
@@ -94,6 +95,9 @@ def own_config(spec: RoleSpec) -> EasyDict:
     cfg = EasyDict(spec.cfg)
     if 'context' in cfg.env.manager:
         cfg.env.manager.context = 'forkserver'  # a process with threads, as Ray's are, must not be forked
+    if spec.kind == 'learner' and spec.count > 1:
+        cfg.policy.use_distributed = True
+        cfg.policy.learn.batch_size = _shared_out(cfg.policy.learn.batch_size, spec.count)
     if spec.kind == 'actor':
         cfg.env.actor_env_num = spec.envs
         collect = cfg.policy.collect
@@ -102,6 +106,13 @@ def own_config(spec: RoleSpec) -> EasyDict:
         if 'env_offset' in collect:
             collect.env_offset = spec.envs * spec.index
     return cfg
+
+
+def _shared_out(size: Any, learners: int) -> Any:
+    """The rows of one update of one of several learners: together they take as many as one would."""
+    if isinstance(size, dict):
+        return {name: _shared_out(rows, learners) for name, rows in size.items()}
+    return math.ceil(size / learners)
 
 
 def own_env_setting(spec: RoleSpec) -> EnvSetting | None:

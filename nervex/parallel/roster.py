@@ -33,6 +33,7 @@ class Slot:
     started_at: float = 0.0
     died_at: float | None = None  # since when it is missing
     starts: deque[float] = field(default_factory=deque)  # times of its restarts
+    starting: bool = False  # its successor is about to be started
     gone: bool = False  # not started again
 
     @property
@@ -164,7 +165,29 @@ class Roster:
 
     # ---- deaths ----
     def died(self, slot: Slot, reason: str) -> None:
-        """Forget the calls of a role that died; its successor is started, now or a little later if it keeps dying."""
+        """
+        Overview:
+            Forget the calls of a role that died; its successor is started, now or a little later if it keeps dying.
+            Several learners fall and rise together.
+        """
+        if slot.starting:
+            return  # it is being replaced already
+        group = [slot]
+        if slot.spec.kind == 'learner':
+            group += [s for s in self.slots if s.spec.kind == 'learner' and s is not slot and not s.starting]
+        for member in group:
+            if member is not slot:
+                self.carrier.kill(member.handle)
+            self._forget(member, reason if member is slot else f'ended together with {slot.name}')
+        delay = max(self._delay(member, reason) for member in group)
+        for member in group:
+            if not member.gone:
+                member.starting = True
+                self._to_start.append((self.carrier.now() + delay, member))
+        if not delay:
+            self._start_successors()
+
+    def _forget(self, slot: Slot, reason: str) -> None:
         lost = [(ref, call) for ref, call in self.calls.items() if call.slot is slot]
         for ref, _ in lost:
             del self.calls[ref]
@@ -173,10 +196,10 @@ class Roster:
         self._log(f'{slot.name} died ({reason}); {sum(c.method == "collect" for _, c in lost)} collect calls lost')
         for _, call in lost:
             self._on_lost(call)
-        self._plan_successor(slot, now, reason)
 
-    def _plan_successor(self, slot: Slot, now: float, reason: str) -> None:
-        limits = self._settings
+    def _delay(self, slot: Slot, reason: str) -> float:
+        """Seconds until the successor is started: more, if it died often; a role that did too often is given up."""
+        limits, now = self._settings, self.carrier.now()
         while slot.starts and now - slot.starts[0] > limits.restart_window_s:
             slot.starts.popleft()
         if len(slot.starts) >= limits.restarts:
@@ -185,18 +208,15 @@ class Roster:
             if not self.of(slot.spec.kind, ready=False) or slot.spec.kind == 'learner':
                 raise TrainingError(f'{said}, the last time so: {reason}')
             self._log(f'{said}: the run goes on without it')
-            return
-        delay = 0.0 if len(slot.starts) < 2 else min(0.25 * 2 ** (len(slot.starts) - 2), 10.0)
+            return 0.0
         slot.starts.append(now)
-        self._to_start.append((now + delay, slot))
-        if not delay:
-            self._start_successors()
+        return 0.0 if len(slot.starts) < 3 else min(0.25 * 2 ** (len(slot.starts) - 3), 10.0)
 
     def _start_successors(self) -> None:
         now = self.carrier.now()
         for entry in [e for e in self._to_start if e[0] <= now]:
             self._to_start.remove(entry)
             slot = entry[1]
-            slot.spec = self._renew(slot)
+            slot.spec, slot.starting = self._renew(slot), False
             self.restarts += 1
             self._start(slot)

@@ -29,6 +29,7 @@ class Tally:
         self.updates = self.run_steps = 0  # of this process, not of the run that it continues
         self.learn_info: dict[str, Any] = {'learner_step': 0, 'train_iter': 0, 'priority_info': None}
         self.settings: dict[str, dict[str, Any]] = {}
+        self._rows: dict[int, tuple[int, int]] = {}  # sampled and inserted, by learner
 
     def collected(self, header: Header) -> bool:
         """Count a block; False if it was counted before."""
@@ -44,16 +45,19 @@ class Tally:
         self.collect_s += header.seconds
         return True
 
-    def learned(self, info: dict[str, Any]) -> None:
-        """Count an answer of the learner."""
-        self.train_iter = info['train_iter']
-        self.sampled, self.inserted = info['sampled'], info['inserted']
-        self.updates += info['updates']
-        self.learn_s += info['learn_seconds']
-        self.busy_s += info['seconds']
+    def learned(self, info: dict[str, Any], rank: int = 0) -> None:
+        """Count an answer of the learner, or of one of several."""
+        self._rows[rank] = info['sampled'], info['inserted']
+        self.sampled, self.inserted = (sum(rows) for rows in zip(*self._rows.values()))
         self.stale_rows += info['stale']
         self.staleness.extend(info['staleness'])
         self.max_staleness = max([self.max_staleness, *info['staleness']])
+        if rank:
+            return
+        self.train_iter = info['train_iter']
+        self.updates += info['updates']
+        self.learn_s += info['learn_seconds']
+        self.busy_s += info['seconds']
         self.learn_info = {'priority_info': None, **info['learn_info']}
 
     def mean_return(self) -> float | None:

@@ -228,7 +228,7 @@ class CommonPolicy(Policy):
         updates = self.__dict__.setdefault('_updates', {})
         name = loss_fn.__name__
         if name not in updates:
-            updates[name] = Update(loss_fn, optimizer, self._cfg.learn.graph, self._model)
+            updates[name] = Update(loss_fn, optimizer, self._cfg.learn.graph, self._model, self._use_distributed)
             if name in self.__dict__.get('_update_states', {}):
                 updates[name].load_state_dict(self._update_states[name])
         return updates[name]

@@ -8,6 +8,7 @@ import torch
 
 from nervex.torch_utils.graph import GraphedLoss, LossFn
 from nervex.torch_utils.matmul import FastMatmul
+from nervex.utils.dist_helper import allreduce_gradients
 
 GRAPH_AFTER = 1000  # recording takes about as long as it gains in this many updates of a small network
 ACTING_GRAPH_AFTER = 20_000  # calls, where nothing is learned: importing what records takes a second by itself
@@ -20,12 +21,15 @@ class Update:
     Arguments:
         - graph (:obj:`str`): back end of ``GraphedLoss``; 'auto' is eager for ``GRAPH_AFTER`` calls, then 'py'
         - model (:obj:`torch.nn.Module`): its layers decide whether oneDNN multiplies
+        - distributed (:obj:`bool`): average the gradient over the processes of torch.distributed
     Interfaces:
         __call__, state_dict, load_state_dict
     """
 
-    def __init__(self, loss_fn: LossFn, optimizer: Any, graph: str, model: torch.nn.Module) -> None:
-        self._optimizer, self._model = optimizer, model
+    def __init__(
+        self, loss_fn: LossFn, optimizer: Any, graph: str, model: torch.nn.Module, distributed: bool = False
+    ) -> None:
+        self._optimizer, self._model, self._distributed = optimizer, model, distributed
         self._eager = GraphedLoss(loss_fn, optimizer.flat, 'off')
         self._graphed = GraphedLoss(loss_fn, optimizer.flat, 'py' if graph == 'auto' else graph)
         self._graph_after = GRAPH_AFTER if graph == 'auto' else 0
@@ -40,6 +44,8 @@ class Update:
             self._matmul = FastMatmul(self._model.parameters(), rows=min(columns, default=1))
         with self._matmul:
             loss, info = (self._graphed if self._calls > self._graph_after else self._eager)(data)
+        if self._distributed:
+            allreduce_gradients(self._optimizer.flat)
         norm = self._optimizer.apply()
         info['grad_norm'] = torch.linalg.vector_norm(self._optimizer.flat.grad) if norm is None else norm
         return loss, info
