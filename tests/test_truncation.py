@@ -1,9 +1,9 @@
 """
 A time limit is no end: values that are learned through it are right, and would not be otherwise.
 
-A ring of 6 places, one step on whatever the action; leaving place 0 gives 1. An episode begins anywhere and is cut after two
-steps, so that the value 0.8^(steps to place 0) / (1 - 0.8^6) is seen only by who goes on from the place behind the cut: not
-by who takes the cut for an end, nor by who takes the next episode's first place for the one behind.
+A ring of 6 places, one step on whatever the action; leaving place 0 gives 1. An episode begins anywhere and is cut
+after two steps, so that the value 0.8^(steps to place 0) / (1 - 0.8^6) is seen only by who goes on from the place
+behind the cut: not by who takes the cut for an end, nor by who takes the next episode's first place for the one behind.
 """
 
 import gymnasium

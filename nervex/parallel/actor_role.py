@@ -83,5 +83,5 @@ class ActorRole(Role):
 
     def _begin_task(self, task: dict[str, Any]) -> None:
         self._task_id = task['task_id']
-        self.actor.log_as(f'{self._task_id}_{os.getpid()}')
-        self.actor.log(f'{self.spec.name}, started {self.spec.incarnation} times before: {task}')
+        self.actor.log.rename(f'{self._task_id}_{os.getpid()}')
+        self.actor.log.line(f'{self.spec.name}, started {self.spec.incarnation} times before: {task}')

@@ -16,7 +16,7 @@ from nervex.data.names import FRAMEWORK_COLUMNS
 from nervex.policy.batched import is_batched
 from nervex.utils import ACTOR_REGISTRY
 from nervex.utils.class_config import class_config
-from nervex.utils.log_helper import build_logger
+from nervex.worker.actor.collect_log import CollectLog
 from nervex.worker.actor.columns import (
     BlockTimestep,
     as_array,
@@ -66,11 +66,7 @@ class BaseSerialActor:
         log_name: str | None = 'collect',
     ) -> None:
         self._cfg = EasyDict(class_config(type(self), cfg))
-        self._log_path = f'{exp_name}/log/actor'
-        self._logger: Any = None
-        if log_name is not None:
-            self.log_as(log_name)
-        self._tb_logger = tb_logger
+        self.log = CollectLog(exp_name, log_name, tb_logger)
         self._transform = SampleTransforms(self._cfg, seed)
         self._env: Any = None
         self._policy: Any = None
@@ -82,17 +78,6 @@ class BaseSerialActor:
         self.recent_returns: deque = deque(maxlen=100)
         self.recent_lengths: deque = deque(maxlen=100)
         self.settings: dict[str, dict[str, Any]] = {}  # what the commander set, for the log
-
-    def log_as(self, name: str) -> None:
-        """Go on in the log file ``<name>_logger.txt``."""
-        if self._logger is not None:
-            self._logger.close()
-        self._logger, _ = build_logger(self._log_path, name, need_tb=False)
-
-    def log(self, text: str) -> None:
-        """A line in the log file, if there is one."""
-        if self._logger is not None:
-            self._logger.info(text)
 
     # ---- parts ----
     @property
@@ -262,7 +247,7 @@ class BaseSerialActor:
             self.recent_lengths.append(length)
             self.total_episode += 1
             if self._cfg.traj_print_freq and self.total_episode % self._cfg.traj_print_freq == 0:
-                self.log(
+                self.log.line(
                     f'episode {self.total_episode}: env {int(step.env_id[k])}, '
                     f'return {episode_return:.3f}, {length} steps'
                 )
@@ -282,7 +267,7 @@ class BaseSerialActor:
 
     def _collect_info(self, iter_count: int, samples: int, first_step: int, first_episode: int, seconds: float) -> dict:
         if self._cfg.collect_print_freq and self.rounds % self._cfg.collect_print_freq == 0:
-            self._write_log(iter_count)
+            self.log.totals(self, iter_count)
         return dict(
             total_collect_step=self.total_step,
             total_step=self.total_step,
@@ -295,27 +280,6 @@ class BaseSerialActor:
             episode=self.total_episode - first_episode,
             duration=seconds,
         )
-
-    def _write_log(self, iter_count: int) -> None:
-        n = len(self.recent_returns)
-        mean = f'{np.mean(self.recent_returns):.3f}' if n else 'none yet'
-        self.log(
-            f'round {self.rounds}: {self.total_step} env steps, {self.total_sample} samples, '
-            f'{self.total_episode} episodes, mean return of the last {n}: {mean}, '
-            f'{self.total_step / max(self.total_duration, 1e-9):.0f} env steps/s'
-        )
-        if self._tb_logger is not None:
-            self._write_curves(iter_count)
-
-    def _write_curves(self, iter_count: int) -> None:
-        values = {'envsteps_per_s': self.total_step / max(self.total_duration, 1e-9)}
-        if self.recent_returns:
-            values.update(return_mean=np.mean(self.recent_returns), length_mean=np.mean(self.recent_lengths))
-        for mode, setting in self.settings.items():
-            values.update({f'{mode}_{k}': v for k, v in setting.items() if isinstance(v, (int, float))})
-        for x, axis in ((iter_count, 'iter'), (self.total_step, 'envstep')):
-            for name, value in values.items():
-                self._tb_logger.add_scalar(f'actor_{axis}/{name}', value, x)
 
     # ---- life ----
     def state_dict(self) -> dict[str, Any]:
@@ -354,9 +318,8 @@ class BaseSerialActor:
             self._env.close()
         if self._open:
             self._open = False
-            self._write_log(self.last_iter)
-            if self._logger is not None:
-                self._logger.close()
+            self.log.totals(self, self.last_iter)
+            self.log.close()
 
 
 def _stamped(samples: Batch, iter_count: int) -> Batch:

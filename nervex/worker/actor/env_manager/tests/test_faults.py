@@ -219,10 +219,11 @@ def test_kill_from_outside_in_the_middle_of_a_step(process_kind):
 
 
 SCRIPT = '''
-    import sys, time, numpy as np
+    import signal, sys, time, numpy as np
     from nervex.envs.tests.fakes import CounterEnv
     from nervex.worker.actor.env_manager import create_env_manager
     def main():
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background it is ignored
         cfgs = [dict(length=10 ** 9, sleep_s=float(sys.argv[3]))] * 3
         m = create_env_manager(sys.argv[1], CounterEnv, cfgs, dict(context=sys.argv[2]))
         m.launch()
