@@ -18,6 +18,7 @@ from nervex.entry.saved_run import SavedRun, check_same_run, saved_run
 from nervex.entry.serial_run import Parts, SerialRun, cut_logs_for_resume
 from nervex.envs import get_vec_env_setting
 from nervex.policy import Policy
+from nervex.policy.suits import check_env
 from nervex.utils import COMMANDER_REGISTRY, LEARNER_REGISTRY, MODEL_REGISTRY, POLICY_REGISTRY, ConfigError
 from nervex.utils.default_helper import set_pkg_seed
 from nervex.utils.file_helper import remove_unfinished
@@ -77,6 +78,7 @@ def build_policy(
     cfg: EasyDict, cls: type[Policy], model: Any, env_info: Any, enable_field: tuple[str, ...] | None = None
 ) -> Policy:
     """The policy with its model; dimensions that the config leaves out come from the env."""
+    check_env(cls, env_info)
     policy_cfg = EasyDict(cfg.policy)
     if not isinstance(model, torch.nn.Module):
         policy_cfg.model = fill_dimensions(cfg.policy.model, model or _model_class(cls, cfg.policy), env_info)

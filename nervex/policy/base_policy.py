@@ -10,6 +10,7 @@ import torch
 from easydict import EasyDict
 
 from nervex.policy import modes
+from nervex.policy.suits import misfits
 from nervex.utils import POLICY_REGISTRY, unknown_name
 from nervex.utils.class_config import class_config
 from nervex.utils.import_helper import import_modules
@@ -43,6 +44,14 @@ class Policy:
         eval={},
         command={},
     )
+
+    #: kinds of actions that the policy gives, of 'discrete', 'multi_discrete' and 'continuous'; None: any
+    action_kinds: tuple[str, ...] | None = None
+    #: whether it keeps to an ``action_mask`` among the observations
+    takes_action_mask: bool = True
+    #: why n-step rewards, or priorities, make no sense here; None: they do
+    no_nstep: str | None = None
+    no_priority: str | None = None
 
     def __init__(
         self, cfg: dict, model: torch.nn.Module | type | None = None, enable_field: Iterable[str] | None = None
@@ -111,10 +120,7 @@ class Policy:
     @classmethod
     def check_config(cls, cfg: dict) -> list[tuple[str, str]]:
         """Settings of this policy that do not go together: pairs (path in the policy's section, what is wrong)."""
-        if cfg.use_priority and cfg.on_policy:
-            text = 'got True, but an on-policy buffer gives out all samples equally; set one of the two to False'
-            return [('use_priority', text)]
-        return []
+        return misfits(cls, cfg)
 
     def default_model(self) -> tuple[str, list[str]]:
         """The registered name of the default model, and the modules to import for it."""

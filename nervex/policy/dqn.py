@@ -77,6 +77,8 @@ class DQNPolicy(CommonPolicy):
         ),
     )
 
+    action_kinds = ('discrete', 'multi_discrete')
+
     @classmethod
     def check_config(cls, cfg: dict) -> list[tuple[str, str]]:
         problems = super().check_config(cfg)

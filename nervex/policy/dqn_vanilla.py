@@ -12,7 +12,7 @@ from nervex.loader import enum, interval, is_type
 from nervex.policy.batched import batched
 from nervex.policy.common_policy import CommonPolicy
 from nervex.rl_utils import epsilon_greedy, flatten_time
-from nervex.utils import POLICY_REGISTRY, ConfigError
+from nervex.utils import POLICY_REGISTRY
 
 
 @POLICY_REGISTRY.register('dqn_vanilla')
@@ -42,18 +42,19 @@ class DQNVanillaPolicy(CommonPolicy):
         ),
     )
     config_rules = dict(
-        learn=dict(algo=dict(target_update_freq=is_type(int) & interval(1), nstep=interval(1, 1))),
-        collect=dict(algo=dict(nstep=interval(1, 1))),  # one step: 'dqn' has more
+        learn=dict(algo=dict(target_update_freq=is_type(int) & interval(1))),
         command=dict(eps=dict(type=enum('exp', 'linear'), start=interval(0, 1), end=interval(0, 1), decay=interval(1))),
     )
+
+    action_kinds = ('discrete',)
+    takes_action_mask = False
+    no_nstep = "it learns from single steps; 'dqn' has more"
 
     def default_model(self) -> tuple[str, list[str]]:
         return 'fc_discrete_net', ['nervex.model']
 
     def _init_learn(self) -> None:
-        learn, heads = self._cfg.learn, self._cfg.model.get('action_dim')
-        if isinstance(heads, (list, tuple)) and len(heads) > 1:
-            raise ConfigError([f'policy.policy_type: dqn_vanilla has one action head, the env wants {heads}; take dqn'])
+        learn = self._cfg.learn
         self._gamma, self._target_update_freq = learn.algo.discount_factor, learn.algo.target_update_freq
         self._largest_norm = float('inf') if learn.grad_clip_norm is None else learn.grad_clip_norm
         self._target_model = copy.deepcopy(self._model)

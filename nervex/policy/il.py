@@ -8,7 +8,7 @@ import torch
 
 from nervex.armor import Armor
 from nervex.data import Batch
-from nervex.loader import enum, interval
+from nervex.loader import interval
 from nervex.policy.action_space import greedy, joined, legal
 from nervex.policy.batched import batched
 from nervex.policy.common_policy import CommonPolicy
@@ -29,9 +29,12 @@ class ILPolicy(CommonPolicy):
         learn=dict(algo=dict(entropy_weight=0.0)),  # entropy_weight: (float) how much the policy is kept from certainty
     )
     config_rules = dict(
-        use_priority=enum(False),  # an error of imitation is no reason to see a sample more often
-        learn=dict(algo=dict(entropy_weight=interval(0), nstep=interval(1, 1))),
+        learn=dict(algo=dict(entropy_weight=interval(0))),
     )
+
+    action_kinds = ('discrete', 'multi_discrete')
+    no_nstep = 'imitation has no use for rewards'
+    no_priority = 'an error of imitation is no reason to see a sample more often'
 
     def default_model(self) -> tuple[str, list[str]]:
         return 'fc_discrete_net', ['nervex.model']

@@ -57,6 +57,7 @@ class IMPALAPolicy(SequenceACPolicy):
             )
         )
     )
+    no_nstep = 'V-trace looks as far as the sequence reaches, policy.collect.unroll_len'
     _time_columns = ('obs', 'action', 'log_prob', 'reward', 'done', 'mask')
 
     @classmethod

@@ -55,6 +55,9 @@ class OffPolicyACPolicy(CommonPolicy):
         collect=dict(random_steps=is_type(int) & interval(0)),
     )
 
+    action_kinds: tuple[str, ...] = ('continuous',)
+    takes_action_mask = False
+
     # ---- learn ----
     def _init_learn(self) -> None:
         learn, algo = self._cfg.learn, self._cfg.learn.algo

@@ -53,6 +53,8 @@ class OnPolicyACPolicy(CommonPolicy):
         )
     )
 
+    no_nstep = 'generalised advantages weigh all numbers of steps, by gae_lambda'
+
     def default_model(self) -> tuple[str, list[str]]:
         return 'fc_vac', ['nervex.model']
 

@@ -12,7 +12,7 @@ from nervex.loader import interval, is_type
 from nervex.policy.batched import batched
 from nervex.policy.common_policy import CommonPolicy
 from nervex.rl_utils import flatten_time
-from nervex.utils import POLICY_REGISTRY, ConfigError
+from nervex.utils import POLICY_REGISTRY
 
 
 @POLICY_REGISTRY.register('ppo_vanilla')
@@ -52,19 +52,16 @@ class PPOVanillaPolicy(CommonPolicy):
         ),
     )
 
+    action_kinds = ('discrete', 'continuous')
+    takes_action_mask = False
+    no_nstep = 'generalised advantages weigh all numbers of steps, by gae_lambda'
+
     def default_model(self) -> tuple[str, list[str]]:
         return 'fc_vac', ['nervex.model']
 
-    def _model_input(self, obs: Any) -> dict[str, Any]:
-        if not isinstance(obs, torch.Tensor):
-            raise ConfigError([f'policy.policy_type: ppo_vanilla takes one tensor, not {sorted(obs)}; take ppo'])
-        return {'obs': obs}
-
     # ---- learn ----
     def _init_learn(self) -> None:
-        learn, heads = self._cfg.learn, self._cfg.model.get('action_dim')
-        if isinstance(heads, (list, tuple)) and len(heads) > 1:
-            raise ConfigError([f'policy.policy_type: ppo_vanilla has one action head, the env wants {heads}; take ppo'])
+        learn = self._cfg.learn
         self._optimizer = torch.optim.Adam(
             self._model.parameters(), lr=learn.learning_rate, weight_decay=learn.weight_decay
         )

@@ -31,6 +31,9 @@ class DiscreteSACPolicy(SACPolicy):
     )
     config_rules = dict(learn=dict(algo=dict(target_entropy_ratio=interval(0, 1))))
 
+    action_kinds = ('discrete',)
+    takes_action_mask = True
+
     def default_model(self) -> tuple[str, list[str]]:
         return 'sac_discrete', ['nervex.model.sac.discrete_sac']
 

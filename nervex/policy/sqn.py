@@ -54,6 +54,8 @@ class SQNPolicy(CommonPolicy):
         )
     )
 
+    action_kinds = ('discrete', 'multi_discrete')
+
     def default_model(self) -> tuple[str, list[str]]:
         return 'sqn', ['nervex.model']
 

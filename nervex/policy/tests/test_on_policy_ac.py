@@ -11,7 +11,7 @@ from nervex.policy import check_batched, create_policy
 from nervex.policy.tests.learning import by_rows, train, wrong_sign
 from nervex.policy.tests.toy_control import DepositEnv
 from nervex.policy.tests.toy_envs import EndlessEnv, ForbiddenEnv, SwitchesEnv, TemptationEnv
-from nervex.utils import POLICY_REGISTRY, ConfigError
+from nervex.utils import POLICY_REGISTRY
 from nervex.utils.class_config import merge_config
 from nervex.worker.actor.env_manager import create_env_manager
 
@@ -260,13 +260,6 @@ def test_a_gaussian_action_reaches_the_env_in_range_and_the_loss_as_it_was_drawn
 def test_runs_in_the_documented_row_form(name):
     few = dict(commander=dict(max_env_step=200), evaluator=dict(n_episode=4))
     assert train(by_rows(POLICY_REGISTRY.get(name)), TemptationEnv, proof(name, few)).train_iters > 3
-
-
-def test_ppo_vanilla_says_what_it_has_not():
-    with pytest.raises(ConfigError, match=r'one action head.*take ppo'):
-        train('ppo_vanilla', SwitchesEnv, PPO)
-    with pytest.raises(ConfigError, match=r'action_mask.*take ppo'):
-        train('ppo_vanilla', ForbiddenEnv, PPO)
 
 
 def test_advantages_and_losses_of_ppo_vanilla_are_those_of_ppo():

@@ -106,8 +106,3 @@ def test_settings_that_make_no_sense_are_told_with_their_path(policy, settings, 
     with pytest.raises(ConfigError) as error:
         train(policy, TemptationEnv, dict(policy=settings))
     assert path in str(error.value)
-
-
-def test_dqn_vanilla_says_that_it_has_one_head():
-    with pytest.raises(ConfigError, match='take dqn'):
-        train('dqn_vanilla', SwitchesEnv, {})

@@ -1,0 +1,73 @@
+"""Every policy with every feature: it trains, or an error in words names the setting. And what the docs say of it."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from nervex.policy.suits import check_env
+from nervex.policy.tests.learning import train
+from nervex.policy.tests.toy_control import DepositEnv
+from nervex.policy.tests.toy_envs import ForbiddenEnv, SwitchesEnv, TemptationEnv
+from nervex.utils import POLICY_REGISTRY, ConfigError
+from nervex.utils.class_config import declared_config
+
+NAMES = sorted(name for name, home in POLICY_REGISTRY.query_details().items() if home.startswith('nervex.policy.'))
+KINDS = {'discrete': TemptationEnv, 'multi_discrete': SwitchesEnv, 'continuous': DepositEnv}
+#: feature -> env (None: one that suits), settings, and the setting that an error names
+FEATURES = {
+    'use_priority': (None, dict(use_priority=True), 'policy.use_priority'),
+    'nstep': (None, dict(learn=dict(algo=dict(nstep=3))), 'policy.learn.algo.nstep'),
+    'action mask': (ForbiddenEnv, {}, 'policy.policy_type'),
+    **{kind: (env, {}, 'policy.policy_type') for kind, env in KINDS.items()},
+}
+PAGE = Path(__file__).parents[3] / 'docs' / 'en' / 'policies.md'
+
+
+def kinds_of(cls):
+    return tuple(KINDS) if cls.action_kinds is None else cls.action_kinds
+
+
+def is_served(name, feature):
+    cls = POLICY_REGISTRY.get(name)
+    if feature == 'use_priority':
+        return cls.no_priority is None and not declared_config(cls)['on_policy']
+    if feature == 'nstep':
+        return cls.no_nstep is None
+    if feature == 'action mask':
+        return cls.takes_action_mask and 'discrete' in kinds_of(cls)
+    return feature in kinds_of(cls)
+
+
+@pytest.mark.parametrize('feature', FEATURES)
+@pytest.mark.parametrize('name', NAMES)
+def test_a_combination_trains_or_the_error_names_the_setting(name, feature):
+    env, settings, path = FEATURES[feature]
+    env = env or KINDS[kinds_of(POLICY_REGISTRY.get(name))[0]]
+    few = dict(evaluator=dict(n_episode=1, eval_freq=1000), commander=dict(max_train_iter=2), actor=dict(n_sample=32))
+    if is_served(name, feature):
+        assert train(name, env, dict(policy=settings, **few)).train_iters >= 2
+        return
+    with pytest.raises(ConfigError) as error:
+        train(name, env, dict(policy=settings, **few))
+    text = str(error.value)
+    assert path in text and len(text) > 60  # more than 'wrong'
+
+
+def test_the_error_tells_who_can():
+    with pytest.raises(ConfigError) as error:
+        check_env(POLICY_REGISTRY.get('dqn_vanilla'), ForbiddenEnv().info())
+    others = re.search(r'take one of (.*)', str(error.value)).group(1).split(', ')
+    assert 'dqn' in others and 'ppo' in others and 'ppo_vanilla' not in others and 'ddpg' not in others
+    for name in others:
+        check_env(POLICY_REGISTRY.get(name), ForbiddenEnv().info())
+
+
+def test_the_page_of_policies_says_the_same():
+    rows = [[cell.strip() for cell in line.split('|')[1:-1]] for line in PAGE.read_text('utf-8').splitlines()]
+    table = {row[0].strip('`'): row[1:] for row in rows if len(row) == 7 and row[0].startswith('`')}
+    assert sorted(table) == NAMES
+    for name, row in table.items():
+        expected = ['yes' if is_served(name, feature) else 'no' for feature in (*KINDS, 'action mask')]
+        assert row[:4] == expected, name
+        assert row[4:] == ['yes' if is_served(name, f) else 'no' for f in ('use_priority', 'nstep')], name
