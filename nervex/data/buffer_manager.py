@@ -37,8 +37,9 @@ class BufferManager:
         - exp_name (:obj:`str`): the run's folder, under which the statistics go
         - seed (:obj:`int | None`): of all sampling
         - on_policy (:obj:`bool | None`): kind of the buffers whose ``type`` is None
+        - use_priority (:obj:`bool | None`): of the buffers whose ``use_priority`` is None
     Interfaces:
-        push_data, sample, batches, update, count, clear, used_data, plan, start, run, close, state_dict,
+        push_data, sample, ready, batches, update, count, clear, used_data, plan, start, run, close, state_dict,
         load_state_dict
     """
 
@@ -46,7 +47,7 @@ class BufferManager:
     config_rules = RULES
 
     def __init__(self, cfg: Mapping | None = None, tb_logger: Any = None, exp_name: str = '.', seed: int | None = None,
-                 on_policy: bool | None = None) -> None:
+                 on_policy: bool | None = None, use_priority: bool | None = None) -> None:
         self._lock = QuickLock()
         self._take, self._give = self._lock.take, self._lock.give
         self._buffers: dict[str, Any] = {}
@@ -55,6 +56,8 @@ class BufferManager:
         seeds = np.random.SeedSequence(seed).spawn(len(self._options))
         for (name, options), child in zip(self._options.items(), seeds):
             kind = options['type'] or ('on_policy' if on_policy else 'replay')
+            if options['use_priority'] is None:
+                options['use_priority'] = use_priority
             buffer = self._buffers[name] = _KINDS[kind](name, SimpleNamespace(**options), child)
             if options['monitor']['log_freq']:
                 buffer.log = BufferLog(name, buffer, options['monitor'], exp_name, tb_logger)
@@ -136,6 +139,16 @@ class BufferManager:
             if not all(self._get(name).ready(size, cur_learner_iter) for name, size in sizes.items()):
                 return None
             return {name: self._get(name).sample(size, cur_learner_iter, reuse) for name, size in sizes.items()}
+
+    def ready(self, batch_size: int | Mapping[str, int], cur_learner_iter: int = 0, samples: int = 1) -> bool:
+        """
+        Overview:
+            Whether there is enough for so many samples of this size: ``replay_start_size``, ``min_sample_ratio`` and
+            ``max_reuse`` are considered, and rows that are too old removed. ValueError if there can never be enough.
+        """
+        sizes = dict(batch_size) if isinstance(batch_size, Mapping) else dict.fromkeys(self._buffers, batch_size)
+        with self._lock:
+            return all(self._get(name).ready_for(n, samples, cur_learner_iter) for name, n in sizes.items())
 
     def batches(self, batch_size: int | Mapping[str, int], count: int, cur_learner_iter: int = 0) -> Iterator[Any]:
         """

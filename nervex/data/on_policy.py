@@ -76,6 +76,10 @@ class OnPolicyKind:
         """Whether ``batch_size`` rows may be sampled."""
         return self.next_row >= max(batch_size * self.min_sample_ratio, self.start_size, 1)
 
+    def ready_for(self, batch_size: int, samples: int, cur_learner_iter: int = 0) -> bool:
+        """The same: the rows of a round are used as often as the learner likes."""
+        return self.ready(batch_size)
+
     def sample(self, batch_size: int, cur_learner_iter: int = 0, reuse: bool = False) -> Sampled | None:
         """Rows drawn without replacement; the buffer keeps them. None when there is not enough data."""
         if not self.ready(batch_size):

@@ -172,6 +172,17 @@ class ReplayKind:
         rows = min(self.next_row - self._first, self.capacity) - self._life.removed
         return rows >= batch_size * self.min_sample_ratio and rows >= self.start_size and rows > 0
 
+    def ready_for(self, batch_size: int, samples: int, cur_learner_iter: int = 0) -> bool:
+        """Whether so many samples may be taken, if rows live on; ValueError if there can never be enough rows."""
+        wanted = max(batch_size * self.min_sample_ratio, self.start_size)
+        if wanted > self.capacity:
+            raise ValueError(
+                f"replay buffer '{self.name}': replay_start_size = {self.start_size} and min_sample_ratio = "
+                f'{self.min_sample_ratio} with batches of {batch_size} rows want {wanted:g} rows, but meta_maxlen is '
+                f'{self.capacity}: make it larger or the others smaller')
+        wanted = min(max(wanted, samples * batch_size / self._cfg.max_reuse), self.capacity)
+        return self.ready(batch_size, cur_learner_iter) and self.count >= wanted
+
     def sample(self, batch_size: int, cur_learner_iter: int = 0, reuse: bool = False) -> Sampled | None:
         """A sample, None when there is not enough data. ``reuse`` gives one of two alternating batches."""
         if not self.ready(batch_size, cur_learner_iter):

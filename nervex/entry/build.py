@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 from easydict import EasyDict
 
@@ -234,9 +235,7 @@ def _build_parts(
     learner = closed_later(LEARNER_REGISTRY.get('base')(cfg.learner, exp_name=exp_path))
     actor = closed_later(BaseSerialActor(cfg.actor, exp_path, learner.tb_logger, seed))
     evaluator = closed_later(BaseSerialEvaluator(cfg.evaluator, exp_path, seed=seed + EVALUATION_SEED_OFFSET))
-    buffer = closed_later(
-        BufferManager(cfg.replay_buffer, exp_name=exp_path, seed=seed, on_policy=cfg.policy.on_policy)
-    )
+    buffer = build_buffer(cfg, exp_path, seed, actor_env.env_info(), stack)
     learner.policy = built.learn_mode
     if isinstance(actor_env, NormalizedEnvManager):
         learner.attach('normalizer', actor_env.normalizer)
@@ -249,6 +248,23 @@ def _build_parts(
         save_config({**cfg, 'seed': seed}, os.path.join(folder.log, 'config.yaml'))
         folder.describe(seed, learner.ckpt_path)
     return Parts(built, learner, actor, evaluator, buffer, commander, folder, stack)
+
+
+def build_buffer(cfg: EasyDict, exp_path: str, seed: int, env_info: Any, stack: contextlib.ExitStack) -> BufferManager:
+    """
+    Overview:
+        The started buffers; ``stack`` closes them. BufferMemoryError if the observations alone do not fit into memory;
+        what the other columns need is seen with the first rows.
+    """
+    policy = cfg.policy
+    buffer = BufferManager(cfg.replay_buffer, None, exp_path, seed, policy.on_policy, policy.use_priority)
+    stack.callback(buffer.close)
+    space = env_info.obs_space
+    if isinstance(space.shape, (tuple, list)):
+        dtype = space.value.get('dtype') if isinstance(space.value, dict) else None
+        buffer.plan({'obs': np.zeros(space.shape, dtype or np.float32)})
+    buffer.start()
+    return buffer
 
 
 def _set_threads(threads: int | None, model: torch.nn.Module, stack: contextlib.ExitStack) -> None:

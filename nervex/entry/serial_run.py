@@ -133,14 +133,15 @@ class SerialRun:
             data, _ = self.actor.generate_data(self.learner.train_iter)
             self.buffer.push_data(data)
             self.progress.update()
-            if self.cfg.policy.on_policy or self.buffer.count() >= self._rows_wanted():
+            if self.cfg.policy.on_policy or self._enough():
                 return
 
-    def _rows_wanted(self) -> int:
-        learn = self.cfg.policy.learn
-        size = self.policy._get_batch_size()
-        batch = max(size.values()) if isinstance(size, dict) else size or 1
-        return max(batch, learn.init_data_count if self.learner.train_iter == 0 else 0)
+    def _enough(self) -> bool:
+        """Whether the buffers have what the next round of updates needs."""
+        learn, iteration = self.cfg.policy.learn, self.learner.train_iter
+        first = learn.init_data_count if iteration == 0 else 0
+        size = self.policy._get_batch_size() or 1
+        return self.buffer.count() >= first and self.buffer.ready(size, iteration, learn.train_step)
 
     def batches(self) -> Iterator[Any]:
         """The batches of one round of updates."""

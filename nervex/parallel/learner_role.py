@@ -8,8 +8,7 @@ import time
 from itertools import islice
 from typing import Any
 
-from nervex.data import BufferManager
-from nervex.entry.build import env_info
+from nervex.entry.build import build_buffer, env_info
 from nervex.entry.run_state import (
     STATE_VERSION,
     load_policy_state,
@@ -46,16 +45,14 @@ class LearnerRole(Role):
         cfg = self.cfg
         self.group = LearnerGroup(spec, self.stack)
         set_pkg_seed(role_seed(spec.seed, 'learner', 0, 0))  # all learners begin with the same weights
-        self.policy = self.build_policy(env_info(cfg, spec.env_setting), ('learn', 'collect'))
+        info = env_info(cfg, spec.env_setting)
+        self.policy = self.build_policy(info, ('learn', 'collect'))
         set_pkg_seed(spec.role_seed)
         self.learner = LEARNER_REGISTRY.get('base')(cfg.learner, exp_name=self.group.log_path)
         self.stack.callback(self.learner.close)
         self.learner.ckpt_path = self.group.ckpt_path
         self.learner.policy = self.policy.learn_mode
-        self.buffer = BufferManager(
-            cfg.replay_buffer, exp_name=spec.exp_path, seed=spec.role_seed, on_policy=cfg.policy.on_policy
-        )
-        self.stack.callback(self.buffer.close)
+        self.buffer = build_buffer(cfg, spec.exp_path, spec.role_seed, info, self.stack)
         self.ledger = Ledger()
         self.notes: dict[str, Any] | None = None  # of the coordinator, in the state that this role goes on from
         self._collect_mode = self.policy.collect_mode
