@@ -1,96 +1,19 @@
 """Record a function of tensors as a list of bare operator calls, shortened without changing a bit of the result."""
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
 
+from nervex.torch_utils.graph_program import Call, Program, Ref, TraceError, with_values
+from nervex.torch_utils.graph_record import record
+
+__all__ = ['Call', 'Program', 'Ref', 'TraceError', 'alive', 'last_uses', 'same_rounding', 'trace', 'with_values']
+
 _PROBES = 4  # sets of random numbers on which two forms of an operator must agree
 _CACHE_LINE = 64
 _FILLED = {'ones_like', 'zeros_like', 'full_like', 'new_zeros', 'new_ones', 'new_full'}  # use only an argument's shape
-
-
-class TraceError(Exception):
-    """The function cannot be recorded; the text says why, for the line that is logged before going on in eager mode."""
-
-
-class Ref:
-    """
-    Overview:
-        A value of the program: an input, a constant tensor or the result of a call. Compared by identity.
-    """
-
-    __slots__ = ('fixed', 'tensor')
-
-    def __init__(self, tensor: Any = None, fixed: bool = False) -> None:
-        self.tensor = tensor  # the constant; None for inputs and results
-        self.fixed = fixed  # a constant whose numbers never change, unlike those of a weight
-
-
-@dataclass
-class Call:
-    """One operator call; ``args`` and ``kwargs`` hold Refs where the program's values go."""
-
-    target: Any  # an OpOverload, or operator.getitem
-    args: tuple
-    kwargs: dict
-    result: Ref
-
-    def __post_init__(self) -> None:
-        schema = getattr(self.target, '_schema', None)
-        self.name = schema.name.split('::')[-1] if schema else 'getitem'
-        self.mutates = bool(schema and schema.is_mutable)  # writes into one of its arguments
-        self.is_view = not self.mutates and (schema is None or any(r.alias_info is not None for r in schema.returns))
-        self.is_random = bool(schema and torch.Tag.nondeterministic_seeded in self.target.tags)
-
-    def refs(self) -> list[Ref]:
-        """The values it takes."""
-        return [leaf for leaf in pytree.tree_leaves((self.args, self.kwargs)) if isinstance(leaf, Ref)]
-
-    def written(self) -> list[Ref]:
-        """The values it writes into."""
-        if not self.mutates:
-            return []
-        given = {a.name: v for a, v in zip(self.target._schema.arguments, self.args)} | self.kwargs
-        names = [a.name for a in self.target._schema.arguments if a.alias_info is not None and a.alias_info.is_write]
-        return [r for n in names for r in pytree.tree_leaves(given.get(n)) if isinstance(r, Ref)]
-
-
-@dataclass
-class Program:
-    """Inputs, operator calls in order, outputs."""
-
-    inputs: list[Ref]
-    calls: list[Call]
-    outputs: list[Ref]
-    generators: list[torch.Generator] = field(default_factory=list)
-
-    @property
-    def constants(self) -> list[Ref]:
-        """Constant tensors that calls or outputs use, in order of use."""
-        used = [ref for call in self.calls for ref in call.refs()] + self.outputs
-        return list({id(ref): ref for ref in used if ref.tensor is not None}.values())
-
-    def run(self, inputs: Sequence[torch.Tensor]) -> dict[int, Any]:
-        """Execute call by call; returns the value of every Ref by its id."""
-        values: dict[int, Any] = {id(ref): ref.tensor for ref in self.constants}
-        values.update({id(ref): x for ref, x in zip(self.inputs, inputs)})
-        for call in self.calls:
-            args, kwargs = with_values((call.args, call.kwargs), values)
-            values[id(call.result)] = call.target(*args, **kwargs)
-        return values
-
-
-def with_values(structure: Any, values: dict[int, Any]) -> Any:
-    """Arguments with every Ref replaced by its constant or its value."""
-    def value(x: Any) -> Any:
-        if not isinstance(x, Ref):
-            return x
-        return values[id(x)] if x.tensor is None else x.tensor
-
-    return pytree.tree_map(value, structure)
 
 
 def same_rounding(first: Callable, second: Callable, arguments: Any) -> bool:
@@ -133,9 +56,8 @@ def trace(function: Callable[..., Sequence[torch.Tensor]], inputs: Sequence[torc
         seen. Python numbers are recorded as they are now. The function runs twice in effect: the caller takes care of
         random states and buffers.
     """
-    from torch.fx.experimental.proxy_tensor import make_fx  # 0.7 s: only where something is traced
     try:
-        program = _convert(make_fx(function)(*inputs))
+        program = record(function, inputs)
         _refuse_what_depends_on_data(program)
         with torch.no_grad():
             values = program.run(inputs)
@@ -143,38 +65,7 @@ def trace(function: Callable[..., Sequence[torch.Tensor]], inputs: Sequence[torc
             return _shorten(program, values)
     except (RuntimeError, TypeError, ValueError, NotImplementedError, AttributeError, AssertionError) as e:
         text = str(e).strip()
-        if '_local_scalar_dense' in text:
-            text = "a tensor becomes a Python number in it ('if' on a tensor, .item(), float(...))"
         raise TraceError(f'{text.splitlines()[0] if text else "no message"} ({type(e).__name__})') from e
-
-
-def _convert(module: torch.fx.GraphModule) -> Program:
-    refs: dict[torch.fx.Node, Any] = {}
-    program = Program([], [], [])
-    shared: dict[int, Ref] = {}
-    for node in module.graph.nodes:
-        if node.op == 'placeholder':
-            refs[node] = Ref()
-            program.inputs.append(refs[node])
-        elif node.op == 'get_attr':
-            constant = getattr(module, node.target)
-            if isinstance(constant, torch.Tensor):
-                refs[node] = shared.setdefault(id(constant), Ref(constant.detach()))
-            elif isinstance(constant, torch.Generator):
-                refs[node] = constant
-            else:
-                raise TraceError(f'it uses a {type(constant).__name__}, which cannot be recorded')
-        elif node.op == 'call_function':
-            args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), refs.__getitem__)
-            refs[node] = Ref()
-            program.calls.append(Call(node.target, tuple(args), dict(kwargs), refs[node]))
-        elif node.op == 'output':
-            program.outputs = list(torch.fx.node.map_arg(node.args[0], refs.__getitem__))
-    if not all(isinstance(o, Ref) for o in program.outputs):
-        raise TraceError('one of its results is not a tensor')
-    leaves = [leaf for call in program.calls for leaf in pytree.tree_leaves((call.args, call.kwargs))]
-    program.generators = list({id(g): g for g in leaves if isinstance(g, torch.Generator)}.values())
-    return program
 
 
 def _refuse_what_depends_on_data(program: Program) -> None:
