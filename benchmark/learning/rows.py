@@ -55,13 +55,13 @@ EXCEPTIONS = {
 }
 # compared with Stable-Baselines3 at the settings of RL Baselines3 Zoo; budgets are env steps, the same for both
 BUDGETS = {
-    'acrobot_dqn': 100_000,
-    'acrobot_ppo': 200_000,
-    'acrobot_qrdqn': 100_000,
+    'acrobot_ppo': 100_000,
+    'acrobot_dqn': 50_000,
+    'mountaincar_ppo': 200_000,
     'mountaincar_dqn': 120_000,
-    'mountaincar_ppo': 500_000,
-    'lunarlander_dqn': 100_000,
-    'lunarlander_ppo': 400_000,
+    'lunarlander_ppo': 300_000,
+    'lunarlander_dqn': 60_000,
+    'acrobot_qrdqn': 50_000,
 }
 
 

@@ -15,7 +15,7 @@ class GraphPlugin(IArmorStatelessPlugin):
         for the model (``mode=...``) runs the model itself. Must be added before any other plugin.
     Arguments:
         - backend (:obj:`str`): 'numpy', 'py' or 'off', see ``GraphedForward``
-        - after (:obj:`int`): calls that run the model itself before it is recorded, which takes about a second
+        - after (:obj:`int`): calls that run the model itself before it is recorded
     """
 
     def __init__(self, backend: str = 'numpy', after: int = 0) -> None:

@@ -15,12 +15,14 @@ from nervex.policy.base_policy import Policy
 from nervex.policy.batched import batched
 from nervex.policy.device import to_device
 from nervex.policy.traj_block import repeats_of
-from nervex.policy.update import ACTING_GRAPH_AFTER, GRAPH_AFTER, Update
+from nervex.policy.update import Update
 from nervex.rl_utils import Adder, flatten_time
 from nervex.torch_utils import Adam
 from nervex.torch_utils.acting import BACKENDS as ACTING_BACKENDS
 from nervex.torch_utils.flat import FlatParameters
 from nervex.torch_utils.graph import BACKENDS, LossFn
+
+RECORD_ACTING_AFTER = 300  # calls; recording takes 3 ms, which acting for a few envs gains in so many
 
 
 class CommonPolicy(Policy):
@@ -39,7 +41,7 @@ class CommonPolicy(Policy):
             grad_clip_norm=None,  # (float | None) largest norm of the gradient; None: not clipped
             init_data_count=0,  # (int) rows in the buffer before the first update
             ignore_done=False,  # (bool) treat every end as if the episode went on
-            graph='auto',  # (str) the update as a recorded graph: 'off', 'py', 'ts', 'inductor'; 'auto': 'py', later on
+            graph='auto',  # (str) the update as a recorded graph: 'off', 'py', 'ts', 'inductor'; 'auto': 'ts', later on
             algo={},
         ),
         collect=dict(
@@ -79,7 +81,7 @@ class CommonPolicy(Policy):
             ran out; ``weight`` is the buffer's importance weight with ``use_priority``, else None.
         """
         if isinstance(data, Batch):
-            out = data.to_torch(self._device)
+            out = data.to_torch(self._device if self._use_cuda else None)
         else:
             out = to_device(default_collate(list(data)), self._device)
         done = out.get('done')
@@ -87,7 +89,7 @@ class CommonPolicy(Policy):
             out['done'] = None
         elif done is not None:
             truncated = out.get('truncated')
-            out['done'] = done.float() if truncated is None else (done.bool() & ~truncated.bool()).float()
+            out['done'] = done.float() if truncated is None else (done > truncated).float()  # done and not truncated
         reward = out.get('reward')
         if reward is not None and reward.dim() == 2 and reward.shape[1] == 1:
             out['reward'] = reward.squeeze(1)  # rows carry rewards of shape (1, )
@@ -154,9 +156,8 @@ class CommonPolicy(Policy):
         """An armor for acting: the model without gradients, from a recording where that was chosen, and a sampler."""
         armor, graph = Armor(self._model), self._cfg.collect.graph
         if graph != 'off' and self._device.type == 'cpu':
-            auto = graph == 'auto'
-            after = GRAPH_AFTER if 'learn' in self._enable_field else ACTING_GRAPH_AFTER
-            armor.add_plugin('main', 'graph', backend='numpy' if auto else graph, after=after if auto else 0)
+            backend, after = ('numpy', RECORD_ACTING_AFTER) if graph == 'auto' else (graph, 0)
+            armor.add_plugin('main', 'graph', backend=backend, after=after)
         armor.add_plugin('main', sampler, **kwargs)
         armor.add_plugin('main', 'grad', enable_grad=False)
         return armor

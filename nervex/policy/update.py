@@ -10,8 +10,7 @@ from nervex.torch_utils.graph import GraphedLoss, LossFn
 from nervex.torch_utils.matmul import FastMatmul
 from nervex.utils.dist_helper import allreduce_gradients
 
-GRAPH_AFTER = 1000  # recording takes about as long as it gains in this many updates of a small network
-ACTING_GRAPH_AFTER = 20_000  # calls, where nothing is learned: importing what records takes a second by itself
+GRAPH_AFTER = 100  # updates; recording takes 25 ms, which a small network has gained some 150 updates later
 
 
 class Update:
@@ -19,7 +18,7 @@ class Update:
     Overview:
         Calls ``loss_fn(data) -> (loss, log values)`` and steps ``optimizer`` along its gradient.
     Arguments:
-        - graph (:obj:`str`): back end of ``GraphedLoss``; 'auto' is eager for ``GRAPH_AFTER`` calls, then 'py'
+        - graph (:obj:`str`): back end of ``GraphedLoss``; 'auto' is eager for ``GRAPH_AFTER`` calls, then 'ts'
         - model (:obj:`torch.nn.Module`): its layers decide whether oneDNN multiplies
         - distributed (:obj:`bool`): average the gradient over the processes of torch.distributed
     Interfaces:
@@ -31,7 +30,7 @@ class Update:
     ) -> None:
         self._optimizer, self._model, self._distributed = optimizer, model, distributed
         self._eager = GraphedLoss(loss_fn, optimizer.flat, 'off')
-        self._graphed = GraphedLoss(loss_fn, optimizer.flat, 'py' if graph == 'auto' else graph)
+        self._graphed = GraphedLoss(loss_fn, optimizer.flat, 'ts' if graph == 'auto' else graph)
         self._graph_after = GRAPH_AFTER if graph == 'auto' else 0
         self._calls = 0
         self._matmul: FastMatmul | None = None

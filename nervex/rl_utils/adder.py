@@ -207,4 +207,11 @@ def flatten_time(traj: Any) -> Any:
     Shapes:
         - traj (:obj:`Batch`): columns :math:`(T, N, *)`; the result has columns :math:`(T N, *)`
     """
-    return adder_columns.map_columns(traj, lambda c: c.reshape(c.shape[0] * c.shape[1], *c.shape[2:]))
+    return adder_columns.map_columns(traj, _merged)
+
+
+def _merged(column: Any) -> Any:
+    shape = column.shape
+    if shape[0] == 1:
+        return column[0]
+    return column[:, 0] if shape[1] == 1 else column.reshape(shape[0] * shape[1], *shape[2:])

@@ -1,4 +1,5 @@
 """A program of bare operator calls: what a recorded function becomes."""
+
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -80,6 +81,7 @@ class Program:
 
 def with_values(structure: Any, values: dict[int, Any]) -> Any:
     """Arguments with every Ref replaced by its constant or its value."""
+
     def value(x: Any) -> Any:
         if not isinstance(x, Ref):
             return x

@@ -10,7 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from nervex.torch_utils.graph_program import Call, Program, Ref, TraceError
 
-_READS_DATA = 'a tensor becomes a Python number in it (\'if\' on a tensor, .item(), float(...))'
+_READS_DATA = "a tensor becomes a Python number in it ('if' on a tensor, .item(), float(...))"
 
 
 def record(function: Callable[..., Sequence[torch.Tensor]], inputs: Sequence[torch.Tensor]) -> Program:
@@ -39,6 +39,11 @@ class Recorder(TorchDispatchMode):
         self._foreign: set[int] = set()  # memory of constants
         self._calls: list[Call] = []
         self._inputs = [self._see(x, Ref()) for x in inputs]
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """No: torch would import its compiler at the first call, which takes a second."""
+        return False
 
     def __torch_dispatch__(self, function: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         kwargs = kwargs or {}

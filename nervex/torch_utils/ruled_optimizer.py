@@ -94,18 +94,18 @@ class RuledOptimizer:
         """As torch; an optimizer on flat parameters has exactly one group."""
         if self.flat is not None and self.param_groups:
             raise ValueError('an optimizer on FlatParameters has one parameter group; build a second optimizer')
-        super().add_param_group(param_group)
+        _without_compiler(super().add_param_group)(self, param_group)
 
     def state_dict(self) -> dict:
         """As torch. Step counts are copies: parameters share one in the flat path, and must not after loading."""
-        found = super().state_dict()
+        found = _without_compiler(super().state_dict)(self)
         if self.flat is not None:
             found['state'] = {i: {**s, 'step': s['step'].clone()} for i, s in found['state'].items()}
         return found
 
     def load_state_dict(self, state_dict: dict) -> None:
         """As torch; on flat parameters the state is moved into flat tensors again."""
-        super().load_state_dict(state_dict)
+        _without_compiler(super().load_state_dict)(self, state_dict)
         self._averages = {p: s['grad_average'] for p, s in self.state.items() if 'grad_average' in s}
         if self.flat is not None:
             loaded = dict(self.state)
@@ -173,3 +173,12 @@ class RuledOptimizer:
     def _kernel(self, params: list, grads: list, moments: dict[str, list], steps: list, group: dict) -> None:
         """One optimizer step on lists of tensors; counts ``steps`` up."""
         raise NotImplementedError
+
+
+def _without_compiler(method: Callable) -> Callable:
+    """
+    Overview:
+        The function of a torch method without the wrapper that keeps torch's compiler out of it: its first call imports
+        that compiler, which takes a second at the start of every run.
+    """
+    return getattr(method.__func__, '__wrapped__', method.__func__)

@@ -12,30 +12,29 @@ import numpy as np
 from easydict import EasyDict
 
 from nervex.data import Batch
-from nervex.data.names import FRAMEWORK_COLUMNS
 from nervex.policy.batched import is_batched
 from nervex.utils import ACTOR_REGISTRY
 from nervex.utils.class_config import class_config
 from nervex.worker.actor.collect_log import CollectLog
 from nervex.worker.actor.columns import (
     BlockTimestep,
+    SharedTensors,
     as_array,
+    check_names,
     copy_row,
     own,
     pick,
     policy_forward,
     row_of,
     stack_rows,
-    tensor_block,
+    stamped,
 )
 from nervex.worker.actor.rollout import ColumnRollout, RowRollout
 from nervex.worker.actor.state import from_state, to_state
 from nervex.worker.actor.transform import SampleTransforms
 
 logger = logging.getLogger(__name__)
-_FROM_POLICY = {'priority', 'truncated'}
 _COUNTERS = ('total_step', 'total_sample', 'total_episode', 'total_duration', 'rounds', 'last_iter')
-_REFUSED = frozenset(FRAMEWORK_COLUMNS) - _FROM_POLICY
 
 
 @ACTOR_REGISTRY.register('base')
@@ -116,6 +115,7 @@ class BaseSerialActor:
             self._rollout = ColumnRollout(self._policy.get_train_sample, n, steps, overlap)
         self._asynchronous = self._env.asynchronous
         self._pool: dict[int, tuple[Any, dict]] = {}
+        self._tensors = SharedTensors()
 
     def reset(self) -> None:
         """Forget unfinished episodes, and start the envs and the policy's state anew."""
@@ -152,18 +152,22 @@ class BaseSerialActor:
             for piece in self._step(iter_count):
                 pieces.append(piece)
                 count += len(piece)
-        data = self._transform(self._exactly(pieces, count, n_sample))
-        self.total_sample += count if n_sample is None else n_sample
+        data = self._exactly(pieces, count, n_sample)
+        kept = count if n_sample is None else n_sample
+        if self._transform:
+            data = self._transform(data)
+        self.total_sample += kept
         self.total_duration += time.perf_counter() - start
         self.rounds += 1
         self.last_iter = iter_count
         seconds = time.perf_counter() - start
-        return data, self._collect_info(iter_count, len(data), first_step, first_episode, seconds)
+        samples = len(data) if self._transform else kept
+        return data, self._collect_info(iter_count, samples, first_step, first_episode, seconds)
 
     def _step(self, iter_count: int) -> list[Any]:
         env = self._env
         ids, obs = env.observe()
-        output = policy_forward(self._policy, ids, obs)
+        output = policy_forward(self._policy, ids, obs, self._tensors)
         action = as_array(output['action'])
         step = env.advance(ids, action)
         if len(step.abnormal):
@@ -193,20 +197,19 @@ class BaseSerialActor:
         return stack_rows([r[0] for r in rows]), {key: stack_rows([r[1][key] for r in rows]) for key in output}
 
     def _store(self, obs: Any, output: dict, step: Any, any_done: bool, iter_count: int) -> list[Any]:
-        obs_t, ids, timestep = tensor_block(obs), step.env_id, BlockTimestep(step)
+        obs_t, ids, timestep = self._tensors.tensor(obs), step.env_id, BlockTimestep(step, self._tensors)
         if self._transition_columns and self._sample_columns:
-            columns = {
-                key: as_array(value) for key, value in self._policy.process_transition(obs_t, output, timestep).items()
-            }
+            array, transition = self._tensors.array, self._policy.process_transition(obs_t, output, timestep)
+            columns = {key: array(value) for key, value in transition.items()}
         else:
             rows = self._rows(obs_t, output, timestep)
             if not self._sample_columns:
                 return self._store_rows(rows, step, iter_count)
             columns = {key: as_array(value) for key, value in Batch.from_rows(rows).to_dict().items()}
-        self._check_names(columns)
+        check_names(columns)
         columns.setdefault('truncated', step.truncated)
         samples = self._rollout.add(ids, ids is self._env.all_ids, columns, step.done if any_done else None)
-        return [_stamped(batch, iter_count) for batch in samples]
+        return [stamped(batch, iter_count) for batch in samples]
 
     def _rows(self, obs: Any, output: dict, timestep: Any) -> list[dict]:
         """One transition an env, made by the documented call a row, or cut out of the columns."""
@@ -222,21 +225,12 @@ class BaseSerialActor:
     def _store_rows(self, rows: list[dict], step: Any, iter_count: int) -> list[list[dict]]:
         samples: list[dict] = []
         for k, row in enumerate(rows):
-            self._check_names(row)
+            check_names(row)
             kept = {key: own(value) for key, value in row.items()}
             kept.setdefault('truncated', bool(step.truncated[k]))
             kept['collect_iter'] = iter_count
             samples += self._rollout.add(int(step.env_id[k]), kept, bool(step.done[k]))
         return [samples] if samples else []
-
-    @staticmethod
-    def _check_names(transition: dict) -> None:
-        taken = _REFUSED.intersection(transition)
-        if taken:
-            raise ValueError(
-                f'_process_transition returned the column {sorted(taken)[0]!r}, a name that the framework '
-                f'itself adds; rename it (taken names: {", ".join(sorted(_REFUSED))})'
-            )
 
     def _finish_episodes(self, step: Any) -> None:
         done = np.flatnonzero(step.done)
@@ -320,10 +314,3 @@ class BaseSerialActor:
             self._open = False
             self.log.totals(self, self.last_iter)
             self.log.close()
-
-
-def _stamped(samples: Batch, iter_count: int) -> Batch:
-    """The same samples with the column ``collect_iter``."""
-    stamp = np.empty(len(samples), dtype=np.int64)
-    stamp.fill(iter_count)
-    return Batch.of({**samples, 'collect_iter': stamp})

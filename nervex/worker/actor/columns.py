@@ -8,8 +8,12 @@ import numpy as np
 import torch
 
 from nervex.data import Batch
+from nervex.data.names import FRAMEWORK_COLUMNS
 from nervex.envs import BaseEnvTimestep
 from nervex.policy.batched import is_batched
+
+_FROM_POLICY = {'priority', 'truncated'}
+_REFUSED = frozenset(FRAMEWORK_COLUMNS) - _FROM_POLICY
 
 
 class ObsBlock(NamedTuple):
@@ -26,6 +30,39 @@ def tensor_block(obs: Any) -> Any:
     return torch.from_numpy(obs)
 
 
+class SharedTensors:
+    """
+    Overview:
+        Tensors over the arrays that an env manager shows in turn. They are made once, and the way back from a tensor
+        to its array is known, so that a column that a policy only passes on costs nothing.
+    Interfaces:
+        tensor, array
+    """
+
+    _MOST = 64  # managers that make new arrays at every step do not fill the memory
+
+    def __init__(self) -> None:
+        self._pairs: dict[int, tuple[np.ndarray, torch.Tensor]] = {}  # by the id of either; both are kept alive
+
+    def tensor(self, value: Any) -> Any:
+        """An array, or the arrays in a dict, as tensors on the same memory."""
+        pair = self._pairs.get(id(value))
+        if pair is not None:
+            return pair[1]
+        if isinstance(value, dict):
+            return {key: self.tensor(item) for key, item in value.items()}
+        if len(self._pairs) >= self._MOST:
+            self._pairs.clear()
+        pair = value, torch.from_numpy(value)
+        self._pairs[id(value)] = self._pairs[id(pair[1])] = pair
+        return pair[1]
+
+    def array(self, value: Any) -> Any:
+        """What ``as_array`` answers."""
+        pair = self._pairs.get(id(value))
+        return as_array(value) if pair is None else pair[0]
+
+
 class BlockTimestep:
     """
     Overview:
@@ -33,10 +70,10 @@ class BlockTimestep:
         on the env manager's memory, ``info`` as a list; each is made when it is asked for.
     """
 
-    __slots__ = ('_step',)
+    __slots__ = ('_step', '_tensor')
 
-    def __init__(self, step: Any) -> None:
-        self._step = step
+    def __init__(self, step: Any, tensors: SharedTensors | None = None) -> None:
+        self._step, self._tensor = step, tensor_block if tensors is None else tensors.tensor
 
     @property
     def env_id(self) -> np.ndarray:
@@ -44,19 +81,19 @@ class BlockTimestep:
 
     @property
     def obs(self) -> Any:
-        return tensor_block(self._step.obs)
+        return self._tensor(self._step.obs)
 
     @property
     def reward(self) -> torch.Tensor:
-        return torch.from_numpy(self._step.reward)
+        return self._tensor(self._step.reward)
 
     @property
     def done(self) -> torch.Tensor:
-        return torch.from_numpy(self._step.done)
+        return self._tensor(self._step.done)
 
     @property
     def truncated(self) -> torch.Tensor:
-        return torch.from_numpy(self._step.truncated)
+        return self._tensor(self._step.truncated)
 
     @property
     def info(self) -> list[dict]:
@@ -68,18 +105,20 @@ class BlockTimestep:
         return BaseEnvTimestep(row_of(self.obs, k), reward, bool(self._step.done[k]), dict(self._step.info[k]))
 
 
-def policy_forward(mode: Any, ids: np.ndarray, obs: Any) -> dict[str, Any]:
+def policy_forward(mode: Any, ids: np.ndarray, obs: Any, tensors: SharedTensors | None = None) -> dict[str, Any]:
     """
     Overview:
         Preprocess, forward and postprocess of a collect or eval mode, in columns where the hooks take columns and in
         the documented ``{env_id: row}`` form where they do not.
+    Arguments:
+        - tensors (:obj:`SharedTensors | None`): of the env manager that made ``obs``
     Returns:
         - output (:obj:`dict[str, Any]`): columns on the CPU, one row an env, in the order of ``ids``
     """
+    block = tensor_block(obs) if tensors is None else tensors.tensor(obs)
     if is_batched(mode.data_preprocess):
-        data_id, data = mode.data_preprocess(ObsBlock(ids, tensor_block(obs)))
+        data_id, data = mode.data_preprocess(ObsBlock(ids, block))
     else:
-        block = tensor_block(obs)
         data_id, data = mode.data_preprocess({int(i): row_of(block, k) for k, i in enumerate(ids)})
     output = mode.forward(data_id, data)
     if is_batched(mode.data_postprocess):
@@ -132,3 +171,22 @@ def stack_rows(rows: list[Any]) -> Any:
     if isinstance(first, list):
         return [stack_rows([row[h] for row in rows]) for h in range(len(first))]
     return np.stack(rows)
+
+
+def check_names(transition: dict) -> None:
+    """Refuse a column that the framework itself adds."""
+    if not _REFUSED.isdisjoint(transition):
+        taken = sorted(_REFUSED.intersection(transition))
+        raise ValueError(
+            f'_process_transition returned the column {taken[0]!r}, a name that the framework '
+            f'itself adds; rename it (taken names: {", ".join(sorted(_REFUSED))})'
+        )
+
+
+def stamped(samples: Batch, iter_count: int) -> Batch:
+    """The same samples with the column ``collect_iter``."""
+    stamp = np.empty(len(samples), dtype=np.int64)
+    stamp.fill(iter_count)
+    columns = dict(samples.items())
+    columns['collect_iter'] = stamp
+    return Batch.of(columns)

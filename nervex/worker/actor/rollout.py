@@ -48,6 +48,8 @@ class ColumnRollout:
             - columns (:obj:`dict[str, Any]`): n rows a column: arrays, or nested dicts of them
             - done (:obj:`np.ndarray | None`): which of these envs ended their episode with this step; None: none
         """
+        if all_envs and self._uniform and self._capacity == 1:
+            return [self._cut(TrajBlock.cut(_nested(_own_window(columns)), 0))]
         if self._columns is None:
             self._columns = _like(columns, self._capacity, self._env_num)
         if all_envs and self._uniform:
@@ -134,6 +136,11 @@ def _like(columns: dict[str, Any], capacity: int, env_num: int) -> dict[str, Any
         else np.empty((capacity, env_num, *v.shape[1:]), dtype=v.dtype)
         for k, v in columns.items()
     }
+
+
+def _own_window(columns: dict[str, Any]) -> dict[str, Any]:
+    """One step as a window of one, on memory of its own."""
+    return {k: _own_window(v) if isinstance(v, dict) else v.copy()[None] for k, v in columns.items()}
 
 
 def _like_block(block: dict[str, Any], capacity: int) -> dict[str, Any]:

@@ -19,7 +19,7 @@ acrobot_qrdqn_default_config = EasyDict(
         ),
         replay_buffer=dict(agent=dict(meta_maxlen=50_000)),
         actor=dict(n_sample=4),
-        evaluator=dict(n_episode=10, eval_freq=5000, stop_val=-90),
+        evaluator=dict(n_episode=10, eval_freq=2500, stop_val=-90),
         commander=dict(max_env_step=100_000),
     )
 )

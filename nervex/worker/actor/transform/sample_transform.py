@@ -79,6 +79,10 @@ class SampleTransforms:
                 )  # fmt: skip
             self._chain[name] = transform
 
+    def __bool__(self) -> bool:
+        """Whether anything is changed at all."""
+        return bool(self._chain)
+
     def __call__(self, samples: Samples) -> Samples:
         """The samples after all changes, in the form in which they came."""
         if not self._chain or not len(samples):
