@@ -22,7 +22,7 @@ BENCH = Bench(
         Implementation('cleanrl', 'peers.cleanrl:CASES', {'tyro': 'tyro', 'tensorboard': 'tensorboard'}),
         Implementation('tianshou', 'peers.tianshou:CASES', {'tianshou': 'tianshou==2.0.1'}),
     ],
-    cases=['dqn', 'dqn1', 'ppo', 'sac'],
+    cases=['dqn', 'dqn1', 'ppo', 'sac', 'td3', 'ddpg'],
     reference='sb3',
     notes='Settings: `peers/settings.py`. Random warm-up steps are inside the clock, building nets and envs is not.',
 )

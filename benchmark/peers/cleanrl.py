@@ -118,4 +118,21 @@ def sac(clock: Clock) -> int:
     )
 
 
-CASES = {'dqn': dqn, 'dqn1': dqn1, 'ppo': ppo, 'sac': sac}
+def _deterministic(clock: Clock, script: str, s: settings.DeterministicSettings, **more) -> int:
+    return _run(
+        clock, script, env_id=s.env_id, total_timesteps=s.env_steps, buffer_size=s.buffer_size, gamma=s.gamma,
+        tau=s.tau, batch_size=s.batch_size, learning_starts=s.warm_up, learning_rate=s.learning_rate,
+        exploration_noise=s.exploration_sigma, policy_frequency=s.actor_every, **more,
+    )
+
+
+def td3(clock: Clock) -> int:
+    s = settings.TD3
+    return _deterministic(clock, 'td3_continuous_action.py', s, policy_noise=s.target_sigma, noise_clip=s.target_clip)
+
+
+def ddpg(clock: Clock) -> int:
+    return _deterministic(clock, 'ddpg_continuous_action.py', settings.DDPG)
+
+
+CASES = {'dqn': dqn, 'dqn1': dqn1, 'ppo': ppo, 'sac': sac, 'td3': td3, 'ddpg': ddpg}

@@ -12,6 +12,7 @@ from peers import settings
 from nervex.entry.build import build_serial
 
 GYM_CARTPOLE = {'env_type': 'gym', 'env_id': 'CartPole-v1'}
+GYM_PENDULUM = {'env_type': 'gym', 'env_id': 'Pendulum-v1', 'use_act_scale': True}
 OWN_CARTPOLE = {'env_type': 'cartpole', 'import_names': ['app_zoo.classic_control.cartpole.envs.cartpole_env'],
                 'max_episode_steps': 500}
 
@@ -61,6 +62,31 @@ def ppo_config(s: settings.PPOSettings, env: dict) -> dict:
     }
 
 
+def continuous_config(policy: str, s: settings.SACSettings, env: dict) -> dict:
+    """SAC, TD3 and DDPG."""
+    algo = {'discount_factor': s.gamma, 'target_theta': s.tau}
+    collect: dict = {'random_steps': s.warm_up}
+    if policy != 'sac':
+        algo.update(actor_update_freq=s.actor_every, target_noise_sigma=s.target_sigma, target_noise_clip=s.target_clip)
+        collect['noise_sigma'] = s.exploration_sigma
+    return {
+        'exp_name': policy,
+        'env': {**env, 'actor_env_num': 1, 'evaluator_env_num': 1},
+        'policy': {
+            'policy_type': policy,
+            'model': {'hidden_dim_list': list(s.hidden)},
+            'learn': {
+                'train_step': 1, 'batch_size': s.batch_size, 'learning_rate': s.learning_rate,
+                'init_data_count': s.warm_up, 'algo': algo,
+            },
+            'collect': collect,
+        },
+        'replay_buffer': {'agent': {'meta_maxlen': s.buffer_size}},
+        'actor': {'n_sample': 1},
+        'commander': {'max_env_step': s.env_steps},
+    }
+
+
 def _train(clock: Clock, config: dict, updates: int) -> int:
     with build_serial(config, seed=clock.round) as run:
         run.learner.call_hook('before_run')
@@ -92,11 +118,19 @@ def _ppo(clock: Clock, s: settings.PPOSettings, env: dict, graph: bool) -> int:
     return _train(clock, config, updates=s.epochs * s.env_steps // s.batch_size)
 
 
+def _continuous(clock: Clock, policy: str, s: settings.SACSettings, graph: bool) -> int:
+    config = _graphed(continuous_config(policy, s, GYM_PENDULUM), graph)
+    return _train(clock, config, updates=s.env_steps - s.warm_up)
+
+
 def _cases(env: dict, graph: bool = False) -> dict:
     return {
         'dqn': lambda clock: _dqn(clock, settings.DQN, env, graph),
         'dqn1': lambda clock: _dqn(clock, settings.DQN_1_TO_1, env, graph),
         'ppo': lambda clock: _ppo(clock, settings.PPO, env, graph),
+        'sac': lambda clock: _continuous(clock, 'sac', settings.SAC, graph),
+        'td3': lambda clock: _continuous(clock, 'td3', settings.TD3, graph),
+        'ddpg': lambda clock: _continuous(clock, 'ddpg', settings.DDPG, graph),
     }
 
 

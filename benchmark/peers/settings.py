@@ -52,7 +52,20 @@ class SACSettings:
     buffer_size: int = 20_000
 
 
+@dataclass(frozen=True)
+class DeterministicSettings(SACSettings):
+    """As SAC's, with Gaussian noise of a tenth of the action's range; TD3 also smooths the target's action."""
+    env_steps: int = 2_000
+    twins: bool = False            # two critics
+    actor_every: int = 1           # updates of the critics between two of the actor and the targets
+    exploration_sigma: float = 0.1
+    target_sigma: float = 0.       # noise on the target's action
+    target_clip: float = 0.5
+
+
 DQN = DQNSettings()
 DQN_1_TO_1 = DQNSettings(env_steps=6_000, update_every=1)
 PPO = PPOSettings()
 SAC = SACSettings()
+DDPG = DeterministicSettings()
+TD3 = DeterministicSettings(twins=True, actor_every=2, target_sigma=0.2)

@@ -4,17 +4,19 @@ import numpy as np
 import torch
 from clock import Clock
 from peers import settings
-from tianshou.algorithm import DQN, PPO, SAC
+from tianshou.algorithm import DDPG, DQN, PPO, SAC, TD3
 from tianshou.algorithm.algorithm_base import _gae, _nstep_return
+from tianshou.algorithm.modelfree.ddpg import ContinuousDeterministicPolicy
 from tianshou.algorithm.modelfree.dqn import DiscreteQLearningPolicy
 from tianshou.algorithm.modelfree.reinforce import DiscreteActorPolicy
 from tianshou.algorithm.modelfree.sac import AutoAlpha, SACPolicy
 from tianshou.algorithm.optim import AdamOptimizerFactory
 from tianshou.data import Collector, VectorReplayBuffer
 from tianshou.env import DummyVectorEnv
+from tianshou.exploration import GaussianNoise
 from tianshou.trainer import OffPolicyTrainerParams, OnPolicyTrainerParams
 from tianshou.utils.net.common import Net
-from tianshou.utils.net.continuous import ContinuousActorProbabilistic, ContinuousCritic
+from tianshou.utils.net.continuous import ContinuousActorDeterministic, ContinuousActorProbabilistic, ContinuousCritic
 from tianshou.utils.net.discrete import DiscreteActor, DiscreteCritic
 from torch import nn
 
@@ -125,4 +127,34 @@ def sac(clock: Clock) -> int:
     return _train_off_policy(clock, algorithm, venv, s, 1)
 
 
-CASES = {'dqn': dqn, 'dqn1': dqn1, 'ppo': ppo, 'sac': sac}
+def _deterministic(clock: Clock, s: settings.DeterministicSettings) -> int:
+    venv = _make(s.env_id, 1, clock.round)
+    env = gym.make(s.env_id)
+    obs, act = env.observation_space.shape, env.action_space.shape
+    adam = AdamOptimizerFactory(lr=s.learning_rate)
+    actor = ContinuousActorDeterministic(
+        preprocess_net=Net(state_shape=obs, hidden_sizes=list(s.hidden)), action_shape=act)
+
+    def critic() -> ContinuousCritic:
+        net = Net(state_shape=obs, action_shape=act, hidden_sizes=list(s.hidden), concat=True)
+        return ContinuousCritic(preprocess_net=net)
+
+    noise = GaussianNoise(sigma=s.exploration_sigma)
+    policy = ContinuousDeterministicPolicy(actor=actor, exploration_noise=noise, action_space=env.action_space)
+    common = dict(policy=policy, policy_optim=adam, critic=critic(), critic_optim=adam, tau=s.tau, gamma=s.gamma)
+    if not s.twins:
+        return _train_off_policy(clock, DDPG(**common), venv, s, 1)
+    algorithm = TD3(critic2=critic(), critic2_optim=adam, policy_noise=s.target_sigma,
+                    update_actor_freq=s.actor_every, noise_clip=s.target_clip, **common)
+    return _train_off_policy(clock, algorithm, venv, s, 1)
+
+
+def td3(clock: Clock) -> int:
+    return _deterministic(clock, settings.TD3)
+
+
+def ddpg(clock: Clock) -> int:
+    return _deterministic(clock, settings.DDPG)
+
+
+CASES = {'dqn': dqn, 'dqn1': dqn1, 'ppo': ppo, 'sac': sac, 'td3': td3, 'ddpg': ddpg}

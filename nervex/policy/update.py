@@ -41,8 +41,12 @@ class Update:
         if self._matmul is None:
             columns = [value.numel() for value in data.values() if isinstance(value, torch.Tensor) and value.dim()]
             self._matmul = FastMatmul(self._model.parameters(), rows=min(columns, default=1))
-        with self._matmul:
-            loss, info = (self._graphed if self._calls > self._graph_after else self._eager)(data)
+        differentiate = self._graphed if self._calls > self._graph_after else self._eager
+        if self._matmul.enabled:
+            with self._matmul:
+                loss, info = differentiate(data)
+        else:
+            loss, info = differentiate(data)
         if self._distributed:
             allreduce_gradients(self._optimizer.flat)
         norm = self._optimizer.apply()

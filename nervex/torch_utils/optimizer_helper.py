@@ -86,7 +86,10 @@ class Adam(RuledOptimizer, torch.optim.Adam):
         lr = group['lr']
         direct = _DIRECT and params[0].device.type == 'cpu' and not isinstance(lr, torch.Tensor)
         if direct:
-            torch._foreach_add_(steps, 1)
+            if len(steps) == 1:
+                steps[0].add_(1)  # a third of the time of the other form
+            else:
+                torch._foreach_add_(steps, 1)
             step = torch._fused_adamw_ if self._decoupled else torch._fused_adam_
         else:
             step = partial(torch_adamw if self._decoupled else torch_adam, fused=True)

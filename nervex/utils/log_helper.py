@@ -105,7 +105,7 @@ class TBLogger:
         TensorBoard events in ``<path>/<name>_tb_logger/`` through tensorboardX, which is imported when the first
         event is written. ``add_val`` takes the framework's variable names, e.g. ``'[histogram]action'``.
     Interfaces:
-        add_val, add_scalar, add_scalars, add_histogram, add_image, add_text, flush, close
+        add_val, add_scalar, add_values, add_scalars, add_histogram, add_image, add_text, flush, close
     """
 
     def __init__(self, path: str, name: str = 'default') -> None:
@@ -135,6 +135,12 @@ class TBLogger:
     def add_scalar(self, name: str, value: Any, step: int | None = None) -> None:
         """One number."""
         self._writer.add_scalar(name, float(value), step)
+
+    def add_values(self, values: Mapping[str, Any], step: int) -> None:
+        """Several numbers of the same step, each in a chart of its own: one event, where ``add_scalar`` writes many."""
+        from tensorboardX.proto.summary_pb2 import Summary
+        items = [Summary.Value(tag=name, simple_value=float(value)) for name, value in values.items()]
+        self._writer.file_writer.add_summary(Summary(value=items), step)
 
     def add_scalars(self, name: str, value: dict[str, Any], step: int | None = None) -> None:
         """Several numbers in one chart."""

@@ -114,8 +114,7 @@ class BaseSerialActor:
             steps = int(traj_len) if traj_len else math.ceil(self._cfg.n_sample / n)
             self._rollout = ColumnRollout(self._policy.get_train_sample, n, steps, overlap)
         self._asynchronous = self._env.asynchronous
-        self._pool: dict[int, tuple[Any, dict]] = {}
-        self._tensors = SharedTensors()
+        self._pool, self._tensors = {}, SharedTensors()
 
     def reset(self) -> None:
         """Forget unfinished episodes, and start the envs and the policy's state anew."""
@@ -154,13 +153,12 @@ class BaseSerialActor:
                 count += len(piece)
         data = self._exactly(pieces, count, n_sample)
         kept = count if n_sample is None else n_sample
-        if self._transform:
-            data = self._transform(data)
+        data = self._transform(data)
         self.total_sample += kept
-        self.total_duration += time.perf_counter() - start
+        seconds = time.perf_counter() - start
+        self.total_duration += seconds
         self.rounds += 1
         self.last_iter = iter_count
-        seconds = time.perf_counter() - start
         samples = len(data) if self._transform else kept
         return data, self._collect_info(iter_count, samples, first_step, first_episode, seconds)
 

@@ -53,8 +53,7 @@ class CollectLog:
         for mode, setting in actor.settings.items():
             values.update({f'{mode}_{k}': v for k, v in setting.items() if isinstance(v, (int, float))})
         for x, axis in ((iter_count, 'iter'), (actor.total_step, 'envstep')):
-            for name, value in values.items():
-                self._tb_logger.add_scalar(f'actor_{axis}/{name}', value, x)
+            self._tb_logger.add_values({f'actor_{axis}/{name}': value for name, value in values.items()}, x)
 
     def close(self) -> None:
         """Close the file; the curves belong to somebody else. Closing twice is fine."""

@@ -167,15 +167,13 @@ class BaseLearner:
         Overview:
             The monitored scalars as floats: of the last update, or averaged over the window's updates that have them.
         """
-        values: dict[str, list[float]] = {}
+        values: dict[str, list[Any]] = {}
         for log_vars in self._log_window if window else list(self._log_window)[-1:]:
             for name in self._monitor_vars:
                 value = log_vars.get(name)
                 if value is not None:
-                    values.setdefault(name, []).append(
-                        float(value.float().mean() if isinstance(value, torch.Tensor) else np.mean(value))
-                    )
-        return {name: sum(items) / len(items) for name, items in values.items()}
+                    values.setdefault(name, []).append(value)
+        return {name: _mean(items) for name, items in values.items()}
 
     def write_log(self) -> None:
         """Text: values of the last update. TensorBoard: window means, against updates and env steps."""
@@ -189,9 +187,9 @@ class BaseLearner:
         )
         axes = (('iter', self.train_iter), ('envstep', self.envstep))
         speed = {'updates_per_s': self.train_iter / max(self.train_seconds, 1e-9)}
-        for name, value in {**self.log_values(window=True), **speed}.items():
-            for axis, x in axes:
-                self.tb_logger.add_scalar(f'learner_{axis}/{name}', value, x)
+        values = {**self.log_values(window=True), **speed}
+        for axis, x in axes:
+            self.tb_logger.add_values({f'learner_{axis}/{name}': value for name, value in values.items()}, x)
         for key, value in self._log_window[-1].items():
             if key.startswith('['):
                 self._write_special(key, value)
@@ -311,6 +309,15 @@ class BaseLearner:
         self._logger.close()
         if self.tb_logger is not None:
             self.tb_logger.close()
+
+
+def _mean(values: list[Any]) -> float:
+    """The mean of values that are numbers, arrays or tensors; tensors of one shape in a single operation."""
+    first = values[0]
+    if isinstance(first, torch.Tensor) and all(getattr(value, 'shape', None) == first.shape for value in values):
+        return float(torch.stack(values).float().mean())
+    means = [float(v.float().mean() if isinstance(v, torch.Tensor) else np.mean(v)) for v in values]
+    return sum(means) / len(means)
 
 
 def create_learner(cfg: dict, **kwargs: Any) -> BaseLearner:
