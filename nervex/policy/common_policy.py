@@ -15,14 +15,12 @@ from nervex.policy.base_policy import Policy
 from nervex.policy.batched import batched
 from nervex.policy.device import to_device
 from nervex.policy.traj_block import repeats_of
-from nervex.policy.update import Update
+from nervex.policy.update import ACTING_GRAPH_AFTER, Update
 from nervex.rl_utils import Adder, flatten_time
 from nervex.torch_utils import Adam
 from nervex.torch_utils.acting import BACKENDS as ACTING_BACKENDS
 from nervex.torch_utils.flat import FlatParameters
 from nervex.torch_utils.graph import BACKENDS, LossFn
-
-RECORD_ACTING_AFTER = 300  # calls; recording takes 3 ms, which acting for a few envs gains in so many
 
 
 class CommonPolicy(Policy):
@@ -84,14 +82,12 @@ class CommonPolicy(Policy):
             out = data.to_torch(self._device if self._use_cuda else None)
         else:
             out = to_device(default_collate(list(data)), self._device)
-        done = out.get('done')
+        done, truncated = out.get('done'), out.get('truncated')
         if self._cfg.learn.ignore_done:
             out['done'] = None
         elif done is not None:
-            truncated = out.get('truncated')
             out['done'] = done.float() if truncated is None else (done > truncated).float()  # done and not truncated
-        reward = out.get('reward')
-        if reward is not None and reward.dim() == 2 and reward.shape[1] == 1:
+        if (reward := out.get('reward')) is not None and reward.dim() == 2 and reward.shape[1] == 1:
             out['reward'] = reward.squeeze(1)  # rows carry rewards of shape (1, )
         out['weight'] = out.get('IS') if self._use_priority else None
         return out
@@ -156,7 +152,7 @@ class CommonPolicy(Policy):
         """An armor for acting: the model without gradients, from a recording where that was chosen, and a sampler."""
         armor, graph = Armor(self._model), self._cfg.collect.graph
         if graph != 'off' and self._device.type == 'cpu':
-            backend, after = ('numpy', RECORD_ACTING_AFTER) if graph == 'auto' else (graph, 0)
+            backend, after = ('numpy', ACTING_GRAPH_AFTER) if graph == 'auto' else (graph, 0)
             armor.add_plugin('main', 'graph', backend=backend, after=after)
         armor.add_plugin('main', sampler, **kwargs)
         armor.add_plugin('main', 'grad', enable_grad=False)
