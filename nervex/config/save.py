@@ -18,6 +18,11 @@ class _Dumper(yaml.SafeDumper):
 _Dumper.add_implicit_resolver('tag:yaml.org,2002:float', FLOAT, list('-+0123456789.'))
 
 
+def config_text(cfg: Mapping) -> str:
+    """What ``save_config`` writes."""
+    return yaml.dump(_plain(cfg), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+
+
 def save_config(cfg: Mapping, path: str | os.PathLike) -> None:
     """
     Overview:
@@ -27,7 +32,7 @@ def save_config(cfg: Mapping, path: str | os.PathLike) -> None:
     target = os.fspath(path)
     if os.path.dirname(target):
         os.makedirs(os.path.dirname(target), exist_ok=True)
-    text = yaml.dump(_plain(cfg), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+    text = config_text(cfg)
     temporary = f'{target}.{os.getpid()}.tmp'
     with open(temporary, 'w', encoding='utf-8') as file:
         file.write(text)

@@ -45,9 +45,11 @@ EXIT_FAILURE, EXIT_USAGE, EXIT_INTERRUPT = 1, 2, 130
     show_default=True,
     help='Where -m parallel runs.',
 )
-@click.option('-ch', '--coordinator_host', help='Host of the coordinator (-m parallel).')
-@click.option('-lh', '--learner_host', default='0.0.0.0', show_default=True, help='Host of the learners (-m parallel).')
-@click.option('-ah', '--actor_host', default='0.0.0.0', show_default=True, help='Host of the actors (-m parallel).')
+@click.option('-ch', '--coordinator_host', help='Node that the coordinator runs on (-p slurm, -p k8s).')
+@click.option('-lh', '--learner_host', default='0.0.0.0', help='Nodes of the learners: gpu1,cpu[2-5]; 0.0.0.0: any.')
+@click.option('-ah', '--actor_host', default='0.0.0.0', help='Nodes of the actors, likewise (-m parallel).')
+@click.option('--address', help='Running Ray cluster that -m parallel joins, HOST:PORT.')
+@click.option('--dry-run', is_flag=True, help='-p slurm and -p k8s print what they would submit.')
 @click.option(
     '-q',
     '--query-registry',
@@ -102,20 +104,52 @@ def _serial(options: dict[str, Any]) -> None:
 
 def _parallel(options: dict[str, Any]) -> None:
     from nervex.entry.parallel_entry import parallel_pipeline
-    from nervex.parallel.ray_carrier import import_ray
+    from nervex.parallel.ray_carrier import require_ray
 
+    if options['platform'] != 'local':
+        _submit(options)
+        return
     try:
-        import_ray()
+        require_ray()
     except ExtraMissingError as e:
         raise click.UsageError(str(e)) from e
     lines: list[str] = []
+    how = _how_to_train(options)
     _tell(
         parallel_pipeline(
-            *_what_to_train(options), **_how_to_train(options), on_end=lambda run: lines.extend(run.verdict)
+            *_what_to_train(options),
+            **{**how, 'overrides': how['overrides'] + _where(options)},
+            on_end=lambda run: lines.extend(run.verdict),
         )
     )
     for line in lines:
         click.echo(line)
+
+
+def _where(options: dict[str, Any]) -> tuple[str, ...]:
+    """Overrides that say where roles run."""
+    from nervex.utils.slurm_helper import node_list
+
+    found = [f'parallel.address={options["address"]}'] if options['address'] else []
+    for kind in ('learner', 'actor'):
+        hosts = node_list(options[f'{kind}_host'])
+        if hosts != ['0.0.0.0']:
+            found.append(f'parallel.resources.{kind}.hosts=[{", ".join(hosts)}]')
+    return tuple(found)
+
+
+def _submit(options: dict[str, Any]) -> None:
+    from nervex.config import compile_config
+    from nervex.entry.saved_run import saved_run
+    from nervex.parallel import kuberay, slurm
+
+    overrides = _how_to_train(options)['overrides'] + _where(options)
+    cfg = compile_config(options['config'] or saved_run(options['resume']).config, overrides=overrides)
+    make, give = (
+        (slurm.slurm_script, slurm.submit) if options['platform'] == 'slurm' else (kuberay.manifest, kuberay.apply)
+    )
+    text = make(cfg, options)
+    click.echo(text if options['dry_run'] else give(text), nl=not options['dry_run'])
 
 
 def _what_to_train(options: dict[str, Any]) -> tuple[Any, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import logging
 import os
 import sys
@@ -11,18 +12,31 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from nervex.parallel.carrier import Carrier, Handle, LostDataError, Ref, RoleDiedError, RoleError, RoleHost
+from nervex.parallel.placement import actor_options
 from nervex.parallel.ray_guard import Guard
 from nervex.utils import ExtraMissingError
 
 _LOGICAL_CPUS = 4096  # of a cluster of our own: roles share the machine as processes do, none is kept waiting
+_LOOPBACK = {'RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER': '0'}
 
 
-def import_ray() -> Any:
-    """The package, or an error that says how to get it."""
-    try:
+def require_ray() -> None:
+    """Raise an error that says how to get Ray, unless it is there."""
+    if importlib.util.find_spec('ray') is None:
+        raise ExtraMissingError('parallel mode needs Ray: pip install -e ".[parallel]"')
+
+
+def import_ray(alone: bool = False) -> Any:
+    """
+    Overview:
+        The package.
+    Arguments:
+        - alone (:obj:`bool`): all processes of the cluster will be on this machine, so that its ports need no more than
+            the loopback; Ray asks for that when it is imported, in the words of the systems where it has no other way
+    """
+    require_ray()
+    with _environment(**(_LOOPBACK if alone else {})):
         import ray
-    except ImportError as e:
-        raise ExtraMissingError('parallel mode needs Ray: pip install -e ".[parallel]"') from e
     return ray
 
 
@@ -48,8 +62,8 @@ class RayCarrier(Carrier):
     """
 
     def __init__(self, address: str | None = None, object_store_mb: int = 300, show_output: bool = False) -> None:
-        self._ray = ray = import_ray()
         self._own = address is None
+        self._ray = ray = import_ray(alone=self._own)
         options: dict[str, Any] = dict(
             log_to_driver=show_output, logging_level=logging.ERROR, configure_logging=True, namespace='nervex'
         )
@@ -63,7 +77,8 @@ class RayCarrier(Carrier):
             )
         else:
             options.update(address=address)
-        with _environment(RAY_worker_niceness='0', OMP_NUM_THREADS='1', RAY_DEDUP_LOGS='0'):
+        variables = dict(RAY_worker_niceness='0', OMP_NUM_THREADS='1', RAY_DEDUP_LOGS='0')
+        with _environment(**variables, **(_LOOPBACK if self._own else {})):
             ray.init(**options)
         self._guard = Guard(ray._private.worker._global_node) if self._own else None
         self._shell = ray.remote(RoleHost)
@@ -71,7 +86,7 @@ class RayCarrier(Carrier):
         self._open = True
 
     def spawn(self, name: str, role: Any, kwargs: dict[str, Any], resources: dict[str, Any]) -> RayHandle:
-        options = {key: value for key, value in resources.items() if value is not None}
+        options = actor_options(self._ray, resources, getattr(kwargs.get('spec'), 'index', 0))
         actor = self._shell.options(max_restarts=0, **options).remote(role, kwargs, self._where)
         return RayHandle(name, actor)
 

@@ -9,6 +9,7 @@ from nervex.loader import Loader, collection, enum, interval, is_type, optional
 _COUNT = is_type(int) & interval(1)
 _COUNT_OR_0 = is_type(int) & interval(0)
 _SECONDS = interval(0, left_ok=False)
+_TEXT = optional(is_type(str))
 _RESOURCES = dict(
     num_cpus=interval(0),
     num_gpus=optional(interval(0)),
@@ -56,6 +57,25 @@ class ParallelSettings:
             evaluator=dict(num_cpus=1, num_gpus=0, hosts=None, custom=None),
             learner=dict(num_cpus=1, num_gpus=None, hosts=None, custom=None),  # num_gpus None: 1 with policy.use_cuda
         ),
+        slurm=dict(  # of the batch script that -p slurm submits
+            partition=None,  # (str | None)
+            account=None,  # (str | None)
+            time=None,  # (str | None) limit, e.g. '4:00:00'
+            nodes=None,  # (int | None) None: those that hosts name, or one
+            cpus_per_node=None,  # (int | None) None: what the roles need
+            gpus_per_node=None,  # (int | None) None: what the roles need
+            port=None,  # (int | None) of Ray's head; None: one that follows from the job's number
+            options=[],  # (list of str) more lines for sbatch, e.g. ['--qos=high']
+            setup=[],  # (list of str) shell lines before anything else, e.g. ['module load cuda']
+        ),
+        k8s=dict(  # of the manifest that -p k8s submits
+            name='nervex',  # (str) of the RayJob
+            namespace='default',  # (str)
+            image='nervex:latest',  # (str) with Python, Ray, nervex and the env
+            ray_version='2.60.0',  # (str) that of the image
+            memory='4Gi',  # (str) of each pod
+            claim=None,  # (str | None) PersistentVolumeClaim for the run's folder; None: files end with their pods
+        ),
     )
     config_rules: dict[str, Any] = dict(
         import_names=optional(Loader(str) | collection(str)),
@@ -81,4 +101,23 @@ class ParallelSettings:
         address=optional(is_type(str)),
         object_store_mb=is_type(int) & interval(80),
         resources=dict(actor=_RESOURCES, evaluator=_RESOURCES, learner=_RESOURCES),
+        slurm=dict(
+            partition=_TEXT,
+            account=_TEXT,
+            time=_TEXT,
+            nodes=optional(_COUNT),
+            cpus_per_node=optional(_COUNT),
+            gpus_per_node=optional(_COUNT_OR_0),
+            port=optional(is_type(int) & interval(1024, 65535)),
+            options=collection(str),
+            setup=collection(str),
+        ),
+        k8s=dict(
+            name=is_type(str),
+            namespace=is_type(str),
+            image=is_type(str),
+            ray_version=is_type(str),
+            memory=is_type(str),
+            claim=_TEXT,
+        ),
     )

@@ -1,0 +1,54 @@
+"""Where roles run: on nodes that the config names, as long as one of them is there."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+logger = logging.getLogger(__name__)
+
+
+def names_of(node: dict[str, Any]) -> set[str]:
+    """
+    Overview:
+        The names that a node of a Ray cluster answers to: its address, its host name, and what its resources of the
+        form ``host:NAME`` say.
+    """
+    own = {node.get('NodeManagerAddress'), node.get('NodeManagerHostname'), node.get('NodeName')}
+    given = {name.partition(':')[2] for name in node.get('Resources', {}) if name.startswith('host:')}
+    return {name for name in own | given if name}
+
+
+def node_for(hosts: list[str], nodes: list[dict[str, Any]], turn: int) -> str | None:
+    """
+    Overview:
+        The node that a role should run on.
+    Arguments:
+        - hosts (:obj:`list[str]`): names of nodes; they take turns
+        - nodes (:obj:`list[dict]`): what ``ray.nodes()`` answers
+        - turn (:obj:`int`): of the role
+    Returns:
+        - node_id (:obj:`str | None`): None when none of them is there
+    """
+    alive = {name: node['NodeID'] for node in nodes if node['Alive'] for name in names_of(node)}
+    for offset in range(len(hosts)):
+        host = hosts[(turn + offset) % len(hosts)]
+        if host in alive:
+            return alive[host]
+    known = ', '.join(sorted(alive)) or 'none'
+    logger.warning('none of the hosts %s is in the cluster, any other will do; there are: %s', ', '.join(hosts), known)
+    return None
+
+
+def actor_options(ray: Any, resources: dict[str, Any], turn: int) -> dict[str, Any]:
+    """The options of a Ray actor for ``parallel.resources.<role>``."""
+    options = {key: value for key, value in resources.items() if value is not None}
+    hosts, custom = options.pop('hosts', None), options.pop('custom', None)
+    if custom:
+        options['resources'] = custom
+    node_id = node_for(list(hosts), ray.nodes(), turn) if hosts else None
+    if node_id is not None:
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        options['scheduling_strategy'] = NodeAffinitySchedulingStrategy(node_id, soft=True)
+    return options
