@@ -139,12 +139,12 @@ def _where(options: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _submit(options: dict[str, Any]) -> None:
-    from nervex.config import compile_config
     from nervex.entry.saved_run import saved_run
     from nervex.parallel import kuberay, slurm
+    from nervex.parallel.submission import compile_for_cluster
 
     overrides = _how_to_train(options)['overrides'] + _where(options)
-    cfg = compile_config(options['config'] or saved_run(options['resume']).config, overrides=overrides)
+    cfg = compile_for_cluster(options['config'] or saved_run(options['resume']).config, overrides)
     make, give = (
         (slurm.slurm_script, slurm.submit) if options['platform'] == 'slurm' else (kuberay.manifest, kuberay.apply)
     )

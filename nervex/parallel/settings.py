@@ -8,7 +8,7 @@ from nervex.loader import Loader, collection, enum, interval, is_type, optional
 
 _COUNT = is_type(int) & interval(1)
 _COUNT_OR_0 = is_type(int) & interval(0)
-_SECONDS = interval(0, left_ok=False)
+_POSITIVE = interval(0, left_ok=False)
 _TEXT = optional(is_type(str))
 _RESOURCES = dict(
     num_cpus=interval(0),
@@ -60,7 +60,7 @@ class ParallelSettings:
         slurm=dict(  # of the batch script that -p slurm submits
             partition=None,  # (str | None)
             account=None,  # (str | None)
-            time=None,  # (str | None) limit, e.g. '4:00:00'
+            hours=None,  # (float | None) limit
             nodes=None,  # (int | None) None: those that hosts name, or one
             cpus_per_node=None,  # (int | None) None: what the roles need
             gpus_per_node=None,  # (int | None) None: what the roles need
@@ -87,24 +87,24 @@ class ParallelSettings:
         synchronous=optional(is_type(bool)),
         outstanding=_COUNT,
         queue=_COUNT,
-        block=dict(rows=optional(_COUNT), seconds=_SECONDS, max_bytes=_COUNT),
+        block=dict(rows=optional(_COUNT), seconds=_POSITIVE, max_bytes=_COUNT),
         ratio=optional(interval(0)),
         max_staleness=optional(interval(0)),
-        learn_s=_SECONDS,
+        learn_s=_POSITIVE,
         publish_iters=_COUNT,
         publish_s=interval(0),
-        save_s=optional(_SECONDS),
+        save_s=optional(_POSITIVE),
         restarts=_COUNT_OR_0,
-        restart_window_s=_SECONDS,
-        start_timeout_s=_SECONDS,
-        task_timeout_s=optional(_SECONDS),
+        restart_window_s=_POSITIVE,
+        start_timeout_s=_POSITIVE,
+        task_timeout_s=optional(_POSITIVE),
         address=optional(is_type(str)),
         object_store_mb=is_type(int) & interval(80),
         resources=dict(actor=_RESOURCES, evaluator=_RESOURCES, learner=_RESOURCES),
         slurm=dict(
             partition=_TEXT,
             account=_TEXT,
-            time=_TEXT,
+            hours=optional(_POSITIVE),
             nodes=optional(_COUNT),
             cpus_per_node=optional(_COUNT),
             gpus_per_node=optional(_COUNT_OR_0),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shlex
 import shutil
@@ -41,7 +42,7 @@ def slurm_script(cfg: EasyDict, options: Mapping[str, Any]) -> str:
         ('job-name', 'nervex'),
         ('partition', slurm.partition),
         ('account', slurm.account),
-        ('time', slurm.time),
+        ('time', slurm.hours and math.ceil(60 * slurm.hours)),
         ('nodes', count),
         ('nodelist', ','.join(nodes) or None),
         ('ntasks-per-node', 1),
