@@ -184,6 +184,25 @@ def table(bench: Bench, records: list[dict], key: str) -> str:
     return '\n'.join(lines)
 
 
+def merged(bench: Bench, before: list[dict], fresh: list[dict]) -> list[dict]:
+    """Records of several partial runs. A case that was measured again replaces its older records altogether: the cells
+    of a column are compared with each other, so all of them come from one interleaved run."""
+    again = {record['case'] for record in fresh}
+    known = {one.name for one in bench.implementations}
+    kept = [r for r in before if r['case'] in bench.cases and r['case'] not in again and r['implementation'] in known]
+    return kept + fresh
+
+
+def _parts(bench: Bench, records: list[dict]) -> str:
+    """When each case was measured; empty if all were measured together."""
+    when = {case: {r['when'] for r in records if r['case'] == case and 'when' in r} for case in bench.cases}
+    if len(set().union(*when.values())) < 2:
+        return ''
+    rounds = {case: len({r['round'] for r in records if r['case'] == case}) for case in bench.cases}
+    told = [f'`{case}` {", ".join(sorted(when[case]))} ({rounds[case]} rounds)' for case in bench.cases if when[case]]
+    return f'Measured in parts, each column in one interleaved run of its own: {"; ".join(told)}.'
+
+
 def report(bench: Bench, records: list[dict], rounds: int, threads: int) -> str:
     """The Markdown file: conditions, one table by the wall clock and one by processor time, failures."""
     packages = sorted({'torch', 'numpy', 'gymnasium', *(m for one in bench.implementations for m in one.requires)})
@@ -199,7 +218,7 @@ def report(bench: Bench, records: list[dict], rounds: int, threads: int) -> str:
         f'{time.strftime("%Y-%m-%d %H:%M")}; {machine}; {", ".join(versions)}.',
         f'{rounds} rounds, interleaved and shuffled; threads per worker: {threads or "library default"}; meanwhile '
         f'other processes used {statistics.median(neighbours):.2f} cores (median; {max(neighbours):.2f} at most).',
-        *([bench.notes] if bench.notes else []), '',
+        *([_parts(bench, records)] if _parts(bench, records) else []), *([bench.notes] if bench.notes else []), '',
         f'Cells: median (ratio to {bench.reference}; spread = (max - min) / median).', '',
         'By the wall clock:', '', table(bench, records, 'wall_s'), '',
         'By processor time (the worker and its children):', '', table(bench, records, 'cpu_s'), '',
@@ -217,26 +236,36 @@ def parser(bench: Bench) -> argparse.ArgumentParser:
     result.add_argument('--threads', type=int, default=1, help='threads per worker; 0: what the libraries choose')
     result.add_argument('--seed', type=int, default=0, help='of the order of measurements')
     result.add_argument('--timeout', type=float, default=900., help='seconds that one case may take')
+    result.add_argument('--part', action='store_true', help='keep the other cases of earlier runs in the table')
     result.add_argument('--out', type=Path, default=HERE / 'results', help='folder of the table and of raw/*.json')
     return result
 
 
 def run(bench: Bench, options: argparse.Namespace | None = None) -> list[dict]:
     """Measures what the command line asks for, prints the tables and writes them. Only a complete run (all cases, all
-    implementations) replaces the table in the results folder; a partial one goes to its ``raw`` folder."""
+    implementations) replaces the table in the results folder; a partial one goes to its ``raw`` folder. With ``--part``
+    the table is made of the newest run of each case, and is complete once there is one of all cases."""
     options = options or parser(bench).parse_args()
+    if options.part and options.only:
+        raise SystemExit('--part with --only: the cells of a column are compared, so all must come from one run')
     chosen = [one for one in bench.implementations if not options.only or one.name in options.only]
     for one in chosen:
         if one.missing():
             print(f'skipped: {one.name} ({one.missing()})')
     part = replace(bench, implementations=[one for one in chosen if not one.missing()],
                    cases=options.cases or bench.cases)
+    when = time.strftime('%Y-%m-%d %H:%M')
     records = measure(part, options.rounds, options.threads, options.seed, options.timeout)
-    text = report(part, records, options.rounds, options.threads)
     name = bench.name + (f'_threads{options.threads}' if options.threads != 1 else '')
     raw = options.out / 'raw'
     raw.mkdir(parents=True, exist_ok=True)
-    (raw / f'{name}.json').write_text(json.dumps(records, indent=1), encoding='utf-8')
+    stored = raw / f'{name}.json'
+    if options.part:
+        before = json.loads(stored.read_text(encoding='utf-8')) if stored.exists() else []
+        records = merged(bench, before, [{**r, 'when': when} for r in records])
+        part = replace(part, cases=[case for case in bench.cases if any(r['case'] == case for r in records)])
+    text = report(part, records, options.rounds, options.threads)
+    stored.write_text(json.dumps(records, indent=1), encoding='utf-8')
     path = (options.out if part == bench else raw) / f'{name}.md'
     path.write_text(text, encoding='utf-8')
     print(f'\n{text}\nwritten to {path}')

@@ -16,7 +16,6 @@ BENCH = Bench(
     unit='env steps per second of the training loop',
     implementations=[
         Implementation('nervex', 'peers.nervex:CASES', {'nervex': '-e .'}),
-        Implementation('nervex+graph', 'peers.nervex:GRAPH_CASES', {'nervex': '-e .'}),
         Implementation('nervex+own-env', 'peers.nervex:OWN_ENV_CASES', {'nervex': '-e .'}),
         Implementation('sb3', 'peers.sb3:CASES', {'stable_baselines3': 'stable-baselines3==2.9.2'}),
         Implementation('cleanrl', 'peers.cleanrl:CASES', {'tyro': 'tyro', 'tensorboard': 'tensorboard'}),

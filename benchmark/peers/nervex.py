@@ -3,8 +3,7 @@ The matched training loops in nervex: the workers that ``build_serial`` wires fr
 ``serial_pipeline`` calls them, without evaluations. Logs, TensorBoard and hooks are on, as in any run.
 
 ``CASES`` run Gymnasium's CartPole like everybody else; ``OWN_ENV_CASES`` run the one of ``app_zoo``, which has the same
-equations in plain Python floats; ``GRAPH_CASES`` run the updates and the acting as graphs from the first call on, where
-the defaults change over to them later.
+equations in plain Python floats.
 """
 from clock import Clock
 from peers import settings
@@ -100,40 +99,31 @@ def _train(clock: Clock, config: dict, updates: int) -> int:
         return run.actor.total_step
 
 
-def _graphed(config: dict, graph: bool) -> dict:
-    if graph:
-        import torch.fx.experimental.proxy_tensor  # noqa: F401  what records graphs takes a second to import, once a process
-        config['policy']['learn']['graph'] = 'ts'
-        config['policy']['collect'] = {'graph': 'numpy'}
-    return config
-
-
-def _dqn(clock: Clock, s: settings.DQNSettings, env: dict, graph: bool) -> int:
-    config = _graphed(dqn_config(s, env), graph)
+def _dqn(clock: Clock, s: settings.DQNSettings, env: dict) -> int:
+    config = dqn_config(s, env)
     return _train(clock, config, updates=(s.env_steps - s.warm_up) // s.update_every)
 
 
-def _ppo(clock: Clock, s: settings.PPOSettings, env: dict, graph: bool) -> int:
-    config = _graphed(ppo_config(s, env), graph)
+def _ppo(clock: Clock, s: settings.PPOSettings, env: dict) -> int:
+    config = ppo_config(s, env)
     return _train(clock, config, updates=s.epochs * s.env_steps // s.batch_size)
 
 
-def _continuous(clock: Clock, policy: str, s: settings.SACSettings, graph: bool) -> int:
-    config = _graphed(continuous_config(policy, s, GYM_PENDULUM), graph)
+def _continuous(clock: Clock, policy: str, s: settings.SACSettings) -> int:
+    config = continuous_config(policy, s, GYM_PENDULUM)
     return _train(clock, config, updates=s.env_steps - s.warm_up)
 
 
-def _cases(env: dict, graph: bool = False) -> dict:
+def _cases(env: dict) -> dict:
     return {
-        'dqn': lambda clock: _dqn(clock, settings.DQN, env, graph),
-        'dqn1': lambda clock: _dqn(clock, settings.DQN_1_TO_1, env, graph),
-        'ppo': lambda clock: _ppo(clock, settings.PPO, env, graph),
-        'sac': lambda clock: _continuous(clock, 'sac', settings.SAC, graph),
-        'td3': lambda clock: _continuous(clock, 'td3', settings.TD3, graph),
-        'ddpg': lambda clock: _continuous(clock, 'ddpg', settings.DDPG, graph),
+        'dqn': lambda clock: _dqn(clock, settings.DQN, env),
+        'dqn1': lambda clock: _dqn(clock, settings.DQN_1_TO_1, env),
+        'ppo': lambda clock: _ppo(clock, settings.PPO, env),
+        'sac': lambda clock: _continuous(clock, 'sac', settings.SAC),
+        'td3': lambda clock: _continuous(clock, 'td3', settings.TD3),
+        'ddpg': lambda clock: _continuous(clock, 'ddpg', settings.DDPG),
     }
 
 
 CASES = _cases(GYM_CARTPOLE)
-OWN_ENV_CASES = _cases(OWN_CARTPOLE)
-GRAPH_CASES = _cases(GYM_CARTPOLE, graph=True)
+OWN_ENV_CASES = {name: case for name, case in _cases(OWN_CARTPOLE).items() if name in ('dqn', 'dqn1', 'ppo')}

@@ -120,3 +120,16 @@ def test_only_a_complete_run_replaces_the_table(toy, tmp_path):
     run(bench, parser(bench).parse_args(['--rounds', '1', '--out', str(tmp_path)]))
     assert '| one |' in (tmp_path / 'toy.md').read_text()
     assert len(json.loads((tmp_path / 'raw' / 'toy.json').read_text())) == 2
+
+
+def test_parts_make_a_table_and_a_case_measured_again_replaces_all_of_its_older_cells(toy, tmp_path):
+    bench = toy(['good', 'threads'])
+    part = ['--part', '--rounds', '1', '--out', str(tmp_path)]
+    run(bench, parser(bench).parse_args([*part, '--cases', 'good']))
+    assert not (tmp_path / 'toy.md').exists()
+    first = run(bench, parser(bench).parse_args([*part, '--cases', 'threads']))
+    assert {r['case'] for r in first} == {'good', 'threads'} and (tmp_path / 'toy.md').exists()
+    again = run(bench, parser(bench).parse_args([*part[:2], '2', *part[3:], '--cases', 'good']))
+    assert [r['round'] for r in again if r['case'] == 'good'] == [0, 1] and len(again) == 3
+    with pytest.raises(SystemExit, match='--only'):
+        run(bench, parser(bench).parse_args([*part, '--only', 'one']))

@@ -10,7 +10,7 @@ from nervex.torch_utils.graph import GraphedLoss, LossFn
 from nervex.torch_utils.matmul import FastMatmul
 from nervex.utils.dist_helper import allreduce_gradients
 
-GRAPH_AFTER = 100  # updates; recording takes 25 ms, which a small network has gained some 150 updates later
+GRAPH_AFTER = 32  # updates; recording takes 25 ms, which a small network gains in some 100 updates
 ACTING_GRAPH_AFTER = 300  # calls; recording takes 3 ms, which acting for a few envs gains in so many
 
 
