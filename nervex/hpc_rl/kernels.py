@@ -161,6 +161,12 @@ def vtrace(rho, value, reward, done, truncated, next_value, gamma, trace, rho_ma
         flat_keep[i] *= min(flat_rho[i], c_top)
     scan(keep, delta, None, return_)
     flat_return, flat_adv, flat_reward = _flat(return_), _flat(adv), _flat(reward)
+    if next_value is None and rho_max == c_max and rho_max == pg_max and 2 * trace >= gamma and trace > 0:
+        inverse = number(gamma / trace)  # the scan has what the advantage needs, times lambda
+        for i in range(reward.size):
+            flat_adv[i] = flat_delta[i] + inverse * (flat_return[i] - flat_delta[i])
+            flat_return[i] += flat_value[i]
+        return
     flat_next = _flat(value)[width:] if next_value is None else _flat(next_value)
     flat_done = None if done is None else _flat(done)
     flat_truncated = None if truncated is None else _flat(truncated)

@@ -74,16 +74,18 @@ def vtrace_targets(
     Shapes:
         - value (:obj:`torch.FloatTensor`): :math:`(T + 1, B)`; everything else :math:`(T, B)`
     """
-    log_rho, reward = data.log_rho, data.reward
-    fields = _rollout(data.value, reward, data.done, data.truncated, data.next_value)
-    if fields is None or log_rho.shape != reward.shape or log_rho.dtype is not reward.dtype:
+    log_rho, value, reward, done, truncated, next_value = data
+    fields = _rollout(value, reward, done, truncated, next_value)
+    if fields is None or not log_rho.is_cpu or (log_rho.requires_grad and torch.is_grad_enabled()):
         return NotImplemented
-    if log_rho.requires_grad and torch.is_grad_enabled():
+    ratio, rewards = _numpy(log_rho), fields[1]
+    if ratio.dtype != rewards.dtype or log_rho.shape != reward.shape:
         return NotImplemented
-    return_, adv = np.empty_like(fields[1]), np.empty_like(fields[1])
-    rho = np.exp(_numpy(log_rho)).reshape(return_.shape)
-    clips = float(rho_clip_ratio), float(c_clip_ratio), float(rho_pg_clip_ratio)
-    kernels.vtrace(rho, *fields, float(gamma), float(gamma * lambda_), *clips, return_, adv)
+    return_, adv = np.empty_like(rewards), np.empty_like(rewards)
+    if ratio.ndim != 2:
+        ratio = ratio.reshape(rewards.shape)
+    kernels.vtrace(np.exp(ratio), *fields, gamma, gamma * lambda_, rho_clip_ratio, c_clip_ratio, rho_pg_clip_ratio,
+                   return_, adv)
     return _tensor(return_, reward), _tensor(adv, reward)
 
 
@@ -94,9 +96,9 @@ def _rollout(
     """The fields as arrays (T, B); None for what is not made for a kernel, or wrong: the ordinary way explains it."""
     if is_traced(reward):
         return None
-    learning = torch.is_grad_enabled()
-    arrays: list[Any] = []
-    for field in (value, reward, done, truncated, next_value):
+    given = (value, reward, done, truncated, next_value)
+    learning, arrays = torch.is_grad_enabled(), []
+    for field in given:
         if field is None:
             arrays.append(None)
         elif not field.is_cpu or (learning and field.requires_grad):
@@ -105,8 +107,10 @@ def _rollout(
             arrays.append(_numpy(field))
     values, rewards, ends, cuts, following = arrays
     dtype, shape = rewards.dtype, rewards.shape
-    fits = dtype in _FLOATS and values.dtype == dtype and rewards.size and values.shape[1:] == shape[1:]
-    if not fits or values.shape[0] - shape[0] not in ((1, ) if following is None else (0, 1)):
+    longer = values.shape[0] - shape[0]
+    if dtype not in _FLOATS or values.dtype != dtype or not rewards.size or values.shape[1:] != shape[1:]:
+        return None
+    if longer != 1 and (longer or following is None):
         return None
     if ends is not None and (ends.shape != shape or (ends.dtype != _FLAG and ends.dtype != dtype)):
         return None
@@ -121,9 +125,8 @@ def _rollout(
 
 
 def _numpy(tensor: torch.Tensor) -> np.ndarray:
-    if tensor.requires_grad:
-        tensor = tensor.detach()
-    return tensor.numpy() if tensor.is_contiguous() else tensor.contiguous().numpy()
+    array = tensor.detach().numpy() if tensor.requires_grad else tensor.numpy()
+    return array if array.flags.c_contiguous else np.ascontiguousarray(array)
 
 
 def _tensor(result: np.ndarray, like: torch.Tensor) -> torch.Tensor:

@@ -21,6 +21,8 @@ vtrace_targets_data = namedtuple(
     defaults=(None, None, None),
 )
 
+_LEAST_LAMBDA = 0.5  # below it, dividing by lambda costs more than a digit
+
 
 @hpc_wrapper()
 def vtrace_error(
@@ -88,7 +90,15 @@ def vtrace_targets(
     value, following, bootstrap, trace = successors('vtrace_targets', value, reward, done, truncated, next_value)
     rho = log_rho.exp()
     td_rho, trace_rho, pg_rho = _clipped(rho, rho_clip_ratio, c_clip_ratio, rho_pg_clip_ratio)
-    base, discount = reward - value, gamma if bootstrap is None else gamma * bootstrap
+    base = reward - value
+    if next_value is None and td_rho is trace_rho is pg_rho and lambda_ >= _LEAST_LAMBDA:
+        carried = pg_rho * gamma if trace is None else pg_rho * (gamma * trace)
+        added = torch.addcmul(pg_rho * base, carried, following)
+        correction = reverse_scan(carried if lambda_ == 1 else carried * lambda_, added)
+        # The scan has computed added + lambda carried (vs - V)_{t+1}; the advantage is the same without lambda.
+        adv = correction if lambda_ == 1 else torch.lerp(added, correction, 1 / lambda_)
+        return value + correction, adv
+    discount = gamma if bootstrap is None else gamma * bootstrap
     carried = trace_rho * (gamma * lambda_) if trace is None else trace_rho * trace.mul(gamma * lambda_)
     return_ = value + reverse_scan(carried, td_rho * (base + discount * following))
     next_return = torch.cat([return_[1:], following[-1:]])
