@@ -17,6 +17,7 @@ from nervex.entry.progress import Progress
 from nervex.entry.run_folder import RunFolder
 from nervex.entry.run_state import SaveSchedule, cut_logs, newest_state, restore_state, save_state
 from nervex.entry.stop_signals import StopSignals
+from nervex.utils import EnvError
 
 logger = logging.getLogger(__name__)
 
@@ -130,7 +131,11 @@ class SerialRun:
     def collect(self) -> None:
         """Collect until the buffer holds enough rows for the next round of updates."""
         while True:
-            data, _ = self.actor.generate_data(self.learner.train_iter)
+            try:
+                data, _ = self.actor.generate_data(self.learner.train_iter)
+            except EnvError:
+                self.learner.check_finite()  # a policy that has become NaN acts so: then that is the cause to tell
+                raise
             self.buffer.push_data(data)
             self.progress.update()
             if self.cfg.policy.on_policy or self._enough():

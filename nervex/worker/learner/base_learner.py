@@ -122,6 +122,8 @@ class BaseLearner:
         self.priority_info = None if priority is None else self._priority_info(data, priority)
         self._log_window.append(log_vars)
         self.train_iter += 1
+        if self.priority_info is not None and not np.isfinite(self.priority_info['priority']).all():
+            self.check_finite()  # the buffer would refuse them, and blame the priorities
         self.call_hook('after_iter')
         self.train_seconds += time.perf_counter() - start
         return log_vars
@@ -167,8 +169,11 @@ class BaseLearner:
         Overview:
             The monitored scalars as floats: of the last update, or averaged over the window's updates that have them.
         """
+        return self._means(list(self._log_window) if window else list(self._log_window)[-1:])
+
+    def _means(self, updates: list[dict[str, Any]]) -> dict[str, float]:
         values: dict[str, list[Any]] = {}
-        for log_vars in self._log_window if window else list(self._log_window)[-1:]:
+        for log_vars in updates:
             for name in self._monitor_vars:
                 value = log_vars.get(name)
                 if value is not None:
@@ -179,15 +184,14 @@ class BaseLearner:
         """Text: values of the last update. TensorBoard: window means, against updates and env steps."""
         if not self._log_window:
             return
-        instant = self.log_values(window=False)
-        self._check_finite(instant)
+        instant, means = self.log_values(window=False), self.check_finite()
         self._logger.info(
             f'iteration {self.train_iter}, env step {self.envstep}: '
             + ', '.join(f'{name} {value:.6g}' for name, value in instant.items())
         )
         axes = (('iter', self.train_iter), ('envstep', self.envstep))
         speed = {'updates_per_s': self.train_iter / max(self.train_seconds, 1e-9)}
-        values = {**self.log_values(window=True), **speed}
+        values = {**means, **speed}
         for axis, x in axes:
             self.tb_logger.add_values({f'learner_{axis}/{name}': value for name, value in values.items()}, x)
         for key, value in self._log_window[-1].items():
@@ -202,13 +206,26 @@ class BaseLearner:
             value = value.detach().cpu().numpy()
         getattr(self.tb_logger, f'add_{kind}')(f'learner_iter/{name}', value, self.train_iter)
 
-    def _check_finite(self, values: dict[str, float]) -> None:
-        for name, value in values.items():
-            if not math.isfinite(value):
-                raise TrainingError(
-                    f'iteration {self.train_iter}: {name} is {value}; training stopped. Last checkpoint: '
-                    f'{self.last_checkpoint or "none"}. Lower policy.learn.learning_rate, or clip the gradient'
-                )
+    def check_finite(self) -> dict[str, float]:
+        """
+        Overview:
+            Stop at a value of the log window that is not finite, and name the first update that has one.
+        Returns:
+            - values (:obj:`dict[str, float]`): the means over the window
+        """
+        means = self.log_values(window=True)
+        if all(math.isfinite(value) for value in means.values()):
+            return means
+        first = self.train_iter - len(self._log_window) + 1
+        for k, log_vars in enumerate(self._log_window):
+            for name, value in self._means([log_vars]).items():
+                if not math.isfinite(value):
+                    earlier = ' (or before)' if k == 0 and first > 1 else ''
+                    raise TrainingError(
+                        f'iteration {first + k}{earlier}: {name} is {value}; training stopped. Last checkpoint: '
+                        f'{self.last_checkpoint or "none"}. Lower policy.learn.learning_rate, or clip the gradient'
+                    )
+        return means
 
     def reduce_log(self, allreduce: Callable[[torch.Tensor], Any]) -> None:
         """Replace the monitored values of the last update by their mean over all processes."""
@@ -241,6 +258,7 @@ class BaseLearner:
         Arguments:
             - name (:obj:`str | None`): file name; None gives ``iteration_<n>.pth.tar``
         """
+        self.check_finite()  # so that the last checkpoint is always a good one
         return self._save(self.train_iter, self.state_dict, name)
 
     def save_state(self, state: dict[str, Any], name: str | None = None) -> str:

@@ -1,6 +1,7 @@
 """The learner with a policy that answers what the test wants."""
 
 import math
+import os
 from types import SimpleNamespace
 
 import pytest
@@ -116,6 +117,26 @@ def test_a_loss_that_is_not_finite_stops_with_its_name_and_the_last_checkpoint(l
     path = one.save_checkpoint()
     one.train([0])
     with pytest.raises(TrainingError, match=f'iteration 2: loss is {value}.*{path}'):
+        one.write_log()
+
+
+def test_the_first_bad_update_of_the_window_is_named_and_no_checkpoint_of_it_is_written(learner):
+    one = learner([{'loss': 1.0}] * 3 + [{'loss': math.nan}] * 2)
+    for _ in range(3):
+        one.train([0])
+    path = one.save_checkpoint()
+    for _ in range(2):
+        one.train([0])
+    with pytest.raises(TrainingError, match=f'iteration 4: loss is nan.*{path}'):
+        one.save_checkpoint('ckpt_best.pth.tar')
+    assert one.last_checkpoint == path and os.listdir(one.ckpt_path) == [os.path.basename(path)]
+
+
+def test_a_window_that_is_bad_throughout_says_that_it_began_earlier(learner):
+    one = learner([{'loss': math.nan}] * 12)
+    for _ in range(12):
+        one.train([0])
+    with pytest.raises(TrainingError, match=r'iteration 3 \(or before\): loss is nan'):
         one.write_log()
 
 
