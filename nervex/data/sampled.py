@@ -38,10 +38,10 @@ class UniqueIds(np.ndarray):
         found = super().__getitem__(key)
         return found if isinstance(found, np.ndarray) else f'{self.buffer_name}_{found}'
 
-    def __iter__(self) -> Iterator[str]:
+    def __iter__(self) -> Iterator[str]:  # type: ignore[override]
         return iter(self.tolist())
 
-    def tolist(self) -> list[str]:
+    def tolist(self) -> list[str]:  # type: ignore[override]
         """The ids as strings."""
         return [f'{self.buffer_name}_{n}' for n in self.view(np.ndarray).tolist()]
 

@@ -21,7 +21,8 @@ class Update:
     Arguments:
         - graph (:obj:`str`): back end of ``GraphedLoss``; 'auto' is eager for ``GRAPH_AFTER`` calls, then 'ts'
         - model (:obj:`torch.nn.Module`): its layers decide whether oneDNN multiplies
-        - distributed (:obj:`bool`): average the gradient over the processes of torch.distributed
+        - distributed (:obj:`bool`): average the gradient over the processes of torch.distributed, each as often as it
+          has rows
     Interfaces:
         __call__, state_dict, load_state_dict
     """
@@ -49,7 +50,7 @@ class Update:
         else:
             loss, info = differentiate(data)
         if self._distributed:
-            allreduce_gradients(self._optimizer.flat)
+            allreduce_gradients(self._optimizer.flat, weight=_rows(data))
         norm = self._optimizer.apply()
         info['grad_norm'] = torch.linalg.vector_norm(self._optimizer.flat.grad) if norm is None else norm
         return loss, info
@@ -64,3 +65,8 @@ class Update:
         if state['fast_matmul'] is not None:
             self._matmul = FastMatmul((), rows=1)
             self._matmul.enabled = state['fast_matmul']
+
+
+def _rows(data: dict) -> int:
+    """Rows of a batch: all of its columns are equally long."""
+    return next((len(value) for value in data.values() if isinstance(value, torch.Tensor) and value.dim()), 1)

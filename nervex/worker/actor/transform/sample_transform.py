@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from easydict import EasyDict
@@ -13,7 +13,7 @@ from nervex.utils import ConfigError, unknown_name
 from nervex.utils.class_config import class_config
 from nervex.utils.registry_factory import TRANSFORM_REGISTRY
 
-Samples = Batch | list[dict]
+Samples: TypeAlias = Batch | list[dict]
 
 
 class SampleTransform:
