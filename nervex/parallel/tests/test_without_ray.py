@@ -11,14 +11,14 @@ def test_without_ray_one_line_says_what_to_install(monkeypatch, capsys):
 
     monkeypatch.setitem(sys.modules, 'ray', None)
     with pytest.raises(SystemExit) as e:
-        main(['-m', 'parallel', '-c', 'cartpole_dqn_default_config'])
+        main(['-m', 'parallel', '-c', 'cartpole_dqn'])
     assert e.value.code == 2 and 'pip install -e ".[parallel]"' in capsys.readouterr().err
 
 
 def test_serial_mode_does_not_import_ray():
     code = (
         'import sys, nervex.entry.serial_entry, nervex.entry.cli, nervex.parallel.settings; '
-        'from nervex.config import compile_config; compile_config("cartpole_dqn_default_config"); '
+        'from nervex.config import compile_config; compile_config("cartpole_dqn"); '
         'assert "ray" not in sys.modules'
     )
     subprocess.run([sys.executable, '-c', code], check=True)
