@@ -1,4 +1,5 @@
 """Envs that go wrong, in every way, in every kind of manager: what is lost, what is kept, what is said."""
+import contextlib
 import gc
 import logging
 import os
@@ -219,15 +220,17 @@ def test_kill_from_outside_in_the_middle_of_a_step(process_kind):
 
 
 SCRIPT = '''
-    import signal, sys, time, numpy as np
+    import signal, sys, numpy as np
     from nervex.envs.tests.fakes import CounterEnv
     from nervex.worker.actor.env_manager import create_env_manager
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job of a shell would ignore it
     def main():
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background it is ignored
         cfgs = [dict(length=10 ** 9, sleep_s=float(sys.argv[3]))] * 3
-        m = create_env_manager(sys.argv[1], CounterEnv, cfgs, dict(context=sys.argv[2]))
+        hybrid = sys.argv[1] == 'hybrid'
+        cfg = dict(context=None if sys.argv[2] == 'None' else sys.argv[2], hybrid=hybrid)
+        m = create_env_manager('sync_subprocess' if hybrid else sys.argv[1], CounterEnv, cfgs, cfg)
         m.launch()
-        print(*[w.process.pid for w in m._pool.workers], flush=True)
+        print('runs', flush=True)
         while True:
             ids, _ = m.observe()
             m.advance(ids, np.zeros(len(ids), np.int64))
@@ -235,29 +238,51 @@ SCRIPT = '''
     if __name__ == '__main__':
         main()
 '''
+WAYS = [(sig, sleep_s) for sig in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL) for sleep_s in (0.001, 100)]
+QUICK_ONES = {('sync_subprocess', 'fork'), ('async_subprocess', 'fork'), ('thread', None)}
+ENDS = [
+    pytest.param(name, context, sig, sleep_s, marks=[] if (name, context) in QUICK_ONES else pytest.mark.slow)
+    for name, contexts in [('sync_subprocess', ('fork', 'forkserver', 'spawn')), ('hybrid', ('fork', 'spawn')),
+                           ('async_subprocess', ('fork', 'forkserver', 'spawn')), ('thread', (None, )),
+                           ('base', (None, ))]
+    for context in contexts for sig, sleep_s in WAYS
+]
 
 
-@pytest.mark.parametrize('name,context,sleep_s,sig', [
-    ('sync_subprocess', 'fork', 0.001, signal.SIGINT), ('async_subprocess', 'fork', 0.001, signal.SIGINT),
-    ('sync_subprocess', 'fork', 0.001, signal.SIGKILL), ('async_subprocess', 'fork', 100, signal.SIGKILL),
-    ('sync_subprocess', 'fork', 0.001, signal.SIGTERM), ('sync_subprocess', 'forkserver', 100, signal.SIGKILL),
-    ('sync_subprocess', 'spawn', 100, signal.SIGKILL),
-])
-def test_main_process_that_ends_leaves_nothing_running(name, context, sleep_s, sig, tmp_path):
+@pytest.mark.parametrize('name,context,sig,sleep_s', ENDS)
+def test_main_process_that_ends_leaves_nothing_running(name, context, sig, sleep_s, tmp_path):
+    """Ctrl-C reaches the whole group, the others only the main process; in the middle of short and of endless steps."""
     path = tmp_path / 'run.py'
     path.write_text(textwrap.dedent(SCRIPT))
-    process = subprocess.Popen([sys.executable, str(path), name, context, str(sleep_s)], stdout=subprocess.PIPE,
-                               stderr=subprocess.DEVNULL, env={**os.environ, 'PYTHONPATH': os.getcwd()})
-    pids = [int(p) for p in process.stdout.readline().split()]
-    assert len(pids) == 3 and all(running(p) for p in pids)
-    time.sleep(0.05)
-    process.send_signal(sig)
-    process.wait(5)
-    process.stdout.close()
-    end = time.monotonic() + 3
-    while any(running(p) for p in pids) and time.monotonic() < end:
-        time.sleep(0.02)
-    assert not any(running(p) for p in pids)
+    process = subprocess.Popen([sys.executable, str(path), name, str(context), str(sleep_s)], stdout=subprocess.PIPE,
+                               stderr=subprocess.DEVNULL, env={**os.environ, 'PYTHONPATH': os.getcwd()},
+                               start_new_session=True)
+    try:
+        assert process.stdout.readline() == b'runs\n'
+        assert len(running(process.pid)) >= (4 if 'subprocess' in name else 1)
+        time.sleep(0.05)
+        os.killpg(process.pid, sig) if sig == signal.SIGINT else process.send_signal(sig)
+        process.wait(10)
+        end = time.monotonic() + 3
+        while running(process.pid) and time.monotonic() < end:
+            time.sleep(0.02)
+        assert not running(process.pid)
+    finally:
+        process.stdout.close()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def running(session):
+    """Pids of the processes of a session that have not ended."""
+    found = []
+    for entry in os.listdir('/proc'):
+        with contextlib.suppress(OSError), open(f'/proc/{entry}/stat') as f:
+            state, _, _, owner = f.read().rsplit(')', 1)[1].split()[:4]
+            if int(owner) == session and state != 'Z':
+                found.append(int(entry))
+    return found
 
 
 SUSPENDED = '''
@@ -290,11 +315,3 @@ def test_time_for_which_everything_was_stopped_is_no_timeout(name, tmp_path):
     time.sleep(1.)
     os.killpg(process.pid, signal.SIGCONT)
     assert process.communicate()[0] == '0\n'
-
-
-def running(pid):
-    try:
-        with open(f'/proc/{pid}/stat') as f:
-            return f.read().rsplit(')', 1)[1].split()[0] != 'Z'
-    except FileNotFoundError:
-        return False
