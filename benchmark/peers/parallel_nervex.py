@@ -1,17 +1,23 @@
 """The jobs of ``parallel_bench.py`` in nervex: parallel mode as it is, with a commander that keeps the window."""
+import os
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import parallel_jobs as jobs
+import torch
 
+from nervex.config import compile_config
 from nervex.entry.parallel_entry import parallel_pipeline
 from nervex.envs import BaseEnv, BaseEnvInfo, BaseEnvTimestep, EnvElementInfo
 from nervex.parallel.actor_role import ActorRole
+from nervex.parallel.learner_role import LearnerRole
 from nervex.parallel.ray_carrier import RayCarrier
 from nervex.parallel.role import RoleSpec
-from nervex.policy import CommonPolicy, batched
-from nervex.utils import COMMANDER_REGISTRY, ENV_REGISTRY
+from nervex.parallel.weights import load
+from nervex.policy import DQNPolicy
+from nervex.utils import COMMANDER_REGISTRY, ENV_REGISTRY, POLICY_REGISTRY
 from nervex.worker.coordinator.naive_commander import NaiveCommander
 
 HERE = 'peers.parallel_nervex'
@@ -119,6 +125,9 @@ class SleepEnv(BaseEnv):
     def close(self) -> None:
         pass
 
+    def __repr__(self) -> str:
+        return type(self).__name__
+
     def info(self) -> BaseEnvInfo:
         limits = {'min': 0, 'max': 255, 'dtype': self.dtype}
         return BaseEnvInfo(
@@ -144,4 +153,105 @@ def sleep(seed: int, actors: int) -> dict:
     return _run(config, seed, 'count_steps', actors)
 
 
-CASES = {'ppo': ppo, **{f'sleep{n}': (lambda seed, n=n: sleep(seed, n)) for n in jobs.SLEEP_ACTORS}}
+def impala(seed: int) -> dict:
+    s = jobs.IMPALA
+    envs, sequences = s.actors * s.envs_per_actor, s.batch // s.fragment
+    FOUND.update(warm_up_s=s.warm_up_s, seconds=s.seconds)
+    config = {
+        'env': {'env_type': 'gym', 'env_id': s.env_id, 'actor_env_num': envs, 'evaluator_env_num': 1},
+        'policy': {
+            'policy_type': 'impala',
+            'model': {'hidden_dim_list': list(s.hidden), 'share_encoder': True, 'head_layer_num': 0,
+                      'activation': 'tanh'},
+            'learn': {
+                'train_step': 1, 'batch_size': sequences, 'learning_rate': s.learning_rate,
+                'grad_clip_norm': s.grad_clip_norm,
+                'algo': {'value_weight': s.value_weight, 'entropy_weight': 0., 'discount_factor': s.gamma},
+            },
+            'collect': {'unroll_len': s.fragment, 'traj_len': s.fragment},
+        },
+        'replay_buffer': {'agent': {'meta_maxlen': 4 * sequences}},
+        'actor': {'n_sample': sequences},
+    }
+    return _run(config, seed, 'count_steps', s.actors)
+
+
+class FrameEnv(SleepEnv):
+    """Frames that cost nothing to make."""
+
+    shape = jobs.FRAMES
+    dtype = np.uint8
+    sleep_s = 0.
+
+    def step(self, action: Any) -> BaseEnvTimestep:
+        self._steps += 1
+        done = self._steps >= 200
+        info = {'final_eval_reward': 200.} if done else {}
+        return BaseEnvTimestep(self._frames[self._steps % 8], np.ones(1, np.float32), done, info)
+
+
+ENV_REGISTRY.register('bench_frames', FrameEnv)
+
+
+@POLICY_REGISTRY.register('bench_random')
+class RandomPolicy(DQNPolicy):
+    """DQN that does not look before it acts: what is measured is the way of the observations."""
+
+    def _forward_collect(self, data_id: list[int], data: dict) -> dict:
+        return {'action': torch.zeros(len(data_id), dtype=torch.int64)}
+
+
+def images(seed: int) -> dict:
+    """All of it: 4 envs an actor are stepped, blocks are made and shipped, and end in the learner's buffer."""
+    FOUND.update(warm_up_s=4., seconds=jobs.FRAME_SECONDS)
+    config = {
+        'env': {'env_type': 'bench_frames', 'import_names': [HERE], 'actor_env_num': 8, 'evaluator_env_num': 1},
+        'policy': {'policy_type': 'bench_random', 'import_names': [HERE],
+                   'model': {'obs_dim': list(jobs.FRAMES), 'hidden_dim_list': [64]},
+                   'learn': {'batch_size': 1}},
+        'replay_buffer': {'agent': {'meta_maxlen': 20 * jobs.FRAME_BLOCK}},
+        'actor': {'n_sample': 8},
+    }
+    record = _run(config, seed, 'count_steps', 2, ratio=1e-5)  # next to no updates
+    megabytes = float(np.prod(jobs.FRAMES)) / 1e6  # of an observation
+    return {**record, 'per_s': record['per_s'] * megabytes, 'per_cpu_s': record['per_cpu_s'] * megabytes}
+
+
+class TakingRole(ActorRole):
+    """An actor that is only given weights."""
+
+    def give(self, weights: dict) -> int:
+        load(self.actor.policy, weights)
+        return 1
+
+
+def weights(seed: int) -> dict:
+    """The learner hands its weights out, and four actors take them, by the code of a run."""
+    width = int((jobs.WEIGHTS_MB * 1e6 / 4 / 2)**.5)
+    config = compile_config({
+        'env': {'env_type': 'gym', 'env_id': 'CartPole-v1', 'actor_env_num': 4, 'evaluator_env_num': 1},
+        'policy': {'policy_type': 'dqn', 'model': {'hidden_dim_list': [width, width, width], 'dueling': False}},
+        'actor': {'n_sample': 4},
+    })
+    seconds = []
+    with RayCarrier(None, 500) as carrier:
+        spec = RoleSpec('learner', 0, 0, 1, config, seed, os.path.abspath('run'), 1, ckpt_path=os.path.abspath('ckpt'))
+        learner = carrier.spawn('learner', LearnerRole, {'spec': spec}, {'num_cpus': 1})
+        actors = []
+        for index in range(jobs.WEIGHTS_ACTORS):
+            mine = replace(spec, kind='actor', index=index, count=jobs.WEIGHTS_ACTORS)
+            actors.append(carrier.spawn(mine.name, TakingRole, {'spec': mine}, {'num_cpus': 1}))
+        for role in (learner, *actors):
+            carrier.get(role.call('ready'))
+        request = {'updates': 0, 'envstep': 0, 'setting': None, 'notes': None, 'publish': True}
+        for _ in range(jobs.WEIGHTS_REPEATS):
+            start = time.perf_counter()
+            _, reference = learner.call('learn', [], request, returns=2)
+            for answer in [one.call('give', reference) for one in actors]:
+                carrier.get(answer)
+            seconds.append(time.perf_counter() - start)
+    return dict(ms=1e3 * float(np.median(seconds[3:])), size_mb=width * width * 8 / 1e6)
+
+
+CASES = {'ppo': ppo, 'impala': impala, 'images': images, 'weights': weights,
+         **{f'sleep{n}': (lambda seed, n=n: sleep(seed, n)) for n in jobs.SLEEP_ACTORS}}

@@ -18,6 +18,10 @@ class RoleDiedError(NervexError, RuntimeError):
     """The process of a role ended while the coordinator waited for its answer."""
 
 
+class RoleNotBuiltError(RoleDiedError):
+    """A role raised while it was built; the text holds its traceback."""
+
+
 class RoleError(NervexError, RuntimeError):
     """The code of a role raised; the text names the role and holds its traceback."""
 

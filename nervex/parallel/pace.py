@@ -110,7 +110,8 @@ class Overlap:
         ):
             return 0
         total = self._inserted + self._waiting + self._asked
-        if self._per_unit is not None and self._owed(total) > self._per_unit * amount * limit:
+        # below one update nothing can be worked off: waiting for that would be for ever
+        if self._per_unit is not None and self._owed(total) > max(self._per_unit * amount * limit, 1.0):
             return 0
         return amount
 

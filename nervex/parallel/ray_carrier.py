@@ -11,7 +11,16 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from nervex.parallel.carrier import Carrier, Handle, LostDataError, Ref, RoleDiedError, RoleError, RoleHost
+from nervex.parallel.carrier import (
+    Carrier,
+    Handle,
+    LostDataError,
+    Ref,
+    RoleDiedError,
+    RoleError,
+    RoleHost,
+    RoleNotBuiltError,
+)
 from nervex.parallel.placement import actor_options
 from nervex.parallel.ray_guard import Guard
 from nervex.utils import ExtraMissingError
@@ -106,6 +115,8 @@ class RayCarrier(Carrier):
         try:
             return self._ray.get(ref, timeout=60)
         except (errors.RayActorError, errors.WorkerCrashedError, errors.NodeDiedError) as e:
+            if 'in its creation task' in str(e):
+                raise RoleNotBuiltError(str(e)) from e
             raise RoleDiedError(_one_line(e)) from e
         except errors.RayTaskError as e:
             cause = e.cause if isinstance(e.cause, Exception) else None

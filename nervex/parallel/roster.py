@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from nervex.parallel.carrier import Carrier, Handle, LostDataError, Ref, RoleDiedError
+from nervex.parallel.carrier import Carrier, Handle, LostDataError, Ref, RoleDiedError, RoleError, RoleNotBuiltError
 from nervex.parallel.role import RoleSpec
 from nervex.utils import TrainingError
 
@@ -25,6 +25,7 @@ class Slot:
     resources: dict[str, Any]
     handle: Handle | None = None
     ready: bool = False
+    was_ready: bool = False  # in any incarnation
     pid: int | None = None
     outstanding: int = 0  # calls of the coordinator's business
     served: int = 0  # number of the last of them
@@ -122,7 +123,10 @@ class Roster:
                 answer = self.carrier.get(ref)
             except RoleDiedError as e:
                 self.calls[ref] = call
-                self.died(call.slot, str(e))
+                said = str(e).strip()
+                if isinstance(e, RoleNotBuiltError) and not call.slot.was_ready:  # it never worked: no accident
+                    raise RoleError(f'{call.slot.name} cannot be built: {said}') from e
+                self.died(call.slot, said.splitlines()[-1])
                 continue
             except LostDataError as e:
                 answer = e

@@ -172,3 +172,28 @@ def test_a_running_cluster_is_joined_with_its_token_and_not_without(tmp_path):
     finally:
         head.terminate()
         head.wait(60)
+
+
+UNBUILDABLE = """
+from nervex.entry import parallel_pipeline
+
+def make(cfg):
+    raise ConnectionError('no simulator here')
+
+cfg = {'policy': {'policy_type': 'dqn', 'model': {'obs_dim': 4, 'action_dim': 2}}, 'actor': {'n_sample': 8}, 'env': {},
+       'parallel': {'object_store_mb': 100}}
+parallel_pipeline(cfg, 0, env_setting=(make, [{}, {}], [{}]))
+"""
+
+
+def test_a_role_that_cannot_be_built_ends_the_run_with_its_traceback(tmp_path):
+    done = subprocess.run(
+        [sys.executable, '-c', UNBUILDABLE],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=200,
+    )
+    assert done.returncode == 1
+    assert 'cannot be built' in done.stderr and 'no simulator here' in done.stderr

@@ -71,6 +71,17 @@ def test_actors_wait_for_a_slow_learner():
     assert collected == 40  # queue (2) x actors (2) blocks of 10 samples
 
 
+def test_actors_never_wait_for_a_part_of_an_update():
+    pace = overlap(updates_per_unit=1e-3)
+    collect(pace, 300)
+    assert pace.next_learn(300, 300, 1) == 4
+    learned(pace, 4)
+    for _ in range(60):  # 600 samples: 0.6 of an update is due
+        assert pace.to_collect(0) == 10
+        collect(pace, 10)
+        assert pace.next_learn(10, 10, 1) == 0
+
+
 def test_without_a_bound_nobody_waits():
     pace = overlap(updates_per_unit=None)
     collect(pace, 256)
