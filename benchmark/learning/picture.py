@@ -37,6 +37,9 @@ def draw(compared: list[tuple[Row, list[dict]]], folder: Path) -> list[Path]:
         panel.set_ylabel('mean return')
         panel.xaxis.set_major_formatter(lambda x, _: f'{x / 1000:,.0f}k' if x else '0')
         panel.grid(alpha=0.3)
+        seen = [mean for row, runs in compared if row.config == config for run in runs for _, mean in run['history']]
+        edge = 0.05 * (max(seen) - min(seen)) or 1.0  # bands of three seeds reach beyond what any run can have
+        panel.set_ylim(min(seen) - edge, max(seen) + edge)
         panel.legend(loc='lower right', frameon=True, framealpha=0.9)
     for panel in panels.flat[len(configs) :]:
         panel.set_axis_off()
