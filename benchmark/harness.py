@@ -216,7 +216,8 @@ def report(bench: Bench, records: list[dict], rounds: int, threads: int) -> str:
     return '\n'.join([
         f'# {bench.name}: {bench.unit}', '',
         f'{time.strftime("%Y-%m-%d %H:%M")}; {machine}; {", ".join(versions)}.',
-        f'{rounds} rounds, interleaved and shuffled; threads per worker: {threads or "library default"}; meanwhile '
+        f'{"Rounds" if _parts(bench, records) else f"{rounds} rounds"}, interleaved and shuffled; '
+        f'threads per worker: {threads or "library default"}; meanwhile '
         f'other processes used {statistics.median(neighbours):.2f} cores (median; {max(neighbours):.2f} at most).',
         *([_parts(bench, records)] if _parts(bench, records) else []), *([bench.notes] if bench.notes else []), '',
         f'Cells: median (ratio to {bench.reference}; spread = (max - min) / median).', '',

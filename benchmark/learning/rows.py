@@ -60,7 +60,7 @@ BUDGETS = {
     'mountaincar_ppo': 200_000,
     'mountaincar_dqn': 120_000,
     'lunarlander_ppo': 300_000,
-    'lunarlander_dqn': 60_000,
+    'lunarlander_dqn': 40_000,
     'acrobot_qrdqn': 50_000,
 }
 

@@ -32,7 +32,7 @@ def compile_script(program: Program, inputs: Sequence[torch.Tensor]) -> Callable
     return run
 
 
-def _runner(function: Any, constants: list[torch.Tensor]) -> Callable[..., tuple]:
+def _runner(function: Any, constants: list[Any]) -> Callable[..., tuple]:
     """
     Overview:
         The function without the interpreter's own optimizer: it finds nothing to do in bare operator calls, takes 25 ms
@@ -51,10 +51,10 @@ def _runner(function: Any, constants: list[torch.Tensor]) -> Callable[..., tuple
     return run
 
 
-def write_script(program: Program) -> tuple[str, list[torch.Tensor]]:
+def write_script(program: Program) -> tuple[str, list[Any]]:
     """
     Overview:
-        The program as text, and the constant tensors that it takes after its inputs.
+        The program as text, and what it takes after its inputs: constant tensors, then generators.
     """
     writer = _Writer(program)
     for call in program.calls:
@@ -71,7 +71,10 @@ class _Writer:
         self._literals: dict[tuple[str, str], str] = {}
         self._count = 0
         self._constants = program.constants
-        self._inputs = [self._new(ref) for ref in [*program.inputs, *self._constants]]
+        self._inputs = [f'{self._new(ref)} : Tensor' for ref in [*program.inputs, *self._constants]]
+        self._generators = {id(generator): self._fresh() for generator in program.generators}
+        self._inputs += [f'{name} : Generator' for name in self._generators.values()]
+        self._given = [*(ref.tensor for ref in self._constants), *program.generators]
 
     def call(self, call: Call) -> None:
         """One operator call as one line, preceded by its literals."""
@@ -104,9 +107,9 @@ class _Writer:
         names = [self._names[id(o)] for o in outputs]
         kind = f'({", ".join(["Tensor"] * len(names))})'
         self._lines.append(f'%result : {kind} = prim::TupleConstruct({", ".join(names)})')
-        head = ', '.join(f'{name} : Tensor' for name in self._inputs)
+        head = ', '.join(self._inputs)
         body = '\n'.join(f'  {line}' for line in self._lines)
-        return f'graph({head}):\n{body}\n  return (%result)\n', [ref.tensor for ref in self._constants]
+        return f'graph({head}):\n{body}\n  return (%result)\n', self._given
 
     def _line(self, result: Ref, kind: str, right: str) -> None:
         self._lines.append(f'{self._new(result)} : {kind} = {right}')
@@ -124,6 +127,8 @@ class _Writer:
             return self._names[id(item)]
         if isinstance(item, (list, tuple)):
             return self._list(item, kind)
+        if isinstance(item, torch.Generator):
+            return self._generators[id(item)]
         return self._literal(*_literal_text(item, kind))
 
     def _list(self, items: Sequence[Any], kind: str) -> str:

@@ -152,3 +152,20 @@ def test_the_program_does_not_depend_on_the_batch_that_it_was_recorded_with():
         x = torch.randn(64, 4) * scale
         sources.add(compile_python(trace(step, [x]), [x]).source)
     assert len(sources) == 1
+
+
+def test_torchscript_draws_from_the_generators_that_the_loss_was_given():
+    model, generator = torch.nn.Linear(3, 2), torch.Generator()
+    flat = FlatParameters(model)
+
+    def loss_fn(batch):
+        noise = torch.randn(batch['x'].shape, generator=generator)
+        return model(batch['x'] + noise).pow(2).mean(), {'noise': noise.mean()}
+
+    found = {}
+    for backend in ('off', 'ts'):
+        generator.manual_seed(3)
+        update = GraphedLoss(loss_fn, flat, backend)
+        runs = [update({'x': torch.ones(5, 3)}) for _ in range(5)]
+        found[backend] = [(loss.item(), aux['noise'].item()) for loss, aux in runs]
+    assert found['ts'] == found['off'] and 'Generator' in update._last.run.source
