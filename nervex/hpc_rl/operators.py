@@ -82,10 +82,9 @@ def vtrace_targets(
     if ratio.dtype != rewards.dtype or log_rho.shape != reward.shape:
         return NotImplemented
     return_, adv = np.empty_like(rewards), np.empty_like(rewards)
-    if ratio.ndim != 2:
-        ratio = ratio.reshape(rewards.shape)
-    kernels.vtrace(np.exp(ratio), *fields, gamma, gamma * lambda_, rho_clip_ratio, c_clip_ratio, rho_pg_clip_ratio,
-                   return_, adv)
+    rho = np.exp(ratio if ratio.ndim == 2 else ratio.reshape(rewards.shape))
+    clips = float(rho_clip_ratio), float(c_clip_ratio), float(rho_pg_clip_ratio)
+    kernels.vtrace(rho, *fields, float(gamma), float(gamma * lambda_), *clips, return_, adv)
     return _tensor(return_, reward), _tensor(adv, reward)
 
 
@@ -96,9 +95,8 @@ def _rollout(
     """The fields as arrays (T, B); None for what is not made for a kernel, or wrong: the ordinary way explains it."""
     if is_traced(reward):
         return None
-    given = (value, reward, done, truncated, next_value)
     learning, arrays = torch.is_grad_enabled(), []
-    for field in given:
+    for field in (value, reward, done, truncated, next_value):
         if field is None:
             arrays.append(None)
         elif not field.is_cpu or (learning and field.requires_grad):
