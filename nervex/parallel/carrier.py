@@ -100,17 +100,24 @@ class RoleHost:
             sys.path[:0] = [entry for entry in path if entry not in sys.path]
         self._events = _Events()
         logging.getLogger('nervex').addHandler(self._events)
-        self._role = role(**kwargs)
-        self._role.events = self._events
+        self._error: Exception | None = None
+        try:
+            self._role = role(**kwargs)
+            self._role.events = self._events
+        except Exception as e:  # whatever it is, it is the answer to the first call
+            self._error = e
 
     def call(self, method: str, *args: Any) -> Any:
         """Run a method of the role."""
+        if self._error is not None:
+            raise self._error
         return getattr(self._role, method)(*args)
 
     def close(self) -> None:
         """Let the role go, in order."""
         logging.getLogger('nervex').removeHandler(self._events)
-        self._role.close()
+        if self._error is None:
+            self._role.close()
 
 
 class _Events(logging.Handler):

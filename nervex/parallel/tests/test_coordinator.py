@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from nervex.parallel.blocks import Header
+from nervex.parallel.carrier import RoleError
 from nervex.parallel.inline_carrier import InlineCarrier
 from nervex.parallel.run import build_parallel
 from nervex.utils import COMM_ACTOR_REGISTRY, COMM_LEARNER_REGISTRY, COMMANDER_REGISTRY, TrainingError
@@ -277,6 +278,16 @@ def test_the_last_actor_that_keeps_dying_ends_the_run(start):
     go(run, lambda: run.tally.blocks > 2)
     run.roster.carrier.kill(run.roster.of('actor')[0].handle)
     with pytest.raises(TrainingError, match='actor0 died'):
+        go(run, lambda: False)
+
+
+def test_an_error_in_the_making_of_a_role_ends_the_run_and_is_shown(start, monkeypatch):
+    def fails(self, spec):
+        raise ValueError('no such env')
+
+    monkeypatch.setattr(Actor, '__init__', fails)
+    run = start()
+    with pytest.raises(RoleError, match='(?s)actor0 failed.*no such env'):
         go(run, lambda: False)
 
 
