@@ -287,7 +287,7 @@ def test_an_error_in_the_making_of_a_role_ends_the_run_and_is_shown(start, monke
 
     monkeypatch.setattr(Actor, '__init__', fails)
     run = start()
-    with pytest.raises(RoleError, match='(?s)actor0 failed.*no such env'):
+    with pytest.raises(RoleError, match=r'(?s)actor0 failed.*no such env'):
         go(run, lambda: False)
 
 
