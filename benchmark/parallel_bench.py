@@ -27,12 +27,12 @@ from pathlib import Path
 from clock import _machine_busy_seconds
 from harness import HERE, THREAD_VARIABLES
 
-CASES = ('ppo', 'impala', 'sleep1', 'sleep4', 'sleep8', 'images', 'weights')
+CASES = ('ppo', 'impala', 'sleep1', 'sleep4', 'sleep8', 'images', 'stepped', 'weights')
 SIDES = {  # name -> (module of its cases, what it needs, cases that it has not)
     'nervex': ('peers.parallel_nervex', 'ray', ()),
-    'rllib': ('peers.rllib', 'ray.rllib', ('images', )),
+    'rllib': ('peers.rllib', 'ray.rllib', ('images', 'stepped')),
     'sb3': ('peers.parallel_sb3', 'stable_baselines3', CASES[1:]),
-    'bare ray': ('peers.bare_ray', 'ray', ('ppo', 'impala')),
+    'bare ray': ('peers.bare_ray', 'ray', ('ppo', 'impala', 'stepped')),
 }
 ROWS = [  # (what, case, figure, unit, lower is better)
     ('PPO CartPole to 195, after the build', 'ppo', 'wall_s', 's', True),
@@ -47,7 +47,8 @@ ROWS = [  # (what, case, figure, unit, lower is better)
     ('env that sleeps 2 ms, 1 actor', 'sleep1', 'per_s', 'steps/s', False),
     ('4 actors', 'sleep4', 'per_s', 'steps/s', False),
     ('8 actors', 'sleep8', 'per_s', 'steps/s', False),
-    ('84x84x4 observations into the buffer', 'images', 'per_s', 'MB/s', False),
+    ('84x84x4 observations into the buffer, made before', 'images', 'per_s', 'MB/s', False),
+    ('the same, from 8 envs that are stepped', 'stepped', 'per_s', 'MB/s', False),
     ('30 MB of weights to 4 actors', 'weights', 'ms', 'ms', True),
 ]
 MARK = 'RESULT '

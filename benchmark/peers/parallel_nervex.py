@@ -9,6 +9,7 @@ import parallel_jobs as jobs
 import torch
 
 from nervex.config import compile_config
+from nervex.data import Batch
 from nervex.entry.parallel_entry import parallel_pipeline
 from nervex.envs import BaseEnv, BaseEnvInfo, BaseEnvTimestep, EnvElementInfo
 from nervex.parallel.actor_role import ActorRole
@@ -17,7 +18,7 @@ from nervex.parallel.ray_carrier import RayCarrier
 from nervex.parallel.role import RoleSpec
 from nervex.parallel.weights import load
 from nervex.policy import DQNPolicy
-from nervex.utils import COMMANDER_REGISTRY, ENV_REGISTRY, POLICY_REGISTRY
+from nervex.utils import COMM_ACTOR_REGISTRY, COMMANDER_REGISTRY, ENV_REGISTRY, POLICY_REGISTRY
 from nervex.worker.coordinator.naive_commander import NaiveCommander
 
 HERE = 'peers.parallel_nervex'
@@ -200,9 +201,28 @@ class RandomPolicy(DQNPolicy):
     def _forward_collect(self, data_id: list[int], data: dict) -> dict:
         return {'action': torch.zeros(len(data_id), dtype=torch.int64)}
 
+    def _forward_learn(self, data: dict) -> dict:
+        return {'total_loss': torch.zeros(())}
 
-def images(seed: int) -> dict:
-    """All of it: 4 envs an actor are stepped, blocks are made and shipped, and end in the learner's buffer."""
+    def _monitor_vars_learn(self) -> list[str]:
+        return ['total_loss']
+
+
+@COMM_ACTOR_REGISTRY.register('bench_premade')
+class PremadeRole(ActorRole):
+    """An actor whose samples are there already, as those of ``bare_ray.Camera`` are."""
+
+    def __init__(self, spec: RoleSpec) -> None:
+        super().__init__(spec)
+        rows = jobs.FRAME_BLOCK
+        frames = np.random.default_rng(0).integers(0, 255, (rows, *jobs.FRAMES), np.uint8)
+        block = Batch.of({'obs': frames, 'action': np.zeros(rows), 'reward': np.zeros(rows)})
+        info = {'step': rows, 'duration': 1e-3}
+        self.actor.generate_data = lambda *args, **kwargs: (block, info)
+
+
+def images(seed: int, role: str = 'bench_premade') -> dict:
+    """From the actors into the learner's buffer; with the role 'ray' 4 envs an actor are stepped, too."""
     FOUND.update(warm_up_s=4., seconds=jobs.FRAME_SECONDS)
     config = {
         'env': {'env_type': 'bench_frames', 'import_names': [HERE], 'actor_env_num': 8, 'evaluator_env_num': 1},
@@ -212,7 +232,8 @@ def images(seed: int) -> dict:
         'replay_buffer': {'agent': {'meta_maxlen': 20 * jobs.FRAME_BLOCK}},
         'actor': {'n_sample': 8},
     }
-    record = _run(config, seed, 'count_steps', 2, ratio=1e-5)  # next to no updates
+    block = {'rows': jobs.FRAME_BLOCK}
+    record = _run(config, seed, 'count_steps', 2, ratio=1e-5, comm_actor_type=role, block=block)  # hardly an update
     megabytes = float(np.prod(jobs.FRAMES)) / 1e6  # of an observation
     return {**record, 'per_s': record['per_s'] * megabytes, 'per_cpu_s': record['per_cpu_s'] * megabytes}
 
@@ -254,4 +275,5 @@ def weights(seed: int) -> dict:
 
 
 CASES = {'ppo': ppo, 'impala': impala, 'images': images, 'weights': weights,
+         'stepped': lambda seed: images(seed, 'ray'),
          **{f'sleep{n}': (lambda seed, n=n: sleep(seed, n)) for n in jobs.SLEEP_ACTORS}}
