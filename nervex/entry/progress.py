@@ -53,6 +53,13 @@ class Progress:
         if self._enabled:
             self._draw(time.perf_counter())
 
+    def say(self, text: str) -> None:
+        """A line of its own."""
+        if self._live is not None:
+            self._live.console.print(text)
+        elif self._enabled:
+            print(text, flush=True)
+
     def _draw(self, now: float) -> None:
         self._last = now
         if self._live is not None:

@@ -71,6 +71,7 @@ class SerialRun:
         self.exp_path = parts.folder.path
         self.solved = False
         self._resumed = False
+        self._advice_at: float = 250 * self.actor.env.env_num
         self.seconds_before = 0.0  # of the run that this one continues
         self._start = time.perf_counter()
         self._stack = parts.stack
@@ -138,8 +139,20 @@ class SerialRun:
                 raise
             self.buffer.push_data(data)
             self.progress.update()
+            if self.actor.total_step >= self._advice_at:
+                self._advise()
             if self.cfg.policy.on_policy or self._enough():
                 return
+
+    def _advise(self) -> None:
+        """Say once which kind of env manager suits the step time that was measured."""
+        text = self.actor.env.advice() if hasattr(type(self.actor.env), 'advice') else None
+        if text is None:
+            self._advice_at *= 2
+            return
+        self._advice_at = float('inf')
+        logger.info(text)
+        self.progress.say(text)
 
     def _enough(self) -> bool:
         """Whether the buffers have what the next round of updates needs."""

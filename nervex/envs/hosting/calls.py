@@ -8,6 +8,7 @@ class Method:
 
 METHOD = 'nervex.envs.hosting.calls.METHOD'  # a plain string: survives pickling with its meaning
 SAVE, LOAD = 'nervex.envs.hosting.calls.SAVE', 'nervex.envs.hosting.calls.LOAD'  # asked of the host, not of the env
+STEP_TIME = 'nervex.envs.hosting.calls.STEP_TIME'  # likewise
 
 
 def ask_env(env: Any, name: str, call: tuple[tuple, dict] | None) -> Any:

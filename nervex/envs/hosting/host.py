@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nervex.envs.hosting.calls import LOAD, SAVE, ask_env
+from nervex.envs.hosting.calls import LOAD, SAVE, STEP_TIME, ask_env
 from nervex.envs.hosting.layout import InvalidStepError, copy_row, layout_of, write_row
 from nervex.envs.hosting.loops import make_loop
+from nervex.envs.hosting.step_times import StepTimes
 from nervex.envs.hosting.stepper import flag, has_step_into, make_stepper
 from nervex.envs.hosting.store import SLOTS, BlockStore
 
@@ -58,7 +59,7 @@ class EnvHost:
         self.renewed = [0] * self.num
         self.returns: list[Any] = [0.] * self.num
         self.lengths = [0] * self.num
-        self._dirty = False
+        self._dirty, self.times = False, StepTimes()
         self.resetting: Any = [0]  # a cell that tells a watching process which env is being reset, counted from 1
 
     # ------------------------------------------------------------------ building
@@ -108,7 +109,7 @@ class EnvHost:
         self.steppers = [make_stepper(env, store.reward_size) for env in self.envs]
         self._everyone = range(self.num)
         self.plain_actions = all(has_step_into(env) for env in self.envs)
-        self._loop = make_loop(self)
+        self._loop = self.times.around(self, make_loop(self))
 
     def seed(self, index: int, seed: int, dynamic_seed: bool | None) -> None:
         """Seed one env; None leaves the choice between dynamic and fixed to the env."""
@@ -119,7 +120,9 @@ class EnvHost:
 
     # ------------------------------------------------------------------ asked from outside
     def ask(self, index: int, name: str, call: tuple[tuple, dict] | None) -> Any:
-        """An attribute or the answer of a method of one env; SAVE and LOAD are about the env as a whole."""
+        """An attribute or the answer of a method of one env; the names of ``calls`` are about the host."""
+        if name == STEP_TIME:
+            return self.times.result
         if name == SAVE:
             return self._saved(index)
         if name == LOAD:
@@ -146,7 +149,7 @@ class EnvHost:
     def _rebind(self, index: int) -> None:
         """Look again how this env wants to be stepped."""
         self.steppers[index] = make_stepper(self.envs[index], self.store.reward_size)
-        self._loop = make_loop(self)
+        self._loop = self.times.around(self, make_loop(self))
 
     # ------------------------------------------------------------------ running
     def reset(self, index: int, slot: int) -> None:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 SPIN_SECONDS = 50e-6  # a wake-up over a pipe costs about 20-40 us: longer spinning costs more than it saves
-LOOKS = 40            # looks before the first yield, about 3 us
+LOOKS = 200           # looks before the first yield, some 7 us
 RECHECK_S = 1e-3
 
 _yield = getattr(os, 'sched_yield', lambda: time.sleep(0))
@@ -22,15 +22,15 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1
 
 
-def spin(arrived: Callable[[], bool], seconds: float = SPIN_SECONDS) -> bool:
-    """Look for at most ``seconds``; tells whether it has arrived."""
+def spin_while(cells: memoryview, place: int, value: int, seconds: float = SPIN_SECONDS) -> bool:
+    """Look while ``cells[place]`` is ``value``, for at most about ``seconds``; tells whether it has changed."""
     for _ in range(LOOKS):
-        if arrived():
+        if cells[place] != value:
             return True
     end = time.perf_counter() + seconds
     while time.perf_counter() < end:
         _yield()
-        if arrived():
+        if cells[place] != value:
             return True
     return False
 

@@ -16,7 +16,7 @@ from nervex.envs.hosting.host import EnvFault, EnvHost
 from nervex.envs.hosting.layout import ObjectCell, tree_leaves
 from nervex.envs.hosting.shared import ASK, STEP_ALL, Control, SharedBlock
 from nervex.envs.hosting.store import BlockStore
-from nervex.envs.hosting.waiting import Sleeper, spin
+from nervex.envs.hosting.waiting import Sleeper, spin_while
 
 
 class WorkerSetup:
@@ -124,7 +124,7 @@ class Worker:
             return asked[w] != number
 
         while True:
-            if not (self._spin and spin(arrived)) and not sleeper.until(arrived):
+            if not (self._spin and spin_while(asked, w, number)) and not sleeper.until(arrived):
                 return
             number = asked[w]
             mail = self._obey(control.kind[w], control.slot[w])

@@ -21,6 +21,7 @@ class AsyncSubprocessEnvManager(AsyncJobs, SyncSubprocessEnvManager):
         and so do envs that failed; ``observe`` waits only if no env at all is ready.
     """
 
+    kind = 'async_subprocess'
     _together = False
 
     # ------------------------------------------------------------------ the block form

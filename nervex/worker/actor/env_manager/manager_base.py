@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 
 from nervex.envs.hosting.actions import ActionRows
-from nervex.envs.hosting.calls import METHOD
+from nervex.envs.hosting.calls import METHOD, STEP_TIME
 from nervex.utils.errors import ConfigError, nearest
+from nervex.worker.actor.env_manager.advice import advise, joined
 from nervex.worker.actor.env_manager.fault_log import FaultLog
 from nervex.worker.actor.env_manager.forms import DocumentedForms
 from nervex.worker.actor.env_manager.step_block import EnvState, EnvStateError, StepBlock
@@ -29,6 +30,7 @@ class EnvManager(DocumentedForms):
     """
 
     asynchronous = False  # whether advance() may answer for other envs than those it was asked to step
+    kind = 'base'         # what ``env.env_manager_type`` calls it
     partial_steps = True  # whether some of the ready envs may be stepped without the others
 
     config: dict = dict(
@@ -214,6 +216,14 @@ class EnvManager(DocumentedForms):
             finally:
                 env.close()
         return self._env_info
+
+    def advice(self) -> str | None:
+        """One sentence on the envs' step time and the kind of manager that suits it; None while it is not known."""
+        times = self._call(STEP_TIME, [((), {})] * self._env_num, range(self._env_num))
+        if any(time is None for time in times):
+            return None
+        hosts = len(set(times))
+        return advise(self.kind, joined(times, max(1, self._env_num // hosts)))
 
     def enable_save_replay(self, replay_path: str | Sequence[str]) -> None:
         """Save videos of the following episodes; one path for all envs, or one each."""

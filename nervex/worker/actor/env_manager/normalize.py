@@ -198,6 +198,10 @@ class NormalizedEnvManager(DocumentedForms):
         self.normalizer.load_state_dict(state['normalizer'])
         self._returns[:], self._fresh[:], self._seen = state['returns'], state['fresh'], None
 
+    def advice(self) -> str | None:
+        """The inner manager's."""
+        return self.manager.advice()
+
     def _restarted_obs(self, ids: Iterable[int]) -> Any:
         return self.normalizer.observe(self.manager._restarted_obs(ids), count=False)
 

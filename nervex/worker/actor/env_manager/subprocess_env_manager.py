@@ -27,10 +27,10 @@ class SyncSubprocessEnvManager(BaseEnvManager):
     """
 
     config = dict(
-        max_retry=5,   # more than in-process: processes die for reasons that are not the env's
-        hybrid=False,  # True: this process steps its share beside the children
+        max_retry=5,  # more than in-process: processes die for reasons that are not the env's
     )
 
+    kind = 'subprocess'
     _together = True  # all envs step at the same time, so that it is worth while to wait awake
     _pool: WorkerPool | None = None
     _interrupted = False
@@ -38,6 +38,7 @@ class SyncSubprocessEnvManager(BaseEnvManager):
     # ------------------------------------------------------------------ making the envs
     def _make_envs(self) -> tuple[Any, Any]:
         own, slices = self._shares()
+        self.kind = 'hybrid' if own else type(self).kind
         self._own = range(own)
         self._renewed = [0] * self._env_num
         self._worker_of = {i: w for w, ids in enumerate(slices) for i in ids}
@@ -126,24 +127,23 @@ class SyncSubprocessEnvManager(BaseEnvManager):
         return events
 
     def _step_all(self, slot: int, actions: Any) -> Events | None:
-        pool, control, own = self._pool, self._pool.control, len(self._own)
+        pool, control, own = self._pool, self._pool.control, self._own.stop
         actions = self._action_rows.block(actions)
         if control.actions is not None:
-            control.actions[own:] = actions[own:]
-        workers = range(len(pool.workers))
-        for w in workers:
-            pool.command(w, STEP_ALL, slot)
-            if control.actions is None:
-                ids = pool.workers[w].ids
-                pool.send(w, rows_of(actions, slice(ids.start, ids.stop)))
+            control.actions[own:] = actions[own:] if own else actions
+            pool.command_all(STEP_ALL, slot)
+        else:
+            pool.command_all(STEP_ALL, slot)
+            for w, worker in enumerate(pool.workers):
+                pool.send(w, rows_of(actions, slice(worker.ids.start, worker.ids.stop)))
         events = None
         if own:
-            mine = rows_of(actions, slice(0, own))
-            events = self._host.step(slot, self._action_rows.split(mine, self._host.plain_actions))
-        lost = pool.wait(workers, self._cfg['step_timeout'], self._cfg['reset_timeout'])
+            host = self._host
+            events = host.step(slot, self._action_rows.split(rows_of(actions, slice(0, own)), host.plain_actions))
+        lost = pool.wait(pool.everybody, self._cfg['step_timeout'], self._cfg['reset_timeout'])
         if not lost and not any(control.news) and not any(control.mail):
             return events
-        return self._collect(slot, workers, lost, events)
+        return self._collect(slot, pool.everybody, lost, events)
 
     def _step_some(self, slot: int, actions: Any, which: Sequence[int]) -> Events | None:
         pool, control = self._pool, self._pool.control
@@ -331,10 +331,9 @@ class SyncSubprocessEnvManager(BaseEnvManager):
         return self._states[i].name in ('RUN', 'RESET')
 
     def _shut(self) -> None:
-        if self._pool is not None:
-            for fault in self._pool.close():
-                self.faults.record(fault)
-            self._pool = None
+        for fault in self._pool.close() if self._pool is not None else ():
+            self.faults.record(fault)
+        self._pool = None
         super()._shut()
         self._host = self._store = None
         self._plain_blocks, self._ready_block = [], None

@@ -11,5 +11,7 @@ class ThreadEnvManager(AsyncSubprocessEnvManager):
         and replaced; its thread ends when the env returns.
     """
 
+    kind = 'thread'
+
     def _new_pool(self, slices: list[range]) -> ThreadPool:
         return ThreadPool(self._env_num, slices, self._setup)

@@ -24,6 +24,7 @@ class VectorEnvManager(EnvManager):
         in ``nervex.envs.vector_engine``. The configs of all envs are equal, episodes always follow one another at once.
     """
 
+    kind = 'vector'
     partial_steps = False
     _engine: Any = None
 
@@ -197,6 +198,9 @@ class VectorEnvManager(EnvManager):
                     zeros = self._zeros[len(flat)] = np.zeros(len(flat), flat.dtype)
                 if flat.dot(zeros) != 0. and np.isnan(flat).any():
                     raise InvalidStepError('the observations or rewards have NaN in them')
+
+    def advice(self) -> None:
+        """There are no single envs whose steps could be measured."""
 
     def _send_seeds(self, ids: list[int]) -> None:
         """Seeds count from the next reset on."""

@@ -14,7 +14,7 @@ from typing import Any
 from nervex.envs.hosting.host import EnvFault
 from nervex.envs.hosting.shared import ASK, Control, SharedBlock
 from nervex.envs.hosting.store import BlockStore
-from nervex.envs.hosting.waiting import RECHECK_S, may_spin, spin
+from nervex.envs.hosting.waiting import RECHECK_S, may_spin, spin_while
 from nervex.envs.hosting.worker import WorkerSetup, worker_main
 
 logger = logging.getLogger(__name__)
@@ -53,13 +53,14 @@ class WorkerPool:
         - private (:obj:`bool`): observations travel by pipe
         - others (:obj:`int`): busy processes besides the workers; with too few cores nobody spins
     Interfaces:
-        start, describe, share, command, send, wait, mail, ask, replace, close
+        start, introduce, share, map, command, command_all, send, wait, mail, ask, kill, close
     """
 
     def __init__(self, env_num: int, slices: Sequence[range], setup: Callable[[int, range, bool], WorkerSetup],
                  context: str | None, private: bool = False, spin_allowed: bool = True) -> None:
         self._env_num = env_num
         self.workers = [_Worker(ids) for ids in slices]
+        self.everybody = range(len(slices))
         self._setup, self._context_name, self._private = setup, context, private
         self.spin = spin_allowed and may_spin(len(slices) + 1)
         self._poll = select.poll()
@@ -106,9 +107,14 @@ class WorkerPool:
         self._block = SharedBlock(control_bytes + BlockStore.nbytes(layout, envs, reward_size))
         self.control = Control(workers, envs, action, self._block.buffer)
         self.control.main_waits[0] = 0 if self.spin else 1
+        self._hold(self.control)
         self._plan = dict(workers=workers, envs=envs, action=action, act_space=act_space, layout=layout,
                           reward_size=reward_size, control_bytes=control_bytes, private=self._private, by_pipe=by_pipe)
         return BlockStore(layout, envs, reward_size, memoryview(self._block.buffer)[control_bytes:], self._private)
+
+    def _hold(self, control: Control) -> None:
+        """What each step uses, without attribute look-ups."""
+        self._cells = control.kind, control.slot, control.asked, control.asleep
 
     def map(self, w: int) -> None:
         """Hand the shared memory to a worker; it obeys commands from now on."""
@@ -131,6 +137,17 @@ class WorkerPool:
             with contextlib.suppress(BrokenPipeError):  # it has died: found by whoever waits for it
                 os.write(self.workers[w].wake_fd, b'\0')
 
+    def command_all(self, kind: int, slot: int) -> None:
+        """``command`` to every worker."""
+        kinds, slots, asked, asleep = self._cells
+        for w in self.everybody:
+            kinds[w] = kind
+            slots[w] = slot
+            asked[w] += 1
+            if asleep[w]:
+                with contextlib.suppress(BrokenPipeError):
+                    os.write(self.workers[w].wake_fd, b'\0')
+
     def send(self, w: int, message: Any) -> None:
         """Send what belongs to the last command."""
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
@@ -147,8 +164,15 @@ class WorkerPool:
         """
         control = self.control
         asked, done = control.asked, control.done
+        if self.spin:
+            for w in workers:
+                number = asked[w]
+                if done[w] != number and not spin_while(done, w, number - 1):
+                    break
+            else:
+                return {}
         pending = {w for w in workers if done[w] != asked[w]}
-        if not pending or (self.spin and spin(lambda: all(done[w] == asked[w] for w in pending))):
+        if not pending:
             return {}
         lost = {w: self.died(w) for w in pending & self._ended}
         begin = time.monotonic()
@@ -280,7 +304,7 @@ class WorkerPool:
         self._ready_end.close()
         if self._block is not None:
             self._block.close()
-            self._block = self.control = None
+            self._block = self.control = self._cells = None
         return faults
 
     # ------------------------------------------------------------------ inside
