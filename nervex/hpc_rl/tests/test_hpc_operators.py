@@ -49,6 +49,12 @@ def test_equal_to_plain_torch(shape, kind, hpc):
             lambda fields=fields, log_rho=log_rho: torch.stack(
                 vtrace_targets(vtrace_targets_data(log_rho, *fields), 0.97, 0.9, 1.5, 0.8, 0.7)
             ),
+            *(
+                lambda fields=fields, log_rho=log_rho, lambda_=lambda_: torch.stack(
+                    vtrace_targets(vtrace_targets_data(log_rho, *fields), 0.97, lambda_, 1.2, 1.2, 1.2)
+                )
+                for lambda_ in (1., 0.9, 0.2)
+            ),
         ]
         for job in jobs:
             hpc(False)

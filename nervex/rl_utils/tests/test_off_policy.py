@@ -1,5 +1,6 @@
 import math
 
+import numpy as np
 import pytest
 import torch
 
@@ -14,6 +15,7 @@ from nervex.rl_utils import (
     vtrace_targets_data,
 )
 from nervex.rl_utils.checks import ShapeError
+from nervex.rl_utils.tests import references as ref
 
 LOG2 = math.log(2.)
 
@@ -30,6 +32,20 @@ def test_importance_weights_by_hand():
     assert compute_importance_weights(target, behaviour, torch.tensor([[0, 1]]), requires_grad=True).requires_grad
     pair = (torch.zeros(1, 1, 1), torch.ones(1, 1, 1))
     assert compute_importance_weights(pair, pair, torch.ones(1, 1, 1), continuous=True).item() == 1.
+
+
+@pytest.mark.parametrize('lambda_', [1., 0.95, 0.5, 0.3, 0.])
+@pytest.mark.parametrize('ended', [True, False])
+def test_equal_clips_give_the_targets_and_advantages_of_the_definition(lambda_, ended):
+    generator = torch.Generator().manual_seed(0)
+    log_rho, reward = torch.randn(2, 9, 3, generator=generator, dtype=torch.float64)
+    value = torch.randn(10, 3, generator=generator, dtype=torch.float64)
+    done = torch.rand(9, 3, generator=generator) < 0.2 if ended else None
+    found = vtrace_targets(vtrace_targets_data(log_rho, value, reward, done), 0.9, lambda_, 1.1, 1.1, 1.1)
+    table = ref.steps_of(value.numpy(), reward.numpy(), None if done is None else done.numpy())
+    expected = ref.vtrace(log_rho.exp().numpy(), table, 0.9, lambda_, 1.1, 1.1, 1.1)
+    for tensor, array in zip(found, expected):
+        assert np.allclose(tensor.numpy(), array, atol=1e-12)
 
 
 def test_vtrace_on_policy_is_the_lambda_return():
