@@ -1,4 +1,4 @@
-"""A resumed run of any value policy goes on bit for bit, and everything that a policy says it logs is there."""
+"""A resumed run of any policy goes on bit for bit, and everything that a value policy says it logs is there."""
 
 import pytest
 import torch
@@ -6,17 +6,29 @@ import torch
 from app_zoo.classic_control.cartpole.envs import CartPoleEnv
 from nervex.entry.build import build_serial
 from nervex.entry.run_state import save_state
+from nervex.policy.tests import test_impala, test_on_policy_ac, test_ppo_recurrent
 from nervex.policy.tests.learning import BASE
+from nervex.policy.tests.test_off_policy_ac import DISCRETE
 from nervex.policy.tests.test_value_policies import EPS, PROOFS, proof
 from nervex.utils.class_config import merge_config
 
 NAMES = [*PROOFS, 'dqn']
-SHORT = [name if name in ('sqn', 'r2d2') else pytest.param(name, marks=pytest.mark.slow) for name in NAMES]
+ACTOR_CRITIC = {
+    **{name: test_on_policy_ac.proof(name) for name in test_on_policy_ac.PROOFS},
+    'impala': test_impala.proof(test_impala.MEMORY),
+    'ppo_recurrent': test_ppo_recurrent.proof(1),
+    'sac_discrete': DISCRETE,
+}
+QUICK = ('sqn', 'r2d2', 'impala', 'ppo_recurrent', 'ppg')
+SHORT = [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in (*NAMES, *ACTOR_CRITIC)]
 SETTING = (CartPoleEnv, [{}] * 4, [{}] * 2)
 
 
 def config(name):
-    policy, cfg = proof(name) if name in PROOFS else (name, dict(policy=dict(use_priority=True, **EPS)))
+    if name in ACTOR_CRITIC:
+        policy, cfg = name, ACTOR_CRITIC[name]
+    else:
+        policy, cfg = proof(name) if name in PROOFS else (name, dict(policy=dict(use_priority=True, **EPS)))
     cfg = merge_config(merge_config(BASE, cfg), dict(env={}, exp_name='run', evaluator=dict(n_episode=2, eval_freq=60)))
     cfg['policy']['policy_type'] = policy
     return cfg
