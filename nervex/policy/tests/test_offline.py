@@ -172,11 +172,14 @@ def test_cartpole_is_solved_from_the_episodes_of_a_trained_dqn(policy):
     expert = serial_pipeline('cartpole_dqn', seed=0)
     _, written = collect('cartpole_dqn', seed=5, load_path=expert.best_checkpoint, n_episode=20, folder='data')
     assert written == 20
-    cfg = dict(
-        env=dict(env_type='cartpole', evaluator_env_num=5),
-        policy=dict(policy_type=policy, model=dict(hidden_dim_list=[128, 128]), learn=dict(train_step=10)),
-        evaluator=dict(n_episode=5, eval_freq=200, stop_val=195),
-        commander=dict(max_train_iter=4000),
-    )
-    result = offline_pipeline(cfg, 'data')
+    result = offline_pipeline(f'cartpole_{policy}', 'data')
+    assert result.solved and result.env_steps == 0
+
+
+@pytest.mark.slow
+def test_pendulum_is_solved_from_the_episodes_of_a_trained_td3():
+    expert = serial_pipeline('pendulum_td3', seed=0)
+    _, written = collect('pendulum_td3', seed=5, load_path=expert.best_checkpoint, n_episode=50, folder='data')
+    assert written == 50
+    result = offline_pipeline('pendulum_td3_bc', 'data')
     assert result.solved and result.env_steps == 0

@@ -3,11 +3,13 @@
 from app_zoo.classic_control.pendulum.entry.pendulum_ddpg_default_config import pendulum_ddpg_default_config
 from app_zoo.classic_control.pendulum.entry.pendulum_ppo_default_config import pendulum_ppo_default_config
 from app_zoo.classic_control.pendulum.entry.pendulum_sac_default_config import pendulum_sac_default_config
+from app_zoo.classic_control.pendulum.entry.pendulum_td3_bc_default_config import pendulum_td3_bc_default_config
 from app_zoo.classic_control.pendulum.entry.pendulum_td3_default_config import pendulum_td3_default_config
 
 __all__ = [
     'pendulum_ddpg_default_config',
     'pendulum_ppo_default_config',
     'pendulum_sac_default_config',
+    'pendulum_td3_bc_default_config',
     'pendulum_td3_default_config',
 ]
