@@ -29,7 +29,8 @@ def write(rows: Sequence[Row], records: Records) -> list[Path]:
     have = [(row, records.of(row)) for row in rows if records.of(row)]
     reached = [(row, runs) for row, runs in have if not row.compared]
     compared = [(row, runs) for row, runs in have if row.compared]
-    written = [_results_page(reached, compared)]
+    missing = [(row.name, len(row.seeds) - len(records.of(row))) for row in rows]
+    written = [_results_page(reached, compared, [(name, count) for name, count in missing if count])]
     if compared:
         written += picture.draw(compared, DOCS / 'results')
     for readme in sorted({readme_of(row.config) for row, _ in have}):
@@ -37,7 +38,7 @@ def write(rows: Sequence[Row], records: Records) -> list[Path]:
     return written
 
 
-def _results_page(reached: list, compared: list) -> Path:
+def _results_page(reached: list, compared: list, missing: list[tuple[str, int]]) -> Path:
     text = [
         '# Results',
         '',
@@ -56,6 +57,9 @@ def _results_page(reached: list, compared: list) -> Path:
     ]
     if compared:
         text += ['', *_comparison(compared)]
+    if missing:
+        told = ', '.join(f'`{name}` ({count} runs)' for name, count in missing)
+        text += ['', '## Not measured yet', '', f'`make results` goes on with: {told}.']
     path = DOCS / 'results.md'
     path.write_text('\n'.join(text).rstrip() + '\n', encoding='utf-8')
     return path
