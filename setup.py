@@ -12,7 +12,7 @@ with open(os.path.join(here, 'README.md'), encoding='utf-8') as f:
     readme = f.read()
 
 extras = {
-    'parallel': ['ray>=2.40'],
+    'parallel': ['ray>=2.60'],  # the oldest release that the tests have run with
     'fast': ['numba>=0.60'],
     'atari': ['ale-py>=0.11', 'opencv-python-headless>=4.8'],
     'mujoco': ['mujoco>=3.1'],

@@ -227,7 +227,7 @@ class LearnerRole(Role):
             logger.warning('there is no saved state yet: the learner begins anew')
             return
         self.learner.load_run_state_dict(state['learner'])
-        load_policy_state(self.policy, state['policy'])
+        load_policy_state(self.policy, _of_these_modes(self.policy, state['policy']))
         self.buffer.load_state_dict(state['buffer'])
         if state.get('mode') == 'parallel':
             self.ledger.load_state_dict(state['ledger'])
@@ -250,6 +250,13 @@ def notes_of_serial(state: dict[str, Any]) -> dict[str, Any]:
         'incarnations': [],
         'seconds': state['seconds'],
     }
+
+
+def _of_these_modes(policy: Any, state: dict[str, Any]) -> dict[str, Any]:
+    """The state of a policy without what belongs to modes that it has elsewhere."""
+    kinds = ('armors', 'torch_generators', 'numpy_generators')
+    here = {kind: {name: part for name, part in state[kind].items() if hasattr(policy, name)} for kind in kinds}
+    return {**state, **here}
 
 
 def _rows(batch: Any) -> int:
