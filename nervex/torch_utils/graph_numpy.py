@@ -124,6 +124,11 @@ class _Writer:
         self._owned.discard(id(call.args[0]))
         return f'{self._name(call.args[0])}.reshape({shape})'
 
+    def _expand(self, call: Call) -> str:
+        shape = tuple(self.values[id(call.result)].shape)
+        self._owned.add(id(call.result))  # a copy: NumPy's own result must not be written to
+        return f'{self._constant(np.broadcast_to)}({self._name(call.args[0])}, {shape}).copy()'
+
     def _t(self, call: Call) -> str:
         self._owned.discard(id(call.args[0]))
         return f'{self._name(call.args[0])}.T'

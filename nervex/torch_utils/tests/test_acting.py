@@ -234,3 +234,23 @@ def test_results_may_be_used_in_a_later_loss(backend):
         logit = act({'obs': torch.from_numpy(rows())})['logit']
     (logit * weight).sum().backward()  # results of inference_mode would raise here
     assert torch.equal(weight.grad, logit[0])
+
+
+@pytest.mark.parametrize('n', [1, 3])
+def test_gaussian_policies_act_by_numpy(n):
+    class Gaussian(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.mu, self.log_sigma = nn.Linear(4, 2), nn.Parameter(torch.tensor([0.5, -1.0]))
+
+        def forward(self, data):
+            mu = self.mu(data['obs'])
+            return {'mu': mu, 'sigma': self.log_sigma.exp().expand_as(mu)}
+
+    net = Gaussian()
+    act = GraphedForward(net, 'numpy')
+    for _ in range(3):
+        found, expected = act({'obs': rows(n)}), reference(net, rows(n))
+        assert all(np.allclose(found[k], expected[k], atol=1e-6) for k in expected)
+        assert found['sigma'].flags.writeable
+    assert act.backend == 'numpy' and act.reasons == []
