@@ -89,6 +89,8 @@ class RayCarrier(Carrier):
         variables = dict(RAY_worker_niceness='0', OMP_NUM_THREADS='1', RAY_DEDUP_LOGS='0')
         with _environment(**variables, **(_LOOPBACK if self._own else {})):
             ray.init(**options)
+        if not show_output:
+            _leave_deaths_to_the_coordinator()
         self._guard = Guard(ray._private.worker._global_node) if self._own else None
         self._shell = ray.remote(RoleHost)
         self._where = (os.getcwd(), [entry for entry in sys.path if entry])
@@ -140,6 +142,21 @@ class RayCarrier(Carrier):
             self._ray.shutdown()
             if self._guard is not None:
                 self._guard.dismiss()
+
+
+def _leave_deaths_to_the_coordinator() -> None:
+    """Ray prints a paragraph of advice for every process that dies; the coordinator's log has a line for each."""
+    worker = sys.modules['ray._private.worker']
+    shown = getattr(worker, 'print_to_stdstream', None)
+    if shown is None or hasattr(shown, 'leaves_out_deaths'):
+        return
+
+    def print_others(data: dict[str, Any], *args: Any, **kwargs: Any) -> None:
+        if not any('A worker died or was killed' in str(line) for line in data.get('lines', ())):
+            shown(data, *args, **kwargs)
+
+    print_others.leaves_out_deaths = True
+    worker.print_to_stdstream = print_others
 
 
 def _one_line(error: Exception) -> str:
