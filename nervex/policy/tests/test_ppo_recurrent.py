@@ -140,4 +140,4 @@ def test_values_behind_a_window_remember_what_led_there():
 
 def test_a_model_without_memory_is_refused():
     with pytest.raises(ConfigError, match="take 'fcr_vac'"):
-        train('ppo_recurrent', CueEnv, proof(1, dict(policy=dict(model=dict(model_type='fc_vac')))))
+        train('ppo_recurrent', CueEnv, merge_config(PPO, dict(policy=dict(model=dict(model_type='fc_vac')))))
