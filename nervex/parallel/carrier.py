@@ -54,6 +54,8 @@ class Carrier(ABC):
         spawn, wait, get, kill, now, close
     """
 
+    measures = True  # how long calls take says something about the run
+
     @abstractmethod
     def spawn(self, name: str, role: Any, kwargs: dict[str, Any], resources: dict[str, Any]) -> Handle:
         """Start ``role(**kwargs)``; does not wait until it is there."""

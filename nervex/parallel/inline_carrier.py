@@ -70,6 +70,8 @@ class InlineCarrier(Carrier):
         ``held`` of a handle makes a role hang, ``kill`` makes it die.
     """
 
+    measures = False
+
     def __init__(self) -> None:
         self.calls: deque[tuple[InlineHandle, str, tuple, list[InlineRef]]] = deque()
         self.handles: list[InlineHandle] = []

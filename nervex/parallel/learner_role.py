@@ -28,6 +28,7 @@ from nervex.utils.default_helper import set_pkg_seed
 
 logger = logging.getLogger(__name__)
 _PUT_BYTES_PER_S = 1.5e9  # what it costs to hand out weights, about
+_FREE_S = 1e-4  # a cost that does not matter
 _PUT_SHARE = 0.1  # of the learner's time that may go into it
 
 
@@ -169,7 +170,7 @@ class LearnerRole(Role):
         self._published = self.learner.train_iter
         state = self._collect_mode.state_dict()
         cost_s = _nbytes(state) / _PUT_BYTES_PER_S
-        self._publish_at = now + max(parallel.publish_s, cost_s / _PUT_SHARE)
+        self._publish_at = now + max(parallel.publish_s, cost_s / _PUT_SHARE if cost_s > _FREE_S else 0.0)
         return pack(state)
 
     # ---- checkpoints ----

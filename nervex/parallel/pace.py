@@ -62,12 +62,14 @@ class Overlap:
     Overview:
         Collecting and learning at the same time. Updates that are due follow from what was inserted, as in serial mode;
         actors wait while the learner is behind by more than ``queue`` calls of all of them.
+    Arguments:
+        - measure (:obj:`bool`): fit the size of calls to how long they take; without it a run repeats itself
     """
 
     learn_calls = 2
 
-    def __init__(self, plan: Plan, cfg: Any) -> None:
-        self._plan, self._cfg = plan, cfg
+    def __init__(self, plan: Plan, cfg: Any, measure: bool = True) -> None:
+        self._plan, self._cfg, self._measure = plan, cfg, measure
         self.outstanding = cfg.outstanding
         self._per_unit = plan.updates_per_unit
         self._asked = 0  # of actors
@@ -125,7 +127,7 @@ class Overlap:
         self._waiting += units
         if units:
             self._blocks_waiting += 1
-            self._unit_s += 0.3 * (header.seconds / units - self._unit_s)
+            self._unit_s += self._measure * 0.3 * (header.seconds / units - self._unit_s)
             self._unit_bytes = max(header.nbytes / units, 1.0)
 
     def next_learn(self, units: int, rows: int, blocks: int) -> int | None:
@@ -151,7 +153,7 @@ class Overlap:
         self._done -= updates - info['updates']
         self._starved = info['updates'] < updates
         if info['updates']:
-            self._update_s += 0.3 * (info['learn_seconds'] / info['updates'] - self._update_s)
+            self._update_s += self._measure * 0.3 * (info['learn_seconds'] / info['updates'] - self._update_s)
 
     def restarted(self, counters: dict[str, Any]) -> None:
         """The learner was started anew: what is due counts from what it has."""

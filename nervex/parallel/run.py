@@ -84,7 +84,7 @@ class ParallelRun:
         )
         self.commander_log = CommanderLog(self, *build_logger(os.path.join(folder.log, 'commander'), 'commander'))
         self._stack.callback(self.commander_log.close)
-        pace = Rounds(plan) if plan.rounds else Overlap(plan, cfg.parallel)
+        pace = Rounds(plan) if plan.rounds else Overlap(plan, cfg.parallel, carrier.measures)
         self.roster = Roster(carrier, cfg.parallel, self._log.info, self._on_lost, self._renewed)
         self.coordinator = Coordinator(
             cfg, plan, self.roster, self.commander, self.evaluator, pace, self.tally, self._log.info,
