@@ -8,7 +8,11 @@ from pathlib import Path
 def _descendants(pid: int) -> list[int]:
     found = []
     for path in Path(f'/proc/{pid}/task').glob('*/children'):
-        for child in path.read_text().split():
+        try:
+            children = path.read_text().split()
+        except (FileNotFoundError, ProcessLookupError):  # a thread that has just ended
+            continue
+        for child in children:
             found += [int(child), *_descendants(int(child))]
     return found
 
