@@ -35,7 +35,10 @@ setup(
     long_description_content_type='text/markdown',
     license='Apache-2.0',
     packages=find_packages(include=['nervex', 'nervex.*', 'app_zoo', 'app_zoo.*']),
-    package_data={'nervex': ['py.typed', 'scripts/*.sh', 'scripts/*.yaml'], 'app_zoo': ['*/README.md', '*/*/README.md']},
+    package_data={
+        'nervex': ['py.typed', 'scripts/*.sh', 'scripts/*.yaml'],
+        'app_zoo': ['*/README.md', '*/*/README.md'],
+    },
     python_requires='>=3.10',
     # The upper bound of torch is the newest release that the tests have run with. It also keeps pip on the CPU build
     # where an index offers one for that release.

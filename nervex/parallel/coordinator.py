@@ -67,7 +67,8 @@ class Coordinator:
                 self._lost_data(call, answer)
             else:
                 getattr(self, f'_on_{call.method}')(call, answer)
-                self._tell_events(call.slot, answer)
+                for event in answer.events if isinstance(answer, Header) else answer.get('events', ()):
+                    self._log(f'{call.slot.name}: {event}')
         if not self._draining:
             self.give_work()
 
@@ -345,8 +346,3 @@ class Coordinator:
                 self._send_learn([block], 0)
         else:
             self.on_lost(call)
-
-    def _tell_events(self, slot: Slot, answer: Any) -> None:
-        events = answer.events if isinstance(answer, Header) else answer.get('events', ())
-        for event in events:
-            self._log(f'{slot.name}: {event}')
