@@ -8,6 +8,7 @@ from typing import Any
 from nervex.parallel.plan import Plan
 
 _FIRST_GUESS_S = 1e-3  # of an update and of a sample, before the first was measured
+_UNDER_WAY = 0.25  # of what the buffer holds: more would make the data older than the buffer says
 
 
 class Rounds:
@@ -78,6 +79,7 @@ class Overlap:
         self._rows = 0
         self._start: int | None = None  # what was inserted when learning began
         self._done = 0  # updates, with those that were asked for
+        self._learning = 0  # updates that were asked for and not answered
         self._update_s = self._unit_s = _FIRST_GUESS_S
         self._unit_bytes = 1.0
         self._blocks_waiting = 0
@@ -93,6 +95,8 @@ class Overlap:
         amount = block.seconds / self._unit_s
         if self._per_unit:
             amount = min(amount, self._cfg.learn_s / (self._update_s * self._per_unit))
+        if plan.capacity is not None:
+            amount = min(amount, plan.capacity * _UNDER_WAY / (self._cfg.queue * plan.actors))
         return int(max(min(amount, block.max_bytes / self._unit_bytes), plan.share, 1))
 
     def _owed(self, units: float) -> float:
@@ -115,7 +119,15 @@ class Overlap:
         # below one update nothing can be worked off: waiting for that would be for ever
         if self._per_unit is not None and self._owed(total) > max(self._per_unit * amount * limit, 1.0):
             return 0
-        return amount
+        return 0 if self._too_much_for_the_buffer(total, amount) else amount
+
+    def _too_much_for_the_buffer(self, total: float, amount: int) -> bool:
+        """Whether data would wait so long, beside what it will lie in the buffer, that it comes to it old."""
+        capacity = self._plan.capacity
+        if capacity is None or self._per_unit is None or self._starved:
+            return False
+        limit = max(capacity * _UNDER_WAY - amount, amount * (self._plan.actors - 1))
+        return self._owed(total) + self._learning > max(self._per_unit * limit, 1.0)
 
     def asked(self, units: int) -> None:
         """An actor was asked for so much."""
@@ -146,11 +158,13 @@ class Overlap:
         self._waiting -= units
         self._blocks_waiting -= blocks
         self._done += updates
+        self._learning += updates
         return updates
 
     def learned(self, updates: int, info: dict[str, Any]) -> None:
         """A call was answered; updates that could not be done are due again."""
         self._done -= updates - info['updates']
+        self._learning -= updates
         self._starved = info['updates'] < updates
         if info['updates']:
             self._update_s += self._measure * 0.3 * (info['learn_seconds'] / info['updates'] - self._update_s)
@@ -160,4 +174,5 @@ class Overlap:
         self._inserted = self._rows = counters['count'] * self._plan.learners
         self._start = None if self._rows < self._plan.rows_wanted else self._inserted
         self._done = self._plan.train_step if self._start is not None else 0
+        self._learning = 0
         self._starved = False

@@ -28,6 +28,7 @@ class Plan:
     batch: int  # rows of one update
     rows_wanted: int  # rows in the buffer before the first update
     updates_per_unit: float | None  # updates per sample (or episode) collected; None: no bound
+    capacity: int | None = None  # rows that the smallest buffer holds
 
     @property
     def share(self) -> int:
@@ -43,6 +44,7 @@ def make_plan(cfg: EasyDict, env_setting: Any = None) -> Plan:
     batch = largest(learn.batch_size if 'batch_size' in learn else None) or 1
     amount = cfg.actor.n_sample or cfg.actor.n_episode
     wanted = max(batch, learn.init_data_count if 'init_data_count' in learn else 0)
+    capacity = min((cfg.replay_buffer[name].meta_maxlen for name in cfg.replay_buffer.buffer_name), default=None)
     for name in cfg.replay_buffer.buffer_name:
         buffer = cfg.replay_buffer[name]
         wanted = max(wanted, buffer.replay_start_size, math.ceil(batch * buffer.min_sample_ratio))
@@ -60,6 +62,7 @@ def make_plan(cfg: EasyDict, env_setting: Any = None) -> Plan:
         batch=batch,
         rows_wanted=wanted,
         updates_per_unit=per_unit,
+        capacity=capacity,
     )
 
 

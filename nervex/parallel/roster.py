@@ -126,6 +126,9 @@ class Roster:
                 said = str(e).strip()
                 if isinstance(e, RoleNotBuiltError) and not call.slot.was_ready:  # it never worked: no accident
                     raise RoleError(f'{call.slot.name} cannot be built: {said}') from e
+                self.carrier.kill(
+                    call.slot.handle
+                )  # it may be out of reach alone: it must not come back beside another
                 self.died(call.slot, said.splitlines()[-1])
                 continue
             except LostDataError as e:

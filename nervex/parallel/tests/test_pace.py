@@ -120,3 +120,26 @@ def test_a_round_is_shared_out_and_completed_whoever_dies(dies):
 def test_seeds_differ_by_role_place_and_incarnation():
     cases = [(0, 'actor', 0, 0), (0, 'actor', 1, 0), (0, 'actor', 0, 1), (0, 'learner', 0, 0), (1, 'actor', 0, 0)]
     assert len({role_seed(*case) for case in cases}) == len(cases)
+
+
+@pytest.mark.parametrize(('capacity', 'amount'), [(64, 4), (160, 10), (20000, 50)])
+def test_what_is_under_way_is_a_small_part_of_a_small_buffer(capacity, amount):
+    # 0.05 s a call at 1 ms a sample would be 50; 2 actors with 2 blocks each are to hold a quarter of the buffer
+    pace = overlap(capacity=capacity, rows_wanted=16)
+    pace._cfg.block.rows = None
+    assert pace.amount() == amount
+
+
+def test_actors_wait_while_a_quarter_of_a_small_buffer_is_under_way():
+    # one update a sample, the buffer holds 64: with 16 updates to come, nothing more is collected
+    pace = overlap(capacity=64, rows_wanted=16, amount=4, train_step=4, batch=16, updates_per_unit=1.0)
+    pace._cfg.block.rows = 4
+    collect(pace, 16)
+    pace.next_learn(16, 16, 1)  # 4 updates
+    given = 0
+    while amount := pace.to_collect(0):
+        pace.asked(amount)
+        given += amount
+    assert given == 12
+    learned(pace, 4)
+    assert pace.to_collect(0) == 4

@@ -90,7 +90,8 @@ def test_a_serial_config_is_solved_and_nothing_is_left(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize('seed', [0, 1, 2])
-@pytest.mark.parametrize(('env', 'policy'), [('cartpole', 'ppo'), ('cartpole', 'dqn'), ('pendulum', 'sac')])
+@pytest.mark.parametrize(('env', 'policy'), [('cartpole', 'ppo'), ('cartpole', 'dqn'), ('pendulum', 'sac'),
+                                             ('cartpole', 'impala')])  # fmt: skip
 def test_it_learns(tmp_path, env, policy, seed):
     result = parallel_pipeline(config(env, policy), seed, overrides=(f'exp_name={tmp_path}', 'parallel.actor_num=2'))
     assert result.solved
