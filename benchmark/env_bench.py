@@ -44,10 +44,10 @@ BENCH = Bench(
     ],
     cases=CASES,
     reference='gymnasium.SyncVectorEnv',
-    notes='Actions are drawn beforehand, episodes reset by themselves, a second counts in each cell. nervex answers '
-          'with everything that a step of its managers has: final observations, infos, sums of episodes, checked '
-          'shapes and finite numbers, faults watched. `own CartPole` is an env written in Python floats, which no '
-          'peer has. `plain loop` is a loop into two arrays without any of that.',
+    notes='Actions are drawn beforehand, episodes reset by themselves, half a second counts in each cell. nervex '
+          'answers with everything that a step of its managers has: final observations, infos, sums of episodes, '
+          'checked shapes and finite numbers, faults watched. `own CartPole` is an env written in Python floats, '
+          'which no peer has. `plain loop` is a loop into two arrays without any of that.',
 )
 
 if __name__ == '__main__':

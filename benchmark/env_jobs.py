@@ -6,7 +6,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-SECONDS = 1.0   # of stepping that count, in every cell
+SECONDS = 0.5   # of stepping that count, in every cell
 WARM_UP = 0.25  # seconds before
 PONG = dict(frameskip=1, repeat_action_probability=0., full_action_space=False)
 

@@ -99,9 +99,14 @@ class Worker:
         command = [sys.executable, str(HERE / 'harness.py'), implementation.cases, str(threads), str(round)]
         self._process = subprocess.Popen(command, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                          stderr=subprocess.DEVNULL, cwd=self._folder.name, env=env)
+        self.error: str = ''
+        self.cases: list[str] = []
+
+    def greet(self) -> None:
+        """Wait until it has imported what it measures."""
         hello = self._answer()
-        self.error: str = hello.get('error', '')
-        self.cases: list[str] = hello.get('cases', [])
+        self.error = hello.get('error', '')
+        self.cases = hello.get('cases', [])
 
     def _answer(self) -> dict:
         if not select.select([self._process.stdout], [], [], self._timeout_s)[0]:
@@ -131,7 +136,8 @@ def measure(bench: Bench, rounds: int, threads: int, seed: int = 0, timeout_s: f
     records, order = [], random.Random(seed)
     for round in range(rounds):
         workers = {one.name: Worker(one, threads, round, timeout_s) for one in bench.implementations}
-        for name, worker in workers.items():
+        for name, worker in workers.items():  # all of them have been importing meanwhile
+            worker.greet()
             if worker.error:
                 records.append({'implementation': name, 'case': '(start)', 'round': round, 'error': worker.error})
                 print(_line(records[-1]), flush=True)

@@ -4,12 +4,17 @@ from typing import Any
 
 import numpy as np
 
+PLAIN, NUMPY, ARRAY = 'plain', 'numpy', 'array'
+KEPT = 256  # the discrete actions whose NumPy ints are made once
+INT64 = np.dtype(np.int64)
+
 
 class ActionRows:
     """
     Overview:
-        Splits a block of actions into rows. Discrete actions become Python ints for envs with ``step_into`` and 0-d
-        arrays for the others (never arrays of one element, which Gymnasium refuses).
+        Splits a block of actions into rows. Discrete actions become Python ints for envs with ``step_into``, NumPy ints
+        for Gymnasium envs that are stepped directly (their spaces check those fastest) and 0-d arrays for the others
+        (never arrays of one element, which Gymnasium refuses).
     Arguments:
         - act_space (:obj:`Any`): the ``act_space`` of ``env.info()``
     """
@@ -24,6 +29,7 @@ class ActionRows:
             self.shape = ()
         elif self.kind is None:
             self.shape = None  # the env says too little: pass actions on as they come
+        self._numpy_int = {i: np.int64(i) for i in range(KEPT)}.__getitem__ if self.kind == 'discrete' else None
 
     def memory(self) -> tuple[tuple[int, ...], Any] | None:
         """Shape and dtype of one action in shared memory; None if the env says too little: then they are pickled."""
@@ -41,8 +47,8 @@ class ActionRows:
             actions = self._fit(actions)
         return actions
 
-    def split(self, actions: Any, plain: bool) -> Sequence[Any]:
-        """One action a row; ``plain`` asks for Python ints instead of 0-d arrays."""
+    def split(self, actions: Any, form: str) -> Sequence[Any]:
+        """One action a row; ``form`` is what single numbers become: PLAIN, NUMPY or ARRAY."""
         if type(actions) is not np.ndarray or (self.shape is not None and actions.shape[1:] != self.shape):
             actions = self.block(actions)
             if isinstance(actions, dict):
@@ -51,7 +57,19 @@ class ActionRows:
             if not isinstance(actions, np.ndarray):
                 return actions
         if actions.ndim == 1:
-            return actions.tolist() if plain else [actions[i, ...] for i in range(len(actions))]
+            return self._numbers(actions, form)
+        return list(actions)
+
+    def _numbers(self, actions: np.ndarray, form: str) -> Sequence[Any]:
+        if form == PLAIN:
+            return actions.tolist()
+        if form == ARRAY:
+            return [actions[i, ...] for i in range(len(actions))]
+        if self._numpy_int is not None and actions.dtype is INT64:
+            try:
+                return list(map(self._numpy_int, actions.tolist()))
+            except KeyError:  # a large or a negative number: made now
+                pass
         return list(actions)
 
     def stack(self, actions: Sequence[Any]) -> Any:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from nervex.envs.hosting.actions import ARRAY, NUMPY, PLAIN
 from nervex.envs.hosting.calls import LOAD, SAVE, STEP_TIME, ask_env
 from nervex.envs.hosting.layout import InvalidStepError, copy_row, layout_of, write_row
 from nervex.envs.hosting.loops import make_loop
@@ -107,9 +108,8 @@ class EnvHost:
         self._done[:] = False  # a predecessor that died may have left an end there
         self._episode_return, self._episode_length = store.episode_return[low:high], store.episode_length[low:high]
         self.steppers = [make_stepper(env, store.reward_size) for env in self.envs]
-        self._everyone = range(self.num)
-        self.plain_actions = all(has_step_into(env) for env in self.envs)
-        self._loop = self.times.around(self, make_loop(self))
+        self.everyone = range(self.num)
+        self._bind_loop()
 
     def seed(self, index: int, seed: int, dynamic_seed: bool | None) -> None:
         """Seed one env; None leaves the choice between dynamic and fixed to the env."""
@@ -149,7 +149,14 @@ class EnvHost:
     def _rebind(self, index: int) -> None:
         """Look again how this env wants to be stepped."""
         self.steppers[index] = make_stepper(self.envs[index], self.store.reward_size)
-        self._loop = self.times.around(self, make_loop(self))
+        self._bind_loop()
+
+    def _bind_loop(self) -> None:
+        """The loop that suits the envs, and the form in which it takes single numbers as actions."""
+        loop, direct = make_loop(self)
+        plain = all(has_step_into(env) for env in self.envs)
+        self.action_form = NUMPY if direct else PLAIN if plain else ARRAY
+        self._loop = self.times.around(self, loop)
 
     # ------------------------------------------------------------------ running
     def reset(self, index: int, slot: int) -> None:
@@ -176,7 +183,7 @@ class EnvHost:
         if self._dirty:
             self._done[:] = False
             self._dirty = False
-        events = self._loop(slot, actions, self._everyone if which is None else which, None)
+        events = self._loop(slot, actions, self.everyone if which is None else which, None)
         for view, zeros in self._floats[slot]:
             if view.dot(zeros) != 0.:  # 0 * x is 0 for every finite x, NaN for the others: one pass, no temporary
                 events = self._find_nan(slot, events or Events(), which)

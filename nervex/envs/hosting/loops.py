@@ -11,14 +11,14 @@ import numpy as np
 from nervex.envs.hosting.layout import write_row
 
 
-def make_loop(host: Any) -> Callable[[int, Sequence[Any], Iterable[int], Any], Any]:
-    """The loop that suits the host's envs: (slot, actions, which, events) -> events."""
+def make_loop(host: Any) -> tuple[Callable[[int, Sequence[Any], Iterable[int], Any], Any], bool]:
+    """The loop that suits the host's envs: (slot, actions, which, events) -> events; and whether it is direct."""
     direct = [env.direct_step() if hasattr(env, 'direct_step') else None for env in host.envs]
     layout = host.store.layout
     if all(d is not None for d in direct) and host.store.reward_size == 1 and not isinstance(layout, dict) \
             and not layout.is_object:
-        return _direct_loop(host, [d[0] for d in direct], [d[1] or 0 for d in direct])
-    return _step_into_loop(host)
+        return _direct_loop(host, [d[0] for d in direct], [d[1] or 0 for d in direct]), True
+    return _step_into_loop(host), False
 
 
 def _step_into_loop(host: Any) -> Callable:
@@ -52,14 +52,20 @@ def _direct_loop(host: Any, steps: list[Callable], limits: list[int]) -> Callabl
     shape, dtype = leaf.shape, leaf.dtype
     # A memoryview compares shape and format itself when it is assigned to, and is faster than a NumPy row.
     views = [[memoryview(row) for row in rows] for rows in all_rows] if len(shape) == 1 else None
+    everyone = host.everyone
+
+    def calls(which: Iterable[int], rows: list, actions: Sequence[Any]) -> Iterable[tuple]:
+        if which is everyone:
+            return zip(everyone, steps, rows, actions)
+        return [(k, steps[k], rows[k], action) for k, action in zip(which, actions)]
 
     def vector_loop(slot: int, actions: Sequence[Any], which: Iterable[int], events: Any) -> Any:
         rows, rewards = views[slot], all_rewards[slot]
-        for k, action in zip(which, actions):
+        for k, step, row, action in calls(which, rows, actions):
             try:
-                obs, reward, terminated, truncated, info = steps[k](action)
+                obs, reward, terminated, truncated, info = step(action)
                 try:
-                    rows[k][:] = obs
+                    row[:] = obs
                 except (ValueError, TypeError):  # another dtype or shape: converted, or refused with words
                     write_row(all_rows[slot][k], obs)
                 rewards[k] = reward
@@ -74,13 +80,13 @@ def _direct_loop(host: Any, steps: list[Callable], limits: list[int]) -> Callabl
 
     def loop(slot: int, actions: Sequence[Any], which: Iterable[int], events: Any) -> Any:
         rows, rewards = all_rows[slot], all_rewards[slot]
-        for k, action in zip(which, actions):
+        for k, step, row, action in calls(which, rows, actions):
             try:
-                obs, reward, terminated, truncated, info = steps[k](action)
-                if type(obs) is array and obs.shape == shape and obs.dtype == dtype:
-                    rows[k][...] = obs
+                obs, reward, terminated, truncated, info = step(action)
+                if type(obs) is array and obs.dtype is dtype and obs.shape == shape:
+                    row[...] = obs
                 else:
-                    write_row(rows[k], obs)
+                    write_row(row, obs)
                 rewards[k] = reward
                 returns[k] += reward
                 lengths[k] = length = lengths[k] + 1

@@ -59,10 +59,10 @@ class Control:
     FIELDS = ('asked', 'done', 'kind', 'slot', 'asleep', 'news', 'mail', 'resetting')
 
     def __init__(self, workers: int, envs: int, action: tuple[tuple[int, ...], Any] | None, buffer: Any) -> None:
-        words = np.frombuffer(buffer, np.int64, len(self.FIELDS) * workers + 1)
+        words = np.frombuffer(buffer, np.int64, len(self.FIELDS) * workers + 2)
         for place, name in enumerate(self.FIELDS):
             setattr(self, name, memoryview(words[place * workers:(place + 1) * workers]))
-        self.main_waits = memoryview(words[-1:])
+        self.main_waits, self.main_core = memoryview(words[-2:-1]), memoryview(words[-1:])
         start = words.nbytes
         self.chosen = np.frombuffer(buffer, np.uint8, envs, start)
         self.actions: np.ndarray | None = None
@@ -75,7 +75,7 @@ class Control:
     @classmethod
     def nbytes(cls, workers: int, envs: int, action: tuple[tuple[int, ...], Any] | None) -> int:
         """The bytes that it needs, a multiple of 64."""
-        size = (len(cls.FIELDS) * workers + 1) * 8 + envs
+        size = (len(cls.FIELDS) * workers + 2) * 8 + envs
         if action is not None:
             size = _aligned(size) + envs * int(np.prod(action[0])) * np.dtype(action[1]).itemsize
         return _aligned(size)

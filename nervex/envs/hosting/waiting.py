@@ -1,15 +1,18 @@
-"""How the two sides of the shared memory wait for each other: look, then yield, then sleep on a pipe."""
+"""How the two sides of the shared memory wait for each other: look for some microseconds, then sleep on a pipe."""
+import ctypes
 import os
 import platform
 import select
+import sys
 import time
 from collections.abc import Callable
 
 SPIN_SECONDS = 50e-6  # a wake-up over a pipe costs about 20-40 us: longer spinning costs more than it saves
-LOOKS = 200           # looks before the first yield, some 7 us
+LOOKS = 200           # looks between two looks at the clock, some 7 us
 RECHECK_S = 1e-3
+PART_EVERY = 8        # vain waits
 
-_yield = getattr(os, 'sched_yield', lambda: time.sleep(0))
+_core = getattr(ctypes.CDLL(None), 'sched_getcpu', None) if sys.platform == 'linux' else None
 
 
 def may_spin(processes: int) -> bool:
@@ -24,15 +27,38 @@ def cores() -> int:
 
 def spin_while(cells: memoryview, place: int, value: int, seconds: float = SPIN_SECONDS) -> bool:
     """Look while ``cells[place]`` is ``value``, for at most about ``seconds``; tells whether it has changed."""
-    for _ in range(LOOKS):
-        if cells[place] != value:
-            return True
     end = time.perf_counter() + seconds
     while time.perf_counter() < end:
-        _yield()
-        if cells[place] != value:
-            return True
+        for _ in range(LOOKS):
+            if cells[place] != value:
+                return True
     return False
+
+
+def core() -> int:
+    """The core that this thread runs on, counted from 1; 0 if the system does not tell."""
+    return _core() + 1 if _core is not None else 0
+
+
+class Apart:
+    """
+    Overview:
+        Two processes that wait awake on the same core wait for each other in vain, and the scheduler may leave them
+        there because each sleeps half of the time. The worker then moves to another core once; it stays free to run
+        anywhere.
+    """
+
+    def __init__(self) -> None:
+        self._vain = 0
+
+    def check(self, other: int) -> None:
+        """After a wait in vain; ``other`` is the core (``core()``) of the other process, 0 if it is not known."""
+        self._vain += 1
+        if self._vain % PART_EVERY == 0 and other and core() == other:
+            allowed = os.sched_getaffinity(0)
+            if len(allowed) > 1:
+                os.sched_setaffinity(0, allowed - {other - 1} or allowed)
+                os.sched_setaffinity(0, allowed)
 
 
 class Sleeper:

@@ -16,7 +16,7 @@ from nervex.envs.hosting.host import EnvFault, EnvHost
 from nervex.envs.hosting.layout import ObjectCell, tree_leaves
 from nervex.envs.hosting.shared import ASK, STEP_ALL, Control, SharedBlock
 from nervex.envs.hosting.store import BlockStore
-from nervex.envs.hosting.waiting import Sleeper, spin_while
+from nervex.envs.hosting.waiting import Apart, Sleeper, spin_while
 
 
 class WorkerSetup:
@@ -118,14 +118,17 @@ class Worker:
         control, w = self._control, self._w
         asked, done = control.asked, control.done
         sleeper = Sleeper(control.asleep, w, self._wake_fd)
-        number = done[w]
+        number, apart = done[w], Apart()
 
         def arrived() -> bool:
             return asked[w] != number
 
         while True:
-            if not (self._spin and spin_while(asked, w, number)) and not sleeper.until(arrived):
-                return
+            if not (self._spin and spin_while(asked, w, number)):
+                if self._spin:
+                    apart.check(control.main_core[0])
+                if not sleeper.until(arrived):
+                    return
             number = asked[w]
             mail = self._obey(control.kind[w], control.slot[w])
             self._publish()
@@ -155,7 +158,7 @@ class Worker:
                 answer = self.host.fault(0, name, error)
             return self.dump(answer)
         actions = self._actions if self._actions is not None else self._pipe.recv()
-        rows = self._split(actions, self.host.plain_actions)
+        rows = self._split(actions, self.host.action_form)
         which = None
         if kind != STEP_ALL:
             which = np.flatnonzero(self._chosen).tolist()

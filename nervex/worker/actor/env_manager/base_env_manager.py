@@ -241,7 +241,7 @@ class BaseEnvManager(SavesEnvs, EnvManager):
 
     def _step(self, slot: int, actions: Any, which: Sequence[int] | None) -> Events | None:
         """Step the envs ``which`` (None: all) into this slot."""
-        return self._host.step(slot, self._action_rows.split(actions, self._host.plain_actions), which)
+        return self._host.step(slot, self._action_rows.split(actions, self._host.action_form), which)
 
     def _begin(self, ids: Sequence[int], slot: int, renew: bool, fresh: bool) -> dict[int, EnvFault]:
         """Begin an episode of each of these envs; answers what went wrong, by env."""

@@ -39,7 +39,7 @@ class SyncSubprocessEnvManager(BaseEnvManager):
     def _make_envs(self) -> tuple[Any, Any]:
         own, slices = self._shares()
         self.kind = 'hybrid' if own else type(self).kind
-        self._own = range(own)
+        self._own, self._own_rows = range(own), slice(0, own)
         self._renewed = [0] * self._env_num
         self._worker_of = {i: w for w, ids in enumerate(slices) for i in ids}
         self._pool = pool = self._new_pool(slices)
@@ -130,7 +130,7 @@ class SyncSubprocessEnvManager(BaseEnvManager):
         pool, control, own = self._pool, self._pool.control, self._own.stop
         actions = self._action_rows.block(actions)
         if control.actions is not None:
-            control.actions[own:] = actions[own:] if own else actions
+            control.actions[own:] = actions[own:]
             pool.command_all(STEP_ALL, slot)
         else:
             pool.command_all(STEP_ALL, slot)
@@ -139,7 +139,7 @@ class SyncSubprocessEnvManager(BaseEnvManager):
         events = None
         if own:
             host = self._host
-            events = host.step(slot, self._action_rows.split(rows_of(actions, slice(0, own)), host.plain_actions))
+            events = host.step(slot, self._action_rows.split(rows_of(actions, self._own_rows), host.action_form))
         lost = pool.wait(pool.everybody, self._cfg['step_timeout'], self._cfg['reset_timeout'])
         if not lost and not any(control.news) and not any(control.mail):
             return events
@@ -159,7 +159,7 @@ class SyncSubprocessEnvManager(BaseEnvManager):
                 pool.send(w, rows_of(actions, [position[i] for i in pool.workers[w].ids if i in position]))
         events, mine = None, [i for i in which if i in self._own]
         if mine:
-            rows = self._action_rows.split(rows_of(actions, [position[i] for i in mine]), self._host.plain_actions)
+            rows = self._action_rows.split(rows_of(actions, [position[i] for i in mine]), self._host.action_form)
             events = self._host.step(slot, rows, mine)
         lost = pool.wait(workers, self._cfg['step_timeout'], self._cfg['reset_timeout'])
         return self._collect(slot, workers, lost, events, set(which))

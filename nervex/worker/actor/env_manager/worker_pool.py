@@ -14,7 +14,7 @@ from typing import Any
 from nervex.envs.hosting.host import EnvFault
 from nervex.envs.hosting.shared import ASK, Control, SharedBlock
 from nervex.envs.hosting.store import BlockStore
-from nervex.envs.hosting.waiting import RECHECK_S, may_spin, spin_while
+from nervex.envs.hosting.waiting import RECHECK_S, core, may_spin, spin_while
 from nervex.envs.hosting.worker import WorkerSetup, worker_main
 
 logger = logging.getLogger(__name__)
@@ -177,6 +177,7 @@ class WorkerPool:
         lost = {w: self.died(w) for w in pending & self._ended}
         begin = time.monotonic()
         control.main_waits[0] = 1
+        control.main_core[0] = core() if self.spin else 0
         short = self.spin  # the flag may have been seen too late: look again soon, see Sleeper
         while True:
             pending = {w for w in pending if done[w] != asked[w] and w not in lost}
