@@ -201,7 +201,7 @@ class ParallelRun:
         return RunResult(
             solved=self.coordinator.solved,
             final_return=self.evaluator.last_mean,
-            best_return=self.evaluator.best,
+            best_return=max(self.evaluator.best, self.evaluator.last_mean),
             env_steps=self.tally.total_step,
             train_iters=self.tally.train_iter,
             episodes=self.tally.total_episode,

@@ -197,6 +197,7 @@ def test_an_actor_that_dies_while_it_has_nothing_to_do_is_replaced(start):
     go(run, lambda: not slot.outstanding and not run.roster.of('actor')[1].outstanding)
     run.roster.carrier.kill(slot.handle)
     go(run, lambda: slot.spec.incarnation == 1 and slot.ready)
+    assert 'actor0 died' in log_of(run) and run.roster.restarts == 1
 
 
 def test_work_is_shared_out_evenly_where_the_learner_is_slow(start):

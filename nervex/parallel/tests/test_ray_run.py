@@ -141,6 +141,7 @@ def test_one_of_two_learners_that_is_killed_takes_the_other_along_and_both_come_
     go(lambda: all(slot.spec.incarnation == 1 and slot.ready for slot in slots))
     iteration = run.tally.train_iter
     go(lambda: run.tally.train_iter > iteration + 300)
+    assert run.tally.doubles == 0
 
 
 COMMAND = [sys.executable, '-m', 'nervex.entry.cli', '-m', 'parallel', '-o', 'commander.max_env_step=100000000']

@@ -19,6 +19,7 @@ def test_serial_mode_does_not_import_ray():
     code = (
         'import sys, nervex.entry.serial_entry, nervex.entry.cli, nervex.parallel.settings; '
         'from nervex.config import compile_config; compile_config("cartpole_dqn"); '
-        'assert "ray" not in sys.modules'
+        'print("ray" in sys.modules)'
     )
-    subprocess.run([sys.executable, '-c', code], check=True)
+    out = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, check=True).stdout
+    assert out.split()[-1] == 'False'
