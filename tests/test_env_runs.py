@@ -87,7 +87,7 @@ def test_eval_mode_scales_as_the_run_did(scaled, manager):
 @pytest.mark.parametrize('manager', ['base', 'async_subprocess'])
 def test_statistics_survive_stop_and_resume(scaled, manager):
     scaled.env.env_manager_type = manager
-    scaled.learner = dict(resume=dict(interval_s=0.0, max_cost=1.0))
+    scaled.learner = dict(resume=dict(interval_s=0.0, max_cost=None))
     half = copy.deepcopy(scaled)
     half.exp_name, half.commander.max_env_step = 'half', 200
     serial_pipeline(half, seed=0)

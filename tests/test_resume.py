@@ -36,7 +36,7 @@ def config(name: str, manager: str) -> dict:
     cfg = to_plain(copy.deepcopy(CONFIGS[name]))
     cfg['env'].update(env_manager_type=manager, actor_env_num=4, evaluator_env_num=2)
     cfg['evaluator'].update(stop_val=1000, n_episode=2)
-    cfg['learner'] = dict(resume=dict(interval_s=0.0, max_cost=1.0), hook=dict(log_show=dict(ext_args=dict(freq=10))))
+    cfg['learner'] = dict(resume=dict(interval_s=0.0, max_cost=None), hook=dict(log_show=dict(ext_args=dict(freq=10))))
     if name == 'dqn':
         cfg['policy']['use_priority'] = True
         cfg['commander'] = dict(max_env_step=4000)
@@ -138,7 +138,7 @@ def test_ctrl_c_then_resume_goes_on_without_a_gap(tmp_path):
 
 def test_a_damaged_state_falls_back_to_the_one_before(short_dqn, caplog):
     short_dqn.exp_name = 'run'
-    short_dqn.learner = dict(resume=dict(interval_s=0.0, max_cost=1.0))
+    short_dqn.learner = dict(resume=dict(interval_s=0.0, max_cost=None))
     first = serial_pipeline(short_dqn, seed=1)
     states = sorted(Path(first.ckpt_path).glob('run_state_*'), key=os.path.getmtime)
     assert len(states) == 2  # only the newest two are kept
@@ -169,7 +169,7 @@ def test_resume_refuses_other_settings_and_folders_without_a_run(short_dqn):
 
 def test_a_run_may_be_continued_beyond_its_old_limit(short_dqn):
     short_dqn.exp_name = 'run'
-    short_dqn.learner = dict(resume=dict(interval_s=0.0, max_cost=1.0))
+    short_dqn.learner = dict(resume=dict(interval_s=0.0, max_cost=None))
     serial_pipeline(short_dqn, seed=1)
     longer = serial_pipeline(None, resume='run', overrides=('commander.max_env_step=600',))
     assert longer.env_steps == 600

@@ -127,10 +127,10 @@ class SaveSchedule:
     """
     Overview:
         When to save: every ``interval_s`` seconds, and less often where saving takes so long that it would cost more
-        than the share ``max_cost`` of the run.
+        than the share ``max_cost`` of the run (None: whatever it costs).
     """
 
-    def __init__(self, interval_s: float | None, max_cost: float) -> None:
+    def __init__(self, interval_s: float | None, max_cost: float | None) -> None:
         self._interval, self._max_cost = interval_s, max_cost
         self._next = time.monotonic() + interval_s if interval_s is not None else float('inf')
 
@@ -145,7 +145,8 @@ class SaveSchedule:
     def took(self, seconds: float) -> None:
         """Told after a save that took so long: plan the next one."""
         if self._interval is not None:
-            self._next = time.monotonic() + max(self._interval, seconds / self._max_cost)
+            wait = self._interval if self._max_cost is None else max(self._interval, seconds / self._max_cost)
+            self._next = time.monotonic() + wait
 
     def put_off(self) -> None:
         """A save has been asked for elsewhere: it is not due again before that one has been told of."""

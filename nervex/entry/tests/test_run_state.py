@@ -24,6 +24,14 @@ def test_saving_waits_for_the_interval_and_for_its_share_of_the_run(monkeypatch)
     assert schedule.due()
 
 
+def test_without_a_limit_of_cost_only_the_interval_counts(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(run_state.time, 'monotonic', lambda: now[0])
+    schedule = run_state.SaveSchedule(interval_s=0.0, max_cost=None)
+    schedule.took(50.0)
+    assert schedule.due()
+
+
 def test_no_interval_never_saves():
     assert not run_state.SaveSchedule(None, 0.02).due()
 

@@ -12,7 +12,7 @@ CONFIG = dict(
     policy=dict(policy_type='dqn', model=dict(hidden_dim_list=[8]), learn=dict(train_step=1, batch_size=16)),
     actor=dict(n_sample=8),
     evaluator=dict(n_episode=1, eval_freq=10_000),
-    learner=dict(resume=dict(interval_s=0.0, max_cost=1.0)),
+    learner=dict(resume=dict(interval_s=0.0, max_cost=None)),
 )  # fmt: skip
 INLINE = ('parallel.carrier=inline', 'parallel.actor_num=2', 'parallel.save_s=1e-6', 'parallel.block.rows=8')
 

@@ -42,7 +42,7 @@ class BaseLearner:
         keep_ckpt_every=None,  # (int | None) iterations whose multiples are kept whatever their age
         resume=dict(
             interval_s=30.0,  # (float | None) seconds between two savings of the complete state; None: never
-            max_cost=0.02,  # (float) share of the run that saving may take; larger states are saved less often
+            max_cost=0.02,  # (float | None) share of the run that saving may take; larger states are saved less often
         ),
         log_window=10,  # (int) updates that a TensorBoard value is averaged over
         hook=dict(
@@ -60,7 +60,7 @@ class BaseLearner:
         keep_ckpt=optional(is_type(int) & interval(1)),
         keep_ckpt_every=optional(is_type(int) & interval(1)),
         log_window=is_type(int) & interval(1),
-        resume=dict(interval_s=optional(interval(0)), max_cost=interval(0, 1, left_ok=False)),
+        resume=dict(interval_s=optional(interval(0)), max_cost=optional(interval(0, 1, left_ok=False))),
     )
 
     def __init__(self, cfg: dict | None = None, exp_name: str = '.') -> None:
