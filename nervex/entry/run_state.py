@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 STATE_VERSION = 1
 KEPT = 2  # the newest state and the one before, in case the newest cannot be read
+_ABOUT_THE_RUN = ('config.yaml', 'run.yaml')
 
 
 def collect_state(run: SerialRun) -> dict[str, Any]:
@@ -47,7 +48,7 @@ def restore_state(run: SerialRun, state: dict[str, Any]) -> None:
     if state.get('mode') == 'parallel':
         raise CheckpointError(
             "this run was stopped in parallel mode, where actors keep no state; resume it with '-m parallel', or start "
-            "a serial run from its checkpoint with --load"
+            'a serial run from its checkpoint with --load'
         )
     run.learner.load_run_state_dict(state['learner'])
     load_policy_state(run.policy, state['policy'])
@@ -159,11 +160,11 @@ def log_sizes(folder: str) -> dict[str, int]:
     return {os.path.relpath(path, folder): os.path.getsize(path) for path in _files(folder)}
 
 
-def cut_logs(folder: str, sizes: dict[str, int]) -> None:
-    """Take back what was logged after the state was saved: the resumed run will write it again."""
+def cut_logs(folder: str, sizes: dict[str, int], kept: tuple[str, ...] = _ABOUT_THE_RUN) -> None:
+    """Take back what was logged after the state was saved, but in files ``kept``: the resumed run will go on there."""
     for path in _files(folder):
         name = os.path.relpath(path, folder)
-        if name in ('config.yaml', 'run.yaml'):
+        if name in kept:
             continue
         if name not in sizes:
             os.remove(path)

@@ -26,7 +26,7 @@ class Coordinator:
     Arguments:
         - evaluator (:obj:`BaseSerialEvaluator`): keeps the curve; its episodes are played elsewhere
         - log (:obj:`Callable`): takes a line about something that happened
-        - now_seconds (:obj:`Callable`): seconds that the run has taken
+        - more_notes (:obj:`Callable`): what a later process must know beside what the coordinator knows
     """
 
     def __init__(
@@ -39,11 +39,11 @@ class Coordinator:
         pace: Any,
         tally: Tally,
         log: Callable[[str], None],
-        now_seconds: Callable[[], float],
+        more_notes: Callable[[], dict[str, Any]],
     ) -> None:
         self.cfg, self.plan, self.roster, self.commander = cfg, plan, roster, commander
         self.evaluator, self.pace, self.tally, self._log = evaluator, pace, tally, log
-        self._seconds = now_seconds
+        self._more_notes = more_notes
         self.waiting: deque[tuple[Header, Ref]] = deque()
         self.weights: Ref | None = None
         self.version = -1
@@ -234,8 +234,7 @@ class Coordinator:
     def _on_ready(self, call: Call, answer: dict[str, Any]) -> None:
         """Nothing more than the roster noted."""
 
-    def _on_ping(self, call: Call, answer: dict[str, Any]) -> None:
-        """It lives."""
+    _on_ping = _on_ready
 
     def _on_begin(self, call: Call, counters: dict[str, Any]) -> None:
         if call.slot.spec.index:
@@ -256,6 +255,10 @@ class Coordinator:
         if notes is not None and not self.tally.blocks:  # the run goes on from an earlier process
             self.tally.load_state_dict(notes)
             self.evaluator.load_state_dict(notes['evaluator'])
+            self.on_resumed(notes)
+
+    def on_resumed(self, notes: dict[str, Any]) -> None:
+        """Told when the run goes on from the notes of an earlier process."""
 
     def drain(self, timeout_s: float) -> bool:
         """Give out nothing more, until the learner has done what it was asked for; whether it has in time."""
@@ -305,7 +308,7 @@ class Coordinator:
             **self.tally.state_dict(),
             'evaluator': self.evaluator.state_dict(),
             'incarnations': [[s.spec.kind, s.spec.index, s.spec.incarnation] for s in self.roster.slots],
-            'seconds': self._seconds(),
+            **self._more_notes(),
         }
 
     # ---- what goes wrong ----

@@ -12,6 +12,7 @@ import torch
 from nervex.entry.run_state import newest_state, read_state, state_iters
 from nervex.parallel.carrier import RoleDiedError
 from nervex.parallel.role import RoleSpec
+from nervex.parallel.saved_states import learner_folder
 from nervex.utils.dist_helper import allreduce, dist_finalize, dist_init
 
 _MEET_S = 120.0  # in which the others must come, and answer
@@ -28,7 +29,7 @@ class LearnerGroup:
         self.count, self.rank = spec.count, spec.index
         first = self.rank == 0
         self.log_path = spec.exp_path if first else os.path.join(spec.exp_path, 'log', spec.name)
-        self.ckpt_path = spec.ckpt_path if first else os.path.join(spec.ckpt_path, spec.name)
+        self.ckpt_path = learner_folder(spec.ckpt_path, self.rank)
         if self.count > 1:
             place = os.path.join(os.path.abspath(spec.ckpt_path), f'.meet_{spec.incarnation}')
             backend = 'nccl' if spec.cfg.policy.use_cuda and torch.cuda.is_available() else 'gloo'

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 import time
 from itertools import islice
 from typing import Any
@@ -13,6 +14,7 @@ from nervex.entry.run_state import (
     STATE_VERSION,
     load_policy_state,
     load_random_state,
+    log_sizes,
     policy_state,
     random_state,
     write_state,
@@ -61,12 +63,11 @@ class LearnerRole(Role):
         self._publish_at = 0.0
         self._snapshots: dict[int, dict] = {}
         self._inserted = self._sampled = 0
-        if spec.resume_iter is not None:
-            self._restore()
+        self._restored = spec.resume_iter is not None and self._restore()
 
     def begin(self) -> dict[str, Any]:
         """Hooks before the run; a role that goes on had them."""
-        if self.spec.resume_iter is None:
+        if not self._restored:
             self.learner.call_hook('before_run')
         return self.counters()
 
@@ -208,6 +209,7 @@ class LearnerRole(Role):
         state = {
             'version': STATE_VERSION,
             'mode': 'parallel',
+            'learners': self.group.count,
             'seed': self.spec.seed,
             'random': random_state(),
             'learner': self.learner.run_state_dict(),
@@ -216,17 +218,23 @@ class LearnerRole(Role):
             'ledger': self.ledger.state_dict(),
             'rows': [self._inserted, self._sampled],
             'coordinator': notes,
-            'log_sizes': {},
+            'log_sizes': {**notes['log_sizes'], **self._own_log_sizes()},
             'seconds': notes['seconds'],
         }
         write_state(self.learner.ckpt_path, self.learner.train_iter, self.learner.envstep, state)
         return {'train_iter': self.learner.train_iter, 'seconds': time.perf_counter() - start}
 
-    def _restore(self) -> None:
+    def _own_log_sizes(self) -> dict[str, int]:
+        """Of the files that this role writes; the coordinator's notes are a little older."""
+        folder = os.path.join(self.spec.exp_path, 'log')
+        mine = tuple(os.path.join(name, '') for name in ('learner', 'buffer'))
+        return {name: size for name, size in log_sizes(folder).items() if name.startswith(mine)}
+
+    def _restore(self) -> bool:
         path, state = self.group.common_state()
         if state is None:
             logger.warning('there is no saved state yet: the learner begins anew')
-            return
+            return False
         self.learner.load_run_state_dict(state['learner'])
         load_policy_state(self.policy, _of_these_modes(self.policy, state['policy']))
         self.buffer.load_state_dict(state['buffer'])
@@ -238,6 +246,7 @@ class LearnerRole(Role):
             self._inserted, self.notes = self.buffer.count(), notes_of_serial(state)
         load_random_state(state['random'])
         logger.info('%s: the learner goes on at update %d', path, self.learner.train_iter)
+        return True
 
 
 def notes_of_serial(state: dict[str, Any]) -> dict[str, Any]:

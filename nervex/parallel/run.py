@@ -14,6 +14,7 @@ from easydict import EasyDict
 from nervex.config import compile_config, save_config
 from nervex.entry.build import EVALUATION_SEED_OFFSET, EnvSetting, policy_class
 from nervex.entry.run_folder import RunFolder
+from nervex.entry.run_state import cut_logs, log_sizes
 from nervex.entry.saved_run import check_same_run, saved_run
 from nervex.entry.serial_run import RunResult
 from nervex.entry.stop_signals import StopSignals
@@ -24,8 +25,10 @@ from nervex.parallel.plan import make_plan
 from nervex.parallel.report import CommanderLog, ParallelProgress, verdict
 from nervex.parallel.role import RoleSpec
 from nervex.parallel.roster import Roster, Slot
+from nervex.parallel.saved_states import KEPT_LOGS, sizes_of_saved_logs
 from nervex.parallel.tally import Tally
 from nervex.utils import COMM_ACTOR_REGISTRY, COMM_LEARNER_REGISTRY, COMMANDER_REGISTRY
+from nervex.utils.file_helper import remove_unfinished
 from nervex.utils.import_helper import import_modules
 from nervex.utils.log_helper import build_logger
 from nervex.worker.actor import BaseSerialEvaluator
@@ -65,7 +68,7 @@ class ParallelRun:
         resumed: int,
         started: float,
     ) -> None:
-        self._start = started
+        self._start, self._seconds_before = started, 0.0
         self.cfg, self.seed, self.folder, self.exp_path = cfg, seed, folder, os.path.abspath(folder.path)
         self._ckpt_path, self._passed, self._resumed = ckpt_path, passed, resumed
         self._stack = contextlib.ExitStack()
@@ -87,10 +90,10 @@ class ParallelRun:
         pace = Rounds(plan) if plan.rounds else Overlap(plan, cfg.parallel, carrier.measures)
         self.roster = Roster(carrier, cfg.parallel, self._log.info, self._on_lost, self._renewed)
         self.coordinator = Coordinator(
-            cfg, plan, self.roster, self.commander, self.evaluator, pace, self.tally, self._log.info,
-            lambda: self.seconds,
+            cfg, plan, self.roster, self.commander, self.evaluator, pace, self.tally, self._log.info, self._notes
         )  # fmt: skip
         self.coordinator.on_evaluation = lambda result: (self.commander_log.write(), self.progress.evaluated())
+        self.coordinator.on_resumed = self._resumed_from
         self.signals = StopSignals()
         self.show(False)
 
@@ -109,8 +112,22 @@ class ParallelRun:
 
     @property
     def seconds(self) -> float:
-        """Time spent on this run in this process."""
-        return time.perf_counter() - self._start
+        """Time spent on this run, with what came before a resume."""
+        return self._seconds_before + time.perf_counter() - self._start
+
+    def _notes(self) -> dict[str, Any]:
+        """What a later process must know, beside the counters."""
+        self.evaluator.tb_logger.flush()
+        self.commander_log.flush()
+        return {
+            'seconds': self.seconds,
+            'commander': self.commander.state_dict(),
+            'log_sizes': log_sizes(self.folder.log),
+        }
+
+    def _resumed_from(self, notes: dict[str, Any]) -> None:
+        self._seconds_before = notes['seconds']
+        self.commander.load_state_dict(notes.get('commander', {}))
 
     # ---- roles ----
     def begin(self) -> None:
@@ -243,6 +260,7 @@ def build_parallel(
     if saved is not None:
         check_same_run(resolved, saved)
         resolved.exp_name, seed = resume, saved.seed
+        sizes = sizes_of_saved_logs(os.path.abspath(saved.ckpt_path), resolved.parallel.learner_num)
     if seed is None:
         seed = int.from_bytes(os.urandom(4), 'little') % 2**31
     carrier = carrier or make_carrier(resolved.parallel, show_output)
@@ -257,6 +275,9 @@ def build_parallel(
             folder.describe(seed, ckpt_path)
         else:
             ckpt_path = os.path.abspath(saved.ckpt_path)
+            for left in (ckpt_path, folder.log):
+                remove_unfinished(left)
+            cut_logs(folder.log, sizes, KEPT_LOGS)
         run = ParallelRun(
             resolved, seed, folder, ckpt_path, passed, carrier, folder.count_resumes(saved is not None), started
         )

@@ -3,8 +3,10 @@
 import pytest
 
 from nervex.entry.parallel_entry import parallel_pipeline
+from nervex.entry.run_state import newest_state
 from nervex.entry.serial_entry import serial_pipeline
-from nervex.utils import CheckpointError
+from nervex.utils import CheckpointError, ConfigError
+from nervex.utils.file_helper import save_file
 
 CONFIG = dict(
     env=dict(env_type='cartpole', import_names=['app_zoo.classic_control.cartpole.envs.cartpole_env'],
@@ -42,3 +44,33 @@ def test_a_parallel_run_that_is_resumed_counts_on(tmp_path):
     assert second.train_iters > first.train_iters and second.env_steps >= 500
     text = (tmp_path / 'log' / 'coordinator_logger.txt').read_text()
     assert 'actor0 is there' in text and 'incarnation 1000' in text
+
+
+def test_what_was_logged_behind_the_saved_state_is_taken_back(tmp_path):
+    often = {**CONFIG, 'evaluator': dict(n_episode=1, eval_freq=5), 'exp_name': str(tmp_path)}
+    parallel_pipeline(often, 3, overrides=('commander.max_env_step=200', 'parallel.save_s=1e9', *INLINE[:2], INLINE[3]))
+    stale = tmp_path / 'log' / 'actor' / 'of_no_state_logger.txt'
+    stale.write_text('x')
+    # no state was saved: the run begins anew, and its curve with it
+    first = parallel_pipeline(None, None, resume=str(tmp_path), overrides=('commander.max_env_step=200', *INLINE))
+    assert not stale.exists() and curve(first) == [entry[:2] for entry in first.history]
+    known = newest_state(first.ckpt_path)[1]['coordinator']['evaluator']['history']
+    assert 0 < len(known) < len(first.history), 'some rows of the curve lie behind the state'
+    second = parallel_pipeline(None, None, resume=str(tmp_path), overrides=('commander.max_env_step=500', *INLINE))
+    assert curve(second) == [entry[:2] for entry in second.history] and second.seconds > first.seconds
+    iters = [entry[0] for entry in second.history]
+    assert iters == sorted(iters) and len(iters) > len(known)
+
+
+def test_states_of_two_learners_are_not_resumed_by_one(tmp_path):
+    cfg = {**CONFIG, 'exp_name': str(tmp_path)}
+    first = parallel_pipeline(cfg, 3, overrides=('commander.max_env_step=200', *INLINE))
+    path, state = newest_state(first.ckpt_path)
+    save_file(path, {**state, 'learners': 2})
+    with pytest.raises(ConfigError, match='was saved by 2'):
+        parallel_pipeline(None, None, resume=str(tmp_path), overrides=INLINE)
+
+
+def curve(result):
+    with open(result.curve_path, encoding='utf-8') as f:
+        return [tuple(int(x) for x in line.split(',')[:2]) for line in f.read().splitlines()[1:]]

@@ -154,7 +154,7 @@ def started(folder, *options):
     return process
 
 
-def wait_for(condition, timeout_s=60):
+def wait_for(condition, timeout_s=120):
     until = time.monotonic() + timeout_s
     while not condition():
         assert time.monotonic() < until
@@ -173,6 +173,7 @@ def test_a_killed_run_leaves_nothing_running_and_is_resumed(tmp_path):
     options = ['-o', f'exp_name={folder}', '-o', 'evaluator.stop_val=100000', '-o', 'parallel.save_s=0.5']
     process = started(folder, '-c', 'cartpole_dqn', '-s', '0', *options)
     wait_for(lambda: glob.glob(f'{folder}/ckpt*/run_state_[1-9]*'))
+    wait_for(lambda: lines(f'{folder}/log/evaluator/curve.csv').count('\n') > 3)
     process.kill()
     process.communicate()
     wait_for(lambda: group_is_empty(process.pid), 20)
@@ -185,3 +186,6 @@ def test_a_killed_run_leaves_nothing_running_and_is_resumed(tmp_path):
     said, _ = process.communicate(timeout=30)
     assert process.returncode == 130 and 'checkpoint saved' in said and time.monotonic() - begin < 10
     wait_for(lambda: group_is_empty(process.pid), 20)
+    rows = [line.split(',') for line in lines(f'{folder}/log/evaluator/curve.csv').splitlines()]
+    points = [(int(train_iter), int(env_step)) for train_iter, env_step, *_ in rows[1:]]
+    assert len(points) > 2 and points == sorted(set(points)), 'the curve was not cut where the state was saved'
