@@ -6,6 +6,7 @@ import contextlib
 import inspect
 import os
 from collections.abc import Callable
+from inspect import Parameter
 from typing import Any
 
 import numpy as np
@@ -128,9 +129,29 @@ def fill_dimensions(model_cfg: dict, model_class: Any, env_info: Any) -> EasyDic
                 )
         elif value and name in wanted and (model_class is not None or name in ('obs_dim', 'action_dim')):
             filled[name] = value
+        elif value is None and model_class is not None and name in wanted and wanted[name].default is Parameter.empty:
+            problems.append(f'policy.model.{name}: {_why_missing(name, env_info, model_class)}')
     if problems:
         raise ConfigError(problems)
     return filled
+
+
+def _why_missing(name: str, env_info: Any, model_class: Any) -> str:
+    """Why the env gives no size for a setting of the model, and what to do."""
+    taker = f'model {getattr(model_class, "__name__", model_class)} takes'
+    if name.startswith('obs'):
+        shape = env_info.obs_space.shape
+        if not isinstance(shape, dict):
+            return f'observations have the shape {shape}, but {taker} arrays with at least one axis'
+        parts = ', '.join(key for key in shape if key != 'action_mask')
+        return (
+            f'observations are a dict of {parts}, but {taker} one array; set env.flatten_obs=True (of a Gymnasium env) '
+            'to join the parts, or name a model of your own for dicts in policy.model.model_type'
+        )
+    return (
+        f'actions have the shape {env_info.act_space.shape}, but {taker} a number of actions; describe them in '
+        "the env's info() as one row of choices or of numbers"
+    )
 
 
 def _same_dimension(given: Any, value: Any) -> bool:

@@ -13,6 +13,7 @@ from nervex.envs.common import EnvElementInfo
 
 logger = logging.getLogger(__name__)
 
+MASK = 'action_mask'  # the part of a dict observation that says which actions are legal
 KINDS = ('Discrete', 'MultiDiscrete', 'MultiBinary', 'Box', 'Dict', 'Tuple', 'Text')
 
 
@@ -25,7 +26,8 @@ class ActionCodec:
     """
     Overview:
         Describes an action space, and turns what a policy answers (int, vector of ints, float vector) into what the env
-        takes: an int with the space's own first value, a tuple of ints, a float vector scaled to the bounds.
+        takes: an int with the space's own first value, a tuple of ints, floats in the shape of the Box, on request
+        scaled to its bounds.
     Arguments:
         - space (:obj:`Any`): Discrete, MultiDiscrete, MultiBinary, Box, or a Tuple of Discretes
         - use_act_scale (:obj:`bool`): the policy speaks [-1, 1]; the env gets [low, high]
@@ -76,14 +78,15 @@ class ActionCodec:
     def _describe_box(self, space: Any, use_act_scale: bool) -> tuple[EnvElementInfo, bool]:
         self._shape, self._dtype = tuple(space.shape), np.dtype(space.dtype)
         low, high = np.asarray(space.low, np.float32), np.asarray(space.high, np.float32)
+        rows = (int(np.prod(self._shape)), )  # a policy answers vectors, whatever the shape of the Box
         if use_act_scale:
             if not (np.isfinite(low).all() and np.isfinite(high).all()):
                 raise ValueError(f'use_act_scale: the action space {space} has no finite bounds to scale to')
             self._scale = (low, (high - low) / 2)
             low, high = np.full_like(low, -1.), np.full_like(high, 1.)
-        value = {'min': _scalar(low), 'max': _scalar(high), 'dtype': np.float32, 'kind': 'continuous'}
-        plain = self._scale is None and self._dtype == np.float32
-        return EnvElementInfo(self._shape, value), plain
+        bounds = {'min': _scalar(low.reshape(-1)), 'max': _scalar(high.reshape(-1))}
+        plain = self._scale is None and self._dtype == np.float32 and self._shape == rows
+        return EnvElementInfo(rows, {**bounds, 'dtype': np.float32, 'kind': 'continuous'}), plain
 
     @staticmethod
     def _is_tuple_of_discrete(space: Any) -> bool:
@@ -110,21 +113,30 @@ class ObsCodec:
         Text is left out, with one warning.
     Arguments:
         - one_hot (:obj:`bool`): False leaves discrete observations as ints
-        - flatten (:obj:`bool`): True joins all parts into one float32 vector
+        - flatten (:obj:`bool`): True joins all parts into one float32 vector; an ``action_mask`` stays beside it
     """
 
     def __init__(self, space: Any, one_hot: bool = True, flatten: bool = False) -> None:
         self._one_hot, self._flatten = one_hot, flatten
         self._encode, info = self._leaf(space, 'observation')
-        self.plain = space_kind(space) == 'Box' and not flatten and space.dtype != np.float64
+        self.plain = space_kind(space) == 'Box' and not flatten and space.dtype != np.float64 and space.shape != ()
+        self._masked = flatten and isinstance(info.shape, dict) and MASK in info.shape
         if flatten and (isinstance(info.shape, dict) or len(info.shape) > 1):
-            size = _flat_size(info.shape)
-            info = EnvElementInfo((size, ), {'min': -np.inf, 'max': np.inf, 'dtype': np.float32, 'kind': 'continuous'})
+            mask = info.shape[MASK] if self._masked else ()
+            size = _flat_size(info.shape) - (_flat_size(mask) if self._masked else 0)
+            flat = EnvElementInfo((size, ), {'min': -np.inf, 'max': np.inf, 'dtype': np.float32, 'kind': 'continuous'})
+            beside = {'observation': flat.value, MASK: info.value[MASK]} if self._masked else {}
+            info = EnvElementInfo({'observation': flat.shape, MASK: mask}, beside) if self._masked else flat
         self.info = info
 
     def __call__(self, obs: Any) -> Any:
         encoded = self._encode(obs)
-        return _flat(encoded) if self._flatten else encoded
+        if not self._flatten:
+            return encoded
+        if self._masked:
+            rest = {key: part for key, part in encoded.items() if key != MASK}
+            return {'observation': _flat(rest), MASK: encoded[MASK]}
+        return _flat(encoded)
 
     def _leaf(self, space: Any, name: str) -> tuple[Any, EnvElementInfo | None]:
         kind = space_kind(space)
@@ -138,6 +150,8 @@ class ObsCodec:
             dtype = np.dtype(np.float32) if space.dtype == np.float64 else np.dtype(space.dtype)
             low, high = np.asarray(space.low), np.asarray(space.high)
             value = {'min': _scalar(low), 'max': _scalar(high), 'dtype': dtype.type, 'kind': 'continuous'}
+            if space.shape == ():  # a vector of one number, as networks take it
+                return (lambda x: np.asarray(x, dtype).reshape(1)), EnvElementInfo((1, ), value)
             return (lambda x: np.asarray(x, dtype)), EnvElementInfo(tuple(space.shape), value)
         if kind == 'MultiBinary':
             value = {'min': 0, 'max': 1, 'dtype': np.float32, 'kind': 'continuous'}

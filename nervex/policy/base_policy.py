@@ -47,6 +47,8 @@ class Policy:
 
     #: kinds of actions that the policy gives, of 'discrete', 'multi_discrete' and 'continuous'; None: any
     action_kinds: tuple[str, ...] | None = None
+    #: smallest and largest number of the continuous actions that it gives; None: not known
+    action_range: tuple[float, float] | None = None
     #: whether it keeps to an ``action_mask`` among the observations
     takes_action_mask: bool = True
     #: why n-step rewards, or priorities, make no sense here; None: they do

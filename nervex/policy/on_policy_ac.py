@@ -53,6 +53,7 @@ class OnPolicyACPolicy(CommonPolicy):
         )
     )
 
+    action_range = (-1.0, 1.0)
     no_nstep = 'generalised advantages weigh all numbers of steps, by gae_lambda'
 
     def default_model(self) -> tuple[str, list[str]]:

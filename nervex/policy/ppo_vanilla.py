@@ -53,6 +53,7 @@ class PPOVanillaPolicy(CommonPolicy):
     )
 
     action_kinds = ('discrete', 'continuous')
+    action_range = (-1.0, 1.0)
     takes_action_mask = False
     no_nstep = 'generalised advantages weigh all numbers of steps, by gae_lambda'
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
+import numpy as np
+
 from nervex.utils import POLICY_REGISTRY, ConfigError
+
+logger = logging.getLogger(__name__)
 
 _WORDS = {
     'discrete': 'discrete actions',
@@ -34,18 +39,42 @@ def check_env(policy: Any, env_info: Any) -> None:
     """
     Overview:
         A ConfigError if the policy class cannot serve the actions of the env, or would not see its action mask. It
-        names the policies that can.
+        names the policies that can. Where continuous actions have other bounds it names the setting that scales them.
     """
     kind, masked = _kind(env_info), _masked(env_info)
-    if _serves(policy, kind, masked):
-        return
     name = policy.config.get('policy_type') or policy.__name__
+    if _serves(policy, kind, masked):
+        if kind == 'continuous' and getattr(policy, 'action_range', None) is not None:
+            _check_range(name, policy.action_range, env_info.act_space)
+        return
     if masked and _serves(policy, kind, False):
         why = 'which does not keep to an action_mask, but the observations of the env have one'
     else:
         why = f'which gives {" or ".join(_WORDS[k] for k in policy.action_kinds)}, but the env takes {_WORDS[kind]}'
     others = [other for other in POLICY_REGISTRY.query() if _serves(POLICY_REGISTRY.get(other), kind, masked)]
     raise ConfigError([f'policy.policy_type: got {name}, {why}; take one of {", ".join(others)}'])
+
+
+def _check_range(name: str, given: tuple[float, float], space: Any) -> None:
+    """The bounds of the env's actions beside those of the policy's: narrower is an error, wider a warning."""
+    if len(space.shape) != 1:
+        text = f'the env takes actions of shape {tuple(space.shape)}, but {name} gives one row of numbers'
+        size = int(np.prod(space.shape))
+        raise ConfigError([f"policy.policy_type: {text}; describe them in the env's info() as shape ({size}, )"])
+    low, high = (np.asarray(space.value.get(key, end)) for key, end in (('min', -np.inf), ('max', np.inf)))
+    words = (
+        f'actions of the env lie in [{_numbers(low)}, {_numbers(high)}], those of {name} in '
+        f'[{given[0]:g}, {given[1]:g}]; set env.use_act_scale=True (of a Gymnasium env) to stretch them, or let the '
+        'env scale them and say so in info()'
+    )
+    if (low > given[0]).any() or (high < given[1]).any():
+        raise ConfigError([f'env.use_act_scale: {words}'])
+    if ((low < given[0]) & np.isfinite(low)).any() or ((high > given[1]) & np.isfinite(high)).any():
+        logger.warning('the policy will use a part of the actions only: %s', words)
+
+
+def _numbers(bound: np.ndarray) -> str:
+    return ' '.join(f'{x:g}' for x in bound.reshape(-1))
 
 
 def _serves(policy: Any, kind: str | None, masked: bool) -> bool:

@@ -43,10 +43,28 @@ def test_box_action_is_scaled_and_clipped():
         ActionCodec(spaces.Box(-np.inf, np.inf, (1, )), use_act_scale=True)
 
 
-def test_box_action_keeps_shape_and_dtype():
-    codec = ActionCodec(spaces.Box(-1, 1, (2, 3), np.float64))
-    answer = codec.to_env(np.zeros(6, np.float32))
-    assert answer.shape == (2, 3) and answer.dtype == np.float64
+@pytest.mark.parametrize('shape', [(2, 3), (), (1, )])
+def test_a_box_action_is_a_row_of_numbers_that_the_env_gets_in_its_shape(shape):
+    codec, scaled = (ActionCodec(spaces.Box(-2, 2, shape, np.float64), use) for use in (False, True))
+    size = int(np.prod(shape))
+    assert codec.info.shape == scaled.info.shape == (size, )
+    answer, stretched = (c.to_env(np.full(size, .5, np.float32)) for c in (codec, scaled))
+    assert answer.shape == stretched.shape == shape and answer.dtype == stretched.dtype == np.float64
+    assert (answer == .5).all() and (stretched == 1.).all()
+    assert ActionCodec(spaces.Box(-1, 1, shape)).plain == (len(shape) == 1)
+
+
+def test_an_observation_of_one_number_is_a_vector():
+    codec = ObsCodec(spaces.Box(-1, 1, ()))
+    assert codec.info.shape == (1, ) and codec(np.float32(.5)).tolist() == [.5] and not codec.plain
+
+
+def test_flatten_leaves_the_action_mask_beside_the_rest():
+    codec = ObsCodec(spaces.Dict(a=spaces.Box(0, 1, (2, )), action_mask=spaces.MultiBinary(3), b=spaces.Discrete(2)),
+                     flatten=True)
+    assert codec.info.shape == {'observation': (4, ), 'action_mask': (3, )}
+    obs = codec({'a': np.array([1., 2.]), 'action_mask': np.array([0, 1, 1], np.int8), 'b': 1})
+    assert obs['observation'].tolist() == [1., 2., 0., 1.] and obs['action_mask'].tolist() == [0., 1., 1.]
 
 
 @pytest.mark.parametrize('space', [spaces.Dict(a=spaces.Discrete(2)), spaces.Text(3),

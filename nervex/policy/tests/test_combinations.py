@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from nervex.envs import EnvElementInfo
 from nervex.policy.suits import check_env
 from nervex.policy.tests.learning import train
 from nervex.policy.tests.toy_control import DepositEnv
-from nervex.policy.tests.toy_envs import ForbiddenEnv, SwitchesEnv, TemptationEnv
+from nervex.policy.tests.toy_envs import ForbiddenEnv, ReachEnv, SwitchesEnv, TemptationEnv, box
 from nervex.utils import POLICY_REGISTRY, ConfigError
 from nervex.utils.class_config import declared_config
 
@@ -71,3 +72,41 @@ def test_the_page_of_policies_says_the_same():
         expected = ['yes' if is_served(name, feature) else 'no' for feature in (*KINDS, 'action mask')]
         assert row[:4] == expected, name
         assert row[4:] == ['yes' if is_served(name, f) else 'no' for f in ('use_priority', 'nstep')], name
+
+
+CONTINUOUS = [name for name in NAMES if 'continuous' in kinds_of(POLICY_REGISTRY.get(name))]
+
+
+class FarEnv(ReachEnv):
+    act_space = box((2,), [0.0, -1.0], [5.0, 1.0])
+
+
+class BoardEnv(ReachEnv):
+    act_space = box((2, 2), -1.0, 1.0)
+
+
+class ParcelEnv(TemptationEnv):
+    obs_space = EnvElementInfo({'a': (5,), 'b': (1,)}, {})
+
+
+@pytest.mark.parametrize('name', CONTINUOUS)
+def test_continuous_actions_of_other_bounds_are_refused_with_the_setting_that_scales_them(name):
+    with pytest.raises(ConfigError, match=r'env.use_act_scale: .*\[0 -1, 5 1\].*; set env.use_act_scale=True'):
+        train(name, FarEnv, {})
+    with pytest.raises(ConfigError, match=r'shape \(2, 2\).* one row of numbers; .* shape \(4, \)'):
+        train(name, BoardEnv, {})
+
+
+@pytest.mark.parametrize('bound, warns', [(1.0, False), (2.0, True), (float('inf'), False)])
+def test_wider_bounds_are_a_warning_and_no_bounds_are_fine(bound, warns, caplog):
+    class WideEnv(ReachEnv):
+        act_space = box((1,), -bound, bound)
+
+    check_env(POLICY_REGISTRY.get('sac'), WideEnv().info())
+    assert ('use_act_scale' in caplog.text) == warns
+
+
+@pytest.mark.parametrize('name', ['dqn', 'ppo', 'r2d2'])
+def test_a_dict_of_observations_is_refused_with_a_remedy(name):
+    with pytest.raises(ConfigError, match=r'policy.model.obs_dim: .* dict of a, b, .* env.flatten_obs=True'):
+        train(name, ParcelEnv, {})
