@@ -22,6 +22,7 @@ from nervex.parallel.carrier import (
     RoleNotBuiltError,
 )
 from nervex.parallel.placement import actor_options
+from nervex.parallel.ray_daemons import fewer_daemons
 from nervex.parallel.ray_guard import Guard
 from nervex.utils import ExtraMissingError
 
@@ -87,7 +88,8 @@ class RayCarrier(Carrier):
         else:
             options.update(address=address)
         variables = dict(RAY_worker_niceness='0', OMP_NUM_THREADS='1', RAY_DEDUP_LOGS='0')
-        with _environment(**variables, **(_LOOPBACK if self._own else {})):
+        smaller = fewer_daemons(show_output) if self._own else contextlib.nullcontext()
+        with _environment(**variables, **(_LOOPBACK if self._own else {})), smaller:
             ray.init(**options)
         if not show_output:
             _leave_deaths_to_the_coordinator()
