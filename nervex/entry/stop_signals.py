@@ -20,7 +20,7 @@ class StopSignals:
         rounds. If no round ends within ``patience_s``, KeyboardInterrupt is raised where the program is, but not in a
         held section. A second signal ends the process at once. Outside of the main thread nothing is installed.
     Interfaces:
-        install, close, hold, release, held, stop_wanted
+        install, be_patient, close, hold, release, held, stop_wanted
     """
 
     def __init__(self, patience_s: float = 2.0) -> None:
@@ -39,6 +39,12 @@ class StopSignals:
                 (signal.SIGALRM, self._out_of_patience),
             ):
                 self._old[number] = signal.signal(number, handler)
+
+    def be_patient(self) -> None:
+        """The end is under way: from here on only a second signal cuts it short."""
+        if self._old:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        self._patience_s, self._overdue = 0.0, False  # 0 sets no timer
 
     def close(self) -> None:
         """Give the signals back to whoever had them."""

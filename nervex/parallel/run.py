@@ -72,6 +72,8 @@ class ParallelRun:
         self.cfg, self.seed, self.folder, self.exp_path = cfg, seed, folder, os.path.abspath(folder.path)
         self._ckpt_path, self._passed, self._resumed = ckpt_path, passed, resumed
         self._stack = contextlib.ExitStack()
+        self.signals = StopSignals()
+        self._stack.callback(self.signals.close)  # last: a second Ctrl-C is to cut the end short too
         self._stack.callback(folder.close)
         self._stack.callback(carrier.close)
         self.plan = plan = make_plan(cfg, passed.env_setting)
@@ -94,15 +96,14 @@ class ParallelRun:
         )  # fmt: skip
         self.coordinator.on_evaluation = lambda result: (self.commander_log.write(), self.progress.evaluated())
         self.coordinator.on_resumed = self._resumed_from
-        self.signals = StopSignals()
         self.show(False)
 
     def __enter__(self) -> ParallelRun:
-        self._stack.callback(self.signals.close)
         self.signals.install()
         return self
 
     def __exit__(self, *exc: Any) -> None:
+        self.signals.be_patient()
         self._stack.close()
 
     def show(self, progress: bool, total_log: bool = False) -> None:

@@ -189,3 +189,16 @@ def test_a_killed_run_leaves_nothing_running_and_is_resumed(tmp_path):
     rows = [line.split(',') for line in lines(f'{folder}/log/evaluator/curve.csv').splitlines()]
     points = [(int(train_iter), int(env_step)) for train_iter, env_step, *_ in rows[1:]]
     assert len(points) > 2 and points == sorted(set(points)), 'the curve was not cut where the state was saved'
+
+
+@pytest.mark.slow
+def test_a_second_stop_signal_ends_the_run_at_once_and_leaves_nothing(tmp_path):
+    folder = str(tmp_path)
+    options = ['-o', f'exp_name={folder}', '-o', 'evaluator.stop_val=100000', '-o', 'parallel.save_s=0.5']
+    process = started(folder, '-c', 'cartpole_dqn', '-s', '0', *options)
+    wait_for(lambda: glob.glob(f'{folder}/ckpt*/run_state_[1-9]*'))
+    os.killpg(process.pid, signal.SIGINT)
+    process.send_signal(signal.SIGTERM)
+    said, _ = process.communicate(timeout=10)
+    assert process.returncode == 130 and 'checkpoint saved' not in said
+    wait_for(lambda: group_is_empty(process.pid), 20)
