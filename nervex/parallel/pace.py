@@ -7,7 +7,7 @@ from typing import Any
 
 from nervex.parallel.plan import Plan
 
-_FIRST_GUESS_S = 1e-3  # of an update and of a sample, before the first was measured
+_FIRST_UPDATE_S, _FIRST_UNIT_S = 1e-3, 2e-3  # of an update and of a sample, before the first was measured
 _UNDER_WAY = 0.25  # of what the buffer holds: more would make the data older than the buffer says
 
 
@@ -80,7 +80,7 @@ class Overlap:
         self._start: int | None = None  # what was inserted when learning began
         self._done = 0  # updates, with those that were asked for
         self._learning = 0  # updates that were asked for and not answered
-        self._update_s = self._unit_s = _FIRST_GUESS_S
+        self._update_s, self._unit_s = _FIRST_UPDATE_S, _FIRST_UNIT_S
         self._unit_bytes = 1.0
         self._blocks_waiting = 0
         self._starved = False  # the buffer did not hold enough for what was due: wait for more

@@ -37,7 +37,7 @@ class ParallelSettings:
         queue=2,  # (int) blocks per actor that wait for the learner at most
         block=dict(
             rows=None,  # (int | None) samples of a collect call; None: what takes seconds, see below
-            seconds=0.05,  # (float) how long a collect call should take, if rows is None
+            seconds=0.1,  # (float) how long a collect call should take, if rows is None
             max_bytes=8_000_000,  # (int) and how large its block may become
         ),
         ratio=None,  # (float | None) samples learned from per sample inserted; None: as in serial mode; 0: no bound
