@@ -16,7 +16,7 @@ def plan(**changes):
 
 
 def overlap(**changes):
-    block = SimpleNamespace(rows=10, seconds=0.05, max_bytes=10**6)
+    block = SimpleNamespace(rows=10, seconds=0.1, max_bytes=10**6)
     return Overlap(plan(**changes), SimpleNamespace(outstanding=2, queue=2, block=block, learn_s=0.05))
 
 
