@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from nervex.envs.hosting.layout import write_row
+from nervex.envs.hosting.stepper import reward_of
 
 
 def make_loop(host: Any) -> tuple[Callable[[int, Sequence[Any], Iterable[int], Any], Any], bool]:
@@ -31,7 +32,10 @@ def _step_into_loop(host: Any) -> Callable:
         for k, action in zip(which, actions):
             try:
                 reward, terminated, truncated, info = steppers[k](action, rows[k])
-                rewards[k] = reward
+                try:
+                    rewards[k] = reward
+                except (TypeError, ValueError):  # an array or list of one number, or no number at all
+                    rewards[k] = reward = reward_of(reward, 1)
                 returns[k] += reward
                 lengths[k] += 1
                 if terminated is False and truncated is False and not info:
@@ -68,7 +72,10 @@ def _direct_loop(host: Any, steps: list[Callable], limits: list[int]) -> Callabl
                     row[:] = obs
                 except (ValueError, TypeError):  # another dtype or shape: converted, or refused with words
                     write_row(all_rows[slot][k], obs)
-                rewards[k] = reward
+                try:
+                    rewards[k] = reward
+                except (TypeError, ValueError):  # an array or list of one number, or no number at all
+                    rewards[k] = reward = reward_of(reward, 1)
                 returns[k] += reward
                 lengths[k] = length = lengths[k] + 1
                 if terminated is False and truncated is False and not info and length != limits[k]:
@@ -87,7 +94,10 @@ def _direct_loop(host: Any, steps: list[Callable], limits: list[int]) -> Callabl
                     row[...] = obs
                 else:
                     write_row(row, obs)
-                rewards[k] = reward
+                try:
+                    rewards[k] = reward
+                except (TypeError, ValueError):  # an array or list of one number, or no number at all
+                    rewards[k] = reward = reward_of(reward, 1)
                 returns[k] += reward
                 lengths[k] = length = lengths[k] + 1
                 if terminated is False and truncated is False and not info and length != limits[k]:

@@ -190,8 +190,14 @@ class FaultyEnv(CounterEnv):
         episodes=None,   # list of episodes (1, 2, ...) in which it happens
         seconds=30.,     # how long 'sleep' sleeps
         once_file=None,  # path of a marker file
+        hang_file=None,  # path of a file that is there while 'sleep' sleeps, until the env is made again
         mb=4,            # size of 'huge_info'
     )
+
+    def __init__(self, cfg: dict | None = None) -> None:
+        super().__init__(cfg)
+        if self._cfg.hang_file is not None and os.path.exists(self._cfg.hang_file):
+            os.remove(self._cfg.hang_file)
 
     def reset(self, **kwargs: Any) -> Any:
         obs = super().reset(**kwargs)
@@ -226,6 +232,8 @@ class FaultyEnv(CounterEnv):
         if fault == 'interrupt':
             raise KeyboardInterrupt
         if fault == 'sleep':
+            if self._cfg.hang_file is not None:
+                open(self._cfg.hang_file, 'w').close()
             time.sleep(self._cfg.seconds)
         if fault == 'exit':
             os._exit(3)

@@ -1,6 +1,8 @@
 """Every kind of env manager, and a driver that checks each transition against CounterEnv."""
 import contextlib
 import os
+import threading
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -11,6 +13,8 @@ from nervex.worker.actor.env_manager import (
     SyncSubprocessEnvManager,
     ThreadEnvManager,
     VectorEnvManager,
+    async_jobs,
+    worker_pool,
 )
 
 FAST = dict(retry_waiting_time=0.01)
@@ -104,11 +108,48 @@ def check_counter_rows(rows, tag, length, truncate=False, renewed=False):
     return whole
 
 
+class HangClock:
+    """
+    The clock of a manager's timeouts, which runs on (by ``STEP_S`` each time it is read) only while no env works but
+    those that hang: the ones whose ``hang_file`` is there. So what hangs is late for certain, and nothing else ever is,
+    however slow the machine.
+    """
+
+    STEP_S = 0.1
+
+    def __init__(self, monkeypatch, manager):
+        self._manager, self._now = manager, 0.
+        self._hang_files = [cfg.get('hang_file') for cfg in manager._env_cfg]
+        manager._cfg['retry_waiting_time'] = 0.
+        for module in (worker_pool, async_jobs):
+            monkeypatch.setattr(module, 'time', SimpleNamespace(monotonic=self.monotonic))
+
+    def monotonic(self):
+        pool = self._manager._pool
+        if pool is not None:
+            busy = [ids for w, ids in enumerate(worker.ids for worker in pool.workers)
+                    if pool.control.done[w] != pool.control.asked[w]]
+            if busy and all(any(self._hangs(i) for i in ids) for ids in busy):
+                self._now += self.STEP_S
+        return self._now
+
+    def _hangs(self, i):
+        return self._hang_files[i] is not None and os.path.exists(self._hang_files[i])
+
+
+def threads_end():
+    """Wait until threads that managers gave up have ended."""
+    for thread in threading.enumerate():
+        if thread.name.startswith('nervex-envs'):
+            thread.join(60)
+
+
 @contextlib.contextmanager
 def nothing_left_behind():
     """No child process, open file or shared memory segment more than before."""
     before = (children(), open_files(), shared_segments())
     yield
+    threads_end()
     after = (children(), open_files(), shared_segments())
     assert after[0] <= before[0], 'a process was left behind'
     assert after[2] <= before[2], 'a shared memory segment was left behind'

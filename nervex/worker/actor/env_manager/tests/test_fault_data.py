@@ -1,6 +1,4 @@
 """What is in the replay buffer after an env went wrong, for each way to go wrong."""
-import time
-
 import numpy as np
 import pytest
 
@@ -8,7 +6,7 @@ from nervex.data import BufferManager
 from nervex.worker.actor import BaseSerialActor
 from nervex.worker.actor.env_manager import create_env_manager
 from nervex.worker.actor.env_manager.tests.logged_env import LoggedEnv, Records
-from nervex.worker.actor.env_manager.tests.managers import nothing_left_behind
+from nervex.worker.actor.env_manager.tests.managers import HangClock, nothing_left_behind
 from nervex.worker.actor.tests.counting import Hooks, check_rows
 
 ANSWERS = ['raise', 'none', 'shape', 'broadcast', 'dtype', 'nan', 'nan_reward', 'none_reward', 'bad_done', 'abnormal',
@@ -19,16 +17,18 @@ CASES = [*[(kind, fault) for kind in ('base', 'sync_subprocess', 'async_subproce
          *[(kind, fault) for kind in ('sync_subprocess', 'async_subprocess') for fault in CRASHES + HANGS],
          *[('thread', fault) for fault in ('raise', 'nan', 'reset_none', 'sleep')]]
 LENGTH = 5
+LIMITS = dict(step_timeout=0.4, reset_timeout=0.4)  # of a HangClock
 
 
-def collected(kind, env_cfgs, rounds, manager=None, **actor_cfg):
-    """Collect so many rounds into a buffer; answers all rows of the buffer."""
+def collected(kind, env_cfgs, rounds, manager=None, launched=lambda manager: None, **actor_cfg):
+    """Collect so many rounds into a buffer; answers all rows of the buffer. ``launched`` is told of the manager."""
     cfg = dict(retry_waiting_time=0.01, **(manager or {}))
     actor = BaseSerialActor(dict(collect_print_freq=0, traj_print_freq=0, **actor_cfg))
     buffer = BufferManager({'monitor': {'log_freq': 0}}, on_policy=True)
     try:
         actor.env = create_env_manager(kind, LoggedEnv, env_cfgs, cfg)
         actor.env.launch()
+        launched(actor.env)
         actor.policy = Hooks().collect_mode()
         while rounds(actor):
             buffer.push_data(actor.generate_data(0)[0])
@@ -41,8 +41,8 @@ def collected(kind, env_cfgs, rounds, manager=None, **actor_cfg):
 def faulty(tmp_path, fault, n=3):
     """Env 1 goes wrong once: in step 3 of its second or third episode, or when that one begins."""
     cfgs = [dict(tag=i, length=LENGTH, log_path=str(tmp_path / f'env_{i}')) for i in range(n)]
-    seconds = 1. if fault.endswith('sleep') else 0.
-    cfgs[1].update(fault=fault, at=3, once_file=str(tmp_path / 'once'), episodes=[2, 3], seconds=seconds)
+    cfgs[1].update(fault=fault, at=3, once_file=str(tmp_path / 'once'), episodes=[2, 3],
+                   hang_file=str(tmp_path / 'hangs'))
     return cfgs
 
 
@@ -55,11 +55,12 @@ def after_it(actor):
 def test_buffer_has_whole_episodes_and_nothing_of_the_lost_one(kind, fault, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     cfgs = faulty(tmp_path, fault)
-    limits = dict(step_timeout=0.4, reset_timeout=0.4) if fault in HANGS else {}
+    more = {}
+    if fault in HANGS:
+        cfgs[1]['seconds'] = 1. if kind == 'thread' else 3600.
+        more = dict(manager=LIMITS, launched=lambda manager: HangClock(monkeypatch, manager))
     with nothing_left_behind():
-        rows, faults = collected(kind, cfgs, after_it, limits, n_episode=3, traj_len='inf')
-        if (kind, fault) == ('thread', 'sleep'):
-            time.sleep(1.)  # until the thread that was given up has ended
+        rows, faults = collected(kind, cfgs, after_it, n_episode=3, traj_len='inf', **more)
     found, _ = check_rows(rows)
     assert len(set(found)) == len(found) and faults.per_env[0] == faults.per_env[2] == 0 and faults.per_env[1] == 1
     records = Records([cfg['log_path'] for cfg in cfgs])
@@ -94,13 +95,14 @@ KINDS = ['raise', 'exit', 'kill', 'close_pipes', 'system_exit', 'sleep', 'shape'
          'reset_shape', 'reset_nan', 'reset_sleep']
 
 
-def soak(kind, steps, rate, tmp_path, **manager):
+def soak(kind, steps, rate, tmp_path, monkeypatch, **manager):
     """Collect so many steps from 8 envs that go wrong at random; every transition is accounted for."""
-    cfgs = [dict(tag=i, length=40 + i, log_path=str(tmp_path / f'env_{i}'), rate=rate, kinds=KINDS, seconds=30.)
-            for i in range(8)]
+    monkeypatch.chdir(tmp_path)
+    cfgs = [dict(tag=i, length=40 + i, log_path=str(tmp_path / f'env_{i}'), rate=rate, kinds=KINDS, seconds=3600.,
+                 hang_file=str(tmp_path / f'hangs_{i}')) for i in range(8)]
     with nothing_left_behind():
-        rows, faults = collected(kind, cfgs, lambda actor: actor.total_step < steps,
-                                 dict(step_timeout=0.5, reset_timeout=0.5, **manager), n_episode=20, traj_len='inf')
+        rows, faults = collected(kind, cfgs, lambda actor: actor.total_step < steps, {**LIMITS, **manager},
+                                 lambda manager: HangClock(monkeypatch, manager), n_episode=20, traj_len='inf')
     found, _ = check_rows(rows)
     records = Records([cfg['log_path'] for cfg in cfgs])
     assert len(set(found)) == len(found)
@@ -120,8 +122,7 @@ def soak(kind, steps, rate, tmp_path, **manager):
 
 @pytest.mark.parametrize('kind', ['sync_subprocess', 'async_subprocess'])
 def test_short_soak(kind, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    good, records = soak(kind, 1500, 1 / 150, tmp_path)
+    good, records = soak(kind, 1500, 1 / 150, tmp_path, monkeypatch)
     assert good > 500 and records.fault_count >= 3
 
 
@@ -130,7 +131,6 @@ def test_short_soak(kind, tmp_path, monkeypatch):
     ('sync_subprocess', {}), ('async_subprocess', {}), ('async_subprocess', dict(retry_type='renew', wait_num=4)),
 ])
 def test_soak_of_200_000_steps(kind, more, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    good, records = soak(kind, 200_000, 1 / 500, tmp_path, **more)
+    good, records = soak(kind, 200_000, 1 / 500, tmp_path, monkeypatch, **more)
     kinds = {kind for faults in records.faults.values() for _, _, kind in faults}
     assert good > 150_000 and records.fault_count > 250 and len(kinds) >= 15

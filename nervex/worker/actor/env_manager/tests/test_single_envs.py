@@ -1,5 +1,7 @@
 """What managers do that have each env on its own: parts of them step, parameters differ, seeds are sent."""
 import contextlib
+import os
+import time
 
 import numpy as np
 import pytest
@@ -267,24 +269,38 @@ def test_episode_num_may_be_the_word_inf():
     assert build('base', counters(1), episode_num='inf')._episode_num == float('inf')
 
 
-def test_step_answers_while_the_slow_env_still_steps():
-    cfgs = [dict(tag=0, length=9, sleep_s=0.3), dict(tag=1, length=9), dict(tag=2, length=9)]
-    with build('async', cfgs, wait_num=2) as manager:
+class GatedEnv(CounterEnv):
+    """Its steps wait until the file ``gate`` is there."""
+
+    config = dict(gate=None)
+
+    def step(self, action):
+        while self._cfg.gate is not None and not os.path.exists(self._cfg.gate):
+            time.sleep(0.001)
+        return super().step(action)
+
+
+def test_step_answers_while_the_slow_env_still_steps(tmp_path):
+    gate = tmp_path / 'gate'
+    cfgs = [dict(tag=0, length=9, gate=str(gate)), dict(tag=1, length=9), dict(tag=2, length=9)]
+    with build('async', cfgs, env=GatedEnv, wait_num=2, step_wait_timeout=60) as manager:
         timesteps = manager.step({0: 1, 1: 1, 2: 1})
         assert sorted(timesteps) == [1, 2] and manager.ready_env == [1, 2]
         with pytest.raises(EnvStateError, match='env 0'):
             manager.step({0: 1})
-        steps = 0
+        for steps in range(2, 5):
+            assert sorted(manager.step({1: 1, 2: 1})) == [1, 2] and manager.ready_obs[1][2] == steps
+        gate.touch()
         while 0 not in timesteps:  # ready_obs waits for the episodes that begin in the background
             timesteps = manager.step(dict.fromkeys(manager.ready_obs, 1))
-            steps += 1
-        assert steps > 3 and timesteps[0].obs.tolist() == [0, 1, 1, 1]
+        assert timesteps[0].obs.tolist() == [0, 1, 1, 1]
 
 
-def test_wait_timeout_answers_with_what_is_there():
-    cfgs = [dict(tag=0, length=9, sleep_s=0.4), dict(tag=1, length=9)]
-    with build('async', cfgs, wait_num=2, step_wait_timeout=0.02) as manager:
+def test_wait_timeout_answers_with_what_is_there(tmp_path):
+    cfgs = [dict(tag=0, length=9, gate=str(tmp_path / 'gate')), dict(tag=1, length=9)]
+    with build('async', cfgs, env=GatedEnv, wait_num=2, step_wait_timeout=0.02) as manager:
         assert list(manager.step({0: 1, 1: 1})) == [1]
+        (tmp_path / 'gate').touch()
 
 
 def test_ready_obs_holds_tensors_of_each_dtype():
