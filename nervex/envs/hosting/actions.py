@@ -41,6 +41,8 @@ class ActionRows:
         """The actions as one array (or a dict of arrays, or a list if they are objects), trailing axes as declared."""
         if isinstance(actions, dict):
             return {k: self._array(v) for k, v in actions.items()}
+        if type(actions) is np.ndarray and (self.shape is None or actions.shape[1:] == self.shape):
+            return actions
         if not isinstance(actions, np.ndarray):
             actions = self._array(actions)
         if self.shape is not None and isinstance(actions, np.ndarray) and actions.shape[1:] != self.shape:
@@ -49,6 +51,12 @@ class ActionRows:
 
     def split(self, actions: Any, form: str) -> Sequence[Any]:
         """One action a row; ``form`` is what single numbers become: PLAIN, NUMPY or ARRAY."""
+        if form is NUMPY and self._numpy_int and type(actions) is np.ndarray and actions.dtype is INT64 \
+                and actions.ndim == 1:
+            try:
+                return list(map(self._numpy_int, actions.tolist()))
+            except KeyError:  # a large or a negative number: made now
+                return list(actions)
         if type(actions) is not np.ndarray or (self.shape is not None and actions.shape[1:] != self.shape):
             actions = self.block(actions)
             if isinstance(actions, dict):
@@ -65,11 +73,6 @@ class ActionRows:
             return actions.tolist()
         if form == ARRAY:
             return [actions[i, ...] for i in range(len(actions))]
-        if self._numpy_int is not None and actions.dtype is INT64:
-            try:
-                return list(map(self._numpy_int, actions.tolist()))
-            except KeyError:  # a large or a negative number: made now
-                pass
         return list(actions)
 
     def stack(self, actions: Sequence[Any]) -> Any:

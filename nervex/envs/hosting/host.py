@@ -59,7 +59,7 @@ class EnvHost:
         self._seeds: list[tuple[int, bool | None] | None] = [None] * self.num
         self.renewed = [0] * self.num
         self.returns: list[Any] = [0.] * self.num
-        self.lengths = [0] * self.num
+        self._age, self._born = 0, [0] * self.num  # steps so far; the step before an env's episode began
         self._dirty, self.times = False, StepTimes()
         self.resetting: Any = [0]  # a cell that tells a watching process which env is being reset, counted from 1
 
@@ -104,6 +104,7 @@ class EnvHost:
         self._row_checks = [store.row_floats(slot, low, high) for slot in range(SLOTS)]
         self.rewards = [reward[low:high] for reward in store.reward]
         self._floats = [store.floats(slot, low, high) for slot in range(SLOTS)]
+        self._sums = self.returns if store.reward_size == 1 else ()
         self._done, self._truncated = store.done[low:high], store.truncated[low:high]
         self._done[:] = False  # a predecessor that died may have left an end there
         self._episode_return, self._episode_length = store.episode_return[low:high], store.episode_length[low:high]
@@ -134,7 +135,8 @@ class EnvHost:
 
     def _saved(self, index: int) -> bytes | None:
         """One env in the middle of its episode; None if it cannot be pickled."""
-        counters = (self.returns[index], self.lengths[index], self.episodes[index], self.renewed[index])
+        length = self._age - self._born[index]
+        counters = (self.returns[index], length, self.episodes[index], self.renewed[index])
         try:
             return pickle.dumps((self.envs[index], counters, self._seeds[index]))
         except Exception:  # whatever an env's own __reduce__ may raise: it cannot be saved
@@ -143,7 +145,8 @@ class EnvHost:
     def _load(self, index: int, state: bytes) -> None:
         self.close_env(index)
         self.envs[index], counters, self._seeds[index] = pickle.loads(state)
-        self.returns[index], self.lengths[index], self.episodes[index], self.renewed[index] = counters
+        self.returns[index], length, self.episodes[index], self.renewed[index] = counters
+        self._born[index] = self._age - length
         self._rebind(index)
 
     def _rebind(self, index: int) -> None:
@@ -153,9 +156,10 @@ class EnvHost:
 
     def _bind_loop(self) -> None:
         """The loop that suits the envs, and the form in which it takes single numbers as actions."""
-        loop, direct = make_loop(self)
+        loop, limits = make_loop(self)
         plain = all(has_step_into(env) for env in self.envs)
-        self.action_form = NUMPY if direct else PLAIN if plain else ARRAY
+        self.action_form = NUMPY if limits is not None else PLAIN if plain else ARRAY
+        self._limits, self._due = limits or [None] * self.num, 0.
         self._loop = self.times.around(self, loop)
 
     # ------------------------------------------------------------------ running
@@ -167,7 +171,7 @@ class EnvHost:
                 obs, self._first = self._first, None
             else:
                 obs = self.envs[index].reset(**self.reset_kwargs[index])
-            self.returns[index], self.lengths[index] = 0., 0
+            self.returns[index], self._born[index] = 0., self._age
             write_row(self.rows[slot][index], obs)
             self._check_row(slot, index, 'the first observation')
         finally:
@@ -183,11 +187,42 @@ class EnvHost:
         if self._dirty:
             self._done[:] = False
             self._dirty = False
-        events = self._loop(slot, actions, self.everyone if which is None else which, None)
+        self._age += 1
+        if which is None:
+            which = self.everyone
+        else:
+            self._let_wait(set(self.everyone).difference(which))
+        events = self._loop(slot, actions, which, None)
+        if self._age >= self._due:
+            events = self._end_overdue(slot, which, events)
+        total = sum(self._sums)
+        if total != total:  # a reward was NaN
+            return self._find_nan(slot, events or Events(), which)
         for view, zeros in self._floats[slot]:
             if view.dot(zeros) != 0.:  # 0 * x is 0 for every finite x, NaN for the others: one pass, no temporary
-                events = self._find_nan(slot, events or Events(), which)
-                break
+                return self._find_nan(slot, events or Events(), which)
+        return events
+
+    def _let_wait(self, others: Iterable[int]) -> None:
+        """Envs that this step leaves out get no older."""
+        for k in others:
+            self._born[k] += 1
+
+    def _end_overdue(self, slot: int, which: Iterable[int], events: Events | None) -> Events | None:
+        """
+        Overview:
+            End the episodes that have reached the time limit which is kept here for envs that are stepped directly.
+            ``_due`` is the step before which none can have, so that other steps need not look.
+        """
+        faulty = {fault.env_id - self.first_id for fault in events.faults} if events else ()
+        for k in which:
+            if self._limits[k] and self._age - self._born[k] >= self._limits[k] and k not in faulty:
+                info = events.infos.pop(k, None) if events else None
+                try:
+                    events = self.settle(k, slot, False, True, info, events)
+                except Exception as error:
+                    events = self.fail(k, error, events)
+        self._due = min((born + limit for born, limit in zip(self._born, self._limits) if limit), default=float('inf'))
         return events
 
     def fault(self, index: int, phase: str, error: BaseException) -> EnvFault:
@@ -228,11 +263,11 @@ class EnvHost:
         truncated = truncated and not terminated
         self._dirty = self._done[k] = True
         self._truncated[k] = truncated
-        self._episode_return[k], self._episode_length[k] = total, self.lengths[k]
+        self._episode_return[k], self._episode_length[k] = total, self._age - self._born[k]
         if info and not (len(info) == 2 and info.get('final_eval_reward') == total and 'truncated' in info):
             events.infos[k] = info
         copy_row(self.final_rows[k], self.rows[slot][k])
-        self.returns[k], self.lengths[k] = 0., 0
+        self.returns[k], self._born[k] = 0., self._age
         self.episodes[k] += 1
         if self.auto_reset and self.episodes[k] < self.episode_num:
             try:
@@ -247,10 +282,10 @@ class EnvHost:
             if view.dot(zeros) != 0. and np.isnan(view).any():
                 raise InvalidStepError(f'{what} has NaN in it: {view.tolist() if view.size <= 8 else "..."}')
 
-    def _find_nan(self, slot: int, events: Events, which: Iterable[int] | None) -> Events:
+    def _find_nan(self, slot: int, events: Events, which: Iterable[int]) -> Events | None:
         """Slow path of the check in ``step``: which env wrote NaN? Infinite values are let through."""
         faulty = {fault.env_id - self.first_id for fault in events.faults}
-        for k in (range(self.num) if which is None else which):
+        for k in which:
             if k in faulty or k in events.finished:
                 continue
             try:

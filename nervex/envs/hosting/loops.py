@@ -12,20 +12,29 @@ from nervex.envs.hosting.layout import write_row
 from nervex.envs.hosting.stepper import reward_of
 
 
-def make_loop(host: Any) -> tuple[Callable[[int, Sequence[Any], Iterable[int], Any], Any], bool]:
-    """The loop that suits the host's envs: (slot, actions, which, events) -> events; and whether it is direct."""
+def make_loop(host: Any) -> tuple[Callable[[int, Sequence[Any], Iterable[int], Any], Any], list[int | None] | None]:
+    """
+    Overview:
+        The loop that suits the host's envs: (slot, actions, which, events) -> events; and, if it calls the envs' own
+        ``step`` directly, their time limits, which the host then has to keep.
+    """
     direct = [env.direct_step() if hasattr(env, 'direct_step') else None for env in host.envs]
     layout = host.store.layout
     if all(d is not None for d in direct) and host.store.reward_size == 1 and not isinstance(layout, dict) \
             and not layout.is_object:
-        return _direct_loop(host, [d[0] for d in direct], [d[1] or 0 for d in direct]), True
-    return _step_into_loop(host), False
+        return _direct_loop(host, [d[0] for d in direct]), [d[1] for d in direct]
+    return _step_into_loop(host), None
+
+
+def _cells(host: Any) -> list[Any]:
+    """Where the rewards of a slot go: memoryviews, which take single numbers faster than NumPy's arrays do."""
+    return [memoryview(rewards) for rewards in host.rewards] if host.store.reward_size == 1 else host.rewards
 
 
 def _step_into_loop(host: Any) -> Callable:
     """For envs that write their own row."""
-    all_rows, all_rewards, steppers = host.rows, host.rewards, host.steppers
-    returns, lengths, settle, fail = host.returns, host.lengths, host.settle, host.fail
+    all_rows, all_rewards, steppers = host.rows, _cells(host), host.steppers
+    returns, settle, fail = host.returns, host.settle, host.fail
 
     def loop(slot: int, actions: Sequence[Any], which: Iterable[int], events: Any) -> Any:
         rows, rewards = all_rows[slot], all_rewards[slot]
@@ -37,7 +46,6 @@ def _step_into_loop(host: Any) -> Callable:
                 except (TypeError, ValueError):  # an array or list of one number, or no number at all
                     rewards[k] = reward = reward_of(reward, 1)
                 returns[k] += reward
-                lengths[k] += 1
                 if terminated is False and truncated is False and not info:
                     continue
                 events = settle(k, slot, terminated, truncated, info, events)
@@ -48,10 +56,10 @@ def _step_into_loop(host: Any) -> Callable:
     return loop
 
 
-def _direct_loop(host: Any, steps: list[Callable], limits: list[int]) -> Callable:
+def _direct_loop(host: Any, steps: list[Callable]) -> Callable:
     """For Gymnasium envs that need no conversion: calls their own ``step``, saves the adapter's call."""
-    all_rows, all_rewards = host.rows, host.rewards
-    returns, lengths, settle, fail = host.returns, host.lengths, host.settle, host.fail
+    all_rows, all_rewards = host.rows, _cells(host)
+    returns, settle, fail = host.returns, host.settle, host.fail
     leaf, array = host.store.layout, np.ndarray
     shape, dtype = leaf.shape, leaf.dtype
     # A memoryview compares shape and format itself when it is assigned to, and is faster than a NumPy row.
@@ -77,10 +85,9 @@ def _direct_loop(host: Any, steps: list[Callable], limits: list[int]) -> Callabl
                 except (TypeError, ValueError):  # an array or list of one number, or no number at all
                     rewards[k] = reward = reward_of(reward, 1)
                 returns[k] += reward
-                lengths[k] = length = lengths[k] + 1
-                if terminated is False and truncated is False and not info and length != limits[k]:
+                if terminated is False and truncated is False and not info:
                     continue
-                events = settle(k, slot, terminated, truncated or length == limits[k], info, events)
+                events = settle(k, slot, terminated, truncated, info, events)
             except Exception as error:
                 events = fail(k, error, events)
         return events
@@ -99,10 +106,9 @@ def _direct_loop(host: Any, steps: list[Callable], limits: list[int]) -> Callabl
                 except (TypeError, ValueError):  # an array or list of one number, or no number at all
                     rewards[k] = reward = reward_of(reward, 1)
                 returns[k] += reward
-                lengths[k] = length = lengths[k] + 1
-                if terminated is False and truncated is False and not info and length != limits[k]:
+                if terminated is False and truncated is False and not info:
                     continue
-                events = settle(k, slot, terminated, truncated or length == limits[k], info, events)
+                events = settle(k, slot, terminated, truncated, info, events)
             except Exception as error:
                 events = fail(k, error, events)
         return events

@@ -28,9 +28,10 @@ class BlockStore:
         if buffer is None:
             buffer = np.zeros(self.nbytes(layout, num, reward_size), np.uint8)
         cursor = _Cursor(buffer)
-        self.obs, self.reward, self._joint = [], [], []
+        self.obs, self.reward = [], []
         for _ in range(SLOTS):
-            self._add_slot(cursor)
+            self.obs.append(allocate(layout, num) if private else _tree(cursor, layout, num))
+            self.reward.append(cursor.array((num, ) if reward_size == 1 else (num, reward_size), np.float32))
         self.final = allocate(layout, num) if private else _tree(cursor, layout, num)
         self.done, self.truncated = cursor.array((num, ), bool), cursor.array((num, ), bool)
         self.episode_return, self.episode_length = cursor.array((num, ), np.float64), cursor.array((num, ), np.int64)
@@ -45,12 +46,14 @@ class BlockStore:
         return (SLOTS + 1) * num * row + SLOTS * num * reward_size * 4 + num * 18 + arrays * 2 * ALIGNMENT
 
     def floats(self, slot: int, low: int, high: int) -> list[tuple[np.ndarray, np.ndarray]]:
-        """What must be finite in rows low..high of a slot: pairs (flat view, zeros of its length)."""
-        if (low, high) == (0, self.num) and self._joint[slot] is not None:
-            views = [self._joint[slot]]
-        else:
-            leaves = [leaf for leaf in tree_leaves(self.obs[slot]) if leaf.dtype.kind == 'f']
-            views = [leaf[low:high].reshape(-1) for leaf in (*leaves, self.reward[slot])]
+        """
+        Overview:
+            What must be finite in rows low..high of a slot: pairs (flat view, zeros of its length). Scalar rewards are
+            not among them: whoever adds them up sees NaN in the sums.
+        """
+        leaves = [leaf for leaf in tree_leaves(self.obs[slot]) if leaf.dtype.kind == 'f']
+        leaves += [self.reward[slot]] if self.reward_size > 1 else []
+        views = [leaf[low:high].reshape(-1) for leaf in leaves]
         return [(view, np.zeros(len(view), view.dtype)) for view in views if len(view)]
 
     def row_floats(self, slot: int, low: int, high: int) -> list[list[tuple[np.ndarray, np.ndarray]]]:
@@ -58,25 +61,6 @@ class BlockStore:
         leaves = [leaf for leaf in tree_leaves(self.obs[slot]) if leaf.dtype.kind == 'f']
         zeros = [np.zeros(leaf[0].size, leaf.dtype) for leaf in leaves]
         return [[(leaf[k].reshape(-1), zero) for leaf, zero in zip(leaves, zeros)] for k in range(low, high)]
-
-    def _add_slot(self, cursor: '_Cursor') -> None:
-        """Observations and rewards of one step; side by side where one check for NaN can then cover both."""
-        shape = (self.num, ) if self.reward_size == 1 else (self.num, self.reward_size)
-        leaf = self.layout
-        if self._private:
-            self.obs.append(allocate(self.layout, self.num))
-            self.reward.append(cursor.array(shape, np.float32))
-            self._joint.append(None)
-        elif not isinstance(leaf, dict) and leaf.dtype == np.float32:
-            size = self.num * int(np.prod(leaf.shape))
-            joint = cursor.array((size + self.num * self.reward_size, ), np.float32)
-            self.obs.append(joint[:size].reshape(self.num, *leaf.shape))
-            self.reward.append(joint[size:].reshape(shape))
-            self._joint.append(joint)
-        else:
-            self.obs.append(_tree(cursor, self.layout, self.num))
-            self.reward.append(cursor.array(shape, np.float32))
-            self._joint.append(None)
 
 
 class _Cursor:
