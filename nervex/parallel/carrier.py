@@ -18,6 +18,10 @@ class RoleDiedError(NervexError, RuntimeError):
     """The process of a role ended while the coordinator waited for its answer."""
 
 
+class RoleUnreachableError(RoleDiedError):
+    """A role cannot be reached: it is gone, perhaps with its whole machine."""
+
+
 class RoleNotBuiltError(RoleDiedError):
     """A role raised while it was built; the text holds its traceback."""
 
@@ -51,7 +55,7 @@ class Carrier(ABC):
     Overview:
         Starts roles, passes calls and answers. A context manager that leaves nothing running.
     Interfaces:
-        spawn, wait, get, kill, now, close
+        spawn, wait, get, kill, avoid, now, close
     """
 
     measures = True  # how long calls take says something about the run
@@ -71,6 +75,10 @@ class Carrier(ABC):
     @abstractmethod
     def kill(self, handle: Handle) -> None:
         """End a role at once; its outstanding answers become RoleDiedError."""
+
+    @abstractmethod
+    def avoid(self, handle: Handle) -> None:
+        """Start no role on the machine of this one, which cannot be reached, while there are others."""
 
     @abstractmethod
     def now(self) -> float:

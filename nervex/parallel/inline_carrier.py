@@ -115,6 +115,9 @@ class InlineCarrier(Carrier):
             handle.host.close()
             handle.host = None
 
+    def avoid(self, handle: Handle) -> None:
+        """There is one machine only."""
+
     def now(self) -> float:
         return self._clock
 

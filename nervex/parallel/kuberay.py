@@ -84,7 +84,14 @@ def _container(k8s: Any, name: str, cpus: float, gpus: float) -> dict:
     need: dict[str, Any] = {'cpu': str(math.ceil(cpus) or 1), 'memory': k8s.memory}
     if gpus:
         need['nvidia.com/gpu'] = str(math.ceil(gpus))
-    variables = {'OMP_NUM_THREADS': '1', 'RAY_worker_niceness': '0', 'RAY_USAGE_STATS_ENABLED': '0'}
+    variables = {
+        'OMP_NUM_THREADS': '1',
+        'RAY_worker_niceness': '0',
+        'RAY_USAGE_STATS_ENABLED': '0',
+        'RAY_health_check_period_ms': '1000',  # a node that does not answer three times in a row is gone
+        'RAY_health_check_timeout_ms': '5000',
+        'RAY_health_check_failure_threshold': '3',
+    }
     mounts: list[dict[str, Any]] = [{'name': 'config', 'mountPath': _FOLDER, 'readOnly': True}]
     if k8s.claim:
         mounts.append({'name': 'runs', 'mountPath': _RUNS})

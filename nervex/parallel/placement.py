@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
 from typing import Any
 
 logger = logging.getLogger(__name__)
@@ -40,15 +41,25 @@ def node_for(hosts: list[str], nodes: list[dict[str, Any]], turn: int) -> str | 
     return None
 
 
-def actor_options(ray: Any, resources: dict[str, Any], turn: int) -> dict[str, Any]:
-    """The options of a Ray actor for ``parallel.resources.<role>``."""
+def actor_options(ray: Any, resources: dict[str, Any], turn: int, avoided: Collection[str] = ()) -> dict[str, Any]:
+    """
+    Overview:
+        The options of a Ray actor for ``parallel.resources.<role>``.
+    Arguments:
+        - turn (:obj:`int`): of the role, where several hosts are named
+        - avoided (:obj:`Collection[str]`): ids of nodes that it should not be on, if another one will do
+    """
     options = {key: value for key, value in resources.items() if value is not None}
     hosts, custom = options.pop('hosts', None), options.pop('custom', None)
     if custom:
         options['resources'] = custom
-    node_id = node_for(list(hosts), ray.nodes(), turn) if hosts else None
+    nodes = [node for node in ray.nodes() if node['NodeID'] not in avoided] if hosts or avoided else []
+    node_id = node_for(list(hosts), nodes, turn) if hosts else None
     if node_id is not None:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         options['scheduling_strategy'] = NodeAffinitySchedulingStrategy(node_id, soft=True)
+    elif avoided and any(node['Alive'] for node in nodes):
+        options['label_selector'] = {'ray.io/node-id': f'!in({",".join(avoided)})'}
+        options['fallback_strategy'] = [{'label_selector': {}}]
     return options

@@ -20,6 +20,7 @@ from nervex.parallel.carrier import (
     RoleError,
     RoleHost,
     RoleNotBuiltError,
+    RoleUnreachableError,
 )
 from nervex.parallel.placement import actor_options
 from nervex.parallel.ray_daemons import fewer_daemons
@@ -27,6 +28,7 @@ from nervex.parallel.ray_guard import Guard
 from nervex.utils import ExtraMissingError
 
 _LOGICAL_CPUS = 4096  # of a cluster of our own: roles share the machine as processes do, none is kept waiting
+_AVOIDED_S = 60.0  # Ray takes up to half of it to notice that a node is gone
 _LOOPBACK = {'RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER': '0'}
 
 
@@ -50,11 +52,21 @@ def import_ray(alone: bool = False) -> Any:
     return ray
 
 
+class _Host(RoleHost):
+    """The shell of a role, that knows where it is."""
+
+    def node_id(self) -> str:
+        """The node of this process, as Ray names it."""
+        import ray
+
+        return ray.get_runtime_context().get_node_id()
+
+
 class RayHandle(Handle):
     """A role in an actor process."""
 
-    def __init__(self, name: str, actor: Any) -> None:
-        self.name, self.actor = name, actor
+    def __init__(self, name: str, actor: Any, node_id: Ref | None = None) -> None:
+        self.name, self.actor, self.node_id = name, actor, node_id
 
     def call(self, method: str, *args: Any, returns: int = 1) -> Any:
         remote = self.actor.call
@@ -94,14 +106,18 @@ class RayCarrier(Carrier):
         if not show_output:
             _leave_deaths_to_the_coordinator()
         self._guard = Guard(ray._private.worker._global_node) if self._own else None
-        self._shell = ray.remote(RoleHost)
+        self._shell = ray.remote(_Host)
+        self._avoided: dict[str, float] = {}  # ids of nodes, and until when
         self._where = (os.getcwd(), [entry for entry in sys.path if entry])
         self._open = True
 
     def spawn(self, name: str, role: Any, kwargs: dict[str, Any], resources: dict[str, Any]) -> RayHandle:
-        options = actor_options(self._ray, resources, getattr(kwargs.get('spec'), 'index', 0))
+        now = self.now()
+        self._avoided = {node_id: until for node_id, until in self._avoided.items() if until > now}
+        turn = getattr(kwargs.get('spec'), 'index', 0)
+        options = actor_options(self._ray, resources, turn, self._avoided)
         actor = self._shell.options(max_restarts=0, **options).remote(role, kwargs, self._where)
-        return RayHandle(name, actor)
+        return RayHandle(name, actor, None if self._own else actor.node_id.remote())
 
     def wait(self, refs: Sequence[Ref], timeout_s: float) -> list[Ref]:
         refs = list(refs)
@@ -118,6 +134,8 @@ class RayCarrier(Carrier):
         errors = self._ray.exceptions
         try:
             return self._ray.get(ref, timeout=60)
+        except errors.ActorUnavailableError as e:
+            raise RoleUnreachableError('it cannot be reached: its process or its machine is gone') from e
         except (errors.RayActorError, errors.WorkerCrashedError, errors.NodeDiedError) as e:
             if 'in its creation task' in str(e):
                 raise RoleNotBuiltError(str(e)) from e
@@ -134,6 +152,12 @@ class RayCarrier(Carrier):
 
     def kill(self, handle: Handle) -> None:
         self._ray.kill(handle.actor, no_restart=True)
+
+    def avoid(self, handle: Handle) -> None:
+        with contextlib.suppress(self._ray.exceptions.RayError):  # then nobody knows where it was
+            node_id = self._ray.get(handle.node_id, timeout=0) if handle.node_id is not None else None
+            if node_id is not None:
+                self._avoided[node_id] = self.now() + _AVOIDED_S
 
     def now(self) -> float:
         return time.monotonic()

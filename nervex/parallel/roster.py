@@ -8,7 +8,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from nervex.parallel.carrier import Carrier, Handle, LostDataError, Ref, RoleDiedError, RoleError, RoleNotBuiltError
+from nervex.parallel.carrier import (
+    Carrier,
+    Handle,
+    LostDataError,
+    Ref,
+    RoleDiedError,
+    RoleError,
+    RoleNotBuiltError,
+    RoleUnreachableError,
+)
 from nervex.parallel.role import RoleSpec
 from nervex.utils import TrainingError
 
@@ -126,9 +135,9 @@ class Roster:
                 said = str(e).strip()
                 if isinstance(e, RoleNotBuiltError) and not call.slot.was_ready:  # it never worked: no accident
                     raise RoleError(f'{call.slot.name} cannot be built: {said}') from e
-                self.carrier.kill(
-                    call.slot.handle
-                )  # it may be out of reach alone: it must not come back beside another
+                if isinstance(e, RoleUnreachableError):
+                    self.carrier.avoid(call.slot.handle)
+                self.carrier.kill(call.slot.handle)  # it must not come back beside another
                 self.died(call.slot, said.splitlines()[-1])
                 continue
             except LostDataError as e:

@@ -7,6 +7,8 @@ set -euo pipefail
 export PATH=@bin@:"$PATH"
 export PYTHONPATH=@pythonpath@
 export OMP_NUM_THREADS=1 RAY_worker_niceness=0 RAY_DEDUP_LOGS=0 RAY_USAGE_STATS_ENABLED=0
+# a node that does not answer three times in a row is gone
+export RAY_health_check_period_ms=1000 RAY_health_check_timeout_ms=5000 RAY_health_check_failure_threshold=3
 
 # Whoever has the token may run code on these nodes. It is in a file, on a file system that all nodes share, that only
 # this user can read; it is gone with the job.

@@ -41,3 +41,23 @@ def test_without_any_of_them_a_role_goes_anywhere_and_a_warning_names_who_is_the
 def test_only_what_is_set_becomes_an_option():
     resources = dict(num_cpus=1, num_gpus=None, hosts=None, custom={'fast': 0.1})
     assert actor_options(None, resources, 0) == {'num_cpus': 1, 'resources': {'fast': 0.1}}
+
+
+class Cluster:
+    def nodes(self):
+        return NODES
+
+
+ANY = dict(num_cpus=1, num_gpus=None, hosts=None, custom=None)
+
+
+def test_a_role_is_not_started_on_a_node_that_cannot_be_reached():
+    options = actor_options(Cluster(), {**ANY, 'hosts': ['cpu1']}, 0, {'a': 1.0})
+    assert 'scheduling_strategy' not in options, 'the only host that is named'
+    options = actor_options(Cluster(), ANY, 0, {'a': 1.0, 'b': 2.0})
+    assert options['label_selector'] == {'ray.io/node-id': '!in(a,b)'}
+    assert options['fallback_strategy'] == [{'label_selector': {}}], 'where there is no room elsewhere, it goes there'
+
+
+def test_where_there_is_no_other_node_a_role_goes_where_it_was():
+    assert actor_options(Cluster(), ANY, 0, {'a', 'b', 'c'}) == {'num_cpus': 1}
