@@ -18,7 +18,8 @@ logger = logging.getLogger(__name__)
 
 BACKENDS = ('off', 'py', 'numpy')
 _MAX_PLANS = 16
-_TOLERANCE = 1e-4
+_TOLERANCE = 1e-4  # of the largest number of an output
+_ROUNDING, _MOST_ROUNDING = 1e-6, 1e-3  # of the numbers that a call works with: what is left where they cancel out
 
 
 class GraphedForward:
@@ -140,7 +141,9 @@ class GraphedForward:
         for buffer, value in zip(buffers, before):
             buffer.copy_(value)
         found = plan.rebuild(plan.run(*inputs))
-        if all(_close(a, b) for a, b in zip(pytree.tree_leaves(expected), pytree.tree_leaves(found))):
+        leaves = pytree.tree_leaves(expected)
+        rounding = min(_ROUNDING * max(1., *(_largest(x) for x in (*inputs, *leaves))), _MOST_ROUNDING)
+        if all(_close(a, b, rounding) for a, b in zip(leaves, pytree.tree_leaves(found))):
             return found
         self._step_down('off', f'call {plan.calls} gives another result than the module; does it use a Python number '
                                'that changes?')
@@ -206,11 +209,16 @@ def _to_array(x: Any) -> Any:
     return x.cpu().numpy() if isinstance(x, torch.Tensor) else x
 
 
-def _close(a: Any, b: Any) -> bool:
+def _largest(x: Any) -> float:
+    """The largest finite number of a float array or tensor, without its sign."""
+    x = x.numpy() if isinstance(x, torch.Tensor) else x
+    return float(np.abs(x).max(initial=0., where=np.isfinite(x))) if x.dtype.kind == 'f' else 0.
+
+
+def _close(a: Any, b: Any, rounding: float) -> bool:
     a, b = (x.numpy() if isinstance(x, torch.Tensor) else x for x in (a, b))
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
     if a.dtype.kind != 'f':
         return np.array_equal(a, b)
-    scale = float(np.abs(a).max(initial=0.))
-    return np.allclose(a, b, rtol=_TOLERANCE, atol=_TOLERANCE * scale + 1e-12, equal_nan=True)
+    return np.allclose(a, b, rtol=_TOLERANCE, atol=_TOLERANCE * _largest(a) + rounding, equal_nan=True)

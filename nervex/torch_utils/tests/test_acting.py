@@ -149,6 +149,37 @@ def test_a_number_that_changes_is_found_by_the_checks(caplog):
     assert act(x).tolist() == [3., 3.] and 'Python number' in caplog.text
 
 
+class Cancelling(nn.Module):
+    """Large numbers whose sum is almost nothing: what is left is rounding, which differs with the order of adding."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.layer = nn.Linear(301, 1, bias=False)
+
+    def forward(self, x):
+        return {'large': 100 * x, 'nothing': self.layer(x) - (x * self.layer.weight).sum(-1, keepdim=True)}
+
+
+def test_numbers_that_cancel_out_are_no_difference(caplog):
+    act, net = GraphedForward(Cancelling()), Cancelling()
+    for seed in range(40):
+        x = np.random.default_rng(seed).standard_normal((1, 301)).astype(np.float32)
+        act._plans.clear()  # each is a first call, which is checked
+        act._last = None
+        found, expected = act(x), net(torch.from_numpy(x))
+        assert np.array_equal(found['large'], expected['large']) and abs(found['nothing'].item()) < 1e-3
+    assert act.backend == 'numpy' and not caplog.records
+
+
+def test_small_results_are_checked_all_the_same(caplog):
+    net = Scaled()
+    act, x = GraphedForward(net), np.full(2, 1e-2, dtype=np.float32)
+    act(x)
+    net.scale = 1.01
+    assert np.allclose(act(x), 1.01e-2) and 'Python number' in caplog.text
+
+
 def test_training_and_eval_mode_are_told_apart():
     net = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3))
     act = GraphedForward(net.eval())
