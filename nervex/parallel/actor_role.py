@@ -10,6 +10,7 @@ from typing import Any
 from nervex.entry.build import build_env_managers
 from nervex.parallel.blocks import Header, pack_block
 from nervex.parallel.role import Role, RoleSpec, own_env_setting
+from nervex.parallel.scaling import Scaling
 from nervex.parallel.weights import load
 from nervex.utils import COMM_ACTOR_REGISTRY
 from nervex.worker.actor import BaseSerialActor
@@ -26,6 +27,7 @@ class ActorRole(Role):
         super().__init__(spec)
         cfg, seed = self.cfg, spec.role_seed
         (manager,) = build_env_managers(cfg, own_env_setting(spec), seed, self.stack, roles=('actor',))
+        self.scaling = Scaling(manager)
         policy = self.build_policy(manager.env_info(), ('collect',))
         if cfg.actor.n_sample is not None:
             cfg.actor.n_sample = math.ceil(cfg.actor.n_sample / spec.count)
@@ -52,7 +54,7 @@ class ActorRole(Role):
         if task['task_id'] != self._task_id:
             self._begin_task(task)
         if weights is not None and request['version'] != self._version:
-            load(self.actor.policy, weights)
+            load(self.actor.policy, self.scaling.adopt(weights))
             self._version, self._train_iter = request['version'], request['train_iter']
         if request['setting']:
             self.actor.policy.set_setting('collect', request['setting'])
@@ -75,6 +77,7 @@ class ActorRole(Role):
             returns=list(self.actor.recent_returns),
             lengths=list(self.actor.recent_lengths),
             events=self.take_events(),
+            statistics=self.scaling.news(),
         )
         self._seq += 1
         self.actor.recent_returns.clear()

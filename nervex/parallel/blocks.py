@@ -29,6 +29,7 @@ class Header:
     returns: list[float] = field(default_factory=list)
     lengths: list[int] = field(default_factory=list)
     events: list[str] = field(default_factory=list)
+    statistics: dict[str, Any] | None = None  # of the observations that were scaled, since the last block
 
     @property
     def key(self) -> tuple[int, int, int]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from nervex.entry.build import EVALUATION_SEED_OFFSET, build_env_managers
 from nervex.parallel.role import Role, RoleSpec
+from nervex.parallel.scaling import Scaling
 from nervex.parallel.weights import load
 from nervex.utils import COMM_ACTOR_REGISTRY
 from nervex.utils.log_helper import TextLogger
@@ -20,13 +21,14 @@ class EvaluatorRole(Role):
     def __init__(self, spec: RoleSpec) -> None:
         super().__init__(spec)
         (manager,) = build_env_managers(self.cfg, spec.env_setting, spec.seed, self.stack, roles=('evaluator',))
+        self.scaling = Scaling(manager, frozen=True)
         policy = self.build_policy(manager.env_info(), ('eval',))
         self.evaluator = BaseSerialEvaluator(self.cfg.evaluator, None, seed=spec.seed + EVALUATION_SEED_OFFSET)
         self.evaluator.env, self.evaluator.policy = manager, policy.eval_mode
 
     def evaluate(self, task: dict[str, Any], request: dict[str, Any], weights: dict) -> dict[str, Any]:
         """The returns, and whether they reach the stop value (with as many more episodes to confirm it)."""
-        load(self.evaluator.policy, weights)
+        load(self.evaluator.policy, self.scaling.adopt(weights))
         if task['setting']:
             self.evaluator.policy.set_setting('eval', task['setting'])
         reached, result = self.evaluator.judge()

@@ -24,6 +24,7 @@ from nervex.parallel.blocks import Header, Ledger, unpack_block
 from nervex.parallel.learner_group import LearnerGroup
 from nervex.parallel.plan import largest, role_seed
 from nervex.parallel.role import Role, RoleSpec
+from nervex.parallel.scaling import SharedScaling
 from nervex.parallel.weights import pack
 from nervex.utils import COMM_LEARNER_REGISTRY, LEARNER_REGISTRY
 from nervex.utils.default_helper import set_pkg_seed
@@ -55,6 +56,7 @@ class LearnerRole(Role):
         self.stack.callback(self.learner.close)
         self.learner.ckpt_path = self.group.ckpt_path
         self.learner.policy = self.policy.learn_mode
+        self.scaling = SharedScaling(cfg.env, self.learner)
         self.buffer = build_buffer(cfg, spec.exp_path, spec.role_seed, info, self.stack)
         self.ledger = Ledger()
         self.notes: dict[str, Any] | None = None  # of the coordinator, in the state that this role goes on from
@@ -134,7 +136,9 @@ class LearnerRole(Role):
         limit = self.cfg.parallel.max_staleness
         if not self.ledger.take(*header.key):
             info['refused'] += 1
-        elif limit is not None and staleness > limit:
+            return
+        self.scaling.learn(header.statistics)
+        if limit is not None and staleness > limit:
             info['stale'] += header.rows
         elif header.rows:
             info['staleness'].append(staleness)
@@ -172,16 +176,15 @@ class LearnerRole(Role):
         state = self._collect_mode.state_dict()
         cost_s = _nbytes(state) / _PUT_BYTES_PER_S
         self._publish_at = now + max(parallel.publish_s, cost_s / _PUT_SHARE if cost_s > _FREE_S else 0.0)
-        return pack(state)
+        return self.scaling.beside(pack(state))
 
     # ---- checkpoints ----
     def snapshot(self, number: int) -> tuple[dict[str, Any], dict]:
         """Remember the learner as it is now, for ``keep``; answers the counters and the weights."""
         self._snapshots = dict(list(self._snapshots.items())[-3:])
         self._snapshots[number] = _copied(self.learner.state_dict())
-        return {'train_iter': self.learner.train_iter, 'events': self.take_events()}, pack(
-            self._collect_mode.state_dict()
-        )
+        weights = self.scaling.beside(pack(self._collect_mode.state_dict()))
+        return {'train_iter': self.learner.train_iter, 'events': self.take_events()}, weights
 
     def keep(self, number: int) -> dict[str, Any]:
         """Write the remembered learner as checkpoint: it was the best so far."""

@@ -17,7 +17,7 @@ __all__ = [
     'AsyncSubprocessEnvManager', 'BaseEnvManager', 'EnvManager', 'EnvState', 'EnvStateError', 'NormalizedEnvManager',
     'Normalizer', 'RowMap', 'StepBlock',
     'SubprocessEnvManager', 'SyncSubprocessEnvManager', 'ThreadEnvManager', 'TimestepMap', 'VectorEnvManager',
-    'create_env_manager',
+    'create_env_manager', 'normalizer_for',
 ]
 
 
@@ -33,8 +33,14 @@ def create_env_manager(manager_type: str | type, env_fn: Callable[[dict], Any], 
     """
     cls = ENV_MANAGER_REGISTRY.get(manager_type) if isinstance(manager_type, str) else manager_type
     manager = cls(env_fn=env_fn, env_cfg=env_cfgs, env_num=len(env_cfgs), manager_cfg=manager_cfg)
+    normalizer = normalizer_for(cls, manager_cfg)
+    return manager if normalizer is None else NormalizedEnvManager(manager, normalizer)
+
+
+def normalizer_for(manager_type: str | type, manager_cfg: dict[str, Any] | None) -> Normalizer | None:
+    """What scales observations and rewards as ``manager_cfg`` says; None if neither is scaled."""
+    cls = ENV_MANAGER_REGISTRY.get(manager_type) if isinstance(manager_type, str) else manager_type
     cfg = {**(cls.default_config() if hasattr(cls, 'default_config') else {}), **(manager_cfg or {})}
     if not (cfg.get('norm_obs') or cfg.get('norm_reward')):
-        return manager
-    normalizer = Normalizer(cfg['norm_obs'], cfg['norm_reward'], cfg['norm_clip'], cfg['norm_discount'])
-    return NormalizedEnvManager(manager, normalizer)
+        return None
+    return Normalizer(cfg['norm_obs'], cfg['norm_reward'], cfg['norm_clip'], cfg['norm_discount'])

@@ -21,13 +21,21 @@ class RunningStatistics:
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.mean, self.var, self.count = np.zeros(shape), np.ones(shape), 0.
 
+    @classmethod
+    def of(cls, state: dict[str, Any]) -> 'RunningStatistics':
+        """Those whose ``state_dict`` this is."""
+        made = cls(np.shape(state['mean']))
+        made.load_state_dict(state)
+        return made
+
     def update(self, rows: np.ndarray) -> None:
         """Take in rows of shape (n, ...)."""
-        n = len(rows)
-        if n == 0:
-            return
-        rows = rows.astype(np.float64)
-        mean, var = rows.mean(0), rows.var(0)
+        if len(rows):
+            rows = rows.astype(np.float64)
+            self.merge(rows.mean(0), rows.var(0), len(rows))
+
+    def merge(self, mean: np.ndarray, var: np.ndarray, n: float) -> None:
+        """Take in ``n`` rows of this mean and variance."""
         total = self.count + n
         delta = mean - self.mean
         self.var = (self.var * self.count + var * n + delta ** 2 * self.count * n / total) / total
@@ -54,7 +62,7 @@ class Normalizer:
         - clip (:obj:`float`): scaled values are cut to [-clip, clip]
         - discount (:obj:`float`): of the return whose spread scales rewards
     Interfaces:
-        observe, reward, freeze, follow, state_dict, load_state_dict
+        observe, reward, freeze, follow, state_dict, load_state_dict; where several scale alike: share, learn, adopt
     """
 
     def __init__(self, norm_obs: bool = True, norm_reward: bool = False, clip: float = 10.,
@@ -63,7 +71,8 @@ class Normalizer:
         self._clip, self._discount = clip, discount
         self._stats: list[RunningStatistics | None] | None = None
         self._spread = RunningStatistics(())
-        self._pending: dict[str, Any] | None = None
+        self._fits = False  # what is known has been seen to fit the observations
+        self._news: Normalizer | None = None
         self._source: Normalizer | None = None
 
     def freeze(self) -> None:
@@ -84,6 +93,8 @@ class Normalizer:
             for known, leaf in zip(stats, tree_leaves(block)):
                 if known is not None:
                     known.update(leaf)
+            if self._news is not None:
+                self._news.observe(block)
         places = iter(stats)
         return tree_map(lambda leaf: self._scaled(leaf, next(places)), block)
 
@@ -95,6 +106,8 @@ class Normalizer:
         returns[ids] = returns[ids] * self._discount + block.reward.reshape(len(ids), -1).sum(1)
         if not self.frozen:
             self._spread.update(returns[ids])
+            if self._news is not None:
+                self._news._spread.update(returns[ids])
         returns[ids[block.done]] = 0.
         scale = np.sqrt(self._spread.var + EPSILON)
         return np.clip(block.reward / scale, -self._clip, self._clip).astype(np.float32)
@@ -108,32 +121,67 @@ class Normalizer:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Also before the first observation was seen."""
         self._spread.load_state_dict(state['spread'])
-        self._pending = state['obs']
-        if self._stats is not None:
-            self._load_pending()
+        if state['obs'] is None:
+            return
+        loaded = [None if part is None else RunningStatistics.of(part) for part in state['obs']]
+        if self._fits:
+            _must_fit(loaded, self._stats)
+        self._stats = loaded
 
     def _statistics(self, block: Any) -> list[RunningStatistics | None]:
-        if self._stats is None:
-            self._stats = [RunningStatistics(leaf.shape[1:]) if leaf.dtype.kind == 'f' else None
-                           for leaf in tree_leaves(block)]
-            self._load_pending()
+        if not self._fits:
+            leaves = tree_leaves(block)
+            seen = [RunningStatistics(leaf.shape[1:]) if leaf.dtype.kind == 'f' else None for leaf in leaves]
+            if self._stats is None:
+                self._stats = seen
+            else:
+                _must_fit(self._stats, seen)
+            self._fits = True
         return self._stats
 
-    def _load_pending(self) -> None:
-        if self._pending is None:
+    # ---- several normalizers that scale alike ----
+    def share(self) -> dict[str, Any] | None:
+        """What was taken in since this was asked last, as ``state_dict``; None at the first time, which begins it."""
+        told, self._news = self._news, Normalizer(self.norm_obs, self.norm_reward, self._clip, self._discount)
+        return None if told is None else told.state_dict()
+
+    def learn(self, news: dict[str, Any]) -> None:
+        """Take in what another one has."""
+        _merge(self._spread, news['spread'])
+        if news['obs'] is None:
             return
-        if len(self._pending) != len(self._stats):
-            raise ValueError(f'statistics of {len(self._pending)} parts do not fit observations of {len(self._stats)}')
-        for known, state in zip(self._stats, self._pending):
+        if self._stats is None:
+            self._stats = [None if part is None else RunningStatistics(np.shape(part['mean'])) for part in news['obs']]
+        for known, part in zip(self._stats, news['obs']):
             if known is not None:
-                known.load_state_dict(state)
-        self._pending = None
+                _merge(known, part)
+
+    def adopt(self, state: dict[str, Any]) -> None:
+        """Scale by another one's statistics from now on, if it has taken in more."""
+        known = sum(part['count'] for part in state['obs'] or () if part is not None) + state['spread']['count']
+        if known > sum(part.count for part in self._stats or () if part is not None) + self._spread.count:
+            self.load_state_dict(state)
 
     def _scaled(self, leaf: np.ndarray, known: RunningStatistics | None) -> np.ndarray:
         if known is None:
             return leaf
         scaled = (leaf - known.mean) / np.sqrt(known.var + EPSILON)
         return np.clip(scaled, -self._clip, self._clip).astype(np.float32)
+
+
+def _must_fit(known: list[RunningStatistics | None], seen: list[RunningStatistics | None]) -> None:
+    if len(known) != len(seen):
+        raise ValueError(f'statistics of {len(known)} parts do not fit observations of {len(seen)}')
+    for one, other in zip(known, seen):
+        if one is not None and other is not None and one.mean.shape != other.mean.shape:
+            raise ValueError(
+                f'statistics of shape {one.mean.shape} do not fit observations of shape {other.mean.shape}'
+            )
+
+
+def _merge(known: RunningStatistics, state: dict[str, Any]) -> None:
+    if state['count']:
+        known.merge(np.asarray(state['mean']), np.asarray(state['var']), state['count'])
 
 
 class NormalizedEnvManager(DocumentedForms):

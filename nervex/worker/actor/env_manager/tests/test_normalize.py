@@ -132,3 +132,38 @@ def test_state_of_a_run():
         run(manager, 5)
         other.load_state_dict(manager.state_dict())
         assert all((a == b).all() for a, b in zip(run(manager, 6), run(other, 6)))
+
+
+def test_what_several_saw_is_joined_and_comes_back_to_each_of_them():
+    rows = np.random.default_rng(0).normal(3, 2, (40, 4)).astype(np.float32)
+    known, halves = Normalizer(), [Normalizer(), Normalizer()]
+    assert [one.share() for one in halves] == [None, None]
+    for part in (slice(0, 10), slice(10, 20)):
+        for one, mine in zip(halves, (rows[:20], rows[20:])):
+            one.observe(mine[part])
+            known.learn(one.share())
+            one.adopt(known.state_dict())
+    assert known._stats[0].count == 40 and known._stats[0].mean == pytest.approx(rows.mean(0), rel=1e-5)
+    assert known._stats[0].var == pytest.approx(rows.var(0), rel=1e-5)
+    fresh = Normalizer()
+    fresh.adopt(known.state_dict())
+    assert fresh.observe(rows, count=False) == pytest.approx(halves[1].observe(rows, count=False))
+    assert fresh.share() is None and fresh.share()['obs'] is None, 'what was adopted is no news'
+
+
+def test_one_that_knows_less_is_not_adopted():
+    more, less = Normalizer(), Normalizer()
+    more.observe(np.ones((5, 2), np.float32))
+    less.observe(np.zeros((3, 2), np.float32))
+    more.adopt(less.state_dict())
+    more.adopt(Normalizer().state_dict())
+    assert more._stats[0].count == 5 and more._stats[0].mean == pytest.approx(1.0)
+
+
+def test_statistics_that_were_loaded_are_saved_again_before_anything_was_seen():
+    seen, loaded = Normalizer(), Normalizer()
+    seen.observe(np.ones((5, 2), np.float32))
+    loaded.load_state_dict(seen.state_dict())
+    assert loaded.state_dict() == seen.state_dict()
+    with pytest.raises(ValueError, match='do not fit'):
+        loaded.observe(np.ones((5, 3), np.float32))
