@@ -1,33 +1,14 @@
 """Batch, collate functions, replay buffers, trajectory files. Names are imported when they are first used."""
-from importlib import import_module
-from typing import Any
+from nervex.utils.lazy import homes, lazy_exports
 
-_HOME = {
-    'AsyncDataLoader': 'dataloader',
-    'Batch': 'batch',
-    'BufferManager': 'buffer_manager',
-    'FRAMEWORK_COLUMNS': 'names',
-    'IDataLoader': 'dataloader',
-    'ListReplayBuffer': 'replay_variants',
-    'PrioritizedReplayBuffer': 'replay_variants',
-    'ReplayBuffer': 'replay_buffer',
-    'TrajectoryDataset': 'trajectories',
-    'TrajectoryError': 'trajectory_file',
-    'TrajectoryWriter': 'trajectories',
-    'default_collate': 'collate',
-    'default_decollate': 'collate',
-    'diff_shape_collate': 'collate',
-    'timestep_collate': 'collate',
-}
-__all__ = sorted(_HOME)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f'module nervex.data has no attribute {name!r}')
-    value = globals()[name] = getattr(import_module(f'nervex.data.{_HOME[name]}'), name)
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(set(globals()) | set(_HOME))
+__getattr__, __dir__, __all__ = lazy_exports(__name__, homes({
+    'nervex.data.batch': 'Batch',
+    'nervex.data.buffer_manager': 'BufferManager',
+    'nervex.data.collate': 'default_collate default_decollate diff_shape_collate timestep_collate',
+    'nervex.data.dataloader': 'AsyncDataLoader IDataLoader',
+    'nervex.data.names': 'FRAMEWORK_COLUMNS',
+    'nervex.data.replay_buffer': 'ReplayBuffer',
+    'nervex.data.replay_variants': 'ListReplayBuffer PrioritizedReplayBuffer',
+    'nervex.data.trajectories': 'TrajectoryDataset TrajectoryWriter',
+    'nervex.data.trajectory_file': 'TrajectoryError',
+}))

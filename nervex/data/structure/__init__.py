@@ -1,8 +1,7 @@
 """The parts that buffers are made of. Names are imported when they are first used."""
-from importlib import import_module
-from typing import Any
+from nervex.utils.lazy import lazy_exports
 
-_HOME = {
+__getattr__, __dir__, __all__ = lazy_exports(__name__, {
     'Cache': 'nervex.data.structure.cache:Cache',
     'InTickMonitor': 'nervex.data.structure.monitors:InTickMonitor',
     'ListReplayBuffer': 'nervex.data.replay_variants:ListReplayBuffer',
@@ -16,17 +15,4 @@ _HOME = {
     'ReplayBuffer': 'nervex.data.replay_buffer:ReplayBuffer',
     'SegmentTree': 'nervex.data.structure.segment_tree:SegmentTree',
     'SumSegmentTree': 'nervex.data.structure.segment_tree:SumSegmentTree',
-}
-__all__ = sorted(_HOME)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f'module nervex.data.structure has no attribute {name!r}')
-    module, _, attribute = _HOME[name].partition(':')
-    value = globals()[name] = getattr(import_module(module), attribute)
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(set(globals()) | set(_HOME))
+})

@@ -5,10 +5,11 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
-from nervex.model.common.activation import Activation
 from nervex.model.common.initialise import orthogonal_out
-from nervex.model.common.mlp import mlp
-from nervex.model.common.shapes import action_heads, as_size
+from nervex.model.common.inputs import action_heads
+from nervex.torch_utils.network.activation import Activation
+from nervex.torch_utils.network.mlp import mlp
+from nervex.torch_utils.network.shapes import as_size
 
 
 class GaussianHead(nn.Module):

@@ -5,10 +5,10 @@ from typing import Any
 
 from torch import Tensor
 
-from nervex.model.common.activation import Activation
 from nervex.model.common.encoder import ConvEncoder, FCEncoder
-from nervex.model.common.rnn import RNN, unrolled
-from nervex.model.common.shapes import obs_of
+from nervex.model.common.inputs import obs_of
+from nervex.torch_utils.network.activation import Activation
+from nervex.torch_utils.network.rnn import RNN, unrolled
 
 from .value_ac import ValueAC, assemble, with_mask
 
@@ -31,7 +31,9 @@ class RecurrentValueAC(ValueAC):
         assemble(self, [encoder], *heads, features=rnn.out_dim)
         self.rnn = rnn
 
-    def forward(self, data: Tensor | dict[str, Any], mode: str | None = None) -> dict[str, Any]:
+    def forward(  # type: ignore[override]
+        self, data: Tensor | dict[str, Any], mode: str | None = None
+    ) -> dict[str, Any]:
         """As ``ValueAC.forward``, with ``prev_state`` and ``enable_fast_timestep`` in and ``next_state`` out."""
         if mode is not None and mode != 'compute_action_value':
             return super().forward(data, mode)

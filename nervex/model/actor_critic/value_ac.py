@@ -5,23 +5,26 @@ from typing import Any
 import torch.nn as nn
 from torch import Tensor
 
-from nervex.model.common.activation import Activation
 from nervex.model.common.encoder import ConvEncoder, FCEncoder
 from nervex.model.common.initialise import orthogonal, orthogonal_out
-from nervex.model.common.mlp import mlp
-from nervex.model.common.shapes import obs_of
+from nervex.model.common.inputs import obs_of
+from nervex.model.common.modes import ActorCriticBase
+from nervex.torch_utils.network.activation import Activation
+from nervex.torch_utils.network.mlp import mlp
 from nervex.utils.errors import UnknownNameError, unknown_name
 
 from .policy_head import policy_head
 
 
-class ValueAC(nn.Module):
+class ValueAC(ActorCriticBase):
     """
     Overview:
         A policy and a value over one encoder, or over an encoder each.
     Interfaces:
         forward, compute_action_value, compute_action, compute_value
     """
+
+    modes = ('compute_action_value', 'compute_action', 'compute_value')
 
     def __init__(self, encoder: nn.Module, actor: nn.Module, critic: nn.Module,
                  critic_encoder: nn.Module | None = None) -> None:
@@ -30,9 +33,10 @@ class ValueAC(nn.Module):
         self.critic_encoder = critic_encoder
         self.actor = actor
         self.critic = critic
-        self._modes = {'compute_action_value', 'compute_action', 'compute_value'}
 
-    def forward(self, data: Tensor | dict[str, Any], mode: str | None = None) -> dict[str, Any]:
+    def forward(  # type: ignore[override]
+        self, data: Tensor | dict[str, Any], mode: str | None = None
+    ) -> dict[str, Any]:
         """
         Arguments:
             - data (:obj:`dict | torch.Tensor`): ``obs``, and optionally ``action_mask``, which is passed on; a bare
@@ -44,8 +48,8 @@ class ValueAC(nn.Module):
               and ``value``
         """
         if mode is not None and mode != 'compute_action_value':
-            if mode not in self._modes:
-                raise UnknownNameError(unknown_name('mode', mode, self._modes))
+            if mode not in self.modes:
+                raise UnknownNameError(unknown_name('mode', mode, self.modes))
             return getattr(self, mode)(data)
         modules: dict[str, Any] = self._modules  # looked up here: an attribute of a module costs five times as much
         obs = obs_of(data)

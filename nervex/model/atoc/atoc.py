@@ -5,10 +5,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nervex.model.common.activation import Activation
+from nervex.model.common.inputs import entry_of, obs_of
 from nervex.model.common.modes import ModeNet
 from nervex.model.common.q_of_action import QOfAction
-from nervex.model.common.shapes import as_size, entry_of, obs_of
+from nervex.torch_utils.network.activation import Activation
+from nervex.torch_utils.network.shapes import as_size
 
 from .communication import ATOCActor
 

@@ -6,8 +6,8 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
-from nervex.model.common.activation import Activation
-from nervex.model.common.mlp import MLP
+from nervex.torch_utils.network.activation import Activation
+from nervex.torch_utils.network.mlp import MLP
 
 
 class ATOCActor(nn.Module):

@@ -7,11 +7,12 @@ import torch.nn as nn
 import torch.nn.functional as F
 from torch import Tensor
 
-from nervex.model.common.activation import Activation
-from nervex.model.common.mlp import MLP
+from nervex.model.common.inputs import entry_of
 from nervex.model.common.modes import ModeNet
-from nervex.model.common.shapes import as_size, entry_of
 from nervex.model.qmix.agent_net import AgentNet, as_sequence
+from nervex.torch_utils.network.activation import Activation
+from nervex.torch_utils.network.mlp import MLP
+from nervex.torch_utils.network.shapes import as_size
 
 
 class ComaCritic(nn.Module):

@@ -7,10 +7,10 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
+from nervex.torch_utils.network.activation import Activation, get_activation
+from nervex.torch_utils.network.mlp import LinearType, mlp
 from nervex.utils.errors import UnknownNameError, unknown_name
 
-from .activation import Activation, get_activation
-from .mlp import LinearType, mlp
 from .q_head import DuelingHead
 
 

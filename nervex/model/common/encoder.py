@@ -5,9 +5,9 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
-from .activation import Activation, get_activation
-from .mlp import MLP, LinearType
-from .shapes import InputShapeError, KnowsDtype, as_dtype, as_shape, misfit
+from nervex.torch_utils.network.activation import Activation, get_activation
+from nervex.torch_utils.network.mlp import MLP, LinearType
+from nervex.torch_utils.network.shapes import InputShapeError, KnowsDtype, as_dtype, as_shape, misfit
 
 
 class FCEncoder(MLP):
@@ -70,6 +70,8 @@ class ConvEncoder(KnowsDtype):
 
     def forward(self, obs: Tensor) -> Tensor:
         """Encode images."""
+        if not isinstance(obs, Tensor):
+            as_dtype(obs, self.weights_dtype)  # says so
         if obs.shape[-3:] != self.obs_shape:
             error = misfit(obs, self.obs_shape)
             swapped = obs.shape[-3:] == self.obs_shape[1:] + self.obs_shape[:1]

@@ -27,3 +27,22 @@ class ModeNet(nn.Module):
         if name not in self.modes:
             raise UnknownNameError(unknown_name('mode', name, self.modes))
         return getattr(self, name)(data, **kwargs)
+
+
+class ActorCriticBase(ModeNet):
+    """
+    Overview:
+        A policy and what judges it in one model. A subclass writes the methods; where it has more of them, it lists all
+        in ``modes``.
+    Interfaces:
+        forward, compute_action_value, compute_action
+    """
+    modes = ('compute_action_value', 'compute_action')
+
+    def compute_action_value(self, data: Any) -> dict[str, Any]:
+        """``logit`` and ``value`` of an input."""
+        raise NotImplementedError(f'{type(self).__name__} needs a method compute_action_value(data)')
+
+    def compute_action(self, data: Any) -> dict[str, Any]:
+        """The ``logit`` alone."""
+        raise NotImplementedError(f'{type(self).__name__} needs a method compute_action(data)')

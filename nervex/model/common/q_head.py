@@ -3,8 +3,8 @@ import torch.nn as nn
 import torch.nn.functional as F
 from torch import Tensor
 
-from .activation import Activation, get_activation
-from .mlp import LinearType, mlp
+from nervex.torch_utils.network.activation import Activation, get_activation
+from nervex.torch_utils.network.mlp import LinearType, mlp
 
 
 class LinearHead(nn.Linear):

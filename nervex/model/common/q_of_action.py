@@ -6,9 +6,9 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
-from .activation import Activation
-from .mlp import MLP
-from .shapes import InputShapeError, as_shape, as_size, flattened
+from nervex.torch_utils.network.activation import Activation
+from nervex.torch_utils.network.mlp import MLP
+from nervex.torch_utils.network.shapes import InputShapeError, as_shape, as_size, flattened
 
 
 class QOfAction(nn.Module):

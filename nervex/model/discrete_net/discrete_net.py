@@ -5,9 +5,9 @@ from typing import Any
 import torch.nn as nn
 from torch import Tensor
 
-from nervex.model.common.activation import Activation
-from nervex.model.common.rnn import RNN, unrolled
-from nervex.model.common.shapes import obs_of
+from nervex.model.common.inputs import obs_of
+from nervex.torch_utils.network.activation import Activation
+from nervex.torch_utils.network.rnn import RNN, unrolled
 
 from .parts import make_encoder, make_head
 

@@ -3,7 +3,7 @@ from collections.abc import Callable, Sequence
 
 from torch import Tensor
 
-from nervex.model.common.activation import Activation
+from nervex.torch_utils.network.activation import Activation
 
 from .discrete_net import DiscreteNet
 

@@ -5,14 +5,14 @@ from typing import Any
 
 import torch.nn as nn
 
-from nervex.model.common.activation import Activation
 from nervex.model.common.distribution_head import DistributionHead, QuantileHead, QuantileRegressionHead
 from nervex.model.common.encoder import ConvEncoder, FCEncoder
-from nervex.model.common.mlp import LinearType
+from nervex.model.common.inputs import action_heads
 from nervex.model.common.multi_head import one_or_many
-from nervex.model.common.noisy import NoiseLinearLayer
 from nervex.model.common.q_head import make_q_head
-from nervex.model.common.shapes import action_heads
+from nervex.torch_utils.network.activation import Activation
+from nervex.torch_utils.network.mlp import LinearType
+from nervex.torch_utils.network.noisy import NoiseLinearLayer
 from nervex.utils.errors import UnknownNameError, unknown_name
 
 _ENCODERS = {'fc': FCEncoder, 'conv': ConvEncoder}

@@ -6,7 +6,7 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
-from nervex.model.common.activation import Activation
+from nervex.torch_utils.network.activation import Activation
 
 from .value_nets import FCDiscreteNet
 

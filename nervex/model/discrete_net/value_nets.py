@@ -1,7 +1,7 @@
 """Networks of action values by encoder and memory: FC or Conv, R with a memory, Noise with noisy layers."""
 from collections.abc import Sequence
 
-from nervex.model.common.activation import Activation
+from nervex.torch_utils.network.activation import Activation
 
 from .discrete_net import DiscreteNet
 

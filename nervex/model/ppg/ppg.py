@@ -6,11 +6,11 @@ import torch.nn as nn
 from torch import Tensor
 
 from nervex.model.actor_critic.value_ac import ConvValueAC, FCValueAC, ValueAC
-from nervex.model.common.activation import Activation
 from nervex.model.common.encoder import ConvEncoder, FCEncoder
-from nervex.model.common.mlp import mlp
+from nervex.model.common.inputs import obs_of
 from nervex.model.common.modes import ModeNet
-from nervex.model.common.shapes import obs_of
+from nervex.torch_utils.network.activation import Activation
+from nervex.torch_utils.network.mlp import mlp
 
 
 class PPG(ModeNet):

@@ -2,21 +2,14 @@
 from collections.abc import Sequence
 from typing import Any
 
-import torch
 from torch import Tensor
 
-from nervex.model.common.activation import Activation
-from nervex.model.common.mlp import MLP
+from nervex.model.common.inputs import entry_of, obs_of
 from nervex.model.common.modes import ModeNet
 from nervex.model.common.q_of_action import QOfAction, TwinQ
-from nervex.model.common.shapes import as_size, entry_of, obs_of
-
-
-class TanhActor(MLP):
-    """An MLP whose output is squashed into (-1, 1)."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.tanh(super().forward(x))
+from nervex.model.common.regression_head import RegressionHead
+from nervex.torch_utils.network.activation import Activation
+from nervex.torch_utils.network.shapes import as_size
 
 
 class QAC(ModeNet):
@@ -42,7 +35,7 @@ class QAC(ModeNet):
         super().__init__()
         actor_widths = hidden_dim_list if actor_hidden_dim_list is None else actor_hidden_dim_list
         critic_widths = hidden_dim_list if critic_hidden_dim_list is None else critic_hidden_dim_list
-        self.actor = TanhActor(obs_dim, actor_widths, as_size(action_dim, 'action_dim'), activation, name='obs')
+        self.actor = RegressionHead(obs_dim, as_size(action_dim, 'action_dim'), actor_widths, activation, True, 'obs')
         critic = (obs_dim, action_dim, critic_widths, activation)
         self.critic = TwinQ(2, *critic) if use_twin_critic else QOfAction(*critic)
 

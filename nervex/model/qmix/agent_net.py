@@ -6,10 +6,11 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
-from nervex.model.common.activation import Activation
-from nervex.model.common.mlp import MLP
-from nervex.model.common.rnn import RNN
-from nervex.model.common.shapes import InputShapeError, entry_of, misfit
+from nervex.model.common.inputs import entry_of
+from nervex.torch_utils.network.activation import Activation
+from nervex.torch_utils.network.mlp import MLP
+from nervex.torch_utils.network.rnn import RNN
+from nervex.torch_utils.network.shapes import InputShapeError, misfit
 
 #: value of an action that is not legal: below every real one, yet finite, so that losses stay finite
 ILLEGAL_Q = -9999999.

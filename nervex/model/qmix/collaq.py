@@ -6,8 +6,9 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
-from nervex.model.common.activation import Activation
-from nervex.model.common.shapes import InputShapeError, as_shape, as_size, entry_of
+from nervex.model.common.inputs import entry_of
+from nervex.torch_utils.network.activation import Activation
+from nervex.torch_utils.network.shapes import InputShapeError, as_shape, as_size
 
 from .agent_net import AgentNet, as_sequence, taken_q
 from .mixer import Mixer

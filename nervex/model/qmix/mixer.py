@@ -3,7 +3,7 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
-from nervex.model.common.mlp import MLP
+from nervex.torch_utils.network.mlp import MLP
 
 
 class Mixer(nn.Module):

@@ -4,8 +4,9 @@ from typing import Any
 
 import torch.nn as nn
 
-from nervex.model.common.activation import Activation
-from nervex.model.common.shapes import as_size, entry_of
+from nervex.model.common.inputs import entry_of
+from nervex.torch_utils.network.activation import Activation
+from nervex.torch_utils.network.shapes import as_size
 
 from .agent_net import AgentNet, as_sequence, taken_q
 from .mixer import Mixer

@@ -5,10 +5,10 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from nervex.model.common.activation import Activation
-from nervex.model.common.mlp import MLP
+from nervex.model.common.inputs import action_heads, obs_of
 from nervex.model.common.modes import ModeNet
-from nervex.model.common.shapes import action_heads, obs_of
+from nervex.torch_utils.network.activation import Activation
+from nervex.torch_utils.network.mlp import MLP
 
 
 class DiscreteSACModel(ModeNet):

@@ -8,11 +8,12 @@ import torch.nn as nn
 import torch.nn.functional as F
 from torch import Tensor
 
-from nervex.model.common.activation import Activation
-from nervex.model.common.mlp import MLP
+from nervex.model.common.inputs import entry_of, obs_of
 from nervex.model.common.modes import ModeNet
 from nervex.model.common.q_of_action import TwinQ
-from nervex.model.common.shapes import as_size, entry_of, obs_of
+from nervex.torch_utils.network.activation import Activation
+from nervex.torch_utils.network.mlp import MLP
+from nervex.torch_utils.network.shapes import as_size
 
 _LOG_SIGMA_MIN, _LOG_SIGMA_MAX = -20., 2.
 

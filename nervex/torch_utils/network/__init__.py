@@ -9,12 +9,17 @@ from nervex.torch_utils.network.blocks import (
     fc_block,
 )
 from nervex.torch_utils.network.encoding import SoftArgmax, binary_encode, one_hot, sequence_mask
+from nervex.torch_utils.network.mlp import MLP
+from nervex.torch_utils.network.noisy import NoiseLinearLayer
 from nervex.torch_utils.network.res_block import ResBlock, ResFCBlock
+from nervex.torch_utils.network.rnn import RNN, get_lstm
 from nervex.torch_utils.network.scatter_connection import ScatterConnection
 from nervex.torch_utils.network.transformer import Attention, Transformer
+from nervex.torch_utils.network.upsample import BilinearUpsample, NearestUpsample
 
 __all__ = [
-    'GLU', 'Attention', 'ResBlock', 'ResFCBlock', 'ScatterConnection', 'SoftArgmax', 'Transformer', 'binary_encode',
-    'build_activation', 'build_normalization', 'conv1d_block', 'conv2d_block', 'deconv2d_block', 'fc_block', 'one_hot',
+    'GLU', 'MLP', 'RNN', 'Attention', 'BilinearUpsample', 'NearestUpsample', 'NoiseLinearLayer', 'ResBlock',
+    'ResFCBlock', 'ScatterConnection', 'SoftArgmax', 'Transformer', 'binary_encode', 'build_activation',
+    'build_normalization', 'conv1d_block', 'conv2d_block', 'deconv2d_block', 'fc_block', 'get_lstm', 'one_hot',
     'sequence_mask',
 ]

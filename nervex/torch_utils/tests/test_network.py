@@ -5,6 +5,8 @@ from torch import nn
 from nervex.torch_utils.network import (
     GLU,
     Attention,
+    BilinearUpsample,
+    NearestUpsample,
     ResBlock,
     ResFCBlock,
     ScatterConnection,
@@ -142,3 +144,11 @@ def test_scatter_connection_by_hand():
         ScatterConnection()(x, (2, 2), location + 1)
     with pytest.raises(ValueError, match='scatter_type'):
         ScatterConnection('sum')
+
+
+def test_upsampling_by_hand():
+    x = torch.tensor([[[[0., 4.]]]])
+    assert NearestUpsample((1, 2))(x).tolist() == [[[[0., 0., 4., 4.]]]]
+    # old pixel centres lie at 1 and 3 eighths times 2; new ones at odd eighths: a quarter of the way, three quarters
+    assert BilinearUpsample((1, 2))(x).tolist() == [[[[0., 1., 3., 4.]]]]
+    assert BilinearUpsample(2)(torch.zeros(2, 3, 4, 5)).shape == (2, 3, 8, 10)

@@ -3,7 +3,14 @@ import math
 import pytest
 import torch
 
-from nervex.model import DistributionHead, DuelingHead, MultiHead, QuantileHead, QuantileRegressionHead
+from nervex.model import (
+    DistributionHead,
+    DuelingHead,
+    MultiHead,
+    QuantileHead,
+    QuantileRegressionHead,
+    RegressionHead,
+)
 
 
 def test_dueling_is_value_plus_centred_advantage():
@@ -89,3 +96,14 @@ def test_unknown_distortion_and_wrong_atoms():
 def test_several_heads_list_every_key():
     output = MultiHead(lambda n: DistributionHead(4, n), [2, 5])(torch.randn(3, 4))
     assert [x.shape[1] for x in output['logit']] == [2, 5] and len(output['distribution']) == 2
+
+
+def test_regression_by_hand_and_squashed():
+    head = RegressionHead(2, 1)
+    with torch.no_grad():
+        head[0].weight.copy_(torch.tensor([[1., -2.]]))
+        head[0].bias.fill_(.5)
+    assert head(torch.tensor([3., 1.])).tolist() == [1.5]  # 3 - 2 + 0.5
+    bounded = RegressionHead(2, 3, [8], final_tanh=True)
+    assert bounded(1000. * torch.ones(4, 5, 2)).shape == (4, 5, 3)
+    assert bounded(1000. * torch.randn(4, 2)).abs().max() <= 1.

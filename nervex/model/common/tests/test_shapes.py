@@ -49,3 +49,12 @@ def test_another_number_of_agents_is_refused(net):
     obs = {'agent_state': torch.zeros(1, 3, 3), 'global_state': torch.zeros(1, 4)}
     with pytest.raises(InputShapeError, match=r'agent_state of shape \(1, 3, 3\).*, 2, 3\)'):
         net({'obs': obs})
+
+
+@pytest.mark.parametrize('net, obs', [
+    (FCDiscreteNet(4, 2), {'x': torch.zeros(3, 4)}), (FCDiscreteNet(4, 2), [1., 2., 3., 4.]),
+    (FCEncoder(4), None), (ConvEncoder([1, 36, 36]), {'x': 1}), (ConvEncoder([1, 36, 36]), np.zeros((1, 1, 36, 36))),
+])
+def test_what_is_no_tensor_is_a_type_error(net, obs):
+    with pytest.raises(TypeError, match=r'is a (dict|list|NoneType|ndarray), expected a tensor'):
+        net({'obs': obs} if isinstance(net, FCDiscreteNet) else obs)

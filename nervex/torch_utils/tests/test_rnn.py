@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from nervex.model import RNN
+from nervex.torch_utils.network import RNN, get_lstm
 
 
 def make(kind, layers=1):
@@ -69,3 +69,15 @@ def test_states_of_the_wrong_number_or_size_are_named():
         net(x, [(torch.zeros(1, 1, 4), torch.zeros(1, 1, 4)), (torch.zeros(2, 1, 4), torch.zeros(1, 1, 4))])
     with pytest.raises(KeyError, match="did you mean 'lstm'"):
         make('lsmt')
+
+
+@pytest.mark.parametrize('name, kind', [('normal', 'lstm'), ('pytorch', 'lstm'), ('hpc', 'lstm'), ('gru', 'gru')])
+def test_get_lstm_knows_the_older_names(name, kind):
+    torch.manual_seed(0)
+    net, x = get_lstm(name, 3, 4), torch.randn(5, 2, 3)
+    same = make(kind)
+    same.load_state_dict(net.state_dict())
+    y, state = net(x, [None, None])
+    assert torch.equal(y, same(x)[0]) and y.shape == (5, 2, 4) and len(state) == 2
+    parts = state[0] if kind == 'lstm' else [state[0]]
+    assert all(part.shape == (1, 1, 4) for part in parts)

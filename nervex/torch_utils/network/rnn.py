@@ -5,11 +5,10 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
+from nervex.torch_utils.network.shapes import InputShapeError
 from nervex.utils.errors import UnknownNameError, unknown_name
 
-from .shapes import InputShapeError
-
-_TYPES = {'lstm': nn.LSTM, 'gru': nn.GRU}
+_TYPES = {'lstm': nn.LSTM, 'normal': nn.LSTM, 'pytorch': nn.LSTM, 'hpc': nn.LSTM, 'gru': nn.GRU}
 
 
 class RNN(nn.Module):
@@ -19,7 +18,7 @@ class RNN(nn.Module):
         ``hidden_state`` keeps it: (h, c) for an LSTM, h for a GRU, each of shape (num_layers, 1, H).
     Arguments:
         - in_dim (:obj:`int`), hidden_dim (:obj:`int`): sizes of input and state
-        - lstm_type (:obj:`str`): 'lstm' or 'gru'
+        - lstm_type (:obj:`str`): 'lstm' or 'gru'; 'normal', 'pytorch' and 'hpc' are older names of 'lstm'
         - num_layers (:obj:`int`): stacked layers
     """
 
@@ -29,7 +28,7 @@ class RNN(nn.Module):
             raise UnknownNameError(unknown_name('lstm_type', lstm_type, _TYPES))
         self.rnn = _TYPES[lstm_type](in_dim, hidden_dim, num_layers)
         self.out_dim = hidden_dim
-        self._parts = 2 if lstm_type == 'lstm' else 1
+        self._parts = 1 if lstm_type == 'gru' else 2
         self._num_layers = num_layers
 
     def forward(self, x: Tensor, prev_state: Any = None) -> tuple[Tensor, list[Any]]:
@@ -98,6 +97,11 @@ class RNN(nn.Module):
     @staticmethod
     def _as_row(part: Tensor) -> Tensor:
         return part if part.dim() == 3 else part.unsqueeze(1)
+
+
+def get_lstm(lstm_type: str, input_size: int, hidden_size: int, num_layers: int = 1) -> RNN:
+    """The recurrent layer of that name, see ``RNN``."""
+    return RNN(input_size, hidden_size, lstm_type, num_layers)
 
 
 def unrolled(rnn: RNN, x: Tensor, obs: Tensor, obs_shape: tuple[int, ...], data: dict[str, Any]) -> tuple[Tensor, list]:

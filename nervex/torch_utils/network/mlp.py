@@ -5,8 +5,8 @@ from itertools import pairwise
 import torch.nn as nn
 from torch import Tensor
 
-from .activation import Activation, get_activation
-from .shapes import KnowsDtype, as_dtype, as_shape, as_size, flattened, misfit
+from nervex.torch_utils.network.activation import Activation, get_activation
+from nervex.torch_utils.network.shapes import KnowsDtype, as_dtype, as_shape, as_size, flattened, misfit
 
 LinearType = Callable[[int, int], nn.Module]
 
@@ -46,9 +46,9 @@ class MLP(KnowsDtype, nn.Sequential):
 
     def forward(self, x: Tensor) -> Tensor:
         act, given = self._act, x
-        if x.dtype is not self.weights_dtype or not self._flat:
-            x = self._prepared(x)
         try:
+            if x.dtype is not self.weights_dtype or not self._flat:
+                x = self._prepared(x)
             if self._ends_linear:
                 *hidden, out = self._modules.values()
                 for layer in hidden:
@@ -59,6 +59,9 @@ class MLP(KnowsDtype, nn.Sequential):
             return x
         except RuntimeError as error:
             raise self._explained(given, error) from error
+        except AttributeError:
+            self._prepared(given)  # says what is wrong with anything but a tensor
+            raise
 
     def _prepared(self, x: Tensor) -> Tensor:
         """The dtype of the weights; the axes of one input as one."""

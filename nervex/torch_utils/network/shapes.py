@@ -1,4 +1,4 @@
-"""Sizes of observations and actions as a config gives them, and the error for an input that does not fit."""
+"""Sizes as a config gives them, the dtype of weights, and the error for an input that does not fit."""
 import math
 import operator
 from collections.abc import Iterable, Sequence
@@ -8,7 +8,7 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
-from nervex.utils.errors import NervexError, UnknownNameError
+from nervex.utils.errors import NervexError
 
 
 class KnowsDtype(nn.Module):
@@ -62,31 +62,3 @@ def flattened(x: Tensor, shape: Sequence[int], name: str = 'obs') -> Tensor:
     if tuple(x.shape[-len(shape):]) != tuple(shape):
         raise misfit(x, shape, name)
     return x if len(shape) == 1 else x.flatten(-len(shape))
-
-
-def action_heads(action_dim: int | Sequence[int]) -> tuple[int, ...] | int:
-    """
-    Overview:
-        Number of actions: an int (or a shape of length 1) is one head; a longer list is one head for each entry.
-    """
-    shape = as_shape(action_dim, 'action_dim')
-    return shape[0] if len(shape) == 1 else shape
-
-
-def entry_of(data: Any, key: str) -> Any:
-    """An entry that a model's input must have."""
-    if isinstance(data, Tensor) or key not in data:
-        got = 'one tensor' if isinstance(data, Tensor) else ', '.join(map(repr, data))
-        raise UnknownNameError(f"this model needs '{key}' in its input, got {got}")
-    return data[key]
-
-
-def obs_of(data: Any) -> Any:
-    """The observation of a model's input: ``data['obs']``, or ``data`` itself if it is a bare tensor."""
-    if isinstance(data, Tensor):
-        return data
-    try:
-        return data['obs']
-    except (KeyError, TypeError, IndexError) as error:
-        got = sorted(data) if isinstance(data, dict) else type(data).__name__
-        raise UnknownNameError(f"a model takes a tensor or a dict with 'obs', got {got}") from error
