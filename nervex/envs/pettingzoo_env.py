@@ -147,7 +147,7 @@ class PettingZooEnv(BaseEnv):
         for k, agent in enumerate(self._agents):
             if agent in obs:
                 row = self._codecs[agent][1](obs[agent])
-                state[(k, *(slice(n) for n in row.shape))] = row
+                state[k][tuple(slice(n) for n in row.shape)] = row
                 alive[k] = agent in self._env.agents
         found = {'agent_state': state, 'agent_alive': alive}
         if self._has_state:

@@ -1,7 +1,7 @@
 """AsyncSubprocessEnvManager: envs in subprocesses, answered as they get ready."""
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -177,7 +177,7 @@ class AsyncSubprocessEnvManager(AsyncJobs, SyncSubprocessEnvManager):
         return bool(self._later) or any(job.kind != 'step' for job in self._jobs.values()) or any(
             item[0] == 'begin' for queue in self._queues for item in queue)
 
-    def _ready_ids(self) -> Sequence[int]:
+    def _ready_ids(self) -> list[int]:
         return [] if self._closed else sorted(self._waiting)
 
     def _restarted_obs(self, ids: Iterable[int]) -> Any:

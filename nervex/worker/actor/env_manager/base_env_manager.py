@@ -198,7 +198,7 @@ class BaseEnvManager(SavesEnvs, EnvManager):
             self._ready = np.array(ready, np.int64)
             self._ready_block = take_rows(block, self._ready)
 
-    def _ready_ids(self) -> np.ndarray:
+    def _ready_ids(self) -> Any:
         return np.zeros(0, np.int64) if self._closed else self._ready
 
     def _restarted_obs(self, ids: Iterable[int]) -> Any:
