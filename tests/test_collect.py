@@ -31,3 +31,18 @@ def test_the_command(short_dqn, capsys):
     main(['-m', 'collect', '-c', 'cartpole_dqn', '--load', checkpoint, '--episodes', '3', '--out', 'demo'])
     assert '3 episodes' in capsys.readouterr().out
     assert len(TrajectoryDataset('demo').lengths) == 3
+
+
+@pytest.mark.parametrize('manager', ['base', 'sync_subprocess'])
+def test_files_hold_the_observations_of_the_env_whatever_the_policy_sees(short_dqn, manager):
+    short_dqn.env.manager = dict(norm_obs=True)
+    checkpoint = serial_pipeline(short_dqn, seed=0).checkpoint
+    short_dqn.env.env_manager_type = manager
+    _, written = collect(short_dqn, load_path=checkpoint, n_episode=7, folder='demo')
+    assert written == 7
+    for k in range(7):
+        episode = TrajectoryDataset('demo', strict=True).episode(k).to_numpy()
+        assert np.array_equal(episode['next_obs'][:-1], episode['obs'][1:])
+        assert np.abs(episode['obs'][0]).max() <= 0.05  # CartPole begins within 0.05 of 0 everywhere
+        position, velocity = episode['obs'][:, 0], episode['obs'][:, 1]
+        assert np.allclose(episode['next_obs'][:, 0], position + 0.02 * velocity, atol=1e-6)  # its own dynamics

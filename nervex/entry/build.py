@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from inspect import Parameter
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from easydict import EasyDict
 
-from nervex.config import compile_config, save_config
+from nervex.config import compile_config, read_config, save_config
 from nervex.data import BufferManager
 from nervex.entry.run_folder import RunFolder
 from nervex.entry.saved_run import SavedRun, check_same_run, saved_run
@@ -22,6 +22,7 @@ from nervex.envs import get_vec_env_setting
 from nervex.policy import Policy
 from nervex.policy.suits import check_env
 from nervex.utils import COMMANDER_REGISTRY, LEARNER_REGISTRY, MODEL_REGISTRY, POLICY_REGISTRY, ConfigError
+from nervex.utils.class_config import merge_config
 from nervex.utils.default_helper import set_pkg_seed
 from nervex.utils.file_helper import remove_unfinished
 from nervex.utils.import_helper import import_modules
@@ -30,6 +31,15 @@ from nervex.worker.actor.env_manager import NormalizedEnvManager, create_env_man
 
 EVALUATION_SEED_OFFSET = 100_000  # evaluation episodes are never among the first training episodes
 EnvSetting = tuple[Callable[..., Any], list[dict], list[dict]]
+
+
+def without_collecting(cfg: str | Mapping) -> dict:
+    """The config with a size of collecting, which the actor's section must have although nothing is collected."""
+    given = dict(read_config(cfg) if isinstance(cfg, (str, os.PathLike)) else cfg)
+    actor = given.get('actor') or {}
+    if actor.get('n_sample') is None and actor.get('n_episode') is None:
+        given['actor'] = merge_config(actor, dict(n_sample=1))
+    return given
 
 
 def policy_class(cfg: EasyDict, policy: type[Policy] | None) -> type[Policy]:

@@ -10,12 +10,13 @@ import click
 from nervex.utils.errors import ExtraMissingError
 from nervex.version import __TITLE__, __VERSION__
 
+MODES = ('serial', 'parallel', 'offline', 'eval', 'collect', 'plot')
 EXIT_FAILURE, EXIT_USAGE, EXIT_INTERRUPT = 1, 2, 130
 
 
 @click.command(context_settings={'help_option_names': ['-h', '--help']})
 @click.option('-v', '--version', is_flag=True, help='Show the version and leave.')
-@click.option('-m', '--mode', type=click.Choice(['serial', 'parallel', 'eval', 'collect', 'plot']), help='What to run.')
+@click.option('-m', '--mode', type=click.Choice(MODES), help='What to run.')
 @click.option('-c', '--config', help='Config file (.py or .yaml), or the name of a built-in one: nervex -q config.')
 @click.option('-s', '--seed', type=int, help='Seed; a random one is drawn and shown if it is left out.')
 @click.option(
@@ -33,6 +34,7 @@ EXIT_FAILURE, EXIT_USAGE, EXIT_INTERRUPT = 1, 2, 130
     metavar='[FOLDER]',
     help='Continue the stopped run in FOLDER (the current one if none is given), exactly where it was.',
 )
+@click.option('--data', multiple=True, metavar='PATH', help='Trajectory folder or file of -m offline; repeatable.')
 @click.option('--episodes', type=click.IntRange(min=1), help='Episodes of -m eval and -m collect.')
 @click.option('--video', is_flag=True, help='-m eval saves its best and its worst episode as mp4.')
 @click.option('--gif', is_flag=True, help='As --video, as gif.')
@@ -81,10 +83,8 @@ def cli(**options: Any) -> None:
     elif options['folders']:
         raise click.UsageError(f'unexpected {options["folders"][0]!r}: only -m plot takes folders')
     elif options['mode'] is None:
-        raise click.UsageError(
-            'give a mode: -m serial, -m parallel, -m eval, -m collect or -m plot (or -q NAME, -v, -h)'
-        )
-    elif not options['config'] and not (options['mode'] in ('serial', 'parallel') and options['resume']):
+        raise click.UsageError(f'give a mode: -m {", -m ".join(MODES[:-1])} or -m {MODES[-1]} (or -q NAME, -v, -h)')
+    elif not options['config'] and not (options['mode'] in ('serial', 'parallel', 'offline') and options['resume']):
         raise click.UsageError(f'-m {options["mode"]} needs a config: -c FILE')
     elif options['mode'] == 'eval':
         _eval(options)
@@ -92,6 +92,8 @@ def cli(**options: Any) -> None:
         _collect(options)
     elif options['mode'] == 'parallel':
         _parallel(options)
+    elif options['mode'] == 'offline':
+        _offline(options)
     else:
         _serial(options)
 
@@ -100,6 +102,15 @@ def _serial(options: dict[str, Any]) -> None:
     from nervex.entry.serial_entry import serial_pipeline
 
     _tell(serial_pipeline(*_what_to_train(options), **_how_to_train(options)))
+
+
+def _offline(options: dict[str, Any]) -> None:
+    from nervex.entry.offline_entry import offline_pipeline
+
+    if not options['data']:
+        raise click.UsageError('-m offline needs recorded episodes: --data FOLDER (nervex -m collect writes them)')
+    config, seed = _what_to_train(options)
+    _tell(offline_pipeline(config, list(options['data']), seed, **_how_to_train(options)))
 
 
 def _parallel(options: dict[str, Any]) -> None:

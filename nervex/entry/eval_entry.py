@@ -11,12 +11,20 @@ import numpy as np
 from nervex.config import compile_config
 from nervex.data import Batch
 from nervex.data.trajectories import TrajectoryWriter
-from nervex.entry.build import EVALUATION_SEED_OFFSET, EnvSetting, build_env_managers, build_policy, policy_class
+from nervex.entry.build import (
+    EVALUATION_SEED_OFFSET,
+    EnvSetting,
+    build_env_managers,
+    build_policy,
+    policy_class,
+    without_collecting,
+)
+from nervex.envs.hosting.layout import take_rows
 from nervex.utils import CheckpointError
 from nervex.utils.default_helper import set_pkg_seed
 from nervex.worker.actor import BaseSerialEvaluator
 from nervex.worker.actor.base_serial_evaluator import Evaluation
-from nervex.worker.actor.env_manager.normalize import load_for_evaluation
+from nervex.worker.actor.env_manager.normalize import NormalizedEnvManager, load_for_evaluation
 from nervex.worker.learner.checkpoints import load_checkpoint_file
 
 
@@ -31,6 +39,7 @@ def trained_evaluator(
     overrides: tuple[str, ...],
 ) -> Iterator[BaseSerialEvaluator]:
     """An evaluator with the eval mode of a trained policy, and nothing else of a run; its envs close behind it."""
+    cfg = without_collecting(cfg)
     resolved = compile_config(cfg, policy=policy_type, model=model, env=env_setting, overrides=list(overrides))
     path = load_path or resolved.learner.load_path
     if not path:
@@ -89,7 +98,8 @@ def collect(
     """
     Overview:
         Play as ``eval`` does, and save whole episodes as trajectory files: ``obs, action, reward, next_obs, done,
-        truncated``. ``nervex.data.TrajectoryDataset(folder)`` reads them back.
+        truncated``. ``nervex.data.TrajectoryDataset(folder)`` reads them back. Observations are the env's own, also
+        where the policy sees them scaled (``env.manager.norm_obs``), so that a file means the same to every reader.
     Arguments:
         - folder (:obj:`str`): where the numbered files go
     Returns:
@@ -104,11 +114,12 @@ def collect(
             if not len(step):
                 return
             rows = np.flatnonzero(np.isin(block.env_id, step.env_id))
+            obs, next_obs = _as_the_env_gave_them(evaluator.env, block, step)
             columns = {
-                'obs': _taken(block.obs, rows),
+                'obs': take_rows(obs, rows),
                 'action': action[rows],
                 'reward': step.reward,
-                'next_obs': step.obs,
+                'next_obs': next_obs,
                 'done': step.done,
                 'truncated': step.truncated,
             }
@@ -124,8 +135,18 @@ def collect(
         return result, writer.written
 
 
-def _taken(obs: Any, rows: np.ndarray) -> Any:
-    return {key: _taken(value, rows) for key, value in obs.items()} if isinstance(obs, dict) else obs[rows]
+def _as_the_env_gave_them(manager: Any, block: Any, step: Any) -> tuple[Any, Any]:
+    """The observations before and behind a step, without the scaling of the manager."""
+    if not isinstance(manager, NormalizedEnvManager):
+        return block.obs, step.obs
+    (ids, obs), raw = manager.raw_observed, manager.raw_step
+    return _of_envs(obs, ids, block.env_id), _of_envs(raw.obs, raw.env_id, step.env_id)
+
+
+def _of_envs(obs: Any, ids: np.ndarray, wanted: np.ndarray) -> Any:
+    """The rows of these envs, in their order."""
+    row = {env_id: k for k, env_id in enumerate(ids.tolist())}
+    return take_rows(obs, [row[env_id] for env_id in wanted.tolist()])
 
 
 def _copied(columns: dict[str, Any]) -> Batch:

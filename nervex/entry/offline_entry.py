@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from nervex.config import read_config
+from nervex.data import Batch
 from nervex.data.trajectories import TrajectoryDataset
-from nervex.entry.build import EnvSetting, build_serial
+from nervex.entry.build import EnvSetting, build_serial, without_collecting
 from nervex.entry.serial_run import RunResult, SerialRun
 from nervex.policy.traj_block import TrajBlock
 from nervex.utils import ConfigError
-from nervex.utils.class_config import merge_config
+from nervex.worker.actor.env_manager import NormalizedEnvManager
 
 
 def offline_pipeline(
@@ -31,17 +30,20 @@ def offline_pipeline(
     """
     Overview:
         Fill the buffer with the samples that the policy makes of recorded episodes, then learn and evaluate until
-        ``evaluator.stop_val`` or ``commander.max_train_iter`` is reached. Nothing is collected.
+        ``evaluator.stop_val`` or ``commander.max_train_iter`` is reached. Nothing is collected. With
+        ``env.manager.norm_obs`` observations are scaled by the mean and variance of the data.
     Arguments:
         - cfg, seed, env_setting, policy_fn, model_type, ...: as in ``serial_pipeline``
         - data (:obj:`str | Sequence[str] | TrajectoryDataset`): folder or files of trajectories (``nervex -m collect``
           writes them), or the dataset itself
     """
     dataset = data if isinstance(data, TrajectoryDataset) else TrajectoryDataset(data, strict=True)
-    cfg = _without_collecting(cfg)
+    cfg = without_collecting(cfg)
     with build_serial(cfg, seed, env_setting, policy_fn, model_type, overrides, resume) as run:
         if run.cfg.commander.max_train_iter is None:
             raise ConfigError(['commander.max_train_iter: missing; offline learning has no env steps to end by'])
+        if run.cfg.env.manager.get('norm_reward'):
+            raise ConfigError(['env.manager.norm_reward: got True, but recorded rewards are learned as they are'])
         run.show(progress, enable_total_log)
         run.begin()
         if not run.buffer.count():
@@ -63,8 +65,8 @@ def offline_pipeline(
 def fill(run: SerialRun, dataset: TrajectoryDataset) -> None:
     """Push the samples of all episodes, made as an actor has them made, into the buffer."""
     make, used = run.policy.collect_mode.get_train_sample, 0
-    for number in range(len(dataset.lengths)):
-        samples = make(TrajBlock.cut(dict(dataset.episode(number).to_numpy().items()), repeats=0))
+    for columns in _scaled_episodes(run, dataset):
+        samples = make(TrajBlock.cut(columns, repeats=0))
         if len(samples):
             run.buffer.push_data(samples)
             used += len(samples)
@@ -76,10 +78,21 @@ def fill(run: SerialRun, dataset: TrajectoryDataset) -> None:
         )
 
 
-def _without_collecting(cfg: str | Mapping) -> dict:
-    """The config with a size of collecting, which the actor's section must have although nothing is collected."""
-    given = dict(read_config(cfg) if isinstance(cfg, (str, os.PathLike)) else cfg)
-    actor = given.get('actor') or {}
-    if actor.get('n_sample') is None and actor.get('n_episode') is None:
-        given['actor'] = merge_config(actor, dict(n_sample=1))
-    return given
+def _scaled_episodes(run: SerialRun, dataset: TrajectoryDataset) -> Iterator[dict[str, Any]]:
+    """The columns of each episode, their observations scaled by the statistics of all where the envs' are scaled."""
+    envs, episodes = run.actor.env, range(len(dataset.lengths))
+    scale = envs.normalizer.observe if isinstance(envs, NormalizedEnvManager) else None
+    if scale is not None and envs.normalizer.is_new:
+        for number in episodes:
+            scale(_block(dataset.episode(number).to_numpy()['obs']))
+    for number in episodes:
+        columns = dict(dataset.episode(number).to_numpy().items())
+        for name in ('obs', 'next_obs') if scale is not None else ():
+            if name in columns:
+                scaled = scale(_block(columns[name]), count=False)
+                columns[name] = Batch(scaled) if isinstance(scaled, dict) else scaled
+        yield columns
+
+
+def _block(column: Any) -> Any:
+    return column.to_dict() if isinstance(column, Batch) else column

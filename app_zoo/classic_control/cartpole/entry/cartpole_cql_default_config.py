@@ -1,4 +1,4 @@
-"""CartPole from recorded episodes by conservative Q-learning; see ``offline_pipeline``."""
+"""CartPole from recorded episodes by conservative Q-learning: ``nervex -m offline -c cartpole_cql --data FOLDER``."""
 
 from easydict import EasyDict
 

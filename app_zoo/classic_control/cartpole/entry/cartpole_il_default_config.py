@@ -1,4 +1,4 @@
-"""CartPole from recorded episodes by imitation; see ``offline_pipeline``."""
+"""CartPole from recorded episodes by imitation: ``nervex -m offline -c cartpole_il --data FOLDER``."""
 
 from easydict import EasyDict
 

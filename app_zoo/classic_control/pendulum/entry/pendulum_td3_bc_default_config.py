@@ -1,4 +1,4 @@
-"""Pendulum from recorded episodes by TD3+BC; see ``offline_pipeline``."""
+"""Pendulum from recorded episodes by TD3+BC: ``nervex -m offline -c pendulum_td3_bc --data FOLDER``."""
 
 from easydict import EasyDict
 
@@ -10,6 +10,7 @@ pendulum_td3_bc_default_config = EasyDict(
             use_act_scale=True,
             actor_env_num=4,
             evaluator_env_num=10,
+            manager=dict(norm_obs=True),  # by the mean and variance of the data, as in the paper
         ),
         policy=dict(
             policy_type='td3_bc',
@@ -18,7 +19,11 @@ pendulum_td3_bc_default_config = EasyDict(
                 train_step=10,
                 batch_size=128,
                 learning_rate=1e-3,
-                algo=dict(discount_factor=0.97, target_theta=0.01),
+                algo=dict(
+                    discount_factor=0.97,
+                    target_theta=0.01,
+                    bc_alpha=0.5,  # one expert shows few actions: imitate more than by default
+                ),
             ),
         ),
         replay_buffer=dict(agent=dict(meta_maxlen=20000)),

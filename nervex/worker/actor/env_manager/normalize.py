@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from nervex.envs.hosting.layout import tree_leaves, tree_map
+from nervex.envs.spaces import MASK
 from nervex.utils.errors import CheckpointError
 from nervex.worker.actor.env_manager.forms import DocumentedForms
 from nervex.worker.actor.env_manager.step_block import StepBlock
@@ -56,13 +57,14 @@ class Normalizer:
     """
     Overview:
         Scales float observations to mean 0 and variance 1, and rewards by the spread of the discounted return (their
-        sign and zero stay). Integer leaves such as pixels stay as they are.
+        sign and zero stay). Integer leaves such as pixels stay as they are, and so does an ``action_mask``.
     Arguments:
         - norm_obs, norm_reward (:obj:`bool`): what to scale
         - clip (:obj:`float`): scaled values are cut to [-clip, clip]
         - discount (:obj:`float`): of the return whose spread scales rewards
     Interfaces:
-        observe, reward, freeze, follow, state_dict, load_state_dict; where several scale alike: share, learn, adopt
+        observe, reward, is_new, freeze, follow, state_dict, load_state_dict; where several scale alike: share, learn,
+        adopt
     """
 
     def __init__(self, norm_obs: bool = True, norm_reward: bool = False, clip: float = 10.,
@@ -74,6 +76,11 @@ class Normalizer:
         self._fits = False  # what is known has been seen to fit the observations
         self._news: Normalizer | None = None
         self._source: Normalizer | None = None
+
+    @property
+    def is_new(self) -> bool:
+        """Whether it knows nothing of observations yet."""
+        return self._stats is None or all(part is None or not part.count for part in self._stats)
 
     def freeze(self) -> None:
         """For evaluation: take nothing in any more, scale observations by what is known, leave rewards as they are."""
@@ -130,8 +137,9 @@ class Normalizer:
 
     def _statistics(self, block: Any) -> list[RunningStatistics | None]:
         if not self._fits:
-            leaves = tree_leaves(block)
-            seen = [RunningStatistics(leaf.shape[1:]) if leaf.dtype.kind == 'f' else None for leaf in leaves]
+            leaves = zip(tree_leaves(block), _are_masks(block))
+            scaled = [leaf.dtype.kind == 'f' and not is_mask for leaf, is_mask in leaves]
+            seen = [RunningStatistics(x.shape[1:]) if yes else None for x, yes in zip(tree_leaves(block), scaled)]
             if self._stats is None:
                 self._stats = seen
             else:
@@ -184,12 +192,20 @@ def _merge(known: RunningStatistics, state: dict[str, Any]) -> None:
         known.merge(np.asarray(state['mean']), np.asarray(state['var']), state['count'])
 
 
+def _are_masks(tree: Any, inside: bool = False) -> list[bool]:
+    """Of each leaf: whether it says which actions are legal."""
+    if isinstance(tree, dict):
+        return [known for key, part in tree.items() for known in _are_masks(part, inside or key == MASK)]
+    return [inside]
+
+
 class NormalizedEnvManager(DocumentedForms):
     """
     Overview:
         A manager whose observations (and rewards) are scaled; returns of episodes stay the true ones. Everything that
         is not about that is the inner manager's. An evaluator's manager follows the actor's:
-        ``evaluator_env.normalizer.follow(actor_env.normalizer)``.
+        ``evaluator_env.normalizer.follow(actor_env.normalizer)``. ``raw_observed`` and ``raw_step`` are what the inner
+        manager's ``observe`` and ``advance`` answered last.
     """
 
     def __init__(self, manager: Any, normalizer: Normalizer) -> None:
@@ -197,10 +213,12 @@ class NormalizedEnvManager(DocumentedForms):
         self._returns = np.zeros(manager.env_num)
         self._seen: Any = None      # the inner block that was scaled last
         self._shown: Any = None     # ... and what came of it
+        self.raw_observed: tuple[np.ndarray, Any] | None = None
+        self.raw_step: StepBlock | None = None
         self._fresh = np.ones(manager.env_num, bool)  # envs whose present observation has not been counted
 
     def observe(self) -> tuple[np.ndarray, Any]:
-        ids, obs = self.manager.observe()
+        ids, obs = self.raw_observed = self.manager.observe()
         if obs is self._seen:
             return ids, self._shown
         fresh = self._fresh[ids]
@@ -212,7 +230,7 @@ class NormalizedEnvManager(DocumentedForms):
         return ids, self._shown
 
     def advance(self, ids: np.ndarray, actions: Any) -> StepBlock:
-        block = self.manager.advance(ids, actions)
+        block = self.raw_step = self.manager.advance(ids, actions)
         self._seen = None
         lost = list(block.abnormal)
         self._returns[lost], self._fresh[lost] = 0., True

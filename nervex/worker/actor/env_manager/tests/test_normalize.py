@@ -167,3 +167,16 @@ def test_statistics_that_were_loaded_are_saved_again_before_anything_was_seen():
     assert loaded.state_dict() == seen.state_dict()
     with pytest.raises(ValueError, match='do not fit'):
         loaded.observe(np.ones((5, 3), np.float32))
+
+
+def test_an_action_mask_is_not_scaled():
+    normalizer = Normalizer()
+    mask = np.array([[1., 0.], [1., 1.]], np.float32)
+    block = {'observation': np.array([[1.], [3.]], np.float32), 'action_mask': mask}
+    for _ in range(3):
+        scaled = normalizer.observe(block)
+    assert np.array_equal(scaled['action_mask'], block['action_mask'])
+    assert scaled['observation'].ravel() == pytest.approx([-1., 1.], abs=1e-4)
+    again = Normalizer()
+    again.load_state_dict(json.loads(json.dumps(normalizer.state_dict())))
+    assert np.array_equal(again.observe(block, count=False)['action_mask'], block['action_mask'])

@@ -1,0 +1,79 @@
+"""-m offline: learning from trajectory files, whose own statistics scale them."""
+
+import numpy as np
+import pytest
+
+from nervex.data import Batch, TrajectoryDataset, TrajectoryWriter
+from nervex.entry import eval, offline_pipeline
+from nervex.entry.build import build_serial, without_collecting
+from nervex.entry.cli import main
+from nervex.entry.offline_entry import _scaled_episodes
+from nervex.utils import ConfigError
+from nervex.worker.learner.checkpoints import load_checkpoint_file
+
+CONFIG = dict(
+    env=dict(env_type='cartpole', import_names=['app_zoo.classic_control.cartpole.envs.cartpole_env']),
+    policy=dict(policy_type='il', model=dict(hidden_dim_list=[16]), learn=dict(train_step=10)),
+    evaluator=dict(n_episode=3, eval_freq=100, stop_val=None),
+    commander=dict(max_train_iter=20),
+)
+
+
+@pytest.fixture
+def data():
+    """Episodes whose observations have mean 3 and deviation 2 in each column."""
+    rng = np.random.default_rng(0)
+    with TrajectoryWriter('demo') as writer:
+        for _ in range(30):
+            obs = rng.normal(3, 2, (21, 4)).astype(np.float32)
+            rest = dict(action=rng.integers(0, 2, 20), reward=np.ones(20, np.float32), truncated=np.zeros(20, bool))
+            writer.add(Batch(dict(obs=obs[:-1], next_obs=obs[1:], done=np.arange(20) == 19, **rest)))
+    return 'demo'
+
+
+def config(**manager):
+    return {**CONFIG, 'env': {**CONFIG['env'], 'manager': manager}}
+
+
+def test_the_command_learns_from_files(data, capsys):
+    main(['-m', 'offline', '-c', 'cartpole_il', '--data', data, '-s', '0', '-o', 'commander.max_train_iter=20'])
+    assert 'finished: return' in capsys.readouterr().out
+    with pytest.raises(SystemExit) as stop:
+        main(['-m', 'offline', '-c', 'cartpole_il'])
+    assert stop.value.code == 2 and '--data FOLDER' in capsys.readouterr().err
+    with pytest.raises(SystemExit) as stop:
+        main(['-m', 'offline', '-c', 'cartpole_il', '--data', 'nowhere'])
+    assert stop.value.code == 1 and 'nowhere' in capsys.readouterr().err
+
+
+def test_files_are_scaled_by_their_own_mean_and_variance(data):
+    found = {}
+
+    def look(run):
+        """What the buffer would get, and what the statistics are afterwards."""
+        episodes = list(_scaled_episodes(run, TrajectoryDataset(data)))
+        found['obs'], found['next_obs'] = (np.concatenate([e[key] for e in episodes]) for key in ('obs', 'next_obs'))
+        return episodes
+
+    with build_serial(without_collecting(config(norm_obs=True)), 0) as run:
+        look(run)
+        before = dict(found)
+        look(run)  # the statistics are taken once
+    assert np.abs(found['obs'].mean(0)).max() < 1e-5 and found['obs'].std(0) == pytest.approx(1, abs=1e-4)
+    assert np.array_equal(before['obs'], found['obs']) and found['next_obs'].std() == pytest.approx(1, abs=0.05)
+    raw = np.concatenate([TrajectoryDataset(data).episode(k).to_numpy()['next_obs'] for k in range(30)])
+    obs = np.concatenate([TrajectoryDataset(data).episode(k).to_numpy()['obs'] for k in range(30)])
+    assert found['next_obs'] == pytest.approx((raw - obs.mean(0)) / obs.std(0), abs=1e-4)
+
+
+def test_the_statistics_of_the_data_are_part_of_the_checkpoint_and_scale_evaluation(data):
+    result = offline_pipeline(config(norm_obs=True), data, seed=0)
+    saved = load_checkpoint_file(result.checkpoint)['attached']['normalizer']['obs'][0]
+    assert saved['count'] == 600 and saved['mean'] == pytest.approx([3] * 4, abs=0.3)
+    again = eval(config(norm_obs=True), seed=0, load_path=result.checkpoint, n_episode=3)
+    assert again.mean == pytest.approx(result.final_return)
+
+
+def test_scaled_rewards_are_refused(data):
+    with pytest.raises(ConfigError, match=r'env\.manager\.norm_reward: got True'):
+        offline_pipeline(config(norm_reward=True), data, seed=0)
