@@ -154,8 +154,11 @@ def tensor_column(column: Any, device: Any, shrink: bool) -> Any:
 
 
 def numpy_column(column: Any) -> Any:
-    """A tensor column as an array; other columns unchanged."""
-    return column.detach().cpu().numpy() if isinstance(column, torch.Tensor) else column
+    """A tensor column as an array (of float32 for bfloat16, which NumPy lacks); other columns unchanged."""
+    if not isinstance(column, torch.Tensor):
+        return column
+    column = column.detach().cpu()
+    return (column.float() if column.dtype == torch.bfloat16 else column).numpy()
 
 
 def columns_equal(left: Any, right: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 import copy
 import logging
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -126,6 +126,8 @@ class BufferManager:
             - reuse (:obj:`bool`): give one of two alternating batches, valid until the next but one sample
         """
         if self._only is not None and (type(batch_size) is int or not isinstance(batch_size, Mapping)):
+            if type(batch_size) is not int or batch_size < 1:
+                batch_size = _size(batch_size)
             try:
                 self._take()
             except IndexError:
@@ -134,7 +136,7 @@ class BufferManager:
                 return self._only.sample(batch_size, cur_learner_iter, reuse)
             finally:
                 self._give(None)
-        sizes = dict(batch_size) if isinstance(batch_size, Mapping) else dict.fromkeys(self._buffers, batch_size)
+        sizes = self._sizes(batch_size)
         with self._lock:
             if not all(self._get(name).ready(size, cur_learner_iter) for name, size in sizes.items()):
                 return None
@@ -146,7 +148,7 @@ class BufferManager:
             Whether there is enough for so many samples of this size: ``replay_start_size``, ``min_sample_ratio`` and
             ``max_reuse`` are considered, and rows that are too old removed. ValueError if there can never be enough.
         """
-        sizes = dict(batch_size) if isinstance(batch_size, Mapping) else dict.fromkeys(self._buffers, batch_size)
+        sizes = self._sizes(batch_size)
         with self._lock:
             return all(self._get(name).ready_for(n, samples, cur_learner_iter) for name, n in sizes.items())
 
@@ -159,8 +161,8 @@ class BufferManager:
             many samples as these have minibatches.
         """
         if self._only is not None and not isinstance(batch_size, Mapping):
-            return locked(self._only.batches(batch_size, count, cur_learner_iter), self._lock)
-        sizes = dict(batch_size) if isinstance(batch_size, Mapping) else dict.fromkeys(self._buffers, batch_size)
+            return locked(self._only.batches(_size(batch_size), count, cur_learner_iter), self._lock)
+        sizes = self._sizes(batch_size)
         follows = any(isinstance(self._get(name), OnPolicyKind) for name in sizes)
         counts = {name: sys.maxsize if follows and isinstance(self._get(name), ReplayKind) else count for name in sizes}
         parts = {name: self._get(name).batches(n, counts[name], cur_learner_iter) for name, n in sizes.items()}
@@ -187,8 +189,10 @@ class BufferManager:
             return
         if all(name in self._buffers and isinstance(part, Mapping) for name, part in info.items()):
             parts = info
+        elif info.get('priority') is not None:
+            parts = _by_buffer(info, self._buffers)
         else:
-            parts = _by_buffer(info, self._buffers) if info.get('priority') is not None else {}
+            parts = {name: part for name, part in info.items() if isinstance(part, Mapping) and 'priority' in part}
         with self._lock:
             for name, part in parts.items():
                 if part.get('priority') is not None:
@@ -275,10 +279,20 @@ class BufferManager:
             for name, part in state['buffers'].items():
                 self._buffers[name].load_state_dict(part)
 
+    def _sizes(self, batch_size: int | Mapping[str, int]) -> dict[str, int]:
+        given = dict(batch_size) if isinstance(batch_size, Mapping) else dict.fromkeys(self._buffers, batch_size)
+        return {name: _size(size) for name, size in given.items()}
+
     def _get(self, name: str | None) -> Any:
         if name not in self._buffers:
             raise UnknownNameError(unknown_name('buffer', str(name), self._buffers))
         return self._buffers[name]
+
+
+def _size(batch_size: Any) -> int:
+    if not isinstance(batch_size, (int, np.integer)) or isinstance(batch_size, bool) or batch_size < 1:
+        raise ValueError(f'batch_size is a number of rows, at least 1, or a dict of them by buffer; got {batch_size!r}')
+    return int(batch_size)
 
 
 def _as_batch(data: Any, buffer_name: Any) -> tuple[Batch, Any]:
@@ -287,7 +301,7 @@ def _as_batch(data: Any, buffer_name: Any) -> tuple[Batch, Any]:
         data = [data]
     if not isinstance(data, Batch):
         rows = []
-        for item in data:
+        for item in data if isinstance(data, Iterable) and not isinstance(data, (str, bytes)) else [data]:
             if isinstance(item, (Mapping, Batch)):
                 rows.append(item)
             else:

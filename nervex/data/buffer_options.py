@@ -109,7 +109,7 @@ def _section(path: str, given: Mapping, defaults: Mapping, rules: Mapping, probl
         key = _ALIASES.get(key, key)
         if key not in defaults:
             near = nearest(key, defaults)
-            hint = f"; did you mean '{near}'?" if near else ''
+            hint = f"; did you mean '{near}'?" if near else '.'
             problems.append(f"{path}.{key}: unknown setting{hint} Known: {', '.join(sorted(defaults))}")
         elif isinstance(defaults[key], Mapping):
             section[key] = _section(f'{path}.{key}', value or {}, defaults[key], rules[key], problems)

@@ -1,7 +1,7 @@
 """Rows to batches of tensors and back."""
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -38,7 +38,7 @@ def default_collate(batch: Sequence[Any] | Batch) -> Any:
         if first.dtype.kind in 'SUO':
             raise TypeError(f'default_collate: an array of dtype {first.dtype} cannot become a tensor')
         return _collate_tensors([torch.as_tensor(v) for v in batch])
-    if isinstance(first, (bool, np.bool_)):
+    if isinstance(first, (bool, np.bool_)) and all(isinstance(v, (bool, np.bool_)) for v in batch):
         return torch.tensor([bool(v) for v in batch], dtype=torch.bool)
     if isinstance(first, (float, np.floating)):
         return torch.tensor([float(v) for v in batch], dtype=torch.float32)
@@ -54,9 +54,17 @@ def default_collate(batch: Sequence[Any] | Batch) -> Any:
 
 
 def _collate_tensors(batch: Sequence[torch.Tensor]) -> torch.Tensor:
-    if batch[0].shape == (1, ):
-        return torch.cat(list(batch), 0)
-    return torch.stack(list(batch), 0)
+    return _joined(torch.cat if batch[0].shape == (1, ) else torch.stack, batch)
+
+
+def _joined(join: Callable, batch: Sequence[torch.Tensor]) -> torch.Tensor:
+    try:
+        return join(list(batch), 0)
+    except (RuntimeError, TypeError) as e:
+        kinds = dict.fromkeys(f'{tuple(v.shape)} {v.dtype}' if isinstance(v, torch.Tensor) else type(v).__name__
+                              for v in batch)
+        raise ValueError(f"rows that differ do not stack: {', '.join(kinds)}; diff_shape_collate leaves them a list "
+                         f'({e})') from e
 
 
 def _collate_containers(batch: Sequence[Any], collate: Any, name: str) -> Any:
@@ -66,7 +74,7 @@ def _collate_containers(batch: Sequence[Any], collate: Any, name: str) -> Any:
             if set(row.keys()) != set(first.keys()):
                 odd = sorted(set(row.keys()) ^ set(first.keys()), key=str)
                 raise KeyError(f'{name}: row {position} differs from row 0 in key(s) {odd}')
-        return {key: collate([row[key] for row in batch]) for key in list(first.keys())}
+        return {key: _of_key(collate, key, [row[key] for row in batch]) for key in list(first.keys())}
     if isinstance(first, tuple) and hasattr(first, '_fields'):
         return type(first)(*(collate(parts) for parts in zip(*batch)))
     if isinstance(first, Sequence):
@@ -76,6 +84,13 @@ def _collate_containers(batch: Sequence[Any], collate: Any, name: str) -> Any:
         return [collate(parts) for parts in zip(*batch)]
     raise TypeError(f'{name}: rows of type {type(first).__name__} are not supported; use tensors, arrays, numbers, '
                     'bools, strings, dicts, namedtuples or sequences')
+
+
+def _of_key(collate: Any, key: Any, values: list) -> Any:
+    try:
+        return collate(values)
+    except (TypeError, ValueError) as e:
+        raise (TypeError if isinstance(e, TypeError) else ValueError)(f"key '{key}': {e}") from e
 
 
 def _squeeze_columns(columns: dict[str, Any]) -> dict[str, Any]:
@@ -153,7 +168,7 @@ def timestep_collate(batch: Sequence[Mapping] | Batch) -> dict[str, Any]:
         out = {k: _time_first(v) for k, v in Batch.of(columns).to_torch().items()}
     else:
         states = [row['prev_state'] for row in batch] if 'prev_state' in batch[0] else None
-        out = {k: _stack_time([row[k] for row in batch]) for k, _ in batch[0].items() if k != 'prev_state'}
+        out = {k: _of_key(_stack_time, k, [row[k] for row in batch]) for k in batch[0].keys() if k != 'prev_state'}
     if states is not None:
         out['prev_state'] = [list(step) for step in zip(*states)]
     return out
@@ -174,9 +189,9 @@ def _stack_time(values: Sequence[Any]) -> Any:
     """The values of one key in all rows -> (T, B, *)."""
     first = values[0]
     if isinstance(first, (Mapping, Batch)):
-        return {k: _stack_time([v[k] for v in values]) for k in list(first.keys())}
+        return {k: _of_key(_stack_time, k, [v[k] for v in values]) for k in list(first.keys())}
     if isinstance(first, (torch.Tensor, np.ndarray)) and getattr(first, 'ndim', 0) > 0:
-        return _time_first(torch.stack([torch.as_tensor(v) for v in values], 0))
+        return _time_first(_joined(torch.stack, [torch.as_tensor(v) for v in values]))
     if isinstance(first, Sequence) and not isinstance(first, (str, bytes)):
         return _stack_steps(default_collate(values))
     return default_collate(values)

@@ -4,6 +4,7 @@ from __future__ import annotations
 import multiprocessing
 import queue
 import threading
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -62,55 +63,11 @@ class AsyncDataLoader(IDataLoader):
                                    ('num_workers', num_workers, 0), ('queue_size', queue_size, 1)):
             if not isinstance(value, int) or value < least:
                 raise ValueError(f'AsyncDataLoader: {name} must be a number >= {least}, got {value!r}')
-        self._source, self._batch_size, self._collate = data_source, batch_size, collate_fn or default_collate
-        self._device = torch.device(device)
-        self._stream = torch.cuda.Stream(self._device) if self._device.type == 'cuda' else None
-        self._chunk_size = chunk_size or -(-batch_size // max(num_workers, 1))
-        self._pool = multiprocessing.get_context('spawn').Pool(num_workers) if num_workers > 1 else None
-        self._ready: queue.Queue = queue.Queue(queue_size)
-        self._stop = threading.Event()
-        self._ended = False
-        self._thread = threading.Thread(target=self._work, name='data loader', daemon=True)
+        worker = _Worker(data_source, batch_size, _usable(device), chunk_size, collate_fn, num_workers, queue_size)
+        self._ready, self._stop, self._ended = worker.ready, worker.stop, False
+        self._thread = threading.Thread(target=worker.work, name='data loader', daemon=True)
+        weakref.finalize(self, worker.stop.set)  # the thread does not hold the loader
         self._thread.start()
-
-    def _work(self) -> None:
-        try:
-            while not self._stop.is_set():
-                data = self._source(self._batch_size)
-                if data is None:
-                    break
-                self._put((self._finish(data), None))
-        except BaseException as e:  # handed to the caller of next
-            self._put((None, e))
-        else:
-            self._put((None, None))
-
-    def _finish(self, data: Any) -> Any:
-        if not isinstance(data, (Batch, Mapping)) and len(data) and callable(data[0]):
-            data = self._call(list(data))
-        if isinstance(data, Mapping):  # of several buffers
-            batch = {name: self._collate(part) for name, part in data.items()}
-        else:
-            batch = self._collate(data)
-        if self._stream is None:
-            return _moved(batch, self._device)
-        with torch.cuda.stream(self._stream):
-            batch = _moved(batch, self._device)
-        self._stream.synchronize()
-        return batch
-
-    def _call(self, functions: list[Callable]) -> list[Any]:
-        if self._pool is None:
-            return [function() for function in functions]
-        chunks = [functions[k:k + self._chunk_size] for k in range(0, len(functions), self._chunk_size)]
-        return [row for rows in self._pool.map(_call_all, chunks, chunksize=1) for row in rows]
-
-    def _put(self, item: tuple) -> None:
-        while not self._stop.is_set():
-            try:
-                return self._ready.put(item, timeout=_POLL_S)
-            except queue.Full:
-                continue
 
     def __next__(self) -> Any:
         while not self._ended:
@@ -134,10 +91,6 @@ class AsyncDataLoader(IDataLoader):
         if self._thread is not threading.current_thread():
             self._thread.join()
         self._ended = True
-        if self._pool is not None:
-            self._pool.terminate()
-            self._pool.join()
-            self._pool = None
         while not self._ready.empty():
             self._ready.get_nowait()
 
@@ -146,6 +99,63 @@ class AsyncDataLoader(IDataLoader):
 
     def __exit__(self, *_: Any) -> None:
         self.close()
+
+
+class _Worker:
+    """What the thread of a loader does. It knows nothing of the loader, which may be dropped without ``close``."""
+
+    def __init__(self, data_source: Callable[[int], Any], batch_size: int, device: torch.device,
+                 chunk_size: int | None, collate_fn: Callable | None, num_workers: int, queue_size: int) -> None:
+        self._source, self._batch_size, self._collate = data_source, batch_size, collate_fn or default_collate
+        self._device = device
+        self._stream = torch.cuda.Stream(device) if device.type == 'cuda' else None
+        self._chunk_size = chunk_size or -(-batch_size // max(num_workers, 1))
+        self._pool = multiprocessing.get_context('spawn').Pool(num_workers) if num_workers > 1 else None
+        self.ready: queue.Queue = queue.Queue(queue_size)
+        self.stop = threading.Event()
+
+    def work(self) -> None:
+        try:
+            while not self.stop.is_set():
+                data = self._source(self._batch_size)
+                if data is None:
+                    break
+                self._put((self._finish(data), None))
+        except BaseException as e:  # handed to the caller of next
+            self._put((None, e))
+        else:
+            self._put((None, None))
+        finally:
+            if self._pool is not None:
+                self._pool.terminate()
+                self._pool.join()
+
+    def _finish(self, data: Any) -> Any:
+        if not isinstance(data, (Batch, Mapping)) and len(data) and callable(data[0]):
+            data = self._call(list(data))
+        if isinstance(data, Mapping):  # of several buffers
+            batch = {name: self._collate(part) for name, part in data.items()}
+        else:
+            batch = self._collate(data)
+        if self._stream is None:
+            return _moved(batch, self._device)
+        with torch.cuda.stream(self._stream):
+            batch = _moved(batch, self._device)
+        self._stream.synchronize()
+        return batch
+
+    def _call(self, functions: list[Callable]) -> list[Any]:
+        if self._pool is None:
+            return [function() for function in functions]
+        chunks = [functions[k:k + self._chunk_size] for k in range(0, len(functions), self._chunk_size)]
+        return [row for rows in self._pool.map(_call_all, chunks, chunksize=1) for row in rows]
+
+    def _put(self, item: tuple) -> None:
+        while not self.stop.is_set():
+            try:
+                return self.ready.put(item, timeout=_POLL_S)
+            except queue.Full:
+                continue
 
 
 def _call_all(functions: list[Callable]) -> list[Any]:
@@ -167,3 +177,10 @@ def _moved(item: Any, device: torch.device) -> Any:
     if isinstance(item, (list, tuple)):
         return type(item)(_moved(value, device) for value in item)
     return item
+
+
+def _usable(device: str | torch.device) -> torch.device:
+    device = torch.device(device)
+    if device.type == 'cuda' and not torch.cuda.is_available():
+        raise ValueError(f"AsyncDataLoader: device '{device}' was asked for, but torch finds no CUDA here; use 'cpu'")
+    return device

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from nervex.data.batch import Batch, Row
+from nervex.data.batch_ops import as_column
 from nervex.data.columns import MISFITS, ColumnStore, rows_of
 from nervex.data.flatten import flatten, unflatten
 from nervex.data.index_source import IndexSource
@@ -41,6 +42,8 @@ class ReplayBuffer:
                  seed: int | None = None) -> None:
         if not isinstance(size, (int, np.integer)) or size < 1:
             raise ValueError(f'{type(self).__name__}: size must be a number of steps >= 1, got {size!r}')
+        if not isinstance(stack_num or 1, (int, np.integer)) or (stack_num or 1) < 1:
+            raise ValueError(f'{type(self).__name__}: stack_num is a number of steps, at least 1, got {stack_num!r}')
         self._options = {'stack_num': int(stack_num or 1), 'ignore_obs_next': ignore_obs_next,
                          'sample_avail': sample_avail}
         self._source = IndexSource(seed)
@@ -96,6 +99,7 @@ class ReplayBuffer:
             row = {name: value for name, value in row.items() if value is not None}
         if env_id is None:
             env_id = row.pop('env_id', None)
+        row = {name: as_column(value) for name, value in row.items()}  # lists become arrays
         return int(self._append(Batch.from_rows([row]), None if env_id is None else np.array([env_id]))[0])
 
     def extend(self, batch: Batch | Mapping, env_id: Any = None) -> np.ndarray:

@@ -83,15 +83,16 @@ def read_trajectory_file(path: str) -> list[Batch]:
         names it and what was expected.
     """
     try:
+        with open(path, 'rb') as f:
+            if not zipfile.is_zipfile(f):
+                raise ValueError('it is no .npz archive, or only the beginning of one')
         with np.load(path, allow_pickle=False) as archive:
-            if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise ValueError('it is no .npz archive')
             meta = json.loads(str(archive['meta'][()]))
             if meta.get('format') != FORMAT:
                 raise ValueError(f"its format is {meta.get('format')!r}")
             if meta['version'] != VERSION:
                 raise ValueError(f"its version is {meta['version']!r}")
-            lengths = archive['lengths']
+            lengths = _checked_lengths(archive['lengths'])
             steps = int(lengths.sum())
             flat = {}
             for column in meta['columns']:
@@ -108,6 +109,13 @@ def read_trajectory_file(path: str) -> list[Batch]:
     whole = Batch.of(unflatten(flat))
     ends = np.cumsum(lengths).tolist()
     return [whole[end - length:end] for end, length in zip(ends, lengths.tolist())]
+
+
+def _checked_lengths(lengths: np.ndarray) -> np.ndarray:
+    if lengths.ndim != 1 or lengths.dtype.kind not in 'iu' or not len(lengths) or lengths.min() < 1:
+        raise ValueError(f"'lengths' must be a list of numbers of steps, it is of dtype {lengths.dtype} and shape "
+                         f'{lengths.shape}: {str(lengths)[:60]}')
+    return lengths
 
 
 def _loaded(array: np.ndarray, kind: str) -> Any:

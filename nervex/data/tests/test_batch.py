@@ -315,3 +315,15 @@ def test_row_assignment_agrees_with_the_model(data):
     batch[target] = copy.deepcopy(batch[source])
     rows[target] = rows[source]
     assert model(batch) == rows
+
+
+def test_in_place_arithmetic_that_does_not_fit_names_the_column():
+    data = Batch(a=np.arange(3))
+    with pytest.raises(TypeError, match=r"truediv does not work on column 'a' of shape.*int64"):
+        data /= 2
+
+
+def test_bfloat16_columns_compare_and_become_arrays():
+    data = Batch(a=torch.tensor([1., 2.], dtype=torch.bfloat16))
+    assert data == copy.deepcopy(data) and data != Batch(a=torch.tensor([1., 3.], dtype=torch.bfloat16))
+    assert data.to_numpy().a.dtype == np.float32 and data.to_numpy().a.tolist() == [1., 2.]

@@ -336,3 +336,34 @@ def test_a_replay_buffer_beside_an_on_policy_one_gives_as_many_batches():
         assert set().union(*(b['policy'] for b in batches)) == set(range(first, first + 20))
         assert manager.count('policy') == 0 and manager.count('value') == first + 20
     assert any(min(b['value']) < 20 for b in batches)  # from the round before
+
+
+@pytest.mark.parametrize('size', [0, -1, 2.0, True, None, '3'])
+@pytest.mark.parametrize('names', [['agent'], ['agent', 'demo']])
+def test_batch_size_is_a_number_of_rows(size, names):
+    manager = BufferManager({'buffer_name': names, 'meta_maxlen': 10})
+    manager.push_data([{'a': 1}] * 5)
+    for call in (manager.sample, manager.ready, lambda n: next(manager.batches(n, 1))):
+        with pytest.raises(ValueError, match=r'batch_size is a number of rows, at least 1.*got'):
+            call(size)
+        with pytest.raises(ValueError, match='batch_size is a number of rows'):
+            call({'agent': size})
+    assert manager.sample({'agent': np.int64(2)})['agent'].a.tolist() == [1, 1]
+
+
+def test_priorities_for_a_buffer_that_is_not_there_are_an_error():
+    manager = BufferManager({'agent': {'meta_maxlen': 10}})
+    manager.push_data([{'a': 1}] * 5)
+    batch = manager.sample(2)
+    info = {'priority': [1., 2.], 'replay_unique_id': batch.replay_unique_id,
+            'replay_buffer_idx': batch.replay_buffer_idx}
+    with pytest.raises(KeyError, match="unknown buffer 'agnt'; did you mean 'agent'"):
+        manager.update({'agnt': info})
+    manager.update({'loss': 3., 'other': {'no': 'priorities'}})  # nothing to do
+
+
+@pytest.mark.parametrize('data', [3, None, 'text', 2.5])
+def test_what_is_no_row_at_all_is_left_out_with_one_line(data, caplog):
+    manager = BufferManager({'meta_maxlen': 10})
+    manager.push_data(data)
+    assert manager.count() == 0 and [r.message.count(type(data).__name__) for r in caplog.records] == [1]

@@ -119,3 +119,16 @@ def same(a, b):
 def test_decollate_is_the_inverse_of_collate(kind, n):
     rows = [make(kind, k) for k in range(n)]
     assert all(same(a, b) for a, b in zip(rows, default_decollate(default_collate(rows))))
+
+
+def test_rows_that_do_not_stack_are_named_by_key_and_shape():
+    rows = [{'obs': {'image': torch.zeros(2)}}, {'obs': {'image': torch.zeros(3)}}]
+    with pytest.raises(ValueError, match=r"key 'obs': key 'image': .*\(2,\) torch.float32, \(3,\) torch.float32"):
+        default_collate(rows)
+    with pytest.raises(ValueError, match=r"key 'obs': .*\(5, 2\).*\(4, 2\)"):
+        timestep_collate([{'obs': torch.zeros(5, 2)}, {'obs': torch.zeros(4, 2)}])
+
+
+def test_bools_among_numbers_stay_numbers():
+    assert default_collate([True, 2]).tolist() == [1, 2] and default_collate([True, False]).dtype == torch.bool
+    assert default_collate([True, 0.5]).tolist() == [1., 0.5]

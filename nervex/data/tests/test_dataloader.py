@@ -1,5 +1,6 @@
 """AsyncDataLoader: order, bounds, shutdown, errors."""
 import functools
+import gc
 import threading
 
 import numpy as np
@@ -116,3 +117,18 @@ def test_functions_are_called_in_worker_processes():
 
     with AsyncDataLoader(source, 8, num_workers=2, chunk_size=3) as loader:
         assert [b.tolist() for b in loader] == [list(range(8))] * 3
+
+
+def test_a_loader_that_is_dropped_ends_its_thread():
+    loader = AsyncDataLoader(lambda n: [{'a': 1}] * n, 4)
+    thread, _ = loader._thread, next(loader)
+    del loader
+    gc.collect()
+    thread.join(timeout=10.)
+    assert not thread.is_alive()
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason='CUDA is there')
+def test_a_device_that_is_not_there_is_named():
+    with pytest.raises(ValueError, match="device 'cuda' was asked for, but torch finds no CUDA here; use 'cpu'"):
+        AsyncDataLoader(lambda n: [{'a': 1}] * n, 4, 'cuda')

@@ -296,3 +296,19 @@ def test_prioritized_buffer_draws_by_weight_and_corrects_for_it(compiled):
         buf.update_weight([1, 2], [1., -1.])
     with pytest.raises(ValueError, match='step 1: nan'):
         buf.update_weight([1], [np.nan])
+
+
+def test_lists_become_arrays():
+    buf = ReplayBuffer(4)
+    for i in range(3):
+        buf.add(obs=[i, i + .5], act=(i, 0), rew=1., done=False, obs_next=[i + 1, 0.], info={'path': [i] * 3})
+    assert buf.obs.shape == (4, 2) and buf.obs.dtype == np.float64 and buf.act.tolist()[:3] == [[0, 0], [1, 0], [2, 0]]
+    assert buf[[0, 2]].info.path.tolist() == [[0] * 3, [2] * 3]
+    with pytest.raises(ValueError, match="column 'obs' stores rows of shape"):
+        buf.add(obs=[1., 2., 3.], act=(0, 0), rew=1., done=False, obs_next=[1., 2.], info={'path': [0] * 3})
+
+
+@pytest.mark.parametrize('stack_num', [-1, 2.5, 'two'])
+def test_stack_num_is_a_number_of_steps(stack_num):
+    with pytest.raises(ValueError, match='stack_num is a number of steps, at least 1, got'):
+        ReplayBuffer(4, stack_num=stack_num)

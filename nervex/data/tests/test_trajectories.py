@@ -216,3 +216,21 @@ def test_dataset_feeds_a_learner(tmp_path):
         assert buffer.count() == 20
     with pytest.raises(ValueError, match='21'):
         next(data.batches(21, 1))
+
+
+@pytest.mark.parametrize('lengths', [[1.5, .5], [3, -1], [[2]], 2, [], [0, 2], [True, True]])
+def test_lengths_that_are_no_numbers_of_steps_are_refused(tmp_path, lengths):
+    meta = {'format': 'nervex-trajectories', 'version': 1,
+            'columns': [{'key': 'column.a', 'path': ['a'], 'kind': 'numpy'}]}
+    path = str(tmp_path / 'trajectories_00000.npz')
+    np.savez(path, meta=np.array(json.dumps(meta)), lengths=np.array(lengths), **{'column.a': np.zeros(2)})
+    with pytest.raises(TrajectoryError, match=r"trajectories_00000.npz' is no readable .*'lengths' must be"):
+        read_trajectory_file(path)
+
+
+@pytest.mark.parametrize('content', [b'', b'no archive at all', b'\x93NUMPY\x01\x00', b'\x80\x04}\x94.'])
+def test_what_is_no_archive_is_called_so(tmp_path, content):
+    path = tmp_path / 'foreign.npz'
+    path.write_bytes(content)
+    with pytest.raises(TrajectoryError, match=r'it is no \.npz archive, or only the beginning of one'):
+        read_trajectory_file(str(path))

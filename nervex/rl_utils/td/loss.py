@@ -1,6 +1,6 @@
 """What the temporal-difference losses return, and the pieces that they share."""
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -20,9 +20,9 @@ class TDLoss(NamedTuple):
     loss: torch.Tensor
     td_error_per_sample: torch.Tensor
 
-    def backward(self) -> None:
-        """Backpropagate ``loss``."""
-        self.loss.backward()
+    def backward(self, *args: Any, **kwargs: Any) -> None:
+        """Backpropagate ``loss``; arguments as those of ``torch.Tensor.backward``."""
+        self.loss.backward(*args, **kwargs)
 
     def item(self) -> float:
         """The value of ``loss``."""

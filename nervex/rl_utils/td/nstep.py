@@ -27,6 +27,8 @@ def check_nstep_reward(where: str, reward: torch.Tensor, batch: int, nstep: int)
         Rewards as :math:`(nstep, B)`. With ``nstep == 1`` rewards :math:`(B, )` are taken as one row.
     """
     check_tensor(where, 'reward', reward, f'(nstep, B) = {(nstep, batch)}')
+    if nstep < 1:
+        raise ValueError(f'{where}: nstep is the number of rewards, at least 1, got {nstep}')
     if reward.dim() == 1 and nstep == 1 and reward.shape[0] == batch:
         return reward.unsqueeze(0)
     if reward.shape == (nstep, batch):
@@ -61,7 +63,8 @@ def nstep_target(
         check_shape(where, reward=(reward, (batch, )))
         total = reward
     else:
-        total = discounted_sum(check_nstep_reward(where, reward, batch, nstep), gamma)
+        rewards = check_nstep_reward(where, reward, batch, nstep)
+        total = discounted_sum(rewards if rewards.is_floating_point() else rewards.to(next_value.dtype), gamma)
     keep = not_done(done, next_value)
     if isinstance(value_gamma, torch.Tensor):
         if value_gamma.dim() > 0:

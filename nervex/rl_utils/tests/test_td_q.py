@@ -81,3 +81,25 @@ def test_nothing_flows_into_the_target():
     data = two_samples([[1., 1.]])._replace(reward=reward, done=done)  # e.g. from a reward model
     q_nstep_td_error(data, 0.5).backward()
     assert reward.grad is None and done.grad is None and data.next_n_q.grad is None and data.q.grad is not None
+
+
+def test_integer_rewards_of_several_steps():
+    q, action = torch.tensor([[1., 2.]]), torch.tensor([1])
+    data = q_nstep_td_data(q, q, action, action, torch.tensor([[3], [4]]), None, None)
+    # 3 + 0.5 * 4 + 0.25 * 2 - 2
+    assert q_nstep_td_error(data, 0.5, nstep=2).td_error_per_sample.tolist() == [3.5]
+
+
+def test_number_of_rewards_is_at_least_one():
+    q, action = torch.tensor([[1., 2.]]), torch.tensor([1])
+    data = q_nstep_td_data(q, q, action, action, torch.tensor([[3.]]), None, None)
+    with pytest.raises(ValueError, match='nstep is the number of rewards, at least 1, got 0'):
+        q_nstep_td_error(data, 0.5, nstep=0)
+
+
+def test_backward_passes_its_arguments_on():
+    q, action = torch.tensor([[1., 2.]], requires_grad=True), torch.tensor([1])
+    loss = q_nstep_td_error(q_nstep_td_data(q, q, action, action, torch.tensor([3.]), None, None), 0.)
+    loss.backward(retain_graph=True)
+    loss.backward(gradient=torch.tensor(2.))
+    assert q.grad.tolist() == [[0., -6.]]  # d/dq (3 - q)^2 = -2 at q = 2, once and twice
