@@ -36,6 +36,8 @@ class ActorRole(Role):
         self.stack.callback(self.actor.close)
         self.actor.env, self.actor.policy = manager, policy.collect_mode
         self.actor.recent_returns, self.actor.recent_lengths = deque(), deque()  # since the last answer
+        ahead = 1 + (self.actor.policy.get_attribute('traj_overlap') or 0)  # steps to the next observation
+        self._lags = (ahead * manager.env_num, ahead)  # in rows: of envs in step, of envs one after the other
         self._seq = 0
         self._version = -1
         self._train_iter = 0
@@ -61,7 +63,7 @@ class ActorRole(Role):
         data, info = self.actor.generate_data(
             self._train_iter, n_episode=request.get('episodes'), n_sample=request.get('rows')
         )
-        columns, rows, nbytes = pack_block(data)
+        columns, rows, nbytes = pack_block(data, self._lags)
         header = Header(
             actor=self.spec.index,
             incarnation=self.spec.incarnation,

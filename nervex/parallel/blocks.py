@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import torch
 
 from nervex.data import Batch
+from nervex.parallel.following import fold, unfold
 
 
 @dataclass
@@ -72,21 +74,31 @@ class Ledger:
         self._beyond = {(actor, incarnation): set(seqs) for actor, incarnation, _, seqs in state['taken']}
 
 
-def pack_block(data: Batch | list[dict]) -> tuple[dict[str, Any], int, int]:
+def pack_block(data: Batch | list[dict], lags: Sequence[int] = ()) -> tuple[dict[str, Any], int, int]:
     """
     Overview:
         Training samples as plain nested dicts of arrays, which travel without being pickled.
+    Arguments:
+        - lags (:obj:`Sequence[int]`): see ``fold``: next observations that are observations of the block are left out
     Returns:
         - columns, rows, nbytes
     """
     batch = data if isinstance(data, Batch) else Batch.from_rows(data)
     columns = _arrays(batch)
+    if 'obs' in columns and 'next_obs' in columns:
+        columns['next_obs'] = fold(columns['obs'], columns['next_obs'], lags)
     return columns, len(batch) if columns else 0, _nbytes(columns)
 
 
 def unpack_block(columns: dict[str, Any]) -> Batch:
     """The Batch again; its arrays may be read-only, on shared memory."""
-    return Batch.of({k: unpack_block(v) if isinstance(v, dict) else v for k, v in columns.items()})
+    if 'next_obs' in columns:
+        columns = {**columns, 'next_obs': unfold(columns.get('obs'), columns['next_obs'])}
+    return _batch(columns)
+
+
+def _batch(columns: dict[str, Any]) -> Batch:
+    return Batch.of({k: _batch(v) if isinstance(v, dict) else v for k, v in columns.items()})
 
 
 def _arrays(batch: Batch) -> dict[str, Any]:

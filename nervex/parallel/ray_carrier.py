@@ -29,6 +29,9 @@ from nervex.utils import ExtraMissingError
 
 _LOGICAL_CPUS = 4096  # of a cluster of our own: roles share the machine as processes do, none is kept waiting
 _AVOIDED_S = 60.0  # Ray takes up to half of it to notice that a node is gone
+# Blocks of some megabytes come and go: memory that was freed is kept for the next one, as the C library comes to do by
+# itself in the end; until then the system would clear every page of every block anew.
+_KEEP_FREED = {'MALLOC_MMAP_THRESHOLD_': str(32 * 2**20), 'MALLOC_TRIM_THRESHOLD_': str(64 * 2**20)}
 _LOOPBACK = {'RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER': '0'}
 
 
@@ -99,7 +102,7 @@ class RayCarrier(Carrier):
             )
         else:
             options.update(address=address)
-        variables = dict(RAY_worker_niceness='0', OMP_NUM_THREADS='1', RAY_DEDUP_LOGS='0')
+        variables = dict(RAY_worker_niceness='0', OMP_NUM_THREADS='1', RAY_DEDUP_LOGS='0', **_KEEP_FREED)
         smaller = fewer_daemons(show_output) if self._own else contextlib.nullcontext()
         with _environment(**variables, **(_LOOPBACK if self._own else {})), smaller:
             ray.init(**options)
