@@ -100,6 +100,7 @@ class CheckpointHelper:
             prefix: str | None = None,
             strict: bool = True,
             state_dict_mask: list[str] | None = None,
+            lr_schduler: Any = None,
     ) -> None:
         """
         Overview:
@@ -107,6 +108,7 @@ class CheckpointHelper:
         Arguments:
             - strict (:obj:`bool`): the names of the file and of the model must be the same
             - state_dict_mask (:obj:`list[str] | None`): beginnings of names that are left out, e.g. ``['head.']``
+            - lr_schduler (:obj:`Any`): an older spelling of ``lr_scheduler``
         """
         state = read_file(load_path)
         if not isinstance(state, dict) or 'model' not in state:
@@ -121,7 +123,8 @@ class CheckpointHelper:
             model.load_state_dict(weights, strict=strict and not masked)
         except RuntimeError as e:
             raise CheckpointError(f"'{load_path}' does not fit the model: {e}") from e
-        for key, part in (('optimizer', optimizer), ('lr_scheduler', lr_scheduler), ('dataset', dataset),
+        schedule = lr_schduler if lr_scheduler is None else lr_scheduler
+        for key, part in (('optimizer', optimizer), ('lr_scheduler', schedule), ('dataset', dataset),
                           ('actor_info', actor_info)):
             if part is not None:
                 part.load_state_dict(_entry(state, key, load_path))

@@ -88,7 +88,7 @@ class CategoricalPdPytorch(Pd):
     Overview:
         The same by ``torch.distributions.Categorical``.
     Interfaces:
-        update_logits, update_probs, neglogp, entropy, mode, sample
+        update_logits, update_probs, neglogp, entropy, mode, sample, noise_mode
     """
 
     def __init__(self, logits: torch.Tensor | None = None) -> None:
@@ -119,6 +119,12 @@ class CategoricalPdPytorch(Pd):
     def sample(self) -> torch.Tensor:
         """A value drawn by its probability."""
         return self._made().sample()
+
+    def noise_mode(self, generator: torch.Generator | None = None) -> torch.Tensor:
+        """As that of ``CategoricalPd``."""
+        drawn = CategoricalPd(self._made().logits).noise_mode(generator=generator)
+        assert isinstance(drawn, torch.Tensor)
+        return drawn
 
     def _made(self) -> torch.distributions.Categorical:
         if self.distribution is None:

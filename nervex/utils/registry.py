@@ -3,7 +3,7 @@
 import importlib
 import inspect
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from nervex.utils.errors import DuplicateNameError, UnknownNameError, unknown_name
@@ -11,17 +11,17 @@ from nervex.utils.errors import DuplicateNameError, UnknownNameError, unknown_na
 logger = logging.getLogger(__name__)
 
 
-class Registry:
+class Registry(Mapping[str, Any]):
     """
     Overview:
         Maps names to classes (or functions). A built-in is given as a ``'module:attribute'`` string, so that listing
         names imports nothing. A user's registration of a built-in name replaces it and logs one warning; two user
-        classes under one name are an error that names both files.
+        classes under one name are an error that names both files. It reads like a dict: ``registry[name]`` is ``get``.
     Interfaces:
-        register, get, build, query, query_details
+        register, get, build, query, query_details, and those of a Mapping
     """
 
-    def __init__(self, what: str, builtins: dict[str, str] | None = None) -> None:
+    def __init__(self, what: str = 'entry', builtins: dict[str, str] | None = None) -> None:
         self.what = what
         self._entries: dict[str, Any] = dict(builtins or {})
         self._builtin_origin = dict(self._entries)
@@ -52,7 +52,7 @@ class Registry:
             self._entries[name] = target
         return target
 
-    def get(self, name: str) -> Any:
+    def get(self, name: str) -> Any:  # type: ignore[override]
         """The class registered under ``name``; an unknown name raises UnknownNameError with the nearest ones."""
         if name not in self._entries:
             raise UnknownNameError(unknown_name(self.what, name, self._entries))
@@ -79,14 +79,19 @@ class Registry:
                 raise UnknownNameError(unknown_name(self.what, name, self._entries))
         return {n: self._entries[n] if isinstance(self._entries[n], str) else _dotted(self._entries[n]) for n in names}
 
+    __getitem__ = get
+
     def __contains__(self, name: object) -> bool:
         return name in self._entries
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[str]:
         return iter(self.query())
 
     def __len__(self) -> int:
         return len(self._entries)
+
+    __hash__ = object.__hash__  # registries are told apart by what they are, not by what is in them
+    __eq__ = object.__eq__
 
     def __repr__(self) -> str:
         return f'Registry({self.what}: {", ".join(self.query())})'

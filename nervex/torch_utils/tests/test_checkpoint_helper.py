@@ -104,3 +104,14 @@ def test_a_request_to_end_saves_and_the_old_handler_comes_back():
     with pytest.raises(SystemExit) as found:
         work.run(lambda: os.kill(os.getpid(), signal.SIGTERM))
     assert found.value.code == 128 + 15 and work.saved == 1 and signal.getsignal(signal.SIGTERM) is old
+
+
+def test_the_older_spelling_of_the_schedule(tmp_path):
+    helper, path = build_checkpoint_helper(), str(tmp_path / 'x')
+    model, opt = trained(False)
+    schedule = torch.optim.lr_scheduler.StepLR(opt, 2)
+    schedule.step()
+    helper.save(path, model, opt, lr_scheduler=schedule)
+    other = torch.optim.lr_scheduler.StepLR(opt, 2)
+    helper.load(path, model, lr_schduler=other)
+    assert other.last_epoch == 1

@@ -130,3 +130,11 @@ def test_is_differentiable_lists_what_a_loss_misses():
     a.zero_grad()
     with pytest.warns(UserWarning, match='does not reach'):
         is_differentiable(a(torch.ones(1, 1)).sum(), [a, b], print_instead=True)
+
+
+@pytest.mark.parametrize('kind', [CategoricalPd, CategoricalPdPytorch])
+def test_noise_mode_explores_among_near_ties_only(kind):
+    pd, generator = kind(torch.tensor([0., 0.3, -2.]).expand(4000, 3)), torch.Generator().manual_seed(0)
+    share = pd.noise_mode(generator=generator).bincount(minlength=3) / 4000.
+    # noise uniform in [0, 1) turns a difference of 0.3 around with probability 0.7 * 0.7 / 2, one of 2.3 never
+    assert share[2] == 0. and abs(share[0] - 0.245) < 0.03

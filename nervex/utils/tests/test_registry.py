@@ -79,3 +79,14 @@ def test_two_user_classes_under_one_name_are_an_error_naming_both():
 def test_a_name_is_a_non_empty_string(name):
     with pytest.raises(TypeError, match='non-empty string'):
         fresh().register(name, Builtin)
+
+
+def test_reads_like_a_dict():
+    registry = fresh()
+    assert registry['built'] is Builtin and 'built' in registry and len(registry) == 2
+    assert list(registry.keys()) == list(registry) == ['built', 'missing']
+    with pytest.raises(KeyError, match="unknown thing 'bilt'; did you mean 'built'"):
+        registry['bilt']
+    own = Registry()
+    own.register('x', Builtin)
+    assert dict(own.items()) == {'x': Builtin} and {own: 1}[own] == 1 and own != fresh()
