@@ -17,7 +17,7 @@ class BufferLog:
     Overview:
         Looks at one in some samples, and writes a line of averages and rates every ``log_freq`` samples, to
         ``<folder>/<name>_logger.txt`` and to TensorBoard. Files are made with the first line; ``close`` writes a last
-        one.
+        one. Its state belongs to the buffers' state, so that a resumed run writes the lines that it would have written.
     Arguments:
         - buffer (:obj:`Any`): with ``count, pushed, sampled``
         - tb_logger (:obj:`Any`): writes scalars in place of a TensorBoard logger of its own, if given
@@ -75,6 +75,17 @@ class BufferLog:
         for name, value in figures.items():
             writer.add_scalar(f'buffer_{self.name}/{name}', value, sampled)
         self._line = (pushed, sampled)
+
+    def state_dict(self) -> dict[str, Any]:
+        """What the next lines depend on."""
+        return {'ticks': self._ticks, 'noted': list(self._noted), 'line': list(self._line),
+                'rates': self._rates.state_dict(), 'outs': self._outs.state_dict()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Put back what ``state_dict`` gave."""
+        self._ticks, self._noted, self._line = state['ticks'], tuple(state['noted']), tuple(state['line'])
+        self._rates.load_state_dict(state['rates'])
+        self._outs.load_state_dict(state['outs'])
 
     def close(self) -> None:
         """Write what is new since the last line and close the files; may be called twice."""

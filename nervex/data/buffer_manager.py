@@ -39,8 +39,8 @@ class BufferManager:
         - on_policy (:obj:`bool | None`): kind of the buffers whose ``type`` is None
         - use_priority (:obj:`bool | None`): of the buffers whose ``use_priority`` is None
     Interfaces:
-        push_data, sample, ready, batches, update, count, clear, used_data, plan, start, run, close, state_dict,
-        load_state_dict
+        push_data, sample, ready, batches, update, count, clear, used_data, plan, start, run, close,
+        state_dict, load_state_dict
     """
 
     config = DEFAULTS
@@ -267,7 +267,8 @@ class BufferManager:
         for cache in self._caches.values():
             cache.flush()
         with self._lock:
-            return {'version': 1, 'buffers': {name: b.state_dict() for name, b in self._buffers.items()}}
+            logs = {name: b.log.state_dict() for name, b in self._buffers.items() if b.log is not None}
+            return {'version': 1, 'buffers': {name: b.state_dict() for name, b in self._buffers.items()}, 'logs': logs}
 
     def load_state_dict(self, state: Mapping) -> None:
         """Put back what ``state_dict`` gave; the buffers must have the same names, kinds and sizes."""
@@ -278,6 +279,9 @@ class BufferManager:
                 raise ValueError(f"the saved buffers are {sorted(state['buffers'])}, these are {sorted(self._buffers)}")
             for name, part in state['buffers'].items():
                 self._buffers[name].load_state_dict(part)
+            for name, part in state.get('logs', {}).items():
+                if self._buffers[name].log is not None:
+                    self._buffers[name].log.load_state_dict(part)
 
     def _sizes(self, batch_size: int | Mapping[str, int]) -> dict[str, int]:
         given = dict(batch_size) if isinstance(batch_size, Mapping) else dict.fromkeys(self._buffers, batch_size)

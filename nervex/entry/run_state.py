@@ -69,7 +69,6 @@ def restore_state(run: SerialRun, state: dict[str, Any]) -> None:
 # ---- files ----
 def save_state(run: SerialRun) -> str:
     """Write the state beside the checkpoints, and drop all but the newest ``KEPT``."""
-    run.flush_logs()
     return write_state(run.learner.ckpt_path, run.learner.train_iter, run.actor.total_step, collect_state(run))
 
 

@@ -210,11 +210,6 @@ class SerialRun:
         )
 
     # ---- resume ----
-    def flush_logs(self) -> None:
-        """Bring everything that was logged to disk, so that file sizes are true."""
-        for tb_logger in (self.learner.tb_logger, self.evaluator.tb_logger):
-            tb_logger.flush()
-
     def resume(self) -> bool:
         """
         Overview:

@@ -208,7 +208,6 @@ class LearnerRole(Role):
     def save(self, notes: dict[str, Any]) -> dict[str, Any]:
         """Write the complete state, with what the coordinator knows."""
         start = time.perf_counter()
-        self.learner.tb_logger.flush()
         state = {
             'version': STATE_VERSION,
             'mode': 'parallel',

@@ -83,10 +83,6 @@ class CommanderLog:
             if value is not None:
                 self._curves.add_scalar(f'commander_iter/{name}', value, tally.train_iter)
 
-    def flush(self) -> None:
-        """Bring the curves to disk."""
-        self._curves.flush()
-
     def close(self) -> None:
         """Close the files."""
         self._text.close()

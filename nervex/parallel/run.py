@@ -118,8 +118,6 @@ class ParallelRun:
 
     def _notes(self) -> dict[str, Any]:
         """What a later process must know, beside the counters."""
-        self.evaluator.tb_logger.flush()
-        self.commander_log.flush()
         return {
             'seconds': self.seconds,
             'commander': self.commander.state_dict(),

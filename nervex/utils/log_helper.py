@@ -14,6 +14,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from nervex.utils.event_file import EventFile
+
+_EDGES = 1e-12 * 1.1 ** np.arange(774)              # up to 1e20
+_BINS = np.concatenate([-_EDGES[::-1], [0.], _EDGES])  # of histograms: as fine near 0 as far from it
 KINDS = ('scalar', 'scalars', 'histogram', 'image', 'text')
 
 
@@ -102,26 +106,25 @@ class TextLogger:
 class TBLogger:
     """
     Overview:
-        TensorBoard events in ``<path>/<name>_tb_logger/`` through tensorboardX, which is imported when the first
-        event is written. ``add_val`` takes the framework's variable names, e.g. ``'[histogram]action'``.
+        TensorBoard events in ``<path>/<name>_tb_logger/`` in the form of tensorboardX, which is imported when the first
+        event is written. Each is in the file when the call returns. ``add_val`` takes the framework's variable names,
+        e.g. ``'[histogram]action'``.
     Interfaces:
-        add_val, add_scalar, add_values, add_scalars, add_histogram, add_image, add_text, flush, close
+        add_val, add_scalar, add_values, add_scalars, add_histogram, add_image, add_text, close
     """
 
     def __init__(self, path: str, name: str = 'default') -> None:
         self.path = os.path.join(path, f'{name}_tb_logger')
         os.makedirs(self.path, exist_ok=True)
-        self._made: Any = None
+        self._files: dict[str, EventFile] = {}  # by folder below ``path``
         self._closed = False
 
-    @property
-    def _writer(self) -> Any:
+    def _add(self, summary: Any, step: int | None, folder: str = '') -> None:
         if self._closed:
             raise ValueError(f"'{self.path}' is closed")
-        if self._made is None:
-            from tensorboardX import SummaryWriter
-            self._made = SummaryWriter(self.path)
-        return self._made
+        if folder not in self._files:
+            self._files[folder] = EventFile(os.path.join(self.path, folder))
+        self._files[folder].add(summary, step)
 
     def add_val(self, name: str, value: Any, step: int) -> None:
         """
@@ -134,25 +137,29 @@ class TBLogger:
 
     def add_scalar(self, name: str, value: Any, step: int | None = None) -> None:
         """One number."""
-        self._writer.add_scalar(name, float(value), step)
+        from tensorboardX.summary import scalar
+        self._add(scalar(name, float(value)), step)
 
     def add_values(self, values: Mapping[str, Any], step: int) -> None:
         """Several numbers of the same step, each in a chart of its own: one event, where ``add_scalar`` writes many."""
         from tensorboardX.proto.summary_pb2 import Summary
         items = [Summary.Value(tag=name, simple_value=float(value)) for name, value in values.items()]
-        self._writer.file_writer.add_summary(Summary(value=items), step)
+        self._add(Summary(value=items), step)
 
     def add_scalars(self, name: str, value: dict[str, Any], step: int | None = None) -> None:
         """Several numbers in one chart."""
         if not isinstance(value, dict):
             raise TypeError(f"'[scalars]{name}' takes a dict of numbers, got {type(value).__name__}")
-        self._writer.add_scalars(name, {k: float(v) for k, v in value.items()}, step)
+        from tensorboardX.summary import scalar
+        for key, number in value.items():
+            self._add(scalar(name, float(number)), step, os.path.join(name, key))
 
     def add_histogram(self, name: str, value: Any, step: int | None = None) -> None:
         """The distribution of the elements of a tensor, array or list; nothing is written for an empty one."""
+        from tensorboardX.summary import histogram
         values = _to_numpy(value).reshape(-1)
         if values.size:
-            self._writer.add_histogram(name, values.astype(np.float64), step)
+            self._add(histogram(name, values.astype(np.float64), _BINS), step)
 
     def add_image(self, name: str, value: Any, step: int | None = None) -> None:
         """An image (C, H, W) or (H, W), floats in [0, 1] or uint8."""
@@ -161,22 +168,18 @@ class TBLogger:
         height, width, channels = pixels.shape
         png = encode_png(pixels)
         picture = Summary.Image(height=height, width=width, colorspace=channels, encoded_image_string=png)
-        self._writer.file_writer.add_summary(Summary(value=[Summary.Value(tag=name, image=picture)]), step)
+        self._add(Summary(value=[Summary.Value(tag=name, image=picture)]), step)
 
     def add_text(self, name: str, value: Any, step: int | None = None) -> None:
         """A text."""
-        self._writer.add_text(name, str(value), step)
-
-    def flush(self) -> None:
-        """Bring everything to disk."""
-        if self._made is not None and not self._closed:
-            self._made.flush()
+        from tensorboardX.summary import text
+        self._add(text(name, str(value)), step)
 
     def close(self) -> None:
-        """Flush and close; safe to call twice."""
-        if self._made is not None and not self._closed:
-            self._made.close()
+        """Close the files; safe to call twice."""
         self._closed = True
+        for file in self._files.values():
+            file.close()
 
     def __enter__(self) -> 'TBLogger':
         return self

@@ -299,6 +299,33 @@ def test_statistics_go_to_the_run_folder(tmp_path):
     assert 'sampled' in text and '110' in text
 
 
+def test_lines_after_a_state_are_those_that_would_have_been_written(tmp_path):
+    cfg = {'buffer_name': ['agent'], 'agent': {'monitor': {'log_freq': 40, 'tick_expire': 10}, 'use_priority': True}}
+
+    def figures(folder):
+        path = tmp_path / folder / 'log/buffer/agent_buffer/agent_logger.txt'
+        table = [line.split('|')[1:-1] for line in path.read_text().splitlines() if line.startswith('|')]
+        rates = [i for i, name in enumerate(table[0]) if 'per_s' in name]
+        return [[cell.strip() for i, cell in enumerate(row) if i not in rates] for row in table]
+
+    def go_on(buffer, first, last):
+        for k in range(first, last):
+            buffer.push_data(rows(2 * k, 2, collect_iter=np.full(2, k)))
+            sample = buffer.sample(2, k)
+            ids = {name: sample[name] for name in ('replay_unique_id', 'replay_buffer_idx')}
+            buffer.update({**ids, 'priority': np.full(2, float(k + 1))})
+
+    straight = BufferManager(cfg, exp_name=str(tmp_path / 'straight'), seed=0)
+    go_on(straight, 0, 30)
+    stopped = BufferManager(cfg, exp_name=str(tmp_path / 'stopped'), seed=1)
+    torch.save(straight.state_dict(), tmp_path / 'state')
+    stopped.load_state_dict(torch.load(tmp_path / 'state', weights_only=True))
+    for buffer in (straight, stopped):
+        go_on(buffer, 30, 95)
+        buffer.close()
+    assert len(figures('straight')) >= 6 and figures('straight') == figures('stopped')
+
+
 def test_a_buffer_that_was_never_used_leaves_no_files(tmp_path):
     with BufferManager({}, exp_name=str(tmp_path)):
         pass

@@ -18,7 +18,7 @@ class TimeRangedData:
         it is. Tensors are kept as they are and become numbers when somebody reads them, all at once. Safe to use from
         threads.
     Interfaces:
-        append, extend, current, ranges, values
+        append, extend, current, ranges, values, ages, put_back
     """
 
     __slots__ = ('_items', '_lock', '_now', '_tensors', 'expire', 'time')
@@ -90,6 +90,17 @@ class TimeRangedData:
         if items and items[-1][0] == now:
             return [value for begin, value in items if begin > limit]
         return [value for begin, value in items if begin >= limit]
+
+    def ages(self) -> list[list]:
+        """``[age, value]`` of all that is remembered, oldest first: how long before now it arrived."""
+        items, now, _ = self._snapshot()
+        return [[now - begin, value] for begin, value in items]
+
+    def put_back(self, ages: Iterable[Iterable]) -> None:
+        """Remember what ``ages`` told, counted from now, and nothing else."""
+        now = self._now()
+        with self._lock:
+            self._items = deque((now - age, value) for age, value in ages)
 
     def __bool__(self) -> bool:
         return bool(self._items)

@@ -63,7 +63,8 @@ class LoggedModel:
         ``register_attribute_value('avg', 'loss', function)`` and read by ``model.avg['loss']()``; ``range_values`` is
         there for every variable.
     Interfaces:
-        record, register_attribute_value, get_property_attribute, freeze, unfreeze, fixed_time, current_time
+        record, register_attribute_value, get_property_attribute, freeze, unfreeze, fixed_time, current_time,
+        state_dict, load_state_dict
     Attributes:
         - time (:obj:`BaseTime`): the clock that was given, e.g. for ``model.time.step()``
         - expire (:obj:`int | float`): length of the window
@@ -121,6 +122,18 @@ class LoggedModel:
     def unfreeze(self) -> None:
         """Let the time go on."""
         self._clock.unfreeze()
+
+    def state_dict(self) -> dict[str, Any]:
+        """What is remembered, with ages instead of times: whoever loads it goes on as if no time had passed."""
+        age = self._clock.current_time() - self._init_time
+        return {'age': age, 'values': {name: data.ages() for name, data in self._logged.items()}}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Put back what ``state_dict`` gave; variables that it does not name stay as they are."""
+        self._init_time = self._clock.current_time() - state['age']
+        for name, ages in state['values'].items():
+            if name in self._logged:
+                self._logged[name].put_back(ages)
 
     def register_attribute_value(self, attribute_name: str, property_name: str, value: Any) -> None:
         """

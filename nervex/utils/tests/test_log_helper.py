@@ -2,6 +2,8 @@ import glob
 import logging
 import os
 import pathlib
+import subprocess
+import sys
 import zlib
 
 import numpy as np
@@ -88,6 +90,38 @@ def test_every_kind_reaches_tensorboard(tmp_path):
     assert found['listed'][0].histo.num == 2
     assert found['frame'][0].image.height == 4
     assert any(tag.startswith('note') for tag in found) and 'empty' not in found
+
+
+def test_an_event_is_in_its_file_when_the_call_returns(tmp_path):
+    with TBLogger(str(tmp_path), 'a') as tb:
+        for step in range(3):
+            tb.add_values({'x': step, 'y': 2 * step}, step)
+            found = [(v.tag, v.simple_value, at) for v, at in read_events(tmp_path)]
+            assert found[-2:] == [('x', step, step), ('y', 2 * step, step)] and len(found) == 2 * step + 2
+
+
+def test_loggers_of_one_folder_write_files_of_their_own(tmp_path):
+    """As when a run is resumed within the second in which it was stopped."""
+    for step in range(3):
+        with TBLogger(str(tmp_path), 'a') as tb:
+            tb.add_scalar('x', 1., step)
+    assert sorted(step for _, step in read_events(tmp_path)) == [0, 1, 2]
+
+
+def test_an_event_that_does_not_fit_on_the_disk_is_an_error_and_leaves_the_file_whole(tmp_path):
+    code = f"""
+import resource, signal
+from nervex.utils.log_helper import TBLogger
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))  # stands for a full disk
+with TBLogger({str(tmp_path)!r}, 'a') as tb:
+    for step in range(100):
+        tb.add_scalar('x', 1., step)
+"""
+    done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True)
+    assert done.returncode == 1 and 'OSError: [Errno 27]' in done.stderr and 'a_tb_logger/events' in done.stderr
+    events = read_events(tmp_path)
+    assert [step for _, step in events] == list(range(len(events))) and 5 < len(events) < 100
 
 
 @pytest.mark.parametrize('name', ['[bogus]x', '[histogram]', '[histogram', '[histogram]a]b'])
