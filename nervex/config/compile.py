@@ -127,7 +127,8 @@ class _Compiler:
             self._declared[section] = with_framework_rules(section, declared)
             problems.declared_paths.update(path for path, _ in leaves(declared.defaults, f'{section}.'))
         apply_aliases(given, self._is_declared, problems)
-        import_listed('learner.import_names', get_path(given, 'learner.import_names'), problems)
+        for section in ('learner', 'parallel'):
+            import_listed(f'{section}.import_names', get_path(given, f'{section}.import_names'), problems)
 
     def _policy_declared(self, policy: Any, model: Any) -> Declared:
         given, problems = self._given['policy'], self._problems

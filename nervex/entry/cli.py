@@ -123,7 +123,7 @@ def _parallel(options: dict[str, Any]) -> None:
     try:
         require_ray()
     except ExtraMissingError as e:
-        raise click.UsageError(str(e)) from e
+        raise click.ClickException(str(e)) from e
     lines: list[str] = []
     how = _how_to_train(options)
     _tell(

@@ -27,7 +27,7 @@ class RoleNotBuiltError(RoleDiedError):
 
 
 class RoleError(NervexError, RuntimeError):
-    """The code of a role raised; the text names the role and holds its traceback."""
+    """The code of a role raised something that is no NervexError; the text names the role and holds its traceback."""
 
 
 class LostDataError(NervexError, RuntimeError):
@@ -70,7 +70,11 @@ class Carrier(ABC):
 
     @abstractmethod
     def get(self, ref: Ref) -> Any:
-        """An answer that is there. Raises RoleDiedError, RoleError or LostDataError in place of a missing one."""
+        """
+        Overview:
+            An answer that is there. In place of a missing one it raises RoleDiedError, LostDataError, RoleError, or the
+            NervexError that the role raised.
+        """
 
     @abstractmethod
     def kill(self, handle: Handle) -> None:

@@ -69,7 +69,7 @@ class Coordinator:
                 getattr(self, f'_on_{call.method}')(call, answer)
                 for event in answer.events if isinstance(answer, Header) else answer.get('events', ()):
                     self._log(f'{call.slot.name}: {event}')
-        if not self._draining:
+        if not (self._draining or self.finished):
             self.give_work()
 
     def give_work(self) -> None:
@@ -215,6 +215,8 @@ class Coordinator:
     def _on_evaluate(self, call: Call, answer: dict[str, Any]) -> None:
         self._evaluations -= 1
         call.slot.task = None
+        if self.finished:
+            return  # the one that decided is the last one
         result = Evaluation(np.asarray(answer['returns']), np.asarray(answer['lengths']), answer['seconds'])
         self.evaluator.record(answer['train_iter'], answer['env_step'], result)
         learner = self._learner()
@@ -275,7 +277,7 @@ class Coordinator:
         asked = False
         while not self.finished and self.roster.carrier.now() < until:
             learner, idle = self._learner(), [s for s in self.roster.of('evaluator') if s.task is None]
-            if not self._evaluations:
+            if not self._evaluations and (idle or not self.roster.of('evaluator', ready=False)):
                 if asked or learner is None or not idle or self.evaluator.knows(self.tally.train_iter):
                     return
                 asked = True

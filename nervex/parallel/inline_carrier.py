@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from nervex.parallel.carrier import Carrier, Handle, Ref, RoleDiedError, RoleError, RoleHost
+from nervex.utils import NervexError
 
 _CALL_S = 0.001
 
@@ -53,6 +54,9 @@ class InlineHandle(Handle):
             answer = self.host.call(method, *(_value(arg) for arg in args))
         except RoleDiedError as e:
             self._carrier.kill(self)
+            for ref in refs:
+                ref.answer(error=e)
+        except NervexError as e:
             for ref in refs:
                 ref.answer(error=e)
         except Exception:  # whatever a role raises is its answer

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import logging
+import socket
 from collections.abc import Collection
 from typing import Any
+
+from nervex.utils import ConfigError
 
 logger = logging.getLogger(__name__)
 
@@ -63,3 +66,30 @@ def actor_options(ray: Any, resources: dict[str, Any], turn: int, avoided: Colle
         options['label_selector'] = {'ray.io/node-id': f'!in({",".join(avoided)})'}
         options['fallback_strategy'] = [{'label_selector': {}}]
     return options
+
+
+def check_room(nodes: list[dict[str, Any]], role: str, resources: dict[str, Any]) -> None:
+    """
+    Overview:
+        Raise a ConfigError if a role asks for more than any of these nodes has, when no others will join.
+    Arguments:
+        - role (:obj:`str`): its name, kind and number
+        - resources (:obj:`dict`): ``parallel.resources.<kind>``
+    """
+    path = f'parallel.resources.{role.rstrip("0123456789")}'
+    wanted = {'num_cpus': ('CPU', resources.get('num_cpus')), 'num_gpus': ('GPU', resources.get('num_gpus'))}
+    wanted.update({f'custom.{name}': (name, amount) for name, amount in (resources.get('custom') or {}).items()})
+    for key, (name, amount) in wanted.items():
+        most = max((node['Resources'].get(name, 0) for node in nodes if node['Alive']), default=0)
+        if amount is not None and amount > most:
+            raise ConfigError(
+                f'{path}.{key}: got {amount:g}, but this machine has {most:g}; ask for less, or join a cluster that '
+                'has it with --address'
+            )
+    known = {name for node in nodes if node['Alive'] for name in names_of(node)} | {'localhost', socket.gethostname()}
+    hosts = resources.get('hosts')
+    if hosts and not known.intersection(hosts):
+        raise ConfigError(
+            f'{path}.hosts: got {", ".join(hosts)}, but without --address everything runs on this machine; join the '
+            'cluster of these hosts, or submit to it with -p slurm or -p k8s'
+        )

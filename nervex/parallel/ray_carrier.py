@@ -22,10 +22,11 @@ from nervex.parallel.carrier import (
     RoleNotBuiltError,
     RoleUnreachableError,
 )
-from nervex.parallel.placement import actor_options
+from nervex.parallel.placement import actor_options, check_room
 from nervex.parallel.ray_daemons import fewer_daemons
 from nervex.parallel.ray_guard import Guard
-from nervex.utils import ExtraMissingError
+from nervex.parallel.ray_join import check_address, told_in_a_line
+from nervex.utils import ExtraMissingError, NervexError
 
 _LOGICAL_CPUS = 4096  # of a cluster of our own: roles share the machine as processes do, none is kept waiting
 _AVOIDED_S = 60.0  # Ray takes up to half of it to notice that a node is gone
@@ -88,6 +89,8 @@ class RayCarrier(Carrier):
 
     def __init__(self, address: str | None = None, object_store_mb: int = 300, show_output: bool = False) -> None:
         self._own = address is None
+        if not self._own:
+            check_address(address)
         self._ray = ray = import_ray(alone=self._own)
         options: dict[str, Any] = dict(
             log_to_driver=show_output, logging_level=logging.ERROR, configure_logging=True, namespace='nervex'
@@ -104,7 +107,8 @@ class RayCarrier(Carrier):
             options.update(address=address)
         variables = dict(RAY_worker_niceness='0', OMP_NUM_THREADS='1', RAY_DEDUP_LOGS='0', **_KEEP_FREED)
         smaller = fewer_daemons(show_output) if self._own else contextlib.nullcontext()
-        with _environment(**variables, **(_LOOPBACK if self._own else {})), smaller:
+        everything = _environment(**variables, **(_LOOPBACK if self._own else {}))
+        with told_in_a_line(ray, address), everything, smaller:
             ray.init(**options)
         if not show_output:
             _leave_deaths_to_the_coordinator()
@@ -118,6 +122,8 @@ class RayCarrier(Carrier):
         now = self.now()
         self._avoided = {node_id: until for node_id, until in self._avoided.items() if until > now}
         turn = getattr(kwargs.get('spec'), 'index', 0)
+        if self._own:
+            check_room(self._ray.nodes(), name, resources)
         options = actor_options(self._ray, resources, turn, self._avoided)
         actor = self._shell.options(max_restarts=0, **options).remote(role, kwargs, self._where)
         return RayHandle(name, actor, None if self._own else actor.node_id.remote())
@@ -149,6 +155,8 @@ class RayCarrier(Carrier):
                 raise LostDataError(_one_line(cause)) from e
             if isinstance(cause, RoleDiedError):
                 raise RoleDiedError(str(cause).splitlines()[-1]) from e
+            if isinstance(cause, NervexError):
+                raise cause from None
             raise RoleError(str(e)) from cause
         except (errors.ObjectLostError, errors.OwnerDiedError, errors.GetTimeoutError) as e:
             raise LostDataError(_one_line(e)) from e

@@ -19,9 +19,10 @@ from nervex.parallel.carrier import (
     RoleUnreachableError,
 )
 from nervex.parallel.role import RoleSpec
-from nervex.utils import TrainingError
+from nervex.utils import NervexError, TrainingError
 
 _FORMAL = ('ready', 'begin', 'ping')  # calls that are no work
+_TRIES = 3  # restarts of a role that was never ready
 _PING_S = 1.0  # between two questions to those who have nothing to do
 
 
@@ -142,6 +143,9 @@ class Roster:
                 continue
             except LostDataError as e:
                 answer = e
+            except NervexError as e:
+                self._log(f'{call.slot.name} failed in {call.method}: {e}')
+                raise
             if call.method in ('ready', 'begin'):
                 self._is_ready(call.slot, answer)
             elif call.method not in _FORMAL:
@@ -152,7 +156,7 @@ class Roster:
         return found
 
     def _is_ready(self, slot: Slot, answer: dict[str, Any]) -> None:
-        slot.ready, slot.pid = True, answer['pid']
+        slot.ready, slot.was_ready, slot.pid = True, True, answer['pid']
         missing = (
             '' if slot.died_at is None else f', {self.carrier.now() - slot.died_at:.1f} s after the death of the last'
         )
@@ -164,9 +168,24 @@ class Roster:
         for call in list(self.calls.values()):
             limit = limits.start_timeout_s if call.method in ('ready', 'begin') else limits.task_timeout_s
             if limit is not None and now - call.since > limit and not call.slot.gone:
+                if not call.slot.was_ready:
+                    self._never_came(call, limit)
+                    return
                 self.carrier.kill(call.slot.handle)
                 self.died(call.slot, f'no answer to {call.method} within {limit:g} s')
                 return
+
+    def _never_came(self, call: Call, limit: float) -> None:
+        """A role was not built in time, nor was it ever: there may be no room for it."""
+        slot = call.slot
+        said = (
+            f'{slot.name} was not there within {limit:g} s (parallel.start_timeout_s): the machines are too busy, or '
+            f'none has room for parallel.resources.{slot.spec.kind}, which is {dict(slot.resources)}'
+        )
+        if slot.spec.kind == 'learner' or not self.of(slot.spec.kind):
+            raise TrainingError(said)
+        self._log(f'{said}; the run goes on without it until there is')
+        call.since = self.carrier.now()
 
     def _ask_the_idle(self) -> None:
         """Who has nothing to do would not be missed: now and then it is asked whether it lives."""
@@ -218,9 +237,10 @@ class Roster:
         limits, now = self._settings, self.carrier.now()
         while slot.starts and now - slot.starts[0] > limits.restart_window_s:
             slot.starts.popleft()
-        if len(slot.starts) >= limits.restarts:
+        if len(slot.starts) >= (limits.restarts if slot.was_ready else min(limits.restarts, _TRIES)):
             slot.gone = True
             said = f'{slot.name} died {len(slot.starts) + 1} times within {limits.restart_window_s:g} s'
+            said += '' if slot.was_ready else ' and was never ready'
             if not self.of(slot.spec.kind, ready=False) or slot.spec.kind == 'learner':
                 raise TrainingError(f'{said}, the last time so: {reason}')
             self._log(f'{said}: the run goes on without it')

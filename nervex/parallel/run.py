@@ -82,7 +82,6 @@ class ParallelRun:
         self._stack.callback(self._log.close)
         self.evaluator = BaseSerialEvaluator(cfg.evaluator, folder.path, seed=seed + EVALUATION_SEED_OFFSET)
         self._stack.callback(self.evaluator.close)
-        import_modules(cfg.parallel.import_names or [])
         command = policy_class(cfg, passed.policy)(cfg.policy, enable_field=('command',)).command_mode
         self.commander = COMMANDER_REGISTRY.get(cfg.parallel.commander_type)(
             cfg.commander, self.tally, self.tally, self.evaluator, None, command
@@ -102,8 +101,10 @@ class ParallelRun:
         self.signals.install()
         return self
 
-    def __exit__(self, *exc: Any) -> None:
+    def __exit__(self, kind: Any = None, error: Any = None, trace: Any = None) -> None:
         self.signals.be_patient()
+        if error is not None and not isinstance(error, KeyboardInterrupt):
+            self._log.error(f'the run ended with {kind.__name__}: {str(error).strip()}')
         self._stack.close()
 
     def show(self, progress: bool, total_log: bool = False) -> None:
@@ -262,6 +263,7 @@ def build_parallel(
         sizes = sizes_of_saved_logs(os.path.abspath(saved.ckpt_path), resolved.parallel.learner_num)
     if seed is None:
         seed = int.from_bytes(os.urandom(4), 'little') % 2**31
+    _check_names(resolved.parallel)
     carrier = carrier or make_carrier(resolved.parallel, show_output)
     with contextlib.ExitStack() as stack:
         stack.callback(carrier.close)
@@ -282,6 +284,15 @@ def build_parallel(
         )
         stack.pop_all()
     return run
+
+
+def _check_names(settings: Any) -> None:
+    """A commander or role that nobody registered is an error before anything is started."""
+    import_modules(settings.import_names or [])
+    COMMANDER_REGISTRY.get(settings.commander_type)
+    COMM_LEARNER_REGISTRY.get(settings.comm_learner_type)
+    for name in (settings.comm_actor_type, settings.comm_evaluator_type):
+        COMM_ACTOR_REGISTRY.get(name)
 
 
 def make_carrier(settings: Any, show_output: bool = False) -> Carrier:
