@@ -15,8 +15,8 @@ _RECORDS_PER_LINE = 20
 class BufferLog:
     """
     Overview:
-        Looks at one in some samples, and writes a line of averages and rates every ``log_freq`` samples, to
-        ``<folder>/<name>_logger.txt`` and to TensorBoard. Files are made with the first line; ``close`` writes a last
+        Looks at the first sample and at one in some, and writes a line of averages and rates every ``log_freq``
+        samples, to ``<folder>/<name>_logger.txt`` and to TensorBoard. Files are made with the first line; ``close`` writes a last
         one. Its state belongs to the buffers' state, so that a resumed run writes the lines that it would have written.
     Arguments:
         - buffer (:obj:`Any`): with ``count, pushed, sampled``
@@ -28,7 +28,7 @@ class BufferLog:
         self._folder = cfg['log_path'] or os.path.join(exp_name, 'log', 'buffer', f'{name}_buffer')
         self._freq = cfg['log_freq']
         self._every = max(self._freq // _RECORDS_PER_LINE, 1)
-        self._ticks = 0
+        self._ticks, self._due = 0, 1  # samples taken, and the next one to look at
         self._tick_time = TickTime()
         self._rates = NaturalMonitor(NaturalTime(), cfg['natural_expire'])
         self._outs = OutTickMonitor(self._tick_time, cfg['tick_expire'])
@@ -40,8 +40,9 @@ class BufferLog:
     def sampled(self, sample: Sampled) -> None:
         """A sample was taken."""
         self._ticks += 1
-        if self._ticks % self._every:
+        if self._ticks < self._due:
             return
+        self._due = self._next()
         self._tick_time.step()
         columns = sample.additional()
         self._outs.record({'reuse': float(columns['use'].mean()), 'priority': float(columns['priority'].mean()),
@@ -49,6 +50,10 @@ class BufferLog:
         self._note_rates()
         if self._ticks % self._freq == 0:
             self.write()
+
+    def _next(self) -> int:
+        """The sample to look at next."""
+        return min((self._ticks // n + 1) * n for n in (self._every, self._freq)) if self._ticks else 1
 
     def _note_rates(self) -> None:
         pushed, sampled = self._buffer.pushed, self._buffer.sampled
@@ -84,6 +89,7 @@ class BufferLog:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Put back what ``state_dict`` gave."""
         self._ticks, self._noted, self._line = state['ticks'], tuple(state['noted']), tuple(state['line'])
+        self._due = self._next()
         self._rates.load_state_dict(state['rates'])
         self._outs.load_state_dict(state['outs'])
 

@@ -326,6 +326,17 @@ def test_lines_after_a_state_are_those_that_would_have_been_written(tmp_path):
     assert len(figures('straight')) >= 6 and figures('straight') == figures('stopped')
 
 
+@pytest.mark.parametrize('log_freq, samples, lines', [(2000, 3, 1), (45, 100, 3), (7, 14, 2)])
+def test_short_and_odd_runs_have_all_statistics(tmp_path, log_freq, samples, lines):
+    cfg = {'monitor': {'log_freq': log_freq}, 'use_priority': True}
+    with BufferManager(cfg, exp_name=str(tmp_path), seed=0) as buffer:
+        buffer.push_data(rows(0, 50, collect_iter=np.zeros(50, int)))
+        for k in range(samples):
+            buffer.sample(10, k)
+    text = (tmp_path / 'log' / 'buffer' / 'armor_buffer' / 'armor_logger.txt').read_text()
+    assert [text.count(f'{n}_avg') for n in ('priority', 'reuse', 'staleness')] == [lines] * 3  # and one at the end
+
+
 def test_a_buffer_that_was_never_used_leaves_no_files(tmp_path):
     with BufferManager({}, exp_name=str(tmp_path)):
         pass
