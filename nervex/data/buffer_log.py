@@ -16,8 +16,9 @@ class BufferLog:
     """
     Overview:
         Looks at the first sample and at one in some, and writes a line of averages and rates every ``log_freq``
-        samples, to ``<folder>/<name>_logger.txt`` and to TensorBoard. Files are made with the first line; ``close`` writes a last
-        one. Its state belongs to the buffers' state, so that a resumed run writes the lines that it would have written.
+        samples, to ``<folder>/<name>_logger.txt`` and to TensorBoard. Files are made with the first line; ``close``
+        writes a last one. Its state belongs to the buffers' state, so that a resumed run writes the lines that it would
+        have written.
     Arguments:
         - buffer (:obj:`Any`): with ``count, pushed, sampled``
         - tb_logger (:obj:`Any`): writes scalars in place of a TensorBoard logger of its own, if given
