@@ -66,12 +66,13 @@ class ActionRows:
                 return actions
         if actions.ndim == 1:
             return self._numbers(actions, form)
-        return list(actions)
+        return list(actions.copy())  # an env may keep its action, and this memory is written again
 
     def _numbers(self, actions: np.ndarray, form: str) -> Sequence[Any]:
         if form == PLAIN:
             return actions.tolist()
         if form == ARRAY:
+            actions = actions.copy()
             return [actions[i, ...] for i in range(len(actions))]
         return list(actions)
 
@@ -102,3 +103,14 @@ class ActionRows:
             return np.asarray(actions)
         except ValueError:  # ragged: left as a list
             return actions
+
+
+def rows_of(block: Any, index: Any) -> Any:
+    """Rows of an action block, whatever it is."""
+    if type(block) is np.ndarray or (isinstance(index, slice) and not isinstance(block, dict)):
+        return block[index]
+    if isinstance(block, dict):
+        return {k: v[index] for k, v in block.items()}
+    if isinstance(block, np.ndarray):
+        return block[index]
+    return [block[i] for i in index]

@@ -4,6 +4,7 @@ import random
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from multiprocessing import connection as mp_connection
 from multiprocessing import parent_process
 from multiprocessing.reduction import ForkingPickler
@@ -61,6 +62,8 @@ def worker_main(setup: WorkerSetup, pipe: Any, wake: Any, ready: Any, foreign_fd
 class Worker:
     """The loop of a subprocess. Interfaces: build, run."""
 
+    _publish: Callable[[], None] | None = None  # called when a command is done, before that is told; see ThreadWorker
+
     def __init__(self, setup: WorkerSetup, pipe: Any, wake_fd: int, ready_fd: int) -> None:
         self._pipe, self._wake_fd, self._ready_fd, self._w = pipe, wake_fd, ready_fd, setup.index
         options = setup.options
@@ -106,6 +109,7 @@ class Worker:
 
     def _attach(self, plan: dict, control: Control, store: BlockStore, row: int) -> None:
         self._plan, self._control, self._row = plan, control, row
+        self._news, self._by_pipe = control.news, plan['by_pipe']
         self.host.attach(store, row)
         self.host.resetting = control.resetting[self._w:self._w + 1]
         self._low, high = self.host.first_id, self.host.first_id + self.host.num
@@ -116,7 +120,9 @@ class Worker:
     def run(self) -> None:
         """Obey commands until the pipe is closed."""
         control, w = self._control, self._w
-        asked, done = control.asked, control.done
+        asked, done, waits = control.asked, control.done, control.main_waits
+        kinds, slots, mails, spin = control.kind, control.slot, control.mail, self._spin
+        obey, publish = self._obey, self._publish
         sleeper = Sleeper(control.asleep, w, self._wake_fd)
         number, apart = done[w], Apart()
 
@@ -124,29 +130,27 @@ class Worker:
             return asked[w] != number
 
         while True:
-            if not (self._spin and spin_while(asked, w, number)):
-                if self._spin:
+            if not (spin and spin_while(asked, w, number)):
+                if spin:
                     apart.check(control.main_core[0])
                 if not sleeper.until(arrived):
                     return
             number = asked[w]
-            mail = self._obey(control.kind[w], control.slot[w])
-            self._publish()
-            control.mail[w] = mail is not None
-            if not self._spin:
+            mail = obey(kinds[w], slots[w])
+            if publish is not None:
+                publish()
+            mails[w] = mail is not None
+            if not spin:
                 control.asleep[w] = 1  # before 'done', so that the next command certainly comes with a byte
             done[w] = number
-            self._tell()
+            if waits[0]:
+                self._tell()
             if mail is not None:
                 self._pipe.send_bytes(mail)
 
-    def _publish(self) -> None:
-        """Called when a command is done and before that is told; a thread makes its rows visible here."""
-
     def _tell(self) -> None:
-        """Wake the main process, if it sleeps."""
-        if self._control.main_waits[0]:
-            os.write(self._ready_fd, self._token)
+        """Wake the main process."""
+        os.write(self._ready_fd, self._token)
 
     def _obey(self, kind: int, slot: int) -> bytes | None:
         """Run one command; what does not fit into the shared memory is answered, pickled."""
@@ -165,10 +169,10 @@ class Worker:
             if self._actions is not None:
                 rows = [rows[k] for k in which]
         events = self.host.step(slot, rows, which)
-        self._control.news[self._w] = events is not None
-        objects = self._objects(slot, range(self.host.num) if which is None else which, events)
-        if events is None and objects is None:
+        self._news[self._w] = events is not None or self._by_pipe
+        if events is None and not self._by_pipe:
             return None
+        objects = self._objects(slot, range(self.host.num) if which is None else which, events)
         if events is not None and not events.infos and not events.faults and objects is None:
             return None
         infos = {} if events is None else {self._low + k: info for k, info in events.infos.items()}
@@ -203,7 +207,7 @@ class Worker:
 
     def _objects(self, slot: int, which: Any, events: Any) -> list | None:
         """(env id, is it the final observation, values) of the leaves that are not in shared memory."""
-        if not self._plan['by_pipe']:
+        if not self._by_pipe:
             return None
         rows = [(k, False, self.host.rows[slot][k]) for k in which]
         if events is not None:

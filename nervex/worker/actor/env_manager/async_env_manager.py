@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from nervex.envs.hosting.actions import rows_of
 from nervex.envs.hosting.layout import put_row, tree_map
 from nervex.envs.hosting.store import SLOTS
 from nervex.worker.actor.env_manager.async_jobs import AsyncJobs, Job
 from nervex.worker.actor.env_manager.step_block import EnvState, StepBlock
-from nervex.worker.actor.env_manager.subprocess_env_manager import SyncSubprocessEnvManager, rows_of
+from nervex.worker.actor.env_manager.subprocess_env_manager import SyncSubprocessEnvManager
 
 
 class AsyncSubprocessEnvManager(AsyncJobs, SyncSubprocessEnvManager):

@@ -33,6 +33,8 @@ class BaseEnvManager(SavesEnvs, EnvManager):
     def advance(self, ids: np.ndarray, actions: Any) -> StepBlock:
         if ids is not self.all_ids or self._ready is not self.all_ids:
             return self._advance_some(ids, actions)
+        if len(actions) != self._env_num and not isinstance(actions, dict):
+            self._refuse_number(actions, self._env_num)
         slot = self._slot + 1
         if slot == SLOTS:
             slot = 0
@@ -51,11 +53,15 @@ class BaseEnvManager(SavesEnvs, EnvManager):
             self._refuse(which)
         actions = self._action_rows.block(actions)
         if not isinstance(actions, dict) and len(actions) != len(which):
-            raise ValueError(f'advance(): {len(which)} ids, but {len(actions)} actions')
+            self._refuse_number(actions, len(which))
         slot = self._next_slot(which)
         events = self._step(slot, actions, which)
         self._slot = slot
         return self._finish(slot, which, events)
+
+    @staticmethod
+    def _refuse_number(actions: Any, ids: int) -> None:
+        raise ValueError(f'advance(): {ids} ids, but {len(actions)} actions; pass one row for each id')
 
     def _finish(self, slot: int, which: Sequence[int], events: Events | None) -> StepBlock:
         """The slow path of a step: episodes that ended, infos, faults, or only some of the envs."""

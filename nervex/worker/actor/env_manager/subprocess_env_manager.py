@@ -3,14 +3,14 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
-
+from nervex.envs.hosting.actions import rows_of
 from nervex.envs.hosting.host import EnvFault, Events
 from nervex.envs.hosting.layout import put_leaves, tree_leaves
-from nervex.envs.hosting.shared import STEP_ALL, STEP_SOME
+from nervex.envs.hosting.shared import STEP_SOME
 from nervex.envs.hosting.waiting import cores
 from nervex.envs.hosting.worker import WorkerSetup
 from nervex.worker.actor.env_manager.base_env_manager import BaseEnvManager
+from nervex.worker.actor.env_manager.lockstep import make_lockstep
 from nervex.worker.actor.env_manager.step_block import EnvStateError
 from nervex.worker.actor.env_manager.worker_pool import WorkerLost, WorkerPool
 
@@ -33,13 +33,14 @@ class SyncSubprocessEnvManager(BaseEnvManager):
     kind = 'subprocess'
     _together = True  # all envs step at the same time, so that it is worth while to wait awake
     _pool: WorkerPool | None = None
+    _step_all: Callable | None = None
     _interrupted = False
 
     # ------------------------------------------------------------------ making the envs
     def _make_envs(self) -> tuple[Any, Any]:
         own, slices = self._shares()
         self.kind = 'hybrid' if own else type(self).kind
-        self._own, self._own_rows = range(own), slice(0, own)
+        self._own = range(own)
         self._renewed = [0] * self._env_num
         self._worker_of = {i: w for w, ids in enumerate(slices) for i in ids}
         self._pool = pool = self._new_pool(slices)
@@ -113,6 +114,9 @@ class SyncSubprocessEnvManager(BaseEnvManager):
         self._use(store)
         if self._own:
             self._host.attach(store, 0)
+        timeouts = self._cfg['step_timeout'], self._cfg['reset_timeout']
+        self._step_all = make_lockstep(self._pool, self._action_rows, self._host, len(self._own), timeouts,
+                                       self._collect)
 
     # ------------------------------------------------------------------ stepping
     def _step(self, slot: int, actions: Any, which: Sequence[int] | None) -> Events | None:
@@ -125,25 +129,6 @@ class SyncSubprocessEnvManager(BaseEnvManager):
             events = self._step_some(slot, actions, which)
         self._interrupted = False
         return events
-
-    def _step_all(self, slot: int, actions: Any) -> Events | None:
-        pool, control, own = self._pool, self._pool.control, self._own.stop
-        actions = self._action_rows.block(actions)
-        if control.actions is not None:
-            control.actions[own:] = actions[own:]
-            pool.command_all(STEP_ALL, slot)
-        else:
-            pool.command_all(STEP_ALL, slot)
-            for w, worker in enumerate(pool.workers):
-                pool.send(w, rows_of(actions, slice(worker.ids.start, worker.ids.stop)))
-        events = None
-        if own:
-            host = self._host
-            events = host.step(slot, self._action_rows.split(rows_of(actions, self._own_rows), host.action_form))
-        lost = pool.wait(pool.everybody, self._cfg['step_timeout'], self._cfg['reset_timeout'])
-        if not lost and not any(control.news) and not any(control.mail):
-            return events
-        return self._collect(slot, pool.everybody, lost, events)
 
     def _step_some(self, slot: int, actions: Any, which: Sequence[int]) -> Events | None:
         pool, control = self._pool, self._pool.control
@@ -335,16 +320,6 @@ class SyncSubprocessEnvManager(BaseEnvManager):
             self.faults.record(fault)
         self._pool = None
         super()._shut()
-        self._host = self._store = None
+        self._host = self._store = self._step_all = None
         self._plain_blocks, self._ready_block = [], None
         self._interrupted = False
-
-
-def rows_of(block: Any, index: Any) -> Any:
-    """Rows of an action block, whatever it is."""
-    if isinstance(block, dict):
-        return {k: v[index] for k, v in block.items()}
-    if isinstance(block, np.ndarray) or isinstance(index, slice):
-        return block[index]
-    return [block[i] for i in index]
-

@@ -171,7 +171,6 @@ class ThreadPool(WorkerPool):
         envs, workers = self._env_num, len(self.workers)
         self.control = Control(workers, envs, action, np.zeros(Control.nbytes(workers, envs, action), np.uint8))
         self.control.main_waits[0] = 1
-        self._hold(self.control)
         store = BlockStore(layout, envs, reward_size)
         self._plan = dict(layout=layout, reward_size=reward_size, act_space=act_space, private=False, by_pipe=False,
                           control=self.control, store=store)

@@ -53,7 +53,7 @@ class WorkerPool:
         - private (:obj:`bool`): observations travel by pipe
         - others (:obj:`int`): busy processes besides the workers; with too few cores nobody spins
     Interfaces:
-        start, introduce, share, map, command, command_all, send, wait, mail, ask, kill, close
+        start, introduce, share, map, command, wake, send, wait, mail, ask, kill, close
     """
 
     def __init__(self, env_num: int, slices: Sequence[range], setup: Callable[[int, range, bool], WorkerSetup],
@@ -107,14 +107,9 @@ class WorkerPool:
         self._block = SharedBlock(control_bytes + BlockStore.nbytes(layout, envs, reward_size))
         self.control = Control(workers, envs, action, self._block.buffer)
         self.control.main_waits[0] = 0 if self.spin else 1
-        self._hold(self.control)
         self._plan = dict(workers=workers, envs=envs, action=action, act_space=act_space, layout=layout,
                           reward_size=reward_size, control_bytes=control_bytes, private=self._private, by_pipe=by_pipe)
         return BlockStore(layout, envs, reward_size, memoryview(self._block.buffer)[control_bytes:], self._private)
-
-    def _hold(self, control: Control) -> None:
-        """What each step uses, without attribute look-ups."""
-        self._cells = control.kind, control.slot, control.asked, control.asleep
 
     def map(self, w: int) -> None:
         """Hand the shared memory to a worker; it obeys commands from now on."""
@@ -134,19 +129,12 @@ class WorkerPool:
         control.slot[w] = slot
         control.asked[w] += 1
         if control.asleep[w]:
-            with contextlib.suppress(BrokenPipeError):  # it has died: found by whoever waits for it
-                os.write(self.workers[w].wake_fd, b'\0')
+            self.wake(w)
 
-    def command_all(self, kind: int, slot: int) -> None:
-        """``command`` to every worker."""
-        kinds, slots, asked, asleep = self._cells
-        for w in self.everybody:
-            kinds[w] = kind
-            slots[w] = slot
-            asked[w] += 1
-            if asleep[w]:
-                with contextlib.suppress(BrokenPipeError):
-                    os.write(self.workers[w].wake_fd, b'\0')
+    def wake(self, w: int) -> None:
+        """Wake a worker that sleeps."""
+        with contextlib.suppress(BrokenPipeError):  # it has died: found by whoever waits for it
+            os.write(self.workers[w].wake_fd, b'\0')
 
     def send(self, w: int, message: Any) -> None:
         """Send what belongs to the last command."""
@@ -305,7 +293,7 @@ class WorkerPool:
         self._ready_end.close()
         if self._block is not None:
             self._block.close()
-            self._block = self.control = self._cells = None
+            self._block = self.control = None
         return faults
 
     # ------------------------------------------------------------------ inside

@@ -42,6 +42,29 @@ class InPlaceEnv(CounterEnv):
             leaf[...] = 77
 
 
+class KeepsActions(CounterEnv):
+    """Rewards the distance between its last two actions, which it keeps as they are given."""
+
+    def reset(self, **kwargs):
+        self._last = None
+        return super().reset(**kwargs)
+
+    def step(self, action):
+        obs, _, done, info = super().step(action)
+        last, self._last = self._last, action
+        return BaseEnvTimestep(obs, np.zeros(1, np.float32) if last is None else action[:1] - last[:1], done, info)
+
+
+def test_action_that_an_env_keeps(single_kind):
+    with build(single_kind, [dict(tag=i, act_dim=2, length=99) for i in range(4)], env=KeepsActions, wait_num=4,
+               step_wait_timeout=10) as manager:
+        actions = np.zeros((4, 2), np.float32)
+        for k in range(4):
+            actions[:] = 2 ** k  # the caller's memory is used again, too
+            block = manager.advance(manager.observe()[0], actions)
+            assert block.reward.tolist() == [0. if k == 0 else 2. ** (k - 1)] * 4
+
+
 @pytest.mark.parametrize('obs', ['vector', 'dict'])
 def test_env_that_uses_its_memory_again(single_kind, obs):
     cfgs = [dict(tag=i, length=3 + i, obs=obs) for i in range(4)]

@@ -3,11 +3,12 @@ import contextlib
 import os
 import time
 
+import gymnasium
 import numpy as np
 import pytest
 import torch
 
-from nervex.envs import BaseEnvInfo
+from nervex.envs import BaseEnvInfo, GymEnv
 from nervex.envs.tests.fakes import CounterEnv, box
 from nervex.worker.actor.env_manager import (
     AsyncSubprocessEnvManager,
@@ -320,3 +321,38 @@ def test_waiting_for_others_while_a_ready_env_is_left_out(name):
         assert manager.ready_obs[0].tolist() == [0, 2, 0, -1] and manager.ready_obs[1].tolist() == [1, 1, 1, 1]
         with pytest.raises(EnvStateError, match='no env was given an action'):
             manager.advance(no, no)
+
+
+@pytest.mark.parametrize('rows', [1, 2, 4])
+def test_a_step_of_all_envs_needs_an_action_for_each(single_kind, rows):
+    with build(single_kind, [dict(tag=i, length=9) for i in range(3)]) as manager, \
+            pytest.raises(ValueError, match=f'3 ids, but {rows} actions'):
+        manager.advance(manager.observe()[0], np.zeros(rows, np.int64))
+
+
+class OneForEver(gymnasium.Env):
+    """Goes on until it is stopped."""
+
+    observation_space, action_space = gymnasium.spaces.Box(0, 1, (2, ), np.float32), gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action):
+        return np.ones(2, np.float32), 1., False, False, {'said': True} if action else {}
+
+
+@pytest.mark.parametrize('kind', ['base', 'sync', 'sync_grouped', 'sync_hybrid'])
+def test_time_limit_counts_the_steps_of_each_env_alone(kind):
+    cfgs = [dict(env_fn=OneForEver, max_episode_steps=3 + i) for i in range(3)]
+    lengths = {0: [], 1: [], 2: []}
+    with build(kind, cfgs, env=GymEnv) as manager:
+        for chosen in ([0, 1, 2], [1], [1, 2], [0, 1], [0, 1, 2], [0], [0, 2], [0, 1, 2], [2], [1]):
+            block = manager.advance(np.array(chosen), np.array([i == 1 for i in chosen], np.int64))
+            assert sorted(block.env_id.tolist()) == chosen and (block.done == block.truncated).all()
+            for k, i in enumerate(block.env_id.tolist()):
+                if block.done[k]:
+                    lengths[i].append(int(block.episode_length[k]))
+                    assert block.info[k].get('said', False) == (i == 1)
+                    assert block.episode_return[k] == block.episode_length[k] == 3 + i
+    assert lengths == {0: [3, 3], 1: [4], 2: [5]}
