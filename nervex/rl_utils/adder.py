@@ -31,7 +31,8 @@ class Adder:
     Overview:
         Turns one trajectory into training samples. Every method takes a list or deque of dict rows and answers a
         list, or takes a Batch with time as first axis, (T, ...) or (T, N, ...) for N envs, and answers a Batch; the
-        numbers are the same.
+        numbers are the same. n-step returns as in Rainbow (arXiv:1710.02298), advantages as in arXiv:1506.02438,
+        hindsight goals as in arXiv:1707.01495.
     """
 
     def __init__(

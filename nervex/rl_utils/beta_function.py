@@ -7,7 +7,7 @@ import torch
 def uniform(x: torch.Tensor) -> torch.Tensor:
     """
     Overview:
-        Neutral: the fractions as they are.
+        Neutral: the fractions as they are, :math:`x`. Implicit Quantile Networks (arXiv:1806.06923), section 3.
     Shapes:
         - x, result (:obj:`torch.FloatTensor`): :math:`(*)`, in [0, 1]
     """

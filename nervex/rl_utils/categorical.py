@@ -14,7 +14,8 @@ def log_prob(logit: Logits, action: Actions) -> torch.Tensor:
     """
     Overview:
         Log-probability of the actions under ``softmax(logit)``, :math:`z_a - \\log \\sum_b e^{z_b}`. With several
-        heads the joint log-probability, their sum.
+        heads the joint log-probability, their sum. Sutton and Barto, Reinforcement Learning: An Introduction, section
+        13.1.
     Arguments:
         - logit (:obj:`torch.Tensor | Sequence[torch.Tensor]`): one head, or a list with one tensor per head
         - action (:obj:`torch.Tensor | Sequence[torch.Tensor]`): the same; for several heads also one tensor, heads last
@@ -31,7 +32,8 @@ def entropy(logit: Logits) -> torch.Tensor:
     """
     Overview:
         Entropy of ``softmax(logit)``, :math:`-\\sum_a p_a \\log p_a`; with several heads the sum. Logits of minus
-        infinity (masked actions) add nothing.
+        infinity (masked actions) add nothing. As a bonus for exploration: Williams and Peng, 1991
+        (doi:10.1080/09540099108946587).
     Shapes:
         - logit (:obj:`torch.FloatTensor`): :math:`(*, N)`; the result has shape :math:`(*)`
     """
@@ -59,7 +61,7 @@ def kl_divergence(logit_old: Logits, logit_new: Logits) -> torch.Tensor:
     """
     Overview:
         :math:`KL(old || new) = \\sum_a p_{old}(a) (\\log p_{old}(a) - \\log p_{new}(a))` over all actions; with
-        several heads the sum. The old policy gets no gradient.
+        several heads the sum. The old policy gets no gradient. Trust region policy optimization (arXiv:1502.05477).
     Shapes:
         - logit_old, logit_new (:obj:`torch.FloatTensor`): :math:`(*, N)`; the result has shape :math:`(*)`
     """

@@ -7,13 +7,15 @@ def epsilon_greedy(start: float, end: float, decay: int, type_: str = 'exp') -> 
     """
     Overview:
         A schedule of epsilon. ``exp``: :math:`(start - end) e^{-x / decay} + end`; ``linear``: from start to end within
-        ``decay`` steps, then constant.
+        ``decay`` steps, then constant. Playing Atari with Deep Reinforcement Learning (arXiv:1312.5602).
     Arguments:
         - start, end (:obj:`float`): first and last value, in [0, 1], ``start >= end``
         - decay (:obj:`int`): time constant, or length of the linear part, in the unit of x
         - type_ (:obj:`str`): ``'exp'`` or ``'linear'``
     Returns:
         - schedule (:obj:`Callable[[int], float]`): x -> epsilon
+    Shapes:
+        - x: one number, epsilon: one float
     """
     if type_ not in ('exp', 'linear'):
         raise ValueError(f"epsilon_greedy: unknown type_ {type_!r}; use 'exp' or 'linear'")

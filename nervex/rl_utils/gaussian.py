@@ -25,7 +25,7 @@ def gaussian_log_prob(logit: MuSigma, action: torch.Tensor) -> torch.Tensor:
     """
     Overview:
         Log-density of the actions, :math:`\\sum_i -\\frac{1}{2} ((a_i - \\mu_i) / \\sigma_i)^2 - \\log \\sigma_i -
-        \\frac{1}{2} \\log 2 \\pi`.
+        \\frac{1}{2} \\log 2 \\pi`. Sutton and Barto, Reinforcement Learning: An Introduction, section 13.7.
     Arguments:
         - logit (:obj:`Sequence | Mapping`): mu and sigma (a standard deviation, positive)
     Shapes:
@@ -40,7 +40,8 @@ def gaussian_log_prob(logit: MuSigma, action: torch.Tensor) -> torch.Tensor:
 def gaussian_entropy(logit: MuSigma) -> torch.Tensor:
     """
     Overview:
-        Entropy, :math:`\\sum_i \\log \\sigma_i + \\frac{1}{2} \\log 2 \\pi e`.
+        Entropy, :math:`\\sum_i \\log \\sigma_i + \\frac{1}{2} \\log 2 \\pi e`. Cover and Thomas, Elements of
+        Information Theory, section 8.4.
     Shapes:
         - mu, sigma (:obj:`torch.FloatTensor`): :math:`(B, D)`; the result has shape :math:`(B, )`
     """
@@ -65,6 +66,7 @@ def gaussian_kl_divergence(logit_old: MuSigma, logit_new: MuSigma) -> torch.Tens
     Overview:
         :math:`KL(old || new) = \\sum_i \\log \\frac{\\sigma_{new,i}}{\\sigma_{old,i}} + \\frac{\\sigma_{old,i}^2 +
         (\\mu_{old,i} - \\mu_{new,i})^2}{2 \\sigma_{new,i}^2} - \\frac{1}{2}`. The old policy gets no gradient.
+        Trust region policy optimization (arXiv:1502.05477).
     Shapes:
         - mu, sigma (:obj:`torch.FloatTensor`): :math:`(B, D)`; the result has shape :math:`(B, )`
     """

@@ -11,7 +11,10 @@ from nervex.utils.errors import UnknownNameError, unknown_name
 class BaseNoise(ABC):
     """
     Overview:
-        A source of noise with its own generator: two of them with one seed give the same numbers.
+        A source of noise with its own generator: two of them with one seed give the same numbers. ``noise(shape)``
+        draws.
+    Shapes:
+        - result (:obj:`torch.FloatTensor`): the shape that is asked for
     """
 
     def __init__(self, seed: int = 0, generator: torch.Generator | None = None) -> None:
@@ -39,7 +42,10 @@ class BaseNoise(ABC):
 class GaussianNoise(BaseNoise):
     """
     Overview:
-        Independent normal noise.
+        Independent normal noise, :math:`\\mu + \\sigma N`. Addressing Function Approximation Error in Actor-Critic
+        Methods (arXiv:1802.09477).
+    Shapes:
+        - result (:obj:`torch.FloatTensor`): the shape that is asked for
     """
 
     def __init__(
@@ -59,6 +65,8 @@ class OUNoise(BaseNoise):
     Overview:
         Ornstein-Uhlenbeck noise, which drifts: :math:`x \\leftarrow x + \\theta (\\mu - x) dt + \\sigma \\sqrt{dt}
         N`. Continuous control with deep reinforcement learning (arXiv:1509.02971).
+    Shapes:
+        - result (:obj:`torch.FloatTensor`): the shape that is asked for
     """
 
     def __init__(

@@ -4,6 +4,7 @@ docs/operators.md``.
 """
 import inspect
 import re
+import typing
 from types import ModuleType
 from typing import Any
 
@@ -63,7 +64,7 @@ def _is_data(item: Any) -> bool:
 
 
 def _entry(name: str, item: Any) -> str:
-    text = f'\n### {name}\n\n`{name}{_signature(item)}`\n' + _sections(item)
+    text = f'\n### {name}\n\n`{name}{_signature(item)}`\n' + _records(item) + _other_names(name, item) + _sections(item)
     if isinstance(item, type):
         if 'Arguments:' in (vars(item).get('__init__', item).__doc__ or ''):
             text += _sections(vars(item).get('__init__', item))
@@ -72,6 +73,31 @@ def _entry(name: str, item: Any) -> str:
                 text += f'\n#### {name}.{method_name}\n\n`{method_name}{_signature(method)}`\n'
                 text += _sections(method)
     return text
+
+
+def _records(item: Any) -> str:
+    """The fields of the namedtuples that a function takes and returns, in their order."""
+    if isinstance(item, type):
+        return ''
+    signature = inspect.signature(item)
+    taken = [f'`{p.name}` is {_fields(p.annotation)}' for p in signature.parameters.values() if _fields(p.annotation)]
+    result = signature.return_annotation
+    given = [_fields(kind) for kind in (result, *typing.get_args(result)) if _fields(kind)]
+    lines = taken + ([f'the result is {" and ".join(given)}'] if given else [])
+    text = '; '.join(lines)
+    return f'\n{text[0].upper()}{text[1:]}.\n' if text else ''
+
+
+def _fields(kind: Any) -> str:
+    if not (isinstance(kind, type) and hasattr(kind, '_fields')):
+        return ''
+    defaults = kind._field_defaults
+    return f'`{kind.__name__}({", ".join(f"{n}={defaults[n]}" if n in defaults else n for n in kind._fields)})`'
+
+
+def _other_names(name: str, item: Any) -> str:
+    names = [other for other in rl_utils.__all__ if other != name and getattr(rl_utils, other) is item]
+    return f'\nAlso called {", ".join(f"`{other}`" for other in names)}.\n' if names else ''
 
 
 def _signature(item: Any) -> str:
