@@ -41,7 +41,7 @@ def write_run(tmp_path):
 
 def nervex(*args, **kwargs):
     command = [sys.executable, '-m', 'nervex.entry.cli', '-m', 'plot', *args]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, **kwargs)
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, **kwargs)
 
 
 def test_seeds_of_one_config_are_one_group_and_other_settings_another(write_run):

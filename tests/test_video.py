@@ -41,7 +41,7 @@ def nervex(*args, **env):
     paths = ':'.join(path for path in sys.path if path)
     kept = {k: v for k, v in os.environ.items() if k not in ('DISPLAY', 'WAYLAND_DISPLAY', 'SDL_VIDEODRIVER')}
     variables = {**kept, 'PYTHONPATH': paths, **env}
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, env=variables)
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, env=variables)
 
 
 @pytest.mark.parametrize(

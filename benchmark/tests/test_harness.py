@@ -69,21 +69,21 @@ def test_table_of_seconds_and_of_missing_cells():
 
 
 def test_the_clock_counts_only_what_is_inside():
-    clock = Clock()
+    clock, begin = Clock(), time.perf_counter()
     with clock:
         time.sleep(0.01)
     time.sleep(0.05)
     with clock:
         time.sleep(0.01)
-    assert 0.02 <= clock.wall_s < 0.05
-    assert clock.cpu_s < 0.02
+    assert 0.02 <= clock.wall_s <= time.perf_counter() - begin - 0.05
+    assert 0 <= clock.cpu_s < clock.wall_s
 
 
 def test_repeat_counts_the_calls_that_it_timed():
     clock, calls = Clock(), []
-    counted = clock.repeat(lambda: calls.append(0), seconds=0.01)
+    counted = clock.repeat(lambda: time.sleep(calls.append(0) or 0.001), seconds=0.01)
     assert 1 <= counted < len(calls)  # the calls that found the number out are not counted
-    assert clock.wall_s > 0.002
+    assert clock.wall_s >= counted * 0.001
 
 
 def test_a_failing_case_is_reported_and_the_others_go_on(toy):

@@ -24,10 +24,11 @@ def launched(**options):
         def _process_task(self, task):
             if task.get('fail'):
                 raise TaskFail(1, 'as told')
-            if task.get('sleep'):
+            if task.get('until'):  # this file exists
                 import time
 
-                time.sleep(task['sleep'])
+                while not os.path.exists(task['until']):
+                    time.sleep(0.01)
             return os.getpid()
 
         def _before_connection(self, data):
@@ -39,15 +40,16 @@ def launched(**options):
     return launch_slave(Worker, 'worker', num_cpus=0, **options)
 
 
-def test_tasks_run_in_another_process_and_refusals_come_back(ray_here):
+def test_tasks_run_in_another_process_and_refusals_come_back(ray_here, tmp_path):
     handle = launched(actor_name='worker-1')
     with Master() as master, master.new_connection('w', 'worker-1') as connection:
         assert connection.new_task().start().join(30).result != os.getpid()
         failed = connection.new_task({'fail': True}).start().join(30)
         assert (failed.status, failed.result, str(failed.error)) == (TaskStatus.FAILED, 1, 'as told')
-        busy = connection.new_task({'sleep': 2}).start()
+        busy = connection.new_task({'until': str(tmp_path / 'file')}).start()
         refused = connection.new_task().start()
         assert refused.status is TaskStatus.START_FAILED and isinstance(refused.error, exceptions.TaskAlreadyExist)
+        (tmp_path / 'file').touch()
         assert busy.join(30).status is TaskStatus.COMPLETED
     with Master() as master, pytest.raises(exceptions.SlaveConnectionRefused, match='no strangers'):
         master.new_connection('w', handle, 'stranger').connect()
@@ -58,7 +60,7 @@ def test_a_killed_slave_fails_its_task_and_closes_its_connection(ray_here):
     with Master() as master:
         connection = master.new_connection('w', handle).connect()
         pid = connection.new_task().start().join(30).result
-        task = connection.new_task({'sleep': 60}).start()
+        task = connection.new_task({'until': '/nowhere/at/all'}).start()
         os.kill(pid, signal.SIGKILL)
         assert task.join(30).status is TaskStatus.FAILED and isinstance(task.error, exceptions.SlaveDied)
         task.join()

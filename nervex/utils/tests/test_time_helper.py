@@ -34,21 +34,22 @@ def spin(seconds):
 
 
 def test_watchdog_interrupts_what_takes_too_long():
-    start = time.monotonic()
     with pytest.raises(TimeoutError, match=r'not done within 0\.05 s'), WatchDog(0.05):
-        spin(5.)
-    assert time.monotonic() - start < 2.
+        spin(3600.)
 
 
 def test_watchdog_leaves_work_in_time_alone_and_may_be_used_again():
-    dog = WatchDog(0.1)
+    dog = WatchDog(3600.)
     for _ in range(2):
         dog.start()
         with pytest.raises(RuntimeError, match='running already'):
             dog.start()
         dog.stop()
         dog.stop()
-    spin(0.15)
+    for thread in threading.enumerate():
+        if isinstance(thread, threading.Timer):
+            thread.join(120.)
+            assert not thread.is_alive()
 
 
 def test_late_work_in_one_blocking_call_is_told_at_the_latest_by_stop():
@@ -66,13 +67,13 @@ def test_watchdog_works_in_any_thread():
     def work():
         try:
             with WatchDog(0.05):
-                spin(5.)
+                spin(3600.)
         except TimeoutError as e:
             seen.append(str(e))
 
     thread = threading.Thread(target=work)
     thread.start()
-    thread.join(3.)
+    thread.join(120.)
     assert seen == ['not done within 0.05 s']
 
 

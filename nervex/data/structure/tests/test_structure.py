@@ -83,7 +83,7 @@ def test_cache_gives_portions_and_the_rest_at_close():
     cache.run()
     for k in range(4):
         cache.push_data(k)
-    assert full.wait(5)
+    assert full.wait(60)
     cache.push_data(4)
     cache.close()
     cache.close()
@@ -97,7 +97,7 @@ def test_cache_does_not_wait_longer_than_its_timeout():
     cache = Cache(maxlen=1000, timeout=.01, consume=lambda items: done.set())
     cache.run()
     cache.push_data('one')
-    assert done.wait(5)
+    assert done.wait(60)
     cache.close()
 
 
@@ -111,7 +111,7 @@ def test_errors_of_the_consumer_are_raised_to_the_pusher():
     cache = Cache(maxlen=1, timeout=60, consume=consume)
     cache.run()
     cache.push_data(1)
-    assert failed.wait(5)
+    assert failed.wait(60)
     with pytest.raises(ValueError, match='full disk'):
         cache.close()
 
