@@ -31,9 +31,7 @@ def as_column(value: Any) -> Any:
 
 def sequence_column(values: Sequence) -> Any:
     """A list or tuple as a column; what has no common shape becomes an object array."""
-    if len(values) and all(isinstance(v, (Mapping, _batch_class())) for v in values):
-        return _batch_class().from_rows(values)
-    if len(values) and isinstance(values[0], torch.Tensor):
+    if len(values) and isinstance(values[0], (torch.Tensor, Mapping, _batch_class())):
         return stack_values(values)
     try:
         array = np.array(values)
@@ -222,7 +220,11 @@ def shapes(batch: Any) -> str:
 
 def check_length(name: str, value: Any, length: int | None) -> None:
     """A new column must be as long as the others (None: these have no length)."""
-    shape = getattr(value, 'shape', None) if not hasattr(value, '_columns') else None
+    if isinstance(value, _batch_class()):
+        for part_name, part in value.items():
+            check_length(f'{name}.{part_name}', part, length)
+        return
+    shape = getattr(value, 'shape', None)
     if shape and length is not None and shape[0] != length:
         raise ValueError(f"column '{name}' of shape {tuple(shape)} and dtype {value.dtype} does not fit a Batch of "
                          f'{length} rows')

@@ -327,3 +327,16 @@ def test_bfloat16_columns_compare_and_become_arrays():
     data = Batch(a=torch.tensor([1., 2.], dtype=torch.bfloat16))
     assert data == copy.deepcopy(data) and data != Batch(a=torch.tensor([1., 3.], dtype=torch.bfloat16))
     assert data.to_numpy().a.dtype == np.float32 and data.to_numpy().a.tolist() == [1., 2.]
+
+
+def test_a_nested_column_of_another_length_is_refused():
+    data = Batch(a=[1, 2])
+    with pytest.raises(ValueError, match=r"column 'b.c.d' of shape \(3,\) and dtype int64 does not fit a Batch of 2"):
+        data['b'] = {'c': {'d': [1, 2, 3], 'e': [1, 2]}}
+    data.b = {'c': [3, 4], 'nothing': {}}
+    assert data[1].b.c == 4 and list(data.keys()) == ['a', 'b']
+
+
+def test_dicts_with_different_keys_are_objects():
+    data = Batch(info=[{'a': 1}, {'b': 2}], obs=[{'x': 1}, {'x': 2}])
+    assert data.info.dtype == object and data[1].info == {'b': 2} and data.obs.x.tolist() == [1, 2]
