@@ -177,11 +177,8 @@ class Coordinator:
             self.version += 1
             self.weights_iter = info['train_iter']
         if info['saved']:
-            self._saved(info['saved'])
-
-    def _saved(self, saved: dict[str, Any]) -> None:
-        self.saved_iter = saved['train_iter']
-        self._schedule.took(saved['seconds'])
+            self.saved_iter = info['saved']['train_iter']
+            self._schedule.took(info['saved']['seconds'])
 
     # ---- evaluating ----
     def _ask_evaluators(self, learner: Slot) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from nervex.envs.hosting.actions import ARRAY, NUMPY, PLAIN
 from nervex.envs.hosting.calls import LOAD, SAVE, STEP_TIME, ask_env
-from nervex.envs.hosting.layout import InvalidStepError, copy_row, layout_of, write_row
+from nervex.envs.hosting.layout import InvalidStepError, copy_row, write_row
 from nervex.envs.hosting.loops import make_loop
 from nervex.envs.hosting.step_times import StepTimes
 from nervex.envs.hosting.stepper import flag, has_step_into, make_stepper
@@ -340,14 +340,3 @@ def reward_size(info: Any) -> int:
     if shape is None or isinstance(shape, dict):
         return 1
     return max(1, int(np.prod(shape)))
-
-
-def layout_from(info: Any, obs: Any) -> Any:
-    """The layout of a manager's observations; an observation that contradicts ``info()`` is an InvalidStepError."""
-    space = getattr(info, 'obs_space', None)
-    layout = layout_of(obs, getattr(space, 'value', None))
-    shape = getattr(space, 'shape', None)
-    if not isinstance(layout, dict) and isinstance(shape, (tuple, list)) and not layout.is_object \
-            and tuple(shape) != layout.shape:
-        raise InvalidStepError(f'the first observation has shape {layout.shape}, but info() says {tuple(shape)}')
-    return layout

@@ -210,3 +210,14 @@ def _may_become(array: np.ndarray, dtype: np.dtype) -> bool:
 def _describe(obs: Any) -> str:
     text = repr(obs)
     return f'{type(obs).__name__} {text if len(text) <= 80 else text[:77] + "..."}'
+
+
+def layout_from(info: Any, obs: Any) -> Any:
+    """The layout of a manager's observations; an observation that contradicts ``info()`` is an InvalidStepError."""
+    space = getattr(info, 'obs_space', None)
+    layout = layout_of(obs, getattr(space, 'value', None))
+    shape = getattr(space, 'shape', None)
+    if not isinstance(layout, dict) and isinstance(shape, (tuple, list)) and not layout.is_object \
+            and tuple(shape) != layout.shape:
+        raise InvalidStepError(f'the first observation has shape {layout.shape}, but info() says {tuple(shape)}')
+    return layout

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from nervex.envs.hosting.host import EnvFault, EnvHost, Events, layout_from, reward_size
-from nervex.envs.hosting.layout import copy_block, copy_rows, put_row, take_rows
+from nervex.envs.hosting.host import EnvFault, EnvHost, Events, reward_size
+from nervex.envs.hosting.layout import copy_block, copy_rows, layout_from, put_row, take_rows
 from nervex.envs.hosting.store import SLOTS, BlockStore
 from nervex.utils.errors import ExtraMissingError
 from nervex.worker.actor.env_manager.manager_base import EnvManager
