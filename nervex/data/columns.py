@@ -40,7 +40,7 @@ class ColumnStore:
         self.overhead = 0
         self.arrays: dict[Any, np.ndarray] = {}
         self.torch_names: set = set()
-        self.nested = False
+        self.nested = self.holds_objects = False
         self.fast_block = self.fast_row = self.fast_values = self._gather_into = _not_yet
         self._recycler = Recycler()
 
@@ -68,6 +68,7 @@ class ColumnStore:
     def _compile(self) -> None:
         writers = compile_writers(self.arrays, self.torch_names, self.capacity)
         self.fast_block, self.fast_row, self.fast_values, self._gather_into = writers
+        self.holds_objects = any(array.dtype == object for array in self.arrays.values())
 
     def write(self, columns: dict, start: int) -> int:
         """Store rows at the slots ``start, start + 1, ...``, wrapping at the end; gives their number."""

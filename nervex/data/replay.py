@@ -1,7 +1,6 @@
 """The replay kind of buffer: a ring of rows, sampled at random, uniformly or by priority."""
 from __future__ import annotations
 
-import copy
 import logging
 import math
 from collections import deque
@@ -18,7 +17,7 @@ from nervex.data.frames import FrameStore
 from nervex.data.index_source import IndexSource
 from nervex.data.priority import Priorities, checked_priorities
 from nervex.data.row_life import RowLife
-from nervex.data.sampled import Sampled, UniqueIds, integers, item_numbers
+from nervex.data.sampled import Sampled, UniqueIds, integers, item_numbers, separate_objects
 
 logger = logging.getLogger(__name__)
 _PRIORITY_BYTES = 36  # of the sum tree and the priorities, per row
@@ -230,13 +229,13 @@ class ReplayKind:
             pair.reverse()
             flat, view, tensors = pair[0]
             if self.store.gather_into(slots, flat):
+                if self.store.holds_objects:
+                    separate_objects(view, slots, self._cfg.deepcopy)
                 return view.copy(), tensors
             del self._outputs[n]  # a column's dtype has changed
         columns = self.store.gather(slots)
-        if self._cfg.deepcopy:
-            for name, column in columns.items():
-                if isinstance(column, np.ndarray) and column.dtype == object:
-                    columns[name] = copy.deepcopy(column)
+        if self.store.holds_objects:
+            separate_objects(columns, slots, self._cfg.deepcopy)
         return columns, None
 
     def _numbers(self, slots: np.ndarray, next_number: int) -> np.ndarray:

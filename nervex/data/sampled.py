@@ -1,7 +1,8 @@
 """Sampled: a Batch from a buffer, with the columns that tell where its rows come from."""
 from __future__ import annotations
 
-from collections.abc import Iterator
+import copy
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -160,3 +161,21 @@ def integers(values: Any) -> np.ndarray:
     if isinstance(values, torch.Tensor):
         values = values.detach().cpu().numpy()
     return np.asarray(values, dtype=np.int64).reshape(-1)
+
+
+def separate_objects(columns: Mapping | Batch, slots: np.ndarray, every: bool) -> None:
+    """
+    Overview:
+        Let rows of a sample that come from one slot share no objects: all but the first get copies.
+    Arguments:
+        - every (:obj:`bool`): copy the first ones too, so that no object is shared with the buffer either
+    """
+    copied = np.ones(len(slots), dtype=bool)
+    if not every:
+        copied[np.unique(slots, return_index=True)[1]] = False
+    for column in columns.values():
+        if isinstance(column, Batch):
+            separate_objects(column, slots, every)
+        elif isinstance(column, np.ndarray) and column.dtype == object:
+            for k in np.flatnonzero(copied).tolist():
+                column[k] = copy.deepcopy(column[k])

@@ -284,6 +284,24 @@ def test_state_of_other_buffers_is_refused():
         manager(buffer_name='agent').load_state_dict(state)
 
 
+# ---- objects
+@pytest.mark.parametrize('reuse', [False, True])
+@pytest.mark.parametrize('deepcopy', [False, True])
+@pytest.mark.parametrize('use_priority', [False, True])
+def test_rows_that_are_sampled_twice_are_independent(reuse, deepcopy, use_priority):
+    buffer = manager(meta_maxlen=4, deepcopy=deepcopy, use_priority=use_priority)
+    stored = [{'path': [k], 'deep': {'er': {'state': [torch.full((2, ), float(k))]}}} for k in range(2)]
+    buffer.push_data([{'a': k, 'info': ['text', stored[k]], 'nest': {'o': [stored[k], None]}} for k in range(2)])
+    for _ in range(3):
+        sample = buffer.sample(12, reuse=reuse)
+        assert len(set(sample.a.tolist())) == 2
+        for column, place in ((sample.info, 1), (sample.nest.o, 0)):
+            assert len({id(value) for value in column}) == 12
+            assert [value[place]['path'][0] for value in column] == sample.a.tolist()
+        held = [any(value[1] is stored[k] for value in sample.info) for k in range(2)]
+        assert held == [not deepcopy] * 2
+
+
 # ---- statistics
 def test_statistics_go_to_the_run_folder(tmp_path):
     cfg = {'buffer_name': ['agent'], 'agent': {'monitor': {'log_freq': 5}, 'use_priority': True}}
