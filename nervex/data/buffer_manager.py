@@ -14,7 +14,7 @@ from nervex.data.batch import Batch, Row
 from nervex.data.batch_iterators import joined, locked
 from nervex.data.buffer_log import BufferLog
 from nervex.data.buffer_options import DEFAULTS, RULES, as_names, read_options
-from nervex.data.columns import MISFITS, rows_of
+from nervex.data.columns import MISFITS, holds_objects, rows_of
 from nervex.data.on_policy import OnPolicyKind
 from nervex.data.quick_lock import QuickLock
 from nervex.data.replay import ReplayKind
@@ -109,7 +109,7 @@ class BufferManager:
             for k, name in enumerate(self._buffers if buffer_name is None else as_names(buffer_name)):
                 buffer = self._get(name)
                 if k:  # the buffers share no objects (arrays are copied anyway)
-                    rows = Batch.of({n: copy.deepcopy(c) if _holds_objects(c) else c for n, c in rows.items()})
+                    rows = Batch.of({n: copy.deepcopy(c) if holds_objects(c) else c for n, c in rows.items()})
                 if name in self._caches:
                     self._caches[name].push_data(Batch.cat([rows]), n)
                 else:
@@ -316,12 +316,6 @@ def _as_batch(data: Any, buffer_name: Any) -> tuple[Batch, Any]:
         named = columns.pop('buffer_name')[0]
         return Batch.of(columns), buffer_name if buffer_name is not None else named
     return data, buffer_name
-
-
-def _holds_objects(column: Any) -> bool:
-    if isinstance(column, Batch):
-        return any(_holds_objects(part) for part in column.values())
-    return isinstance(column, np.ndarray) and column.dtype == object
 
 
 def _has_length(batch: Batch) -> bool:

@@ -250,6 +250,13 @@ def rows_of(columns: Mapping) -> int:
     return 0
 
 
+def holds_objects(column: Any) -> bool:
+    """Whether a column, or one below it, is an array of Python objects."""
+    if isinstance(column, Batch):
+        return any(holds_objects(part) for part in column.values())
+    return isinstance(column, np.ndarray) and column.dtype == object
+
+
 def _arrays_of(columns: Mapping) -> dict:
     """Flat columns, each a CPU tensor or an array."""
     flat = flatten(columns)
