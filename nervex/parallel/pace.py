@@ -67,7 +67,7 @@ class Overlap:
         - measure (:obj:`bool`): fit the size of calls to how long they take; without it a run repeats itself
     """
 
-    learn_calls = 2
+    learn_calls = 3  # one that runs and two more, so that the learner goes on while the coordinator has no processor
 
     def __init__(self, plan: Plan, cfg: Any, measure: bool = True) -> None:
         self._plan, self._cfg, self._measure = plan, cfg, measure
