@@ -27,7 +27,7 @@ class RoleNotBuiltError(RoleDiedError):
 
 
 class RoleError(NervexError, RuntimeError):
-    """The code of a role raised something that is no NervexError; the text names the role and holds its traceback."""
+    """The code of a role raised something that is no NervexError; the text is its traceback."""
 
 
 class LostDataError(NervexError, RuntimeError):

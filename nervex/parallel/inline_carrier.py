@@ -61,7 +61,7 @@ class InlineHandle(Handle):
                 ref.answer(error=e)
         except Exception:  # whatever a role raises is its answer
             for ref in refs:
-                ref.answer(error=RoleError(f'{self.name} failed:\n{traceback.format_exc()}'))
+                ref.answer(error=RoleError(traceback.format_exc()))
         else:
             for ref, value in zip(refs, (answer,) if len(refs) == 1 else answer):
                 ref.answer(copy.deepcopy(value))  # roles share no memory

@@ -6,6 +6,7 @@ import contextlib
 import importlib.util
 import logging
 import os
+import re
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -29,6 +30,7 @@ from nervex.parallel.ray_join import check_address, told_in_a_line
 from nervex.utils import ExtraMissingError, NervexError
 
 _LOGICAL_CPUS = 4096  # of a cluster of our own: roles share the machine as processes do, none is kept waiting
+_NOT_SHOWN = ('A worker died or was killed', 'worker processes have been started on node')
 _AVOIDED_S = 60.0  # Ray takes up to half of it to notice that a node is gone
 # Blocks of some megabytes come and go: memory that was freed is kept for the next one, as the C library comes to do by
 # itself in the end; until then the system would clear every page of every block anew.
@@ -157,7 +159,7 @@ class RayCarrier(Carrier):
                 raise RoleDiedError(str(cause).splitlines()[-1]) from e
             if isinstance(cause, NervexError):
                 raise cause from None
-            raise RoleError(str(e)) from cause
+            raise RoleError(_traceback(e)) from cause
         except (errors.ObjectLostError, errors.OwnerDiedError, errors.GetTimeoutError) as e:
             raise LostDataError(_one_line(e)) from e
 
@@ -189,16 +191,27 @@ def _leave_deaths_to_the_coordinator() -> None:
         return
 
     def print_others(data: dict[str, Any], *args: Any, **kwargs: Any) -> None:
-        if not any('A worker died or was killed' in str(line) for line in data.get('lines', ())):
+        lines = [str(line) for line in data.get('lines', ())]
+        if not any(said in line for said in _NOT_SHOWN for line in lines):
             shown(data, *args, **kwargs)
 
     print_others.leaves_out_deaths = True
     worker.print_to_stdstream = print_others
 
 
+def _traceback(error: Exception) -> str:
+    """That of the role's process, without the colours and the first line of Ray."""
+    text = re.sub('\x1b\\[[0-9;]*m', '', str(error))
+    return text.partition('\n')[2] if text.startswith('ray::') else text
+
+
 def _one_line(error: Exception) -> str:
     """What Ray says about a death, without its advice."""
     said = ' '.join(str(error).split())
+    if 'unexpectedly exits' in said and 'End of file' in said:
+        return 'its process was killed or crashed'
+    if 'its node has died' in said:
+        return 'its machine is gone'
     _, _, detail = said.rpartition('Worker exit detail: ')
     return (detail or said).partition(' Some common causes')[0].partition(' The actor never ran')[0][:200]
 

@@ -22,7 +22,8 @@ from nervex.parallel.role import RoleSpec
 from nervex.utils import NervexError, TrainingError
 
 _FORMAL = ('ready', 'begin', 'ping')  # calls that are no work
-_TRIES = 3  # restarts of a role that was never ready
+_TRIES = 3  # restarts of a role that answers nothing between them
+_TOGETHER = 'ended together with'
 _PING_S = 1.0  # between two questions to those who have nothing to do
 
 
@@ -44,6 +45,7 @@ class Slot:
     started_at: float = 0.0
     died_at: float | None = None  # since when it is missing
     starts: deque[float] = field(default_factory=deque)  # times of its restarts
+    fruitless: int = 0  # deaths since its last answer
     starting: bool = False  # its successor is about to be started
     gone: bool = False  # not started again
 
@@ -143,6 +145,8 @@ class Roster:
                 continue
             except LostDataError as e:
                 answer = e
+            except RoleError as e:
+                raise RoleError(f'{call.slot.name} failed in {call.method}:\n{e}') from e
             except NervexError as e:
                 self._log(f'{call.slot.name} failed in {call.method}: {e}')
                 raise
@@ -150,6 +154,7 @@ class Roster:
                 self._is_ready(call.slot, answer)
             elif call.method not in _FORMAL:
                 call.slot.outstanding -= 1
+                call.slot.fruitless = 0
             found.append((call, answer))
         self._look_for_silence()
         self._ask_the_idle()
@@ -213,8 +218,8 @@ class Roster:
         for member in group:
             if member is not slot:
                 self.carrier.kill(member.handle)
-            self._forget(member, reason if member is slot else f'ended together with {slot.name}')
-        delay = max(self._delay(member, reason) for member in group)
+            self._forget(member, reason if member is slot else f'{_TOGETHER} {slot.name}')
+        delay = max(self._delay(member, reason if member is slot else _TOGETHER) for member in group)
         for member in group:
             if not member.gone:
                 member.starting = True
@@ -237,10 +242,12 @@ class Roster:
         limits, now = self._settings, self.carrier.now()
         while slot.starts and now - slot.starts[0] > limits.restart_window_s:
             slot.starts.popleft()
-        if len(slot.starts) >= (limits.restarts if slot.was_ready else min(limits.restarts, _TRIES)):
+        slot.fruitless += reason != _TOGETHER
+        if len(slot.starts) >= limits.restarts or slot.fruitless > _TRIES:
             slot.gone = True
             said = f'{slot.name} died {len(slot.starts) + 1} times within {limits.restart_window_s:g} s'
-            said += '' if slot.was_ready else ' and was never ready'
+            if slot.fruitless > _TRIES:
+                said = f'{slot.name} died {slot.fruitless} times, and did nothing in between'
             if not self.of(slot.spec.kind, ready=False) or slot.spec.kind == 'learner':
                 raise TrainingError(f'{said}, the last time so: {reason}')
             self._log(f'{said}: the run goes on without it')

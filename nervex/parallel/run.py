@@ -104,7 +104,7 @@ class ParallelRun:
     def __exit__(self, kind: Any = None, error: Any = None, trace: Any = None) -> None:
         self.signals.be_patient()
         if error is not None and not isinstance(error, KeyboardInterrupt):
-            self._log.error(f'the run ended with {kind.__name__}: {str(error).strip()}')
+            self._log.info(f'the run ended with {kind.__name__}: {str(error).strip()}')
         self._stack.close()
 
     def show(self, progress: bool, total_log: bool = False) -> None:

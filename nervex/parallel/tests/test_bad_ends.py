@@ -19,9 +19,21 @@ def test_a_role_that_dies_in_every_start_ends_the_run(start, monkeypatch, cls):
 
     monkeypatch.setattr(cls, '__init__', dies)
     run = start(actor_num=1)
-    with pytest.raises(TrainingError, match=r'0 died 4 times .* was never ready, the last time so: killed by'):
+    with pytest.raises(TrainingError, match='0 died 4 times, and did nothing in between, the last time so: killed by'):
         go(run, lambda: False)
     assert run.roster.restarts == 3
+
+
+def test_a_learner_that_dies_in_every_call_ends_the_run(start, monkeypatch):
+    run = start()
+    go(run, lambda: run.tally.train_iter >= 10)
+
+    def dies(self, *args):
+        raise RoleDiedError('killed by the system')
+
+    monkeypatch.setattr(Learner, 'learn', dies)
+    with pytest.raises(TrainingError, match='learner0 died 4 times, and did nothing in between'):
+        go(run, lambda: False)
 
 
 def test_a_role_for_which_there_is_no_room_ends_the_run(start):
