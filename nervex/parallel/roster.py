@@ -23,7 +23,6 @@ from nervex.utils import NervexError, TrainingError
 
 _FORMAL = ('ready', 'begin', 'ping')  # calls that are no work
 _TRIES = 3  # restarts of a role that answers nothing between them
-_TOGETHER = 'ended together with'
 _PING_S = 1.0  # between two questions to those who have nothing to do
 
 
@@ -45,7 +44,7 @@ class Slot:
     started_at: float = 0.0
     died_at: float | None = None  # since when it is missing
     starts: deque[float] = field(default_factory=deque)  # times of its restarts
-    fruitless: int = 0  # deaths since its last answer
+    fruitless: int = 0  # deaths over its work, or before it was ready, since its last answer
     starting: bool = False  # its successor is about to be started
     gone: bool = False  # not started again
 
@@ -212,14 +211,16 @@ class Roster:
         """
         if slot.starting:
             return  # it is being replaced already
+        work = any(call.slot is slot and call.method not in _FORMAL for call in self.calls.values())
+        slot.fruitless += work or not slot.ready  # who waits for work is not to blame
         group = [slot]
         if slot.spec.kind == 'learner':
             group += [s for s in self.slots if s.spec.kind == 'learner' and s is not slot and not s.starting]
         for member in group:
             if member is not slot:
                 self.carrier.kill(member.handle)
-            self._forget(member, reason if member is slot else f'{_TOGETHER} {slot.name}')
-        delay = max(self._delay(member, reason if member is slot else _TOGETHER) for member in group)
+            self._forget(member, reason if member is slot else f'ended together with {slot.name}')
+        delay = max(self._delay(member, reason) for member in group)
         for member in group:
             if not member.gone:
                 member.starting = True
@@ -242,7 +243,6 @@ class Roster:
         limits, now = self._settings, self.carrier.now()
         while slot.starts and now - slot.starts[0] > limits.restart_window_s:
             slot.starts.popleft()
-        slot.fruitless += reason != _TOGETHER
         if len(slot.starts) >= limits.restarts or slot.fruitless > _TRIES:
             slot.gone = True
             said = f'{slot.name} died {len(slot.starts) + 1} times within {limits.restart_window_s:g} s'

@@ -36,6 +36,19 @@ def test_a_learner_that_dies_in_every_call_ends_the_run(start, monkeypatch):
         go(run, lambda: False)
 
 
+def test_a_role_that_dies_often_while_it_has_nothing_to_do_is_started_again(start, monkeypatch):
+    monkeypatch.setattr(Evaluator, 'good_after', 10**6)
+    run = start()
+    slot = run.roster.slots[-1]
+    go(run, lambda: run.evaluator.history and not slot.outstanding)
+    run.evaluator._cfg.eval_freq = 10**9
+    go(run, lambda: slot.task is None)
+    for incarnation in range(1, 7):
+        run.roster.carrier.kill(slot.handle)
+        go(run, lambda: slot.spec.incarnation == incarnation and slot.ready, steps=20000)  # noqa: B023
+    assert slot.fruitless <= 1
+
+
 def test_a_role_for_which_there_is_no_room_ends_the_run(start):
     run = start(start_timeout_s=3.0)
     run.roster.slots[0].handle.held = True
