@@ -95,14 +95,19 @@ def _rollout(
     """The fields as arrays (T, B); None for what is not made for a kernel, or wrong: the ordinary way explains it."""
     if is_traced(reward):
         return None
-    learning, arrays = torch.is_grad_enabled(), []
-    for field in (value, reward, done, truncated, next_value):
+    arrays: list[Any] = []
+    for field in (value, reward, done, truncated, next_value):  # written out: a call costs as much as the conversion
         if field is None:
             arrays.append(None)
-        elif not field.is_cpu or (learning and field.requires_grad):
+            continue
+        if not field.is_cpu:
             return None
-        else:
-            arrays.append(_numpy(field))
+        if field.requires_grad:
+            if torch.is_grad_enabled():
+                return None
+            field = field.detach()
+        array = field.numpy()
+        arrays.append(array if array.flags.c_contiguous else np.ascontiguousarray(array))
     values, rewards, ends, cuts, following = arrays
     dtype, shape = rewards.dtype, rewards.shape
     longer = values.shape[0] - shape[0]
