@@ -146,3 +146,50 @@ def test_a_full_disk_is_one_clear_error_and_leaves_the_older_checkpoint_whole(en
     for path in ckpt.glob('*.pth.tar'):
         torch.load(path, weights_only=True)
     assert list(ckpt.glob('iteration_*'))
+
+
+def test_an_evaluation_that_is_cut_short_loses_nothing(short_dqn, tmp_path, monkeypatch):
+    """A stop in the middle of the second evaluation: the resumed run begins with it and ends as if never stopped."""
+    from nervex.entry import serial_pipeline
+    from nervex.worker.actor import BaseSerialEvaluator
+
+    short_dqn.learner = dict(resume=dict(interval_s=None))
+    straight = serial_pipeline(short_dqn, seed=1, overrides=('exp_name=straight',))
+    evaluate = BaseSerialEvaluator.evaluate
+
+    def cut_short(self, *args, **kwargs):
+        def on_step(*step):
+            if len(self.history) == 1:
+                raise KeyboardInterrupt  # as StopSignals raises it where the program is
+
+        return evaluate(self, *args, **kwargs, on_step=on_step)
+
+    monkeypatch.setattr(BaseSerialEvaluator, 'evaluate', cut_short)
+    with pytest.raises(KeyboardInterrupt):
+        serial_pipeline(short_dqn, seed=1, overrides=('exp_name=stopped',))
+    monkeypatch.setattr(BaseSerialEvaluator, 'evaluate', evaluate)
+    assert list(tmp_path.glob('stopped/ckpt*/run_state_[1-9]*'))
+    resumed = serial_pipeline(None, resume='stopped')
+    assert resumed.history == straight.history and len(resumed.history) > 2
+    rows = [(tmp_path / name / 'log/evaluator/curve.csv').read_text().count('\n') for name in ('straight', 'stopped')]
+    assert rows == [len(straight.history) + 1] * 2
+
+
+def test_a_disk_that_is_full_where_logs_are_written_names_the_file(short_dqn, tmp_path):
+    path = tmp_path / 'config.yaml'
+    path.write_text(yaml.safe_dump(to_plain(short_dqn)), encoding='utf-8')
+    code = (
+        'import resource, signal\n'
+        'from nervex.entry.cli import main\n'
+        'from nervex.worker.actor import BaseSerialActor\n'
+        'signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n'
+        'generate = BaseSerialActor.generate_data\n'
+        'def limited(self, *args):\n'
+        '    resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))\n'
+        '    return generate(self, *args)\n'
+        'BaseSerialActor.generate_data = limited\n'
+        f"main(['-m', 'serial', '-c', {str(path)!r}, '-s', '0', '-o', 'actor.collect_print_freq=1'])\n"
+    )
+    run = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, timeout=300)
+    assert run.returncode == 1 and 'Traceback' not in run.stderr, run.stderr
+    assert "File too large: '" in run.stderr and '/log/' in run.stderr

@@ -15,7 +15,17 @@ from easydict import EasyDict
 
 from nervex.entry.progress import Progress
 from nervex.entry.run_folder import RunFolder
-from nervex.entry.run_state import SaveSchedule, cut_logs, newest_state, restore_state, save_state
+from nervex.entry.run_state import (
+    SaveSchedule,
+    cut_logs,
+    load_policy_state,
+    load_random_state,
+    newest_state,
+    policy_state,
+    random_state,
+    restore_state,
+    save_state,
+)
 from nervex.entry.stop_signals import StopSignals
 from nervex.utils import EnvError
 
@@ -71,6 +81,7 @@ class SerialRun:
         self.exp_path = parts.folder.path
         self.solved = False
         self._resumed = False
+        self._before_evaluation: tuple | None = None  # what an evaluation may change, while it is under way
         self._advice_at: float = 250 * self.actor.env.env_num
         self.seconds_before = 0.0  # of the run that this one continues
         self._start = time.perf_counter()
@@ -121,7 +132,9 @@ class SerialRun:
 
     def evaluate(self) -> bool:
         """Evaluate; keep a checkpoint of a new best; answer whether the run is solved."""
+        self._before_evaluation = policy_state(self.policy), random_state(), _judged(self.evaluator)
         self.solved, _ = self.evaluator.eval(self.learner.train_iter, envstep=self.actor.total_step)
+        self._before_evaluation = None
         if self.evaluator.is_new_best():
             with self.signals.held():
                 self.learner.save_checkpoint()
@@ -182,8 +195,17 @@ class SerialRun:
         return self.result()
 
     def interrupted(self) -> KeyboardInterrupt:
-        """Save the checkpoint of a run that is stopped; the exception carries its path."""
+        """
+        Overview:
+            Save the checkpoint of a run that is stopped; the exception carries its path. An evaluation that was cut
+            short is taken back, so that the complete state can be saved, too: the resumed run begins with it.
+        """
         with self.signals.held():
+            before, self._before_evaluation = self._before_evaluation, None
+            if before is not None and before[2] == _judged(self.evaluator):
+                load_policy_state(self.policy, before[0])
+                load_random_state(before[1])
+                save_state(self)
             self.learner.call_hook('after_run')
         return KeyboardInterrupt(self.learner.last_checkpoint)
 
@@ -228,6 +250,11 @@ class SerialRun:
             '%s: the run goes on at update %d, env step %d', path, self.learner.train_iter, self.actor.total_step
         )
         return True
+
+
+def _judged(evaluator: Any) -> dict[str, Any]:
+    """What the evaluator knows, but the time."""
+    return {key: value for key, value in evaluator.state_dict().items() if key != 'seconds'}
 
 
 def round_batches(cfg: EasyDict, policy: Any, buffer: Any, train_iter: int) -> Iterator[Any]:

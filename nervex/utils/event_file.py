@@ -7,6 +7,8 @@ import threading
 import time
 from typing import Any
 
+from nervex.utils.file_helper import naming
+
 _COUNT = itertools.count()
 
 
@@ -46,10 +48,11 @@ class EventFile:
         with self._lock:
             try:
                 rest = memoryview(record)
-                while rest:
-                    rest = rest[self._file.write(rest):]
-            except OSError as e:
+                with naming(self.path):
+                    while rest:
+                        rest = rest[self._file.write(rest):]
+            except OSError:
                 self._file.seek(self._size)
                 self._file.truncate()
-                raise OSError(e.errno, e.strerror, self.path) from e
+                raise
             self._size += len(record)

@@ -37,6 +37,17 @@ def atomic_write(path: str, mode: str = 'wb') -> Iterator[IO]:
     _sync_folder(folder)
 
 
+@contextlib.contextmanager
+def naming(path: str) -> Iterator[None]:
+    """An OSError of the block, such as that of a full disk, tells the file that it is about."""
+    try:
+        yield
+    except OSError as e:
+        if e.filename is None and e.errno is not None:
+            raise OSError(e.errno, e.strerror, path) from e
+        raise
+
+
 def remove_unfinished(folder: str) -> None:
     """
     Overview:

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from nervex.utils.event_file import EventFile
+from nervex.utils.file_helper import naming
 
 _EDGES = 1e-12 * 1.1 ** np.arange(774)              # up to 1e20
 _BINS = np.concatenate([-_EDGES[::-1], [0.], _EDGES])  # of histograms: as fine near 0 as far from it
@@ -77,8 +78,9 @@ class TextLogger:
         with self._lock:
             if self._file.closed:
                 raise ValueError(f"'{self.path}' is closed")
-            self._file.write(self._format.format(record) + '\n')
-            self._file.flush()
+            with naming(self.path):
+                self._file.write(self._format.format(record) + '\n')
+                self._file.flush()
         if self._logger.isEnabledFor(level):
             self._logger.handle(record)
 
@@ -93,7 +95,7 @@ class TextLogger:
 
     def close(self) -> None:
         """Close the file; safe to call twice."""
-        with self._lock:
+        with self._lock, naming(self.path):
             self._file.close()
 
     def __enter__(self) -> 'TextLogger':

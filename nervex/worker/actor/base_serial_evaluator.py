@@ -14,6 +14,7 @@ from easydict import EasyDict
 
 from nervex.loader import interval, is_type, optional
 from nervex.utils.class_config import class_config
+from nervex.utils.file_helper import naming
 from nervex.utils.log_helper import build_logger
 from nervex.worker.actor.columns import ObsBlock, as_array, policy_forward
 
@@ -225,7 +226,10 @@ class BaseSerialEvaluator:
             for name, value in (('mean', r.mean()), ('min', r.min()), ('max', r.max()), ('std', r.std())):
                 self.tb_logger.add_scalar(f'evaluator_{axis}/reward_{name}', value, x)
         fresh = len(self.history) == 1
-        with open(self.curve_path, 'w' if fresh else 'a', newline='', encoding='utf-8') as f:
+        with (
+            naming(self.curve_path),
+            open(self.curve_path, 'w' if fresh else 'a', newline='', encoding='utf-8') as f,
+        ):
             writer = csv.writer(f)
             if fresh:
                 writer.writerow(CURVE_COLUMNS)
