@@ -17,10 +17,11 @@ from nervex.policy.device import to_device
 from nervex.policy.traj_block import repeats_of
 from nervex.policy.update import ACTING_GRAPH_AFTER, Update
 from nervex.rl_utils import Adder, flatten_time
-from nervex.torch_utils import Adam
+from nervex.torch_utils import Adam, RMSprop
 from nervex.torch_utils.acting import BACKENDS as ACTING_BACKENDS
 from nervex.torch_utils.flat import FlatParameters
 from nervex.torch_utils.graph import BACKENDS, LossFn
+from nervex.torch_utils.ruled_optimizer import RuledOptimizer
 
 
 class CommonPolicy(Policy):
@@ -36,6 +37,8 @@ class CommonPolicy(Policy):
             batch_size=64,  # (int) rows of one update
             learning_rate=1e-3,  # (float) step size of the optimizer
             weight_decay=0.0,  # (float) L2 penalty
+            optimizer='adam',  # (str) 'adam', 'adamw' (weight decay shrinks the weights instead) or 'rmsprop'
+            optimizer_eps=None,  # (float | None) what the optimizer adds to its denominator; None: 1e-8
             grad_clip_norm=None,  # (float | None) largest norm of the gradient; None: not clipped
             init_data_count=0,  # (int) rows in the buffer before the first update
             ignore_done=False,  # (bool) treat every end as if the episode went on
@@ -57,6 +60,8 @@ class CommonPolicy(Policy):
             batch_size=is_type(int) & interval(1),
             learning_rate=interval(0, left_ok=False),
             weight_decay=interval(0),
+            optimizer=enum('adam', 'adamw', 'rmsprop'),
+            optimizer_eps=optional(interval(0, left_ok=False)),
             grad_clip_norm=optional(interval(0, left_ok=False)),
             init_data_count=is_type(int) & interval(0),
             graph=enum('auto', *BACKENDS),
@@ -205,13 +210,19 @@ class CommonPolicy(Policy):
         return learn.discount_factor if 'discount_factor' in learn else None
 
     # ---- update ----
-    def _new_optimizer(self, module: torch.nn.Module, learning_rate: float | None = None) -> Adam:
-        """Adam over a module's parameters, made flat (once, for several optimizers), by the settings of ``learn``."""
-        learn = self._cfg.learn
-        clip = {} if learn.grad_clip_norm is None else dict(grad_clip_type='clip_norm', clip_value=learn.grad_clip_norm)
+    def _new_optimizer(self, module: torch.nn.Module, learning_rate: float | None = None) -> RuledOptimizer:
+        """The optimizer over a module's parameters, made flat (once, for several), by the settings of ``learn``."""
+        learn, kwargs = self._cfg.learn, {}
+        if learn.grad_clip_norm is not None:
+            kwargs.update(grad_clip_type='clip_norm', clip_value=learn.grad_clip_norm)
+        if learn.optimizer_eps is not None:
+            kwargs['eps'] = learn.optimizer_eps
+        if learn.optimizer == 'adamw':
+            kwargs['optim_type'] = 'adamw'
+        flat = FlatParameters.of(module) or FlatParameters(module)
         rate = learn.learning_rate if learning_rate is None else learning_rate
-        flat = FlatParameters.of(module)
-        return Adam(FlatParameters(module) if flat is None else flat, lr=rate, weight_decay=learn.weight_decay, **clip)
+        make = RMSprop if learn.optimizer == 'rmsprop' else Adam
+        return make(flat, lr=rate, weight_decay=learn.weight_decay, **kwargs)
 
     def _minimize(self, loss_fn: LossFn, data: dict, optimizer: Any) -> tuple[torch.Tensor, dict]:
         """

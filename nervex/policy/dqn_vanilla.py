@@ -42,7 +42,11 @@ class DQNVanillaPolicy(CommonPolicy):
         ),
     )
     config_rules = dict(
-        learn=dict(algo=dict(target_update_freq=is_type(int) & interval(1))),
+        learn=dict(
+            optimizer=enum('adam'),
+            optimizer_eps=enum(None),
+            algo=dict(target_update_freq=is_type(int) & interval(1)),
+        ),
         command=dict(eps=dict(type=enum('exp', 'linear'), start=interval(0, 1), end=interval(0, 1), decay=interval(1))),
     )
 

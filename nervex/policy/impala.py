@@ -39,6 +39,8 @@ class IMPALAPolicy(SequenceACPolicy):
         learn=dict(
             epochs=None,
             batch_size=16,
+            optimizer='rmsprop',  # as in the paper; Adam with its small eps collapsed for single seeds
+            optimizer_eps=1e-3,
             algo=dict(
                 adv_norm=False,
                 gae_lambda=1.0,  # (float) lambda of the trace

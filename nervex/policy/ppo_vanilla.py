@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from nervex.data import Batch
-from nervex.loader import interval, is_type
+from nervex.loader import enum, interval, is_type
 from nervex.policy.batched import batched
 from nervex.policy.common_policy import CommonPolicy
 from nervex.rl_utils import flatten_time
@@ -43,6 +43,8 @@ class PPOVanillaPolicy(CommonPolicy):
         learn=dict(
             epochs=is_type(int) & interval(1),
             grad_clip_norm=interval(0, left_ok=False),
+            optimizer=enum('adam'),
+            optimizer_eps=enum(None),
             algo=dict(
                 clip_ratio=interval(0, left_ok=False),
                 value_weight=interval(0),

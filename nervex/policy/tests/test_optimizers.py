@@ -1,0 +1,63 @@
+"""``policy.learn.optimizer``: what steps, with what eps, and how it is saved."""
+
+import pytest
+import torch
+
+from nervex.config import compile_config
+from nervex.policy import create_policy
+from nervex.policy.tests.test_combinations import NAMES, kinds_of
+from nervex.torch_utils import Adam, RMSprop
+from nervex.utils import POLICY_REGISTRY, ConfigError
+
+BY_HAND = ['dqn_vanilla', 'ppo_vanilla']
+WITHOUT = dict(env=dict(env_type='gym', env_id='CartPole-v1'), actor=dict(n_sample=8))
+
+
+def make(name, **learn):
+    torch.manual_seed(0)
+    actions = 2 if 'discrete' not in kinds_of(POLICY_REGISTRY.get(name)) else 3
+    model = dict(obs_dim=4, action_dim=actions)
+    return create_policy(dict(policy_type=name, model=model, learn=learn), enable_field=['learn'])
+
+
+def optimizers(policy):
+    return [part for key, part in policy._learn_parts().items() if key.startswith('optimizer') and 'alpha' not in key]
+
+
+@pytest.mark.parametrize('name', [name for name in NAMES if name not in BY_HAND])
+def test_the_optimizer_of_every_policy_is_the_one_that_was_named(name):
+    for chosen, kind, default in (('rmsprop', RMSprop, 1e-8), ('adam', Adam, 1e-8), ('adamw', Adam, 1e-8)):
+        found = optimizers(make(name, optimizer=chosen, optimizer_eps=None))
+        assert found and all(type(one) is kind and one.param_groups[0]['eps'] == default for one in found)
+        decoupled = {getattr(one, '_decoupled', False) for one in found}
+        assert decoupled == {chosen == 'adamw'}
+    assert all(one.param_groups[0]['eps'] == 0.02 for one in optimizers(make(name, optimizer_eps=0.02)))
+
+
+def test_impala_has_the_optimizer_of_its_paper():
+    (one,) = optimizers(make('impala'))
+    assert type(one) is RMSprop and one.param_groups[0]['eps'] == 1e-3
+
+
+@pytest.mark.parametrize('name', BY_HAND)
+def test_policies_by_hand_refuse_another_one(name):
+    with pytest.raises(ConfigError, match=r'policy.learn.optimizer: got .rmsprop.'):
+        compile_config({**WITHOUT, 'policy': dict(policy_type=name, learn=dict(optimizer='rmsprop'))})
+
+
+def test_a_wrong_name_is_answered_by_the_right_ones():
+    with pytest.raises(ConfigError, match=r'policy.learn.optimizer: got .rmsprob., .*rmsprop'):
+        compile_config({**WITHOUT, 'policy': dict(policy_type='a2c', learn=dict(optimizer='rmsprob'))})
+
+
+def test_a_resumed_learner_goes_on_as_if_nothing_had_happened():
+    torch.manual_seed(1)
+    data = dict(obs=torch.randn(8, 4), action=torch.randint(3, (8,)), adv=torch.randn(8), return_=torch.randn(8))
+    data['weight'] = None
+    one, other = (make('a2c', optimizer='rmsprop', optimizer_eps=1e-3) for _ in range(2))
+    for _ in range(3):
+        one._forward_learn(data)
+    other._load_state_dict_learn(one._state_dict_learn())
+    for policy in (one, other):
+        policy._forward_learn(data)
+    assert all(torch.equal(a, b) for a, b in zip(one._model.parameters(), other._model.parameters()))
