@@ -2,11 +2,13 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+logger = logging.getLogger(__name__)
 WIDTH = 8                      # children of a node
 MIN_WEIGHT, MAX_WEIGHT = 1e-12, 1e290  # of a stored row: none is out of reach, and sums stay finite
 _BELOW_ONE = 1. - 2. ** -52    # x * _BELOW_ONE is smaller than x, but hardly
@@ -166,5 +168,13 @@ def sum_tree(capacity: int, compiled: bool | None = None) -> SumTree:
 
 
 @lru_cache(maxsize=1)
-def _numba_installed() -> Any:
-    return importlib.util.find_spec('numba') is not None
+def _numba_installed() -> bool:
+    """Whether numba is there and works; one that does not fit the other packages is named once."""
+    try:
+        if importlib.util.find_spec('numba') is None:
+            return False
+        importlib.import_module('nervex.data.sum_tree_compiled')
+    except (ImportError, RuntimeError, ValueError) as error:
+        logger.warning('prioritized sampling goes on without numba, which does not work here: %s', error)
+        return False
+    return True

@@ -303,3 +303,20 @@ def test_priorities_stay_with_their_rows_around_the_ring():
     found = priority_of(buffer)
     assert all(expected[k] == pytest.approx(found[k], rel=1e-6) for k in found) and min(found) >= pushed - 16
     assert len(found) >= 14
+
+
+def test_a_numba_that_does_not_work_is_named_once_and_not_used(monkeypatch, caplog):
+    from nervex.data import sum_tree as module
+
+    def broken(name):
+        raise ImportError('Numba needs NumPy 2.0 or less')
+
+    monkeypatch.setattr(module.importlib.util, 'find_spec', lambda name: object())
+    monkeypatch.setattr(module.importlib, 'import_module', broken)
+    module._numba_installed.cache_clear()
+    try:
+        assert [type(sum_tree(4)) for _ in range(3)] == [module.SumTree] * 3
+    finally:
+        module._numba_installed.cache_clear()
+    assert [r.message for r in caplog.records] == [
+        'prioritized sampling goes on without numba, which does not work here: Numba needs NumPy 2.0 or less']
