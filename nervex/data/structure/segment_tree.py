@@ -54,9 +54,10 @@ class SegmentTree:
         return self.capacity
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        nodes = np.unique(self._places(index)) if np.ndim(index) else self._places(index)
-        self._tree[self._places(index)] = value
-        while nodes[0] > 1:
+        places = self._places(index)
+        self._tree[places] = value
+        nodes = np.unique(places)
+        while len(nodes) and nodes[0] > 1:
             nodes = np.unique(nodes >> 1)
             self._tree[nodes] = self.operation(self._tree[2 * nodes], self._tree[2 * nodes + 1])
 
@@ -65,7 +66,8 @@ class SegmentTree:
         return values if np.ndim(index) else float(values[0])
 
     def _places(self, index: Any) -> np.ndarray:
-        places = np.asarray(index, dtype=np.int64).reshape(-1)
+        places = np.asarray(index).reshape(-1)
+        places = np.flatnonzero(places) if places.dtype == bool else places.astype(np.int64)
         if len(places) and (places.min() < 0 or places.max() >= self.capacity):
             raise IndexError(f'{type(self).__name__}: index {index} outside of {self.capacity} places')
         return places + self.capacity

@@ -159,3 +159,11 @@ def test_tick_monitors_give_statistics_of_the_window():
         clock.step()
     assert out.max['reuse']() == 4. and out.min['priority']() >= 4. and out.avg['staleness']() == 1.
     assert into.avg['in_time']() >= 3.
+
+
+def test_segment_tree_takes_no_places_and_masks():
+    tree = SumSegmentTree(4)
+    tree[[]] = []
+    assert tree.reduce() == 0. and tree[np.zeros(0, int)].shape == (0, )
+    tree[np.array([True, False, True, False])] = [1., 2.]
+    assert tree.reduce() == 3. and tree[np.array([False, False, True, True])].tolist() == [2., 0.]
