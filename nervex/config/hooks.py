@@ -55,12 +55,23 @@ def _check_hook(name: str, hook: Any) -> None:
             _FIELDS[key](value)
         except (TypeError, ValueError) as error:
             errors.append((key, error))
+    errors += _unknown_ext_args(hook)
     freq = get_path(hook, 'ext_args.freq', 1)
     if not _FREQ.check(freq):
         errors.append(('ext_args.freq', mismatch(ValueError, freq, _FREQ.what)))
     errors += [(key, KeyError('missing; a hook needs it')) for key in ('type', 'position') if key not in hook]
     if errors:
         raise CompositeStructureError(errors)
+
+
+def _unknown_ext_args(hook: Mapping) -> list[tuple[Any, Exception]]:
+    """What stands in ``ext_args`` and the hook's class, if it says what it takes, does not know."""
+    kind, given = hook.get('type'), hook.get('ext_args')
+    if not isinstance(given, Mapping) or not isinstance(kind, str) or kind not in LEARNER_HOOK_REGISTRY:
+        return []
+    known = getattr(LEARNER_HOOK_REGISTRY.get(kind), 'ext_settings', None)
+    unknown = [] if known is None else [key for key in given if key not in known]
+    return [(f'ext_args.{key}', ValueError(unknown_name(f'setting of {kind}', key, known))) for key in unknown]
 
 
 def _check_hooks(hooks: Any) -> Any:

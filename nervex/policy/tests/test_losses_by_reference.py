@@ -263,7 +263,7 @@ def test_advantage_actor_critic(continuous):
     assert policy._loss(data)[0].item() == pytest.approx(expected.item(), rel=1e-5)
 
 
-@pytest.mark.parametrize('dual_clip', [None, 1.1])
+@pytest.mark.parametrize('dual_clip', [None, 1.01])
 @pytest.mark.parametrize('value_clip', [False, True])
 @pytest.mark.parametrize('continuous', [False, True])
 def test_clipped_surrogate(continuous, value_clip, dual_clip):
@@ -274,10 +274,12 @@ def test_clipped_surrogate(continuous, value_clip, dual_clip):
     pi, old = pi_of(output['logit']), pi_of(data['logit'])
     ratio = (pi.log_prob(data['action']) - old.log_prob(data['action'])).exp()
     assert ((ratio - 1).abs() > 0.02).any() and ((ratio - 1).abs() < 0.02).any()
+    data['adv'][ratio.argmax()] = -4.0
     adv = (data['adv'] - data['adv'].mean()) / data['adv'].std()
     gain = torch.min(ratio * adv, ratio.clamp(0.98, 1.02) * adv)
     if dual_clip:
-        gain = torch.where(adv < 0, torch.max(gain, 1.1 * adv), gain)
+        gain = torch.where(adv < 0, torch.max(gain, dual_clip * adv), gain)
+        assert (gain != torch.min(ratio * adv, ratio.clamp(0.98, 1.02) * adv)).any()
     error = (data['return_'] - output['value']).pow(2)
     if value_clip:
         near = data['value'] + (output['value'] - data['value']).clamp(-0.02, 0.02)

@@ -98,6 +98,25 @@ def test_the_newest_rows_are_kept_up_to_a_number():
     assert [len(rows['return_']) for rows in policy._kept] == [32, 32, 32]
 
 
+def test_each_pass_of_the_auxiliary_phase_takes_all_rows_in_a_new_order(monkeypatch):
+    policy, seen = make(aux_freq=1, epochs_aux=3), []
+    loss = policy._auxiliary_loss
+
+    def watched(data):
+        seen.append(data['return_'].tolist())
+        return loss(data)
+
+    watched.__name__ = loss.__name__
+    monkeypatch.setattr(policy, '_auxiliary_loss', watched)
+    data = batches(policy)
+    policy._forward_learn(data)
+    rows = data['value']['return_'].tolist()
+    shown = [row for part in seen for row in part]
+    passes = [shown[k : k + len(rows)] for k in range(0, len(shown), len(rows))]
+    assert len(passes) == 3 and all(sorted(one) == sorted(rows) for one in passes)
+    assert len({tuple(one) for one in [*passes, rows]}) == 4
+
+
 def test_a_resumed_learner_goes_on_in_the_middle_of_a_phase():
     def few_updates(policy, count):
         for seed in range(count):

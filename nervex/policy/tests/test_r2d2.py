@@ -102,6 +102,30 @@ def test_loss_and_priority_leave_padding_out():
     assert loss.item() == pytest.approx(a * a) and info['td_error'].tolist() == pytest.approx([1.5])
 
 
+def test_weights_scale_each_sequence():
+    policy = policy_of()
+    policy._cfg.use_priority = True
+    both = Batch.cat([sequence(), sequence(state=6.0)])
+    first, second = (policy._loss(policy._data_preprocess_learn(sequence(state=x)))[0].item() for x in (5.0, 6.0))
+    weighted = Batch.of({**dict(both.items()), 'IS': np.array([2.0, 0.5], np.float32)})
+    loss = policy._loss(policy._data_preprocess_learn(weighted))[0].item()
+    assert first != second and loss == pytest.approx((2 * first + 0.5 * second) / 2)
+
+
+@pytest.mark.parametrize('double, value', [(True, 10.0), (False, 99.0)])
+def test_the_online_network_chooses_the_action_of_the_target(double, value):
+    class Liar(Counter):
+        """A target network for which action 0 is worth 99."""
+
+        def forward(self, data):
+            output = super().forward(data)
+            return {**output, 'logit': torch.cat([output['logit'][..., :1] * 0 + 99, output['logit'][..., 1:]], -1)}
+
+    policy = policy_of(double_q=double)
+    policy._armor.target_model.forward = Liar().forward
+    assert errors(policy, sequence())[1] == 2 + 0.5 * value - 9
+
+
 def test_burn_in_gives_no_gradient():
     policy = policy_of()
     calls = []

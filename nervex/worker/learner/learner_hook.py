@@ -25,6 +25,9 @@ class LearnerHook:
         - ext_args (:obj:`dict | None`): ``freq`` (updates between two calls) and what the hook itself takes
     """
 
+    #: what ``ext_args`` may hold; None: anything, the hook reads it
+    ext_settings: tuple[str, ...] | None = None
+
     def __init__(self, name: str, priority: int, position: str, ext_args: Mapping[str, Any] | None = None) -> None:
         if position not in POSITIONS:
             raise ValueError(f'hook {name}: position {position!r} is not one of {", ".join(POSITIONS)}')
@@ -52,6 +55,8 @@ def register_learner_hook(name: str, cls: type[LearnerHook]) -> None:
 class LoadCkptHook(LearnerHook):
     """Before the run: load ``load_path`` if it is set."""
 
+    ext_settings = ('freq', 'load_path')
+
     def __call__(self, learner: Any) -> None:
         path = self.ext_args.get('load_path') or learner.cfg.load_path
         if path:
@@ -62,6 +67,8 @@ class LoadCkptHook(LearnerHook):
 class SaveCkptHook(LearnerHook):
     """Save ``iteration_<n>.pth.tar``."""
 
+    ext_settings = ('freq',)
+
     def __call__(self, learner: Any) -> None:
         learner.save_checkpoint()
 
@@ -70,6 +77,8 @@ class SaveCkptHook(LearnerHook):
 class LogShowHook(LearnerHook):
     """Instant values to the text log, window means to TensorBoard."""
 
+    ext_settings = ('freq',)
+
     def __call__(self, learner: Any) -> None:
         learner.write_log()
 
@@ -77,6 +86,8 @@ class LogShowHook(LearnerHook):
 @LEARNER_HOOK_REGISTRY.register('log_reduce')
 class LogReduceHook(LearnerHook):
     """Average the log values over the processes of torch.distributed."""
+
+    ext_settings = ('freq',)
 
     def __call__(self, learner: Any) -> None:
         from nervex.utils.dist_helper import allreduce, get_world_size
