@@ -218,6 +218,14 @@ def shapes(batch: Any) -> str:
                      for n, c in batch.items()) or 'no columns'
 
 
+def has_length(batch: Any) -> bool:
+    """Whether a Batch is many rows and not a single one."""
+    try:
+        return len(batch) >= 0
+    except TypeError:
+        return False
+
+
 def check_length(name: str, value: Any, length: int | None) -> None:
     """A new column must be as long as the others (None: these have no length)."""
     if isinstance(value, _batch_class()):

@@ -12,6 +12,7 @@ import numpy as np
 
 from nervex.data.batch import Batch, Row
 from nervex.data.batch_iterators import joined, locked
+from nervex.data.batch_ops import has_length
 from nervex.data.buffer_log import BufferLog
 from nervex.data.buffer_options import DEFAULTS, RULES, as_names, read_options
 from nervex.data.columns import MISFITS, holds_objects, rows_of
@@ -301,7 +302,7 @@ def _size(batch_size: Any) -> int:
 
 def _as_batch(data: Any, buffer_name: Any) -> tuple[Batch, Any]:
     """Pushed data as a Batch, and the names of the buffers that it is for."""
-    if isinstance(data, (Mapping, Row)) or (isinstance(data, Batch) and not _has_length(data)):
+    if isinstance(data, (Mapping, Row)) or (isinstance(data, Batch) and not has_length(data)):
         data = [data]
     if not isinstance(data, Batch):
         rows = []
@@ -316,13 +317,6 @@ def _as_batch(data: Any, buffer_name: Any) -> tuple[Batch, Any]:
         named = columns.pop('buffer_name')[0]
         return Batch.of(columns), buffer_name if buffer_name is not None else named
     return data, buffer_name
-
-
-def _has_length(batch: Batch) -> bool:
-    try:
-        return len(batch) >= 0
-    except TypeError:
-        return False
 
 
 def _by_buffer(info: Mapping, buffers: Mapping) -> dict[str, Mapping]:

@@ -1,13 +1,13 @@
 """ReplayBuffer: steps in a ring that keeps the order of time, with stacking and derived next observations."""
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from nervex.data.batch import Batch, Row
-from nervex.data.batch_ops import as_column
+from nervex.data.batch_ops import as_column, has_length
 from nervex.data.columns import MISFITS, ColumnStore, rows_of
 from nervex.data.flatten import flatten, unflatten
 from nervex.data.index_source import IndexSource
@@ -16,6 +16,7 @@ from nervex.data.timeline import Timeline
 RESERVED = ('obs', 'act', 'rew', 'done', 'obs_next', 'info', 'policy')
 _STACKED = ('obs', 'obs_next')
 _OPEN = ('info', 'policy')  # dicts whose keys may come and go
+_SLOTS_AHEAD = 1 << 20      # slot numbers that are kept, so that extend() answers with a view of them
 
 
 class ReplayBuffer:
@@ -52,7 +53,10 @@ class ReplayBuffer:
     def _set_up(self, capacity: int) -> None:
         self._store = ColumnStore(capacity, type(self).__name__)
         self._time = Timeline(capacity)
-        self._quick = False  # whether add() with all five plain columns is nothing but writing
+        # where nothing but the five plain columns is stored, and by one env: what writes a step, and many
+        self._write_step: Callable | None = None
+        self._write_steps: Callable | None = None
+        self._slots_ahead = np.zeros(0, dtype=np.int64)
 
     @property
     def maxsize(self) -> int:
@@ -77,12 +81,14 @@ class ReplayBuffer:
         Arguments:
             - env_id (:obj:`Any`): which env it is of, when several write at once
         """
-        if self._quick and env_id is None and not (info or policy or others):
+        write = self._write_step
+        if write is not None and env_id is None and not (info or policy or others):
             time = self._time
-            slot = time.count % time.capacity
+            count = time.count
+            slot = count % time.capacity
             try:
-                if self._store.fast_values(slot, obs, act, rew, done, obs_next):
-                    time.count += 1
+                if write(slot, obs, act, rew, done, obs_next):
+                    time.count = count + 1
                     if self._priorities is not None:
                         self._priorities.push(slot, 1)
                     return slot
@@ -90,7 +96,7 @@ class ReplayBuffer:
                 pass
         if act is None and rew is None and done is None and isinstance(obs, (Batch, Mapping)) and _is_step(obs):
             row = dict(obs.items())
-            many = isinstance(obs, Batch) and not isinstance(obs, Row) and _has_length(obs)
+            many = isinstance(obs, Batch) and not isinstance(obs, Row) and has_length(obs)
             if many:
                 return int(self.extend(obs, env_id)[-1])
         else:
@@ -110,15 +116,18 @@ class ReplayBuffer:
             - batch (:obj:`Batch`): columns of equal length; without ``env_id`` they are consecutive steps of one env
             - env_id (:obj:`np.ndarray | None`): env of each step; a column ``env_id`` of the batch serves as well
         """
-        if self._quick and env_id is None and type(batch) is Batch:
+        write = self._write_steps
+        if write is not None and env_id is None and type(batch) is Batch:
             time = self._time
-            start = time.count % time.capacity
+            count = time.count
+            start = count % time.capacity
             try:
-                if n := self._store.fast_block(batch._columns, start):
-                    time.count += n
+                if n := write(batch._columns, start):
+                    time.count = count + n
                     if self._priorities is not None:
                         self._priorities.push(start, n)
-                    return np.arange(start, start + n)
+                    slots = self._slots_ahead[start:start + n]
+                    return slots if len(slots) == n else np.arange(start, start + n)
             except MISFITS:  # the checked way finds out what does not fit
                 pass
         batch = Batch(dict(batch.items()))
@@ -142,19 +151,31 @@ class ReplayBuffer:
         self._make_room(n)
         done = np.asarray(columns['done']).reshape(n, -1).any(axis=1) if 'done' in columns else np.zeros(n, dtype=bool)
         capacity, parts, time = self.maxsize, [], self._settled()
-        for start in range(0, n, capacity):  # of more steps than fit, the last ones stay
-            part = {name: column[start:start + capacity] for name, column in columns.items()}
-            rows = slice(start, start + capacity)
-            self._write(part)
-            parts.append(time.add(done[rows], None if env_id is None else env_id[rows]))
-        self._quick = tuple(self._store.arrays) == RESERVED[:5] and not time.linked
+        try:
+            for start in range(0, n, capacity):  # of more steps than fit, the last ones stay
+                part = {name: column[start:start + capacity] for name, column in columns.items()}
+                rows = slice(start, start + capacity)
+                self._write(part)
+                parts.append(time.add(done[rows], None if env_id is None else env_id[rows]))
+        finally:  # also where it has failed: a column may have got another dtype
+            self._choose_writers()
         return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
 
     def _settled(self) -> Timeline:
         """The order of time, with all steps that were added in it."""
-        if self._quick:
+        if self._write_step is not None:
             self._time.settle(self._store.arrays['done'])
         return self._time
+
+    def _choose_writers(self) -> None:
+        """To be called whenever the store's arrays may be other ones."""
+        store = self._store
+        plain = tuple(store.arrays) == RESERVED[:5] and not self._time.linked
+        self._write_step, self._write_steps = (store.fast_values, store.fast_block) if plain else (None, None)
+        ahead = min(self.maxsize, _SLOTS_AHEAD) if plain else 0
+        if len(self._slots_ahead) != ahead:
+            self._slots_ahead = np.arange(ahead)
+            self._slots_ahead.flags.writeable = False
 
     def _write(self, columns: dict) -> None:
         start = self._time.head
@@ -316,7 +337,7 @@ class ReplayBuffer:
         self._set_up(state['capacity'])
         self._time = state['time']
         self._store.load_state_dict(state['store'], slice(0, len(self)))
-        self._quick = tuple(self._store.arrays) == RESERVED[:5] and not self._time.linked
+        self._choose_writers()
 
 
 def _position(name: str) -> int:
@@ -326,10 +347,3 @@ def _position(name: str) -> int:
 def _is_step(obs: Batch | Mapping) -> bool:
     """Whether it is a step itself and not just a nested observation."""
     return any(name in obs for name in ('obs', 'act', 'rew', 'done'))
-
-
-def _has_length(batch: Batch) -> bool:
-    try:
-        return len(batch) >= 0
-    except TypeError:
-        return False

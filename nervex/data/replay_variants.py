@@ -102,3 +102,4 @@ class ListReplayBuffer(ReplayBuffer):
             capacity = max(2 * self.maxsize, len(self) + n)
             self._settled().grow(capacity)
             self._store.grow(capacity, len(self))
+            self._choose_writers()

@@ -312,3 +312,28 @@ def test_lists_become_arrays():
 def test_stack_num_is_a_number_of_steps(stack_num):
     with pytest.raises(ValueError, match='stack_num is a number of steps, at least 1, got'):
         ReplayBuffer(4, stack_num=stack_num)
+
+
+@pytest.mark.parametrize('by_step', [True, False])
+def test_a_write_that_fails_after_a_dtype_has_changed_loses_nothing_later(by_step):
+    buf = ReplayBuffer(6)
+    for i in range(3):
+        buf.add(obs=float(i), act=i, rew=0., done=False, obs_next=i + 1.)
+    bad = Batch(obs=np.array([3.]), act=np.array([2.5]), rew=np.zeros((1, 2)), done=np.array([False]),
+                obs_next=np.array([4.]))
+    with pytest.raises(ValueError, match="column 'rew' stores rows of shape"):
+        buf.extend(bad)  # by now act is float64
+    if by_step:
+        buf.add(obs=3., act=np.float64(3.5), rew=0., done=False, obs_next=4.)
+    else:
+        buf.extend(Batch(obs=np.array([3.]), act=np.array([3.5]), rew=np.zeros(1), done=np.array([False]),
+                         obs_next=np.array([4.])))
+    assert buf[:].act.tolist() == [0., 1., 2., 3.5] and buf[:].obs.tolist() == [0., 1., 2., 3.]
+
+
+def test_slots_of_extend_are_right_beyond_those_kept_ahead(monkeypatch):
+    monkeypatch.setattr('nervex.data.replay_buffer._SLOTS_AHEAD', 5)
+    buf = ReplayBuffer(9)
+    block = Batch(obs=np.zeros(2), act=np.zeros(2), rew=np.zeros(2), done=np.zeros(2, bool), obs_next=np.zeros(2))
+    slots = [buf.extend(block).tolist() for _ in range(6)]
+    assert slots == [[0, 1], [2, 3], [4, 5], [6, 7], [8, 0], [1, 2]]
