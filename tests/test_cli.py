@@ -55,6 +55,9 @@ def test_query_lists_a_registry_and_the_configs():
             marks=pytest.mark.skipif(find_spec('ray') is not None, reason='Ray is installed'),
         ),
         (('-m', 'sereal', '-c', 'cartpole_dqn'), 'sereal'),
+        (('-m', 'serial', '-c', 'cartpole_dqn', '-p', 'slurm'), '-p slurm is for -m parallel'),
+        (('-m', 'eval', '-c', 'cartpole_dqn', '--address', 'a:1'), '--address is for -m parallel'),
+        (('-m', 'parallel', '-c', 'cartpole_dqn', '-p', 'slurm', '-ah', 'cpu[1-'), '-ah: got'),
         (('-x',), '-x'),
     ],
 )
@@ -64,11 +67,10 @@ def test_wrong_usage_is_one_message_and_exit_code_2(args, said):
     assert 'Traceback' not in result.stderr
 
 
-def test_parallel_says_so_in_one_line():
-    assert (
-        len([line for line in run('-m', 'parallel', '-c', 'cartpole_dqn').stderr.splitlines() if 'parallel' in line])
-        == 1
-    )
+@pytest.mark.skipif(find_spec('ray') is not None, reason='Ray is installed')
+def test_without_ray_parallel_says_so_in_one_line():
+    said = run('-m', 'parallel', '-c', 'cartpole_dqn').stderr.splitlines()
+    assert len(said) == 1 and 'pip install -e ".[parallel]"' in said[0]
 
 
 def test_a_short_run_prints_plain_lines_and_where_its_files_are(config_file):

@@ -86,6 +86,8 @@ def cli(**options: Any) -> None:
         raise click.UsageError(f'give a mode: -m {", -m ".join(MODES[:-1])} or -m {MODES[-1]} (or -q NAME, -v, -h)')
     elif not options['config'] and not (options['mode'] in ('serial', 'parallel', 'offline') and options['resume']):
         raise click.UsageError(f'-m {options["mode"]} needs a config: -c FILE')
+    elif options['mode'] != 'parallel' and (elsewhere := _elsewhere(options)):
+        raise click.UsageError(f'{elsewhere} is for -m parallel; -m {options["mode"]} runs in this process')
     elif options['mode'] == 'eval':
         _eval(options)
     elif options['mode'] == 'collect':
@@ -96,6 +98,19 @@ def cli(**options: Any) -> None:
         _offline(options)
     else:
         _serial(options)
+
+
+def _elsewhere(options: dict[str, Any]) -> str | None:
+    """The option, if any, that asks for other machines than this one."""
+    given = {
+        f'-p {options["platform"]}': options['platform'] != 'local',
+        '--address': options['address'],
+        '--dry-run': options['dry_run'],
+        '-ch': options['coordinator_host'],
+        '-lh': options['learner_host'] != '0.0.0.0',
+        '-ah': options['actor_host'] != '0.0.0.0',
+    }
+    return next((option for option, is_given in given.items() if is_given), None)
 
 
 def _serial(options: dict[str, Any]) -> None:
@@ -143,7 +158,10 @@ def _where(options: dict[str, Any]) -> tuple[str, ...]:
 
     found = [f'parallel.address={options["address"]}'] if options['address'] else []
     for kind in ('learner', 'actor'):
-        hosts = node_list(options[f'{kind}_host'])
+        try:
+            hosts = node_list(options[f'{kind}_host'])
+        except ValueError as e:
+            raise click.UsageError(f'-{kind[0]}h: {e}') from e
         if hosts != ['0.0.0.0']:
             found.append(f'parallel.resources.{kind}.hosts=[{", ".join(hosts)}]')
     return tuple(found)

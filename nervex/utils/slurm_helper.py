@@ -3,6 +3,10 @@ import os
 import re
 import subprocess
 
+_NUMBERS = r'\[\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*\]'
+_NAME = rf'(?:[^\s,\[\]]|{_NUMBERS})+'
+_SHORT_FORM = re.compile(rf'{_NAME}(?:,{_NAME})*')
+
 
 def node_list(text: str | None = None) -> list[str]:
     """
@@ -15,6 +19,8 @@ def node_list(text: str | None = None) -> list[str]:
     text = os.environ.get('SLURM_NODELIST') if text is None else text
     if not text:
         raise ValueError('no node list: SLURM_NODELIST is not set, so this is no slurm allocation')
+    if not _SHORT_FORM.fullmatch(text):
+        raise ValueError(f"got {text!r}, must be names of nodes in slurm's short form, such as gpu1,cpu[01-08,12]")
     names = []
     for part in re.findall(r'(?:[^,\[]|\[[^\]]*\])+', text):
         names += _expand(part)

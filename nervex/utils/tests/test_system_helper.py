@@ -44,6 +44,12 @@ def test_node_lists(text, names):
     assert node_list(text) == names
 
 
+@pytest.mark.parametrize('text', ['cpu[1-', 'a,', ',a', 'a[]', 'a[1-b]', 'a]b', 'a b', 'a[1,]'])
+def test_node_lists_that_are_none(text):
+    with pytest.raises(ValueError, match='short form'):
+        node_list(text)
+
+
 def test_node_list_outside_slurm(monkeypatch):
     monkeypatch.delenv('SLURM_NODELIST', raising=False)
     with pytest.raises(ValueError, match='no slurm allocation'):
