@@ -45,8 +45,9 @@ def test_each_pass_of_an_update_has_noise_of_its_own(use_iqn):
 
     online = watched(policy._armor.forward, noisy_layers(policy._model)[0])
     target = watched(policy._armor.target_forward, noisy_layers(policy._armor.target_model)[0])
+    data = policy._data_preprocess_learn(batch())
     for _ in range(2):
-        policy._td_error(policy._data_preprocess_learn(batch()), online, target)
+        policy._td_error(data, online, target)
     assert len({tuple(noise.tolist()) for noise in seen}) == len(seen) == 6
 
 
@@ -58,6 +59,8 @@ def test_acting_explores_by_noise_and_evaluation_does_not():
     evaluated = [policy._forward_eval([0], data)['logit'] for _ in range(2)]
     assert not torch.equal(*collected) and torch.equal(*evaluated)
     assert policy._model.training
+    policy._forward_collect([0], data)  # draws other noise
+    assert torch.equal(policy._forward_eval([0], data)['logit'], evaluated[0])
 
 
 @pytest.mark.parametrize('use_iqn', [False, True])
