@@ -79,13 +79,15 @@ def vtrace_targets(
     if fields is None or not log_rho.is_cpu or (log_rho.requires_grad and torch.is_grad_enabled()):
         return NotImplemented
     ratio, rewards = _numpy(log_rho), fields[1]
-    if ratio.dtype != rewards.dtype or log_rho.shape != reward.shape:
+    if ratio.ndim != 2 and log_rho.shape == reward.shape:
+        ratio = ratio.reshape(rewards.shape)
+    if ratio.dtype != rewards.dtype or ratio.shape != rewards.shape:
         return NotImplemented
     return_, adv = np.empty_like(rewards), np.empty_like(rewards)
-    rho = np.exp(ratio if ratio.ndim == 2 else ratio.reshape(rewards.shape))
-    clips = float(rho_clip_ratio), float(c_clip_ratio), float(rho_pg_clip_ratio)
-    kernels.vtrace(rho, *fields, float(gamma), float(gamma * lambda_), *clips, return_, adv)
-    return _tensor(return_, reward), _tensor(adv, reward)
+    clips = 1. * rho_clip_ratio, 1. * c_clip_ratio, 1. * rho_pg_clip_ratio  # ints would be compiled for once more
+    kernels.vtrace(np.exp(ratio), *fields, 1. * gamma, 1. * gamma * lambda_, *clips, return_, adv)
+    tensors = torch.from_numpy(return_), torch.from_numpy(adv)
+    return tensors if reward.dim() == 2 else (tensors[0].reshape(reward.shape), tensors[1].reshape(reward.shape))
 
 
 def _rollout(
