@@ -26,12 +26,15 @@ FOUND: dict[str, Any] = {}
 
 
 class _Watching(NaiveCommander):
-    """Counts from the first task on, when the roles are built."""
+    """Counts from the first task on, when the first roles are built; where speed is measured, all of them."""
 
     clock: Any = None
+    waits_for_all = False
 
     def get_actor_task(self, eval_flag: bool = False, force: bool = False) -> Any:
-        self.clock = self.clock or self.first()
+        FOUND['tasks'] = FOUND.get('tasks', 0) + 1
+        if self.clock is None and (not self.waits_for_all or FOUND['tasks'] == FOUND['actors']):
+            self.clock = self.first()
         return super().get_actor_task(eval_flag, force)
 
     def out_of_budget(self) -> bool:
@@ -55,11 +58,15 @@ class UntilSolved(_Watching):
 class CountSteps(_Watching):
     """Counts env steps for some seconds after a while."""
 
+    waits_for_all = True
+
     def first(self) -> jobs.Rate:
         self._before: int | None = None
         return jobs.Rate()
 
     def update_actor_info(self, task: dict, header: Any) -> bool:
+        if self.clock is None:
+            return False
         if self._before is None and self.clock.seconds() > FOUND['warm_up_s']:
             self._before, self.clock = self._actor.total_step, jobs.Rate()
         elif self._before is not None and self.clock.seconds() > FOUND['seconds'] and 'record' not in FOUND:
@@ -72,6 +79,7 @@ def _run(config: dict, seed: int, commander: str, actors: int, **parallel: Any) 
     config['parallel'] = dict(import_names=[HERE], commander_type=commander, actor_num=actors, evaluator_num=0,
                               save_s=3600., **parallel)
     config['exp_name'] = 'run'
+    FOUND['actors'] = actors
     parallel_pipeline(config, seed)
     return FOUND['record']
 
