@@ -1,4 +1,5 @@
 """Rows to batches of tensors and back."""
+import copy
 from collections import namedtuple
 
 import numpy as np
@@ -132,3 +133,13 @@ def test_rows_that_do_not_stack_are_named_by_key_and_shape():
 def test_bools_among_numbers_stay_numbers():
     assert default_collate([True, 2]).tolist() == [1, 2] and default_collate([True, False]).dtype == torch.bool
     assert default_collate([True, 0.5]).tolist() == [1., 0.5]
+
+
+def test_timestep_collate_of_a_batch_aliases_nothing():
+    batch = Batch(obs=torch.zeros(4, 5, 2), one=torch.zeros(4, 5, 1), IS=torch.zeros(4), nest={'x': torch.zeros(4, 3)},
+                  array=np.zeros((4, 5)))
+    before = copy.deepcopy(batch)
+    collated = timestep_collate(batch)
+    for tensor in (*[collated[name] for name in ('obs', 'one', 'IS', 'array')], collated['nest']['x']):
+        tensor.fill_(7)
+    assert batch == before
