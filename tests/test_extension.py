@@ -9,6 +9,7 @@ from easydict import EasyDict
 
 from app_zoo.classic_control.cartpole.entry import cartpole_dqn_default_config
 from nervex.entry import serial_pipeline
+from nervex.utils import ConfigError
 
 MODULES = Path(__file__).parent / 'user_modules'
 
@@ -101,3 +102,44 @@ def test_a_column_that_the_framework_owns_is_refused(short_dqn, monkeypatch):
 
     with pytest.raises(ValueError, match="'collect_iter'"):
         serial_pipeline(short_dqn, policy_fn=Taken)
+
+
+def own_parts(**more):
+    hook = dict(mine=dict(type='own_hook', position='after_iter', ext_args=dict(word='hello')))
+    cfg = dict(
+        import_names=['own_parts'],
+        env=dict(env_type='gym', env_id='CartPole-v1', env_manager_type='own_manager'),
+        policy=dict(policy_type='dqn', learn=dict(batch_size=8)),
+        replay_buffer=dict(type='own_buffer'),
+        actor=dict(actor_type='own_actor', n_sample=16),
+        learner=dict(learner_type='own_learner', hook=hook),
+        commander=dict(commander_type='own_commander'),
+        evaluator=dict(n_episode=1, eval_freq=1000),
+    )
+    return {**cfg, **more}
+
+
+def test_every_worker_of_a_run_may_be_a_users_own():
+    result = serial_pipeline(own_parts(), seed=0)
+    import own_parts as parts
+
+    assert {'actor', 'learner', 'commander', 'buffer', 'manager', 'hook hello'} == set(parts.CALLS)
+    assert parts.CALLS['learner'] == parts.CALLS['hook hello'] == result.train_iters > 0
+    assert parts.CALLS['actor'] == 3 and result.config.commander.patience == 3
+    parts.CALLS.clear()
+
+
+@pytest.mark.parametrize(
+    'section, given, words',
+    [
+        ('commander', dict(commander_type='own_comander'), "unknown commander 'own_comander'; did you mean 'own_comm"),
+        ('commander', dict(commander_type='own_commander', patiense=1), "did you mean 'patience'"),
+        ('actor', dict(actor_type='own_actr', n_sample=8), "unknown actor 'own_actr'; did you mean 'own_actor'"),
+        ('learner', dict(learner_type='own_lerner'), "unknown learner 'own_lerner'; did you mean 'own_learner'"),
+        ('replay_buffer', dict(type='own_bufer'), "unknown kind of buffer 'own_bufer'; did you mean 'own_buffer'"),
+    ],
+)
+def test_a_wrong_name_of_a_worker_is_answered_by_the_right_one(section, given, words):
+    with pytest.raises(ConfigError) as error:
+        serial_pipeline(own_parts(**{section: given}), seed=0)
+    assert section in str(error.value) and words in str(error.value)

@@ -114,7 +114,7 @@ class _Compiler:
 
     def __init__(self, given: dict[str, Any], problems: Problems, policy: Any, env: Any, model: Any) -> None:
         self._given, self._problems = given, problems
-        self._declared = {name: section_declared(name) for name in SECTIONS if name not in ('env', 'policy')}
+        self._declared: dict[str, Declared] = {}
         if 'env' in given:
             if isinstance(env, (tuple, list)) and len(env) == 3:  # so many envs there are, whatever the config says
                 given['env'].update(actor_env_num=len(env[1]), evaluator_env_num=len(env[2]))
@@ -123,12 +123,15 @@ class _Compiler:
         self._policy: Any = None
         if 'policy' in given:
             self._declared['policy'] = self._policy_declared(policy, model)
+        for section in ('learner', 'parallel'):
+            import_listed(f'{section}.import_names', get_path(given, f'{section}.import_names'), problems)
+        for name in SECTIONS:
+            if name not in ('env', 'policy'):
+                self._declared[name] = section_declared(name, given.get(name), problems)
         for section, declared in self._declared.items():
             self._declared[section] = with_framework_rules(section, declared)
             problems.declared_paths.update(path for path, _ in leaves(declared.defaults, f'{section}.'))
         apply_aliases(given, self._is_declared, problems)
-        for section in ('learner', 'parallel'):
-            import_listed(f'{section}.import_names', get_path(given, f'{section}.import_names'), problems)
 
     def _policy_declared(self, policy: Any, model: Any) -> Declared:
         given, problems = self._given['policy'], self._problems

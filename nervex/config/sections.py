@@ -13,7 +13,14 @@ from nervex.loader import Loader, collection, interval, is_type, optional
 from nervex.utils.class_config import merge_config
 from nervex.utils.errors import unknown_name
 from nervex.utils.registry import Registry
-from nervex.utils.registry_factory import ENV_MANAGER_REGISTRY, ENV_REGISTRY, POLICY_REGISTRY
+from nervex.utils.registry_factory import (
+    ACTOR_REGISTRY,
+    COMMANDER_REGISTRY,
+    ENV_MANAGER_REGISTRY,
+    ENV_REGISTRY,
+    LEARNER_REGISTRY,
+    POLICY_REGISTRY,
+)
 
 SECTIONS = ('env', 'policy', 'replay_buffer', 'actor', 'evaluator', 'learner', 'commander', 'parallel')
 MANDATORY = {
@@ -33,6 +40,13 @@ SECTION_CLASSES = {
     'learner': 'nervex.worker.learner:BaseLearner',
     'commander': 'nervex.worker.coordinator:BaseSerialCommander',
     'parallel': 'nervex.parallel.settings:ParallelSettings',
+}
+
+#: section -> the setting that names another class for it, and where such classes are registered
+WORKER_TYPES = {
+    'actor': ('actor_type', ACTOR_REGISTRY),
+    'learner': ('learner_type', LEARNER_REGISTRY),
+    'commander': ('commander_type', COMMANDER_REGISTRY),
 }
 
 
@@ -81,9 +95,18 @@ def look_up(registry: Registry, path: str, name: Any, problems: Problems) -> Any
         return None
 
 
-def section_declared(section: str) -> Declared:
-    """The declaration of one of the workers' sections."""
-    return declared_by(load_attribute(SECTION_CLASSES[section]), own_only=False)
+def section_declared(section: str, given: Mapping | None = None, problems: Problems | None = None) -> Declared:
+    """
+    Overview:
+        The declaration of one of the workers' sections.
+    Arguments:
+        - given (:obj:`Mapping | None`): what the user wrote there; it may name another class
+    """
+    cls = load_attribute(SECTION_CLASSES[section])
+    key, registry = WORKER_TYPES.get(section, (None, None))
+    if key is not None and (given or {}).get(key) is not None:
+        cls = look_up(registry, f'{section}.{key}', given[key], problems) or cls
+    return declared_by(cls, own_only=False)
 
 
 def env_declared(cfg_env: Mapping, env: Any, problems: Problems) -> Declared:

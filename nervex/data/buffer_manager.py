@@ -21,9 +21,9 @@ from nervex.data.quick_lock import QuickLock
 from nervex.data.replay import ReplayKind
 from nervex.data.structure.cache import Cache
 from nervex.utils.errors import UnknownNameError, unknown_name
+from nervex.utils.registry_factory import BUFFER_REGISTRY
 
 logger = logging.getLogger(__name__)
-_KINDS = {'replay': ReplayKind, 'on_policy': OnPolicyKind}
 _KEYS = ('priority', 'replay_unique_id', 'replay_buffer_idx')
 
 
@@ -59,7 +59,7 @@ class BufferManager:
             kind = options['type'] or ('on_policy' if on_policy else 'replay')
             if options['use_priority'] is None:
                 options['use_priority'] = use_priority
-            buffer = self._buffers[name] = _KINDS[kind](name, SimpleNamespace(**options), child)
+            buffer = self._buffers[name] = BUFFER_REGISTRY.get(kind)(name, SimpleNamespace(**options), child)
             if options['monitor']['log_freq']:
                 buffer.log = BufferLog(name, buffer, options['monitor'], exp_name, tb_logger)
         self._only = next(iter(self._buffers.values())) if len(self._buffers) == 1 else None

@@ -5,14 +5,15 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nervex.loader import Loader, enum, interval, is_type, numeric, optional
-from nervex.utils.errors import ConfigError, nearest
+from nervex.loader import Loader, interval, is_type, numeric, optional
+from nervex.utils.errors import ConfigError, nearest, unknown_name
+from nervex.utils.registry_factory import BUFFER_REGISTRY
 
 DEFAULT_NAME = 'armor'  # the one buffer of a config that names none
 #: What a buffer is when its config does not say otherwise.
 DEFAULTS: dict[str, Any] = {
     'type': None,                  # 'replay': a ring, sampled at random; 'on_policy': one round, used up by batches();
-                                   # None: what the policy is
+                                   # None: what the policy is; or a kind of one's own, registered in BUFFER_REGISTRY
     'meta_maxlen': 4096,           # rows that a replay buffer keeps
     'replay_start_size': 0,        # rows that must be there before the first sample
     'max_reuse': math.inf,         # samples that a row may take part in before it is removed
@@ -40,8 +41,16 @@ _COUNT = is_type(int) & interval(1)
 _COUNT_OR_0 = is_type(int) & interval(0)
 _FINITE = numeric(inf_ok=False)
 _ENDLESS = Loader((lambda value: value in ('inf', math.inf), "it is not 'inf'"), "'inf'")
+
+
+def _registered(kind: Any) -> Any:
+    if not isinstance(kind, str) or kind not in BUFFER_REGISTRY:
+        raise ValueError(unknown_name('kind of buffer', kind, BUFFER_REGISTRY))
+    return kind
+
+
 RULES: dict[str, Any] = {
-    'type': optional(enum('replay', 'on_policy')),
+    'type': optional(Loader(_registered)),
     'meta_maxlen': _COUNT,
     'replay_start_size': _COUNT_OR_0,
     'max_reuse': _COUNT | _ENDLESS,

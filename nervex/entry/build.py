@@ -21,12 +21,19 @@ from nervex.entry.serial_run import Parts, SerialRun, cut_logs_for_resume
 from nervex.envs import get_vec_env_setting
 from nervex.policy import Policy
 from nervex.policy.suits import check_env
-from nervex.utils import COMMANDER_REGISTRY, LEARNER_REGISTRY, MODEL_REGISTRY, POLICY_REGISTRY, ConfigError
+from nervex.utils import (
+    ACTOR_REGISTRY,
+    COMMANDER_REGISTRY,
+    LEARNER_REGISTRY,
+    MODEL_REGISTRY,
+    POLICY_REGISTRY,
+    ConfigError,
+)
 from nervex.utils.class_config import merge_config
 from nervex.utils.default_helper import set_pkg_seed
 from nervex.utils.file_helper import remove_unfinished
 from nervex.utils.import_helper import import_modules
-from nervex.worker.actor import BaseSerialActor, BaseSerialEvaluator
+from nervex.worker.actor import BaseSerialEvaluator
 from nervex.worker.actor.env_manager import NormalizedEnvManager, create_env_manager
 
 EVALUATION_SEED_OFFSET = 100_000  # evaluation episodes are never among the first training episodes
@@ -263,8 +270,8 @@ def _build_parts(
     actor_env, evaluator_env = build_env_managers(cfg, env_setting, seed, stack)
     built = build_policy(cfg, policy_class(cfg, policy), model, actor_env.env_info())
     _set_threads(cfg.policy.torch_threads, built._model, stack)
-    learner = closed_later(LEARNER_REGISTRY.get('base')(cfg.learner, exp_name=exp_path))
-    actor = closed_later(BaseSerialActor(cfg.actor, exp_path, learner.tb_logger, seed))
+    learner = closed_later(LEARNER_REGISTRY.get(cfg.learner.learner_type)(cfg.learner, exp_name=exp_path))
+    actor = closed_later(ACTOR_REGISTRY.get(cfg.actor.actor_type)(cfg.actor, exp_path, learner.tb_logger, seed))
     evaluator = closed_later(BaseSerialEvaluator(cfg.evaluator, exp_path, seed=seed + EVALUATION_SEED_OFFSET))
     buffer = build_buffer(cfg, exp_path, seed, actor_env.env_info(), stack)
     learner.policy = built.learn_mode
@@ -272,7 +279,9 @@ def _build_parts(
         learner.attach('normalizer', actor_env.normalizer)
     actor.env, actor.policy = actor_env, built.collect_mode
     evaluator.env, evaluator.policy = evaluator_env, built.eval_mode
-    commander = COMMANDER_REGISTRY.get('serial')(cfg.commander, learner, actor, evaluator, buffer, built.command_mode)
+    commander = COMMANDER_REGISTRY.get(cfg.commander.commander_type)(
+        cfg.commander, learner, actor, evaluator, buffer, built.command_mode
+    )
     if saved is not None:
         learner.ckpt_path = saved.ckpt_path
     else:

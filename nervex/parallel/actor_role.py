@@ -12,8 +12,7 @@ from nervex.parallel.blocks import Header, pack_block
 from nervex.parallel.role import Role, RoleSpec, own_env_setting
 from nervex.parallel.scaling import Scaling
 from nervex.parallel.weights import load
-from nervex.utils import COMM_ACTOR_REGISTRY
-from nervex.worker.actor import BaseSerialActor
+from nervex.utils import ACTOR_REGISTRY, COMM_ACTOR_REGISTRY
 
 
 @COMM_ACTOR_REGISTRY.register('ray')
@@ -32,7 +31,7 @@ class ActorRole(Role):
         if cfg.actor.n_sample is not None:
             cfg.actor.n_sample = math.ceil(cfg.actor.n_sample / spec.count)
         cfg.actor.collect_print_freq = 0  # the header tells more, and sooner
-        self.actor = BaseSerialActor(cfg.actor, spec.exp_path, None, seed, log_name=None)
+        self.actor = ACTOR_REGISTRY.get(cfg.actor.actor_type)(cfg.actor, spec.exp_path, None, seed, log_name=None)
         self.stack.callback(self.actor.close)
         self.actor.env, self.actor.policy = manager, policy.collect_mode
         self.actor.recent_returns, self.actor.recent_lengths = deque(), deque()  # since the last answer

@@ -52,7 +52,7 @@ class LearnerRole(Role):
         info = env_info(cfg, spec.env_setting)
         self.policy = self.build_policy(info, ('learn', 'collect'))
         set_pkg_seed(spec.role_seed)
-        self.learner = LEARNER_REGISTRY.get('base')(cfg.learner, exp_name=self.group.log_path)
+        self.learner = LEARNER_REGISTRY.get(cfg.learner.learner_type)(cfg.learner, exp_name=self.group.log_path)
         self.stack.callback(self.learner.close)
         self.learner.ckpt_path = self.group.ckpt_path
         self.learner.policy = self.policy.learn_mode

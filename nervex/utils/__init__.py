@@ -17,6 +17,7 @@ from nervex.utils.registry import Registry
 from nervex.utils.registry_factory import (
     ACTOR_REGISTRY,
     ARMOR_PLUGIN_REGISTRY,
+    BUFFER_REGISTRY,
     COMM_ACTOR_REGISTRY,
     COMM_LEARNER_REGISTRY,
     COMMANDER_REGISTRY,
@@ -56,6 +57,7 @@ __getattr__, __dir__, _LAZY = lazy_exports(__name__, homes({
 __all__ = [
     'ACTOR_REGISTRY',
     'ARMOR_PLUGIN_REGISTRY',
+    'BUFFER_REGISTRY',
     'COMMANDER_REGISTRY',
     'COMM_ACTOR_REGISTRY',
     'COMM_LEARNER_REGISTRY',

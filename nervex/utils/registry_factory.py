@@ -115,6 +115,10 @@ COMMANDER_REGISTRY = Registry(
         'naive': 'nervex.worker.coordinator.naive_commander:NaiveCommander',
     },
 )
+BUFFER_REGISTRY = Registry(
+    'kind of buffer',
+    {'replay': 'nervex.data.replay:ReplayKind', 'on_policy': 'nervex.data.on_policy:OnPolicyKind'},
+)
 LEAGUE_REGISTRY = Registry('league')
 PLAYER_REGISTRY = Registry('player')
 
@@ -131,6 +135,7 @@ registries: dict[str, Registry] = {
     'transform': TRANSFORM_REGISTRY,
     'comm_actor': COMM_ACTOR_REGISTRY,
     'commander': COMMANDER_REGISTRY,
+    'buffer': BUFFER_REGISTRY,
     'league': LEAGUE_REGISTRY,
     'player': PLAYER_REGISTRY,
 }

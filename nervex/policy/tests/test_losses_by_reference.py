@@ -322,3 +322,14 @@ def test_imitation():
     pi = Categorical(logits=policy._model({'obs': data['obs']})['logit'])
     expected = -pi.log_prob(data['action']).mean() - 0.2 * pi.entropy().mean()
     assert policy._loss(data)[0].item() == pytest.approx(expected.item(), rel=1e-5)
+
+
+def test_imitation_gives_no_probability_to_illegal_actions():
+    policy, data = make('il', entropy_weight=0.2), batch(nstep=1)
+    mask = torch.ones(B, N)
+    mask[torch.arange(B), (data['action'] + 1) % N] = 0.0
+    logit = policy._model({'obs': data['obs']})['logit']
+    rest = Categorical(probs=logit.softmax(1) * mask)
+    expected = -rest.log_prob(data['action']).mean() - 0.2 * rest.entropy().mean()
+    data['obs'] = {'observation': data['obs'], 'action_mask': mask}
+    assert policy._loss(data)[0].item() == pytest.approx(expected.item(), rel=1e-4)

@@ -80,3 +80,31 @@ def test_weights_scale_the_loss_and_priorities_are_one_a_row(use_iqn):
 def test_a_network_without_a_distribution_is_told_which_ones_have_one():
     with pytest.raises(ConfigError, match='noise_dist_fc'):
         RainbowDQNPolicy(dict(model=DIMS), model=FCDiscreteNet(3, 2))
+
+
+@pytest.mark.parametrize('kappa', [0.5, 2.0])
+def test_the_loss_of_implicit_quantiles_beside_a_loop(kappa):
+    policy = policy_of(use_iqn=True, learn=dict(algo=dict(discount_factor=0.9, kappa=kappa)))
+    seen = []
+
+    def watched(forward):
+        def call(data, **kwargs):
+            seen.append(forward(data, **kwargs))
+            return seen[-1]
+
+        return call
+
+    data = policy._data_preprocess_learn(batch())
+    data.update(weight=torch.tensor([1.0, 0.5, 2.0, 0.7]), done=torch.tensor([0.0, 1.0, 0.0, 0.0]))
+    (loss, _), _ = policy._td_error(data, watched(policy._armor.forward), watched(policy._armor.target_forward))
+    own, target, chooser = seen
+    total, taken = 0.0, chooser['q'].mean(0).argmax(1)
+    for b in range(4):
+        reward = sum(0.9**k * float(data['reward'][b, k]) for k in range(3))
+        for i, fraction in enumerate(own['quantiles'].reshape(8, 4)[:, b]):
+            for j in range(8):
+                behind = 0.5 * (1 - float(data['done'][b])) * float(target['q'][j, b, taken[b]])
+                delta = reward + behind - float(own['q'][i, b, data['action'][b]].detach())
+                huber = 0.5 * delta**2 if abs(delta) <= kappa else kappa * (abs(delta) - 0.5 * kappa)
+                total += float(data['weight'][b]) * abs(float(fraction) - (delta < 0)) * huber / kappa / 8
+    assert loss.item() == pytest.approx(total / 4, rel=1e-4)

@@ -48,6 +48,7 @@ class BaseSerialActor:
     """
 
     config = dict(
+        actor_type='base',  # (str) registered name of an actor
         n_sample=None,  # (int | None) training samples of one round; give this or n_episode
         n_episode=None,  # (int | None) whole episodes of one round
         traj_len=None,  # (int | 'inf' | None) window length; taken from policy.collect.traj_len

@@ -18,6 +18,7 @@ class BaseSerialCommander:
     """
 
     config = dict(
+        commander_type='serial',  # (str) registered name of a commander; parallel mode has parallel.commander_type
         max_env_step=10_000_000,  # (int | None) env steps after which the run ends unsolved
         max_train_iter=None,  # (int | None) updates after which the run ends unsolved
     )

@@ -36,6 +36,7 @@ class BaseLearner:
     """
 
     config = dict(
+        learner_type='base',  # (str) registered name of a learner
         load_path='',  # (str) checkpoint to start from, '' for none
         import_names=None,  # (list of str | None) modules that register hook types
         keep_ckpt=10,  # (int | None) newest iteration files that are kept, beside the best; None: all
