@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nervex.data import Batch, TrajectoryDataset, TrajectoryWriter
-from nervex.entry import eval, offline_pipeline
+from nervex.entry import eval, offline_pipeline, serial_pipeline
 from nervex.entry.build import build_serial, without_collecting
 from nervex.entry.cli import main
 from nervex.entry.offline_entry import _scaled_episodes
@@ -77,3 +77,12 @@ def test_the_statistics_of_the_data_are_part_of_the_checkpoint_and_scale_evaluat
 def test_scaled_rewards_are_refused(data):
     with pytest.raises(ConfigError, match=r'env\.manager\.norm_reward: got True'):
         offline_pipeline(config(norm_reward=True), data, seed=0)
+
+
+def test_imitation_of_oneself_is_warned_of(caplog):
+    cfg = {**CONFIG, 'actor': dict(n_sample=8), 'commander': dict(max_train_iter=2)}
+    serial_pipeline(cfg, seed=0)
+    assert 'ILPolicy: it imitates the actions of recorded episodes, and here they are its own' in caplog.text
+    caplog.clear()
+    serial_pipeline('cartpole_cql', seed=0, overrides=('commander.max_train_iter=2', 'exp_name=other'))
+    assert not caplog.records

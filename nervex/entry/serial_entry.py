@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from nervex.entry.build import EnvSetting, build_serial
 from nervex.entry.serial_run import RunResult
+
+logger = logging.getLogger(__name__)
 
 
 def serial_pipeline(
@@ -39,6 +42,8 @@ def serial_pipeline(
     """
     policy, model = _one(policy_fn=policy_fn, policy_type=policy_type), _one(model_type=model_type, model=model)
     with build_serial(cfg, seed, env_setting, policy, model, overrides, resume) as run:
+        if run.policy.no_own_data is not None:
+            logger.warning('%s: %s; nervex -m offline --data FOLDER', type(run.policy).__name__, run.policy.no_own_data)
         run.show(progress, enable_total_log)
         run.begin()
         try:

@@ -51,6 +51,8 @@ class Policy:
     action_range: tuple[float, float] | None = None
     #: whether it keeps to an ``action_mask`` among the observations
     takes_action_mask: bool = True
+    #: why it should not learn from what it collects itself; None: it may
+    no_own_data: str | None = None
     #: why n-step rewards, or priorities, make no sense here; None: they do
     no_nstep: str | None = None
     no_priority: str | None = None

@@ -33,6 +33,7 @@ class ILPolicy(CommonPolicy):
     )
 
     action_kinds = ('discrete', 'multi_discrete')
+    no_own_data = 'it imitates the actions of recorded episodes, and here they are its own'
     no_nstep = 'imitation has no use for rewards'
     no_priority = 'an error of imitation is no reason to see a sample more often'
 
