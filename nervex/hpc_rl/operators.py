@@ -5,6 +5,7 @@ import numpy as np
 import torch
 
 from nervex.hpc_rl import kernels as compiled
+from nervex.hpc_rl.addressed import addressed
 from nervex.hpc_rl.tracing import is_traced
 
 kernels: Any = compiled  # numba's own types do not describe a call
@@ -41,7 +42,15 @@ def gae(data: Any, gamma: float = 0.99, lambda_: float = 0.97) -> torch.Tensor:
     Shapes:
         - value (:obj:`torch.FloatTensor`): :math:`(T + 1, B)`; everything else :math:`(T, B)`
     """
-    fields = _rollout(data.value, data.reward, data.done, data.truncated, data.next_value)
+    value, reward, done, truncated, next_value = data
+    if is_traced(reward):
+        return NotImplemented
+    if (by_address := addressed(value, reward, done, truncated, next_value)) is not None:
+        result = np.empty(reward.shape, by_address.number)
+        ends = done.data_ptr()
+        by_address.gae(value.data_ptr(), reward.data_ptr(), ends, 1. * gamma, 1. * gamma * lambda_, result)
+        return torch.from_numpy(result)
+    fields = _rollout(value, reward, done, truncated, next_value)
     if fields is None:
         return NotImplemented
     result = np.empty_like(fields[1])
@@ -56,8 +65,15 @@ def rollout_nstep_return(data: Any, gamma: float, nstep: int) -> torch.Tensor:
     Shapes:
         - value (:obj:`torch.FloatTensor`): :math:`(T + 1, B)`; everything else :math:`(T, B)`
     """
-    fields = _rollout(data.value, data.reward, data.done, data.truncated, data.next_value)
-    if fields is None or nstep < 1:
+    value, reward, done, truncated, next_value = data
+    if nstep < 1 or is_traced(reward):
+        return NotImplemented
+    if (by_address := addressed(value, reward, done, truncated, next_value)) is not None:
+        result = np.empty(reward.shape, by_address.number)
+        by_address.rollout_nstep(value.data_ptr(), reward.data_ptr(), done.data_ptr(), 1. * gamma, nstep, result)
+        return torch.from_numpy(result)
+    fields = _rollout(value, reward, done, truncated, next_value)
+    if fields is None:
         return NotImplemented
     result = np.empty_like(fields[1])
     kernels.rollout_nstep(*fields, float(gamma), nstep, result)
@@ -75,19 +91,26 @@ def vtrace_targets(
         - value (:obj:`torch.FloatTensor`): :math:`(T + 1, B)`; everything else :math:`(T, B)`
     """
     log_rho, value, reward, done, truncated, next_value = data
+    if is_traced(reward) or not log_rho.is_cpu or (log_rho.requires_grad and torch.is_grad_enabled()):
+        return NotImplemented
+    clips = 1. * rho_clip_ratio, 1. * c_clip_ratio, 1. * rho_pg_clip_ratio  # ints would be compiled for once more
+    factors = 1. * gamma, 1. * gamma * lambda_
+    by_address = addressed(value, reward, done, truncated, next_value)
+    if by_address is not None and log_rho.dtype is reward.dtype and log_rho.shape == reward.shape:
+        ratio = _numpy(log_rho)
+        return_, adv = np.empty_like(ratio), np.empty_like(ratio)
+        addresses = value.data_ptr(), reward.data_ptr(), done.data_ptr()
+        by_address.vtrace(np.exp(ratio), *addresses, *factors, *clips, return_, adv)
+        return torch.from_numpy(return_), torch.from_numpy(adv)
     fields = _rollout(value, reward, done, truncated, next_value)
-    if fields is None or not log_rho.is_cpu or (log_rho.requires_grad and torch.is_grad_enabled()):
+    if fields is None:
         return NotImplemented
     ratio, rewards = _numpy(log_rho), fields[1]
-    if ratio.ndim != 2 and log_rho.shape == reward.shape:
-        ratio = ratio.reshape(rewards.shape)
-    if ratio.dtype != rewards.dtype or ratio.shape != rewards.shape:
+    if ratio.dtype != rewards.dtype or log_rho.shape != reward.shape:
         return NotImplemented
     return_, adv = np.empty_like(rewards), np.empty_like(rewards)
-    clips = 1. * rho_clip_ratio, 1. * c_clip_ratio, 1. * rho_pg_clip_ratio  # ints would be compiled for once more
-    kernels.vtrace(np.exp(ratio), *fields, 1. * gamma, 1. * gamma * lambda_, *clips, return_, adv)
-    tensors = torch.from_numpy(return_), torch.from_numpy(adv)
-    return tensors if reward.dim() == 2 else (tensors[0].reshape(reward.shape), tensors[1].reshape(reward.shape))
+    kernels.vtrace(np.exp(ratio).reshape(rewards.shape), *fields, *factors, *clips, return_, adv)
+    return _tensor(return_, reward), _tensor(adv, reward)
 
 
 def _rollout(
@@ -95,21 +118,14 @@ def _rollout(
     next_value: torch.Tensor | None,
 ) -> list[Any] | None:
     """The fields as arrays (T, B); None for what is not made for a kernel, or wrong: the ordinary way explains it."""
-    if is_traced(reward):
-        return None
-    arrays: list[Any] = []
-    for field in (value, reward, done, truncated, next_value):  # written out: a call costs as much as the conversion
+    learning, arrays = torch.is_grad_enabled(), []
+    for field in (value, reward, done, truncated, next_value):
         if field is None:
             arrays.append(None)
-            continue
-        if not field.is_cpu:
+        elif not getattr(field, 'is_cpu', False) or (learning and field.requires_grad):
             return None
-        if field.requires_grad:
-            if torch.is_grad_enabled():
-                return None
-            field = field.detach()
-        array = field.numpy()
-        arrays.append(array if array.flags.c_contiguous else np.ascontiguousarray(array))
+        else:
+            arrays.append(_numpy(field))
     values, rewards, ends, cuts, following = arrays
     dtype, shape = rewards.dtype, rewards.shape
     longer = values.shape[0] - shape[0]

@@ -18,7 +18,7 @@ def check_shape(where: str, **tensors: tuple[torch.Tensor | None, Sequence[int]]
         - tensors (:obj:`dict`): field name -> (tensor, expected shape)
     """
     for name, (tensor, shape) in tensors.items():
-        if tensor is not None and getattr(tensor, 'shape', None) != torch.Size(shape):
+        if tensor is not None and not (isinstance(tensor, torch.Tensor) and tensor.shape == torch.Size(shape)):
             check_tensor(where, name, tensor, f'of shape {tuple(shape)}')
             raise ShapeError(f'{where}: {name} has shape {tuple(tensor.shape)}, expected {tuple(shape)}')
 

@@ -106,3 +106,43 @@ def test_memory_in_any_order(hpc):
     expected = gae(gae_data(value, reward))
     hpc(True)
     assert torch.allclose(gae(gae_data(value, reward)), expected, atol=1e-6)
+
+
+def test_addresses_are_taken_of_what_fits_exactly():
+    from nervex.hpc_rl.addressed import addressed
+
+    value, reward, done = torch.zeros(5, 3), torch.zeros(4, 3), torch.zeros(4, 3, dtype=torch.bool)
+    assert addressed(value, reward, done, None, None) is addressed(value, reward, done, None, None) is not None
+    assert addressed(value.double(), reward.double(), done.double(), None, None) is not None
+    learning = torch.zeros(5, 3, requires_grad=True)
+    others = [
+        (value, reward, None, None, None), (value, reward, done, done, reward), (value, reward, done, None, reward),
+        (value[:4], reward, done, None, None), (value[:, :2], reward, done, None, None),
+        (value, reward, done[:3], None, None),
+        (value, reward, done.long(), None, None), (value, reward, done.double(), None, None),
+        (value.double(), reward, done, None, None), (value.half(), reward.half(), done, None, None),
+        (value.t().contiguous().t(), reward, done, None, None), (value, reward.t().contiguous().t(), done, None, None),
+        (value, reward, done.t().contiguous().t(), None, None), (value[:1], reward[:0], done[:0], None, None),
+        (value[:, :0], reward[:, :0], done[:, :0], None, None), (value[:, 0], reward[:, 0], done[:, 0], None, None),
+        (learning, reward, done, None, None), (torch.zeros(5, 3, device='meta'), reward, done, None, None),
+    ]
+    assert [addressed(*fields) for fields in others] == [None] * len(others)
+    with torch.no_grad():
+        assert addressed(learning, reward, done, None, None) is not None
+
+
+@pytest.mark.parametrize('turned', [(1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 1)])
+def test_turned_memory_gives_the_same(turned, hpc):
+    fields = rollout((6, 4), torch.float32, 'bool')[:3]
+    seen = [field.t().contiguous().t() if turn else field for field, turn in zip(fields, turned)]
+    hpc(True)
+    assert torch.equal(gae(gae_data(*seen)), gae(gae_data(*fields)))
+
+
+@pytest.mark.parametrize('place', [0, 1, 2])
+def test_what_is_no_tensor_is_explained_as_without(place, hpc):
+    fields = list(rollout((6, 4), torch.float32, 'bool')[:3])
+    fields[place] = fields[place].numpy()
+    hpc(True)
+    with pytest.raises(TypeError, match='is a ndarray, expected a tensor'):
+        gae(gae_data(*fields))

@@ -103,3 +103,12 @@ def test_a_width_below_zero_is_refused():
     fields = (torch.zeros(5, 2, 3), torch.zeros(5, 2, 3), ACTION, ACTION, ROW, ROW, torch.full((5, 2), 0.5), None)
     with pytest.raises(ValueError, match='kappa is a width, at least 0, got -1'):
         iqn_nstep_td_error(iqn_nstep_td_data(*fields), 0.9, kappa=-1.)
+
+
+@pytest.mark.parametrize('field', ['next_n_q', 'action', 'done', 'weight'])
+def test_arrays_of_the_right_shape_are_no_tensors(field):
+    q, action = torch.zeros(2, 3), torch.zeros(2, dtype=torch.long)
+    data = q_nstep_td_data(q, q, action, action, torch.zeros(1, 2), torch.zeros(2), torch.ones(2))
+    data = data._replace(**{field: getattr(data, field).numpy()})
+    with pytest.raises(TypeError, match=f'(next_q|{field}) is a ndarray, expected a tensor of shape'):
+        q_nstep_td_error(data, 0.9)
