@@ -162,7 +162,10 @@ class Overlap:
         return updates
 
     def learned(self, updates: int, info: dict[str, Any]) -> None:
-        """A call was answered; updates that could not be done are due again."""
+        """A call was answered; updates that could not be done are due again, and rows that were left out owe none."""
+        if not self._plan.episodes:
+            left_out = info.get('stale', 0) * self._plan.learners
+            self._inserted, self._rows = self._inserted - left_out, self._rows - left_out
         self._done -= updates - info['updates']
         self._learning -= updates
         self._starved = info['updates'] < updates

@@ -25,8 +25,9 @@ def collect(pace, units):
     pace.answered(units, units, SimpleNamespace(seconds=0.01, nbytes=100, rows=units))
 
 
-def learned(pace, updates, done=None):
-    pace.learned(updates, {'updates': updates if done is None else done, 'learn_seconds': updates * 1e-3})
+def learned(pace, updates, done=None, stale=0):
+    done = updates if done is None else done
+    pace.learned(updates, {'updates': done, 'learn_seconds': updates * 1e-3, 'stale': stale})
 
 
 def test_learning_begins_when_the_buffer_holds_enough():
@@ -48,6 +49,17 @@ def test_updates_follow_what_was_inserted():
     while (more := pace.next_learn(0, 0, 0)) is not None:
         total += more
     assert total == 50
+
+
+def test_rows_that_were_left_out_because_they_are_old_owe_no_updates():
+    pace = overlap()
+    collect(pace, 256)
+    learned(pace, pace.next_learn(256, 256, 1))
+    collect(pace, 20)
+    assert pace.next_learn(20, 20, 2) == 10
+    learned(pace, 10, stale=10)  # of 20 samples 10 were inserted, to which 5 updates belong: 5 were too many
+    collect(pace, 30)
+    assert pace.next_learn(30, 30, 3) == 15 - 5
 
 
 def test_updates_that_could_not_be_done_are_due_again_when_more_data_comes():

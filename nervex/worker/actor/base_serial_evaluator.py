@@ -101,8 +101,12 @@ class BaseSerialEvaluator:
         self._policy = eval_mode
 
     def due(self, train_iter: int) -> bool:
-        """Whether ``eval_freq`` updates went by since the last evaluation; the untrained policy is evaluated once."""
-        return self._last_iter is None or train_iter - self._last_iter >= self._cfg.eval_freq
+        """
+        Overview:
+            Whether ``eval_freq`` updates went by since the last evaluation, or the learner went back behind it. The
+            untrained policy is evaluated once.
+        """
+        return self._last_iter is None or not 0 <= train_iter - self._last_iter < self._cfg.eval_freq
 
     def knows(self, train_iter: int) -> bool:
         """Whether the policy after so many updates was evaluated last."""

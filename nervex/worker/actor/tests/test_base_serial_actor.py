@@ -239,6 +239,7 @@ def test_due_and_best(evaluator):
     assert not one.due(9) and one.due(10)
     one.eval(10)
     assert one.is_new_best() and not one.is_new_best()
+    assert one.due(4)  # the learner went back to an earlier state
 
 
 def test_evaluations_play_the_same_episodes_each_time(evaluator):
