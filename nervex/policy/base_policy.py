@@ -10,9 +10,8 @@ import torch
 from easydict import EasyDict
 
 from nervex.policy import modes
-from nervex.policy.suits import misfits
+from nervex.policy.suits import misfits, policy_config
 from nervex.utils import POLICY_REGISTRY, unknown_name
-from nervex.utils.class_config import class_config
 from nervex.utils.import_helper import import_modules
 
 FIELDS = ('learn', 'collect', 'eval', 'command')
@@ -60,7 +59,7 @@ class Policy:
     def __init__(
         self, cfg: dict, model: torch.nn.Module | type | None = None, enable_field: Iterable[str] | None = None
     ) -> None:
-        self._cfg = EasyDict(class_config(type(self), cfg))
+        self._cfg = EasyDict(policy_config(type(self), cfg, model))
         fields = tuple(FIELDS if enable_field is None else enable_field)
         for field in fields:
             if field not in FIELDS:

@@ -148,7 +148,9 @@ class PPOVanillaPolicy(CommonPolicy):
     @torch.no_grad()
     def _values_of(self, next_obs: Any, shape: torch.Size) -> torch.Tensor:
         """What is behind each step: the very next observation, also where a time limit or the window ended."""
-        obs = torch.as_tensor(next_obs).flatten(0, len(shape) - 1).to(self._device)
+        obs = flatten_time(next_obs) if isinstance(next_obs, Batch) and len(shape) > 1 else next_obs
+        obs = obs.to_torch(self._device) if isinstance(obs, Batch) else torch.as_tensor(obs).to(self._device)
+        obs = obs if isinstance(obs, dict) else obs.flatten(0, len(shape) - 1)
         return self._model({'obs': obs})['value'].cpu().reshape(shape)
 
     def _advantages(

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from nervex.utils import POLICY_REGISTRY, ConfigError
+from nervex.utils import MODEL_REGISTRY, POLICY_REGISTRY, ConfigError
+from nervex.utils.class_config import class_config
+from nervex.utils.import_helper import import_modules
 
 logger = logging.getLogger(__name__)
 
@@ -16,6 +20,29 @@ _WORDS = {
     'multi_discrete': 'discrete actions of several heads',
     'continuous': 'continuous actions',
 }
+
+
+def policy_config(policy: Any, cfg: Mapping, model: Any) -> dict[str, Any]:
+    """
+    Overview:
+        What a policy of this class runs with: its defaults with ``cfg`` on top. Defaults for the arguments of its own
+        model are left out where another model is chosen that does not take them.
+    Arguments:
+        - model (:obj:`Any`): the class of a model that the caller passed, or None
+    """
+    merged = class_config(policy, cfg)
+    section, given = merged['model'], cfg.get('model') or {}
+    if not isinstance(section, dict) or not set(section) - set(given):
+        return merged
+    chosen = model if isinstance(model, type) else None
+    if chosen is None and section.get('model_type') is not None:
+        import_modules(section.get('import_names') or [])
+        chosen = MODEL_REGISTRY.get(section['model_type'])
+    if chosen is not None:
+        parameters = inspect.signature(chosen).parameters
+        if not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+            merged['model'] = {key: value for key, value in section.items() if key in given or key in parameters}
+    return merged
 
 
 def misfits(policy: Any, cfg: dict) -> list[tuple[str, str]]:

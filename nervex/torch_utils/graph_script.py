@@ -129,7 +129,18 @@ class _Writer:
             return self._list(item, kind)
         if isinstance(item, torch.Generator):
             return self._generators[id(item)]
+        if isinstance(item, float) and math.isinf(item):
+            return self._infinity(item)
         return self._literal(*_literal_text(item, kind))
+
+    def _infinity(self, item: float) -> str:
+        """No literal has this value: it is a product of two that are large."""
+        key = ('float', str(item))
+        if key not in self._literals:
+            large = (self._literal(*_literal_text(x, 'float')) for x in (1e300, math.copysign(1e300, item)))
+            self._literals[key] = name = self._fresh()
+            self._lines.append(f'{name} : float = aten::mul({", ".join(large)})')
+        return self._literals[key]
 
     def _list(self, items: Sequence[Any], kind: str) -> str:
         inner = 'Optional[Tensor]' if 'Optional[Tensor]' in kind else 'Tensor' if 'Tensor' in kind else kind

@@ -3,14 +3,17 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 
+from nervex.entry import serial_pipeline
 from nervex.envs import EnvElementInfo
 from nervex.policy.suits import check_env
 from nervex.policy.tests.learning import train
 from nervex.policy.tests.toy_control import DepositEnv
 from nervex.policy.tests.toy_envs import ForbiddenEnv, ReachEnv, SwitchesEnv, TemptationEnv, box
-from nervex.utils import POLICY_REGISTRY, ConfigError
+from nervex.utils import MODEL_REGISTRY, POLICY_REGISTRY, ConfigError
 from nervex.utils.class_config import declared_config
 
 NAMES = sorted(name for name, home in POLICY_REGISTRY.query_details().items() if home.startswith('nervex.policy.'))
@@ -110,3 +113,61 @@ def test_wider_bounds_are_a_warning_and_no_bounds_are_fine(bound, warns, caplog)
 def test_a_dict_of_observations_is_refused_with_a_remedy(name):
     with pytest.raises(ConfigError, match=r'policy.model.obs_dim: .* dict of a, b, .* env.flatten_obs=True'):
         train(name, ParcelEnv, {})
+
+
+class DictNet(torch.nn.Module):
+    """A network of one's own for a dict of observations: logits and values."""
+
+    def __init__(self, action_dim):
+        super().__init__()
+        self.body, self.logit, self.value = torch.nn.Linear(6, 8), torch.nn.Linear(8, action_dim), torch.nn.Linear(8, 1)
+
+    def forward(self, data):
+        h = torch.relu(self.body(torch.cat([data['obs']['a'], data['obs']['b']], -1)))
+        return {'logit': self.logit(h), 'value': self.value(h).squeeze(-1)}
+
+
+class SmallQAC(torch.nn.Module):
+    """Actor and critic of one's own, without the settings that the default model has."""
+
+    def __init__(self, obs_dim, action_dim):
+        super().__init__()
+        self.actor, self.critic = torch.nn.Linear(obs_dim, action_dim), torch.nn.Linear(obs_dim + action_dim, 1)
+
+    def forward(self, data, mode):
+        if mode == 'compute_action':
+            return {'action': torch.tanh(self.actor(data['obs']))}
+        return {'q_value': self.critic(torch.cat([data['obs'], data['action']], -1)).squeeze(-1)}
+
+
+class TwoPartsEnv(TemptationEnv):
+    obs_space = EnvElementInfo({'a': (5,), 'b': (1,)}, {})
+
+    def _begin(self):
+        return self._parts(super()._begin())
+
+    def _act(self, action):
+        obs, reward, ended = super()._act(action)
+        return self._parts(obs), reward, ended
+
+    def _parts(self, obs):
+        return {'a': obs, 'b': np.ones(1, np.float32)}
+
+
+FEW = dict(evaluator=dict(n_episode=1, eval_freq=1000), commander=dict(max_train_iter=3), actor=dict(n_sample=32))
+
+
+@pytest.mark.parametrize('name', ['dqn', 'dqn_vanilla', 'a2c', 'ppo', 'ppo_vanilla', 'impala', 'cql', 'il'])
+def test_a_network_of_ones_own_may_take_a_dict(name, monkeypatch):
+    monkeypatch.setitem(MODEL_REGISTRY._entries, 'dict_net', DictNet)
+    cfg = dict(policy=dict(policy_type=name, model=dict(model_type='dict_net')), env={}, **FEW)
+    assert serial_pipeline(cfg, 0, env_setting=(TwoPartsEnv, [{}] * 2, [{}])).train_iters >= 3
+
+
+@pytest.mark.parametrize('name', ['ddpg', 'td3', 'td3_bc'])
+def test_a_network_of_ones_own_needs_no_settings_of_the_default_one(name, monkeypatch):
+    monkeypatch.setitem(MODEL_REGISTRY._entries, 'small_qac', SmallQAC)
+    cfg = dict(policy=dict(policy_type=name, model=dict(model_type='small_qac')), env={}, **FEW)
+    assert serial_pipeline(cfg, 0, env_setting=(DepositEnv, [{}] * 2, [{}])).train_iters == 3
+    cfg['policy'] = dict(policy_type=name)
+    assert serial_pipeline(cfg, 0, env_setting=(DepositEnv, [{}] * 2, [{}]), model_type=SmallQAC).train_iters == 3
