@@ -107,10 +107,8 @@ class ActionRows:
 
 def rows_of(block: Any, index: Any) -> Any:
     """Rows of an action block, whatever it is."""
-    if type(block) is np.ndarray or (isinstance(index, slice) and not isinstance(block, dict)):
-        return block[index]
     if isinstance(block, dict):
         return {k: v[index] for k, v in block.items()}
-    if isinstance(block, np.ndarray):
+    if isinstance(block, np.ndarray) or isinstance(index, slice):
         return block[index]
     return [block[i] for i in index]

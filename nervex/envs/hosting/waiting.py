@@ -4,6 +4,7 @@ import os
 import platform
 import select
 import sys
+import threading
 import time
 from collections.abc import Callable
 
@@ -17,7 +18,27 @@ _core = getattr(ctypes.CDLL(None), 'sched_getcpu', None) if sys.platform == 'lin
 
 def may_spin(processes: int) -> bool:
     """Only with a core for each process, and only where the processor keeps the order of stores."""
-    return processes <= cores() and platform.machine().lower() in ('x86_64', 'amd64')
+    return processes <= cores() and keeps_order()
+
+
+def keeps_order() -> bool:
+    """Whether others see the stores of this processor in their order."""
+    return platform.machine().lower() in ('x86_64', 'amd64')
+
+
+def make_fence() -> Callable[[], None]:
+    """
+    Overview:
+        A function that lets what follows it read only after what precedes it was stored for all to see. Taking and
+        leaving a lock are locked instructions, which have that effect where ``keeps_order()``.
+    """
+    lock = threading.Lock()
+
+    def fence() -> None:
+        lock.acquire()
+        lock.release()
+
+    return fence
 
 
 def cores() -> int:
@@ -66,16 +87,22 @@ class Sleeper:
     Overview:
         One side's sleep: it raises its flag, so that the other side writes a byte when there is something to do. The
         other side may just have looked at the flag and not seen it; so the first sleep is short, and only when the flag
-        has been up for a while is the sleep without end.
+        has been up for a while is the sleep without end. A side whose flag is ``always`` up misses nothing and just
+        reads.
     """
 
-    def __init__(self, flag: memoryview, place: int, fd: int) -> None:
-        self._flag, self._place, self._fd = flag, place, fd
+    def __init__(self, flag: memoryview, place: int, fd: int, always: bool = False) -> None:
+        self._flag, self._place, self._fd, self._always = flag, place, fd, always
         self._poll = select.poll()
         self._poll.register(fd, select.POLLIN | select.POLLHUP)
 
     def until(self, arrived: Callable[[], bool]) -> bool:
         """Sleep until it has arrived; False if the other side has closed the pipe."""
+        if self._always:
+            while not arrived():
+                if not os.read(self._fd, 4096):
+                    return False
+            return True
         self._flag[self._place] = 1
         timeout: float | None = RECHECK_S * 1000
         while not arrived():

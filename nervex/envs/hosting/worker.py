@@ -17,7 +17,7 @@ from nervex.envs.hosting.host import EnvFault, EnvHost
 from nervex.envs.hosting.layout import ObjectCell, tree_leaves
 from nervex.envs.hosting.shared import ASK, STEP_ALL, Control, SharedBlock
 from nervex.envs.hosting.store import BlockStore
-from nervex.envs.hosting.waiting import Apart, Sleeper, spin_while
+from nervex.envs.hosting.waiting import Apart, Sleeper, keeps_order, make_fence, spin_while
 
 
 class WorkerSetup:
@@ -68,7 +68,7 @@ class Worker:
         self._pipe, self._wake_fd, self._ready_fd, self._w = pipe, wake_fd, ready_fd, setup.index
         options = setup.options
         self.host = EnvHost(setup.env_fn, setup.cfgs, setup.first_id, options['auto_reset'], options['episode_num'])
-        self._spin, self._describe = options['spin'], options['describe']
+        self._spin, self._together, self._describe = options['spin'], options['together'], options['describe']
         self._token = setup.index.to_bytes(2, 'little')
         for k, (seed, kwargs) in enumerate(zip(options['seeds'], options['reset_kwargs'])):
             self.host.reset_kwargs[k] = kwargs
@@ -122,9 +122,9 @@ class Worker:
         control, w = self._control, self._w
         asked, done, waits = control.asked, control.done, control.main_waits
         kinds, slots, mails, spin = control.kind, control.slot, control.mail, self._spin
-        obey, publish = self._obey, self._publish
-        sleeper = Sleeper(control.asleep, w, self._wake_fd)
-        number, apart = done[w], Apart()
+        obey, publish, together = self._obey, self._publish, self._together and keeps_order()
+        sleeper = Sleeper(control.asleep, w, self._wake_fd, always=not spin)
+        number, apart, fence = done[w], Apart(), make_fence()
 
         def arrived() -> bool:
             return asked[w] != number
@@ -143,7 +143,9 @@ class Worker:
             if not spin:
                 control.asleep[w] = 1  # before 'done', so that the next command certainly comes with a byte
             done[w] = number
-            if waits[0]:
+            if together:  # the last one tells; of two that end at the same moment each must see the other
+                fence()
+            if waits[0] and (not together or asked == done):
                 self._tell()
             if mail is not None:
                 self._pipe.send_bytes(mail)

@@ -170,13 +170,24 @@ class AsyncSubprocessEnvManager(AsyncJobs, SyncSubprocessEnvManager):
     # ------------------------------------------------------------------ what is asked about
     def _stepping(self) -> int:
         """Envs that have an action and have not answered."""
-        running = sum(len(job.ids) for job in self._jobs.values() if job.kind == 'step')
-        return running + sum(len(item[1]) for queue in self._queues for item in queue if item[0] == 'step')
+        running = 0
+        for job in self._jobs.values():
+            if job.kind == 'step':
+                running += len(job.ids)
+        return running + sum(len(item[1]) for item in self._queued() if item[0] == 'step')
 
     def _beginning(self) -> bool:
         """Whether an episode is about to begin somewhere."""
-        return bool(self._later) or any(job.kind != 'step' for job in self._jobs.values()) or any(
-            item[0] == 'begin' for queue in self._queues for item in queue)
+        if self._later:
+            return True
+        for job in self._jobs.values():
+            if job.kind != 'step':
+                return True
+        return any(item[0] == 'begin' for item in self._queued())
+
+    def _queued(self) -> list[tuple]:
+        """What waits for a worker to be free; seldom anything, with one env a worker."""
+        return [item for queue in self._queues for item in queue] if any(self._queues) else []
 
     def _ready_ids(self) -> list[int]:
         return [] if self._closed else sorted(self._waiting)

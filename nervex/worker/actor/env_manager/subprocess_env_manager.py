@@ -76,7 +76,8 @@ class SyncSubprocessEnvManager(BaseEnvManager):
     def _setup(self, w: int, ids: range, describe: bool) -> WorkerSetup:
         options = dict(
             auto_reset=self._auto_reset_in_worker, episode_num=self._episode_num, spin=self._pool.spin,
-            describe=describe, renewed=[self._renewed[i] for i in ids], episodes=[self._episodes[i] for i in ids],
+            together=self._together, describe=describe,
+            renewed=[self._renewed[i] for i in ids], episodes=[self._episodes[i] for i in ids],
             seeds=[None if self._seeds[i] is None else (self._seeds[i], self._dynamic_seed) for i in ids],
             reset_kwargs=[self._reset_param.get(i, {}) for i in ids],
         )

@@ -133,8 +133,10 @@ class WorkerPool:
 
     def wake(self, w: int) -> None:
         """Wake a worker that sleeps."""
-        with contextlib.suppress(BrokenPipeError):  # it has died: found by whoever waits for it
+        try:
             os.write(self.workers[w].wake_fd, b'\0')
+        except BrokenPipeError:  # it has died: found by whoever waits for it
+            return
 
     def send(self, w: int, message: Any) -> None:
         """Send what belongs to the last command."""
