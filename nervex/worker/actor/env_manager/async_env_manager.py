@@ -42,12 +42,12 @@ class AsyncSubprocessEnvManager(AsyncJobs, SyncSubprocessEnvManager):
     def advance(self, ids: np.ndarray, actions: Any) -> StepBlock:
         self._check_open('advance')
         which = [self._check_id(i) for i in ids]
-        busy = self._stepping() or self._beginning()
+        busy = self._results or self._stepping() or self._beginning()
         if not self._waiting.issuperset(which) or len(set(which)) != len(which) or not (which or busy):
             self._refuse(which)
         if which:
             self._submit(which, actions)
-        elif not self._stepping():  # the caller wants none of the ready envs: one more may get ready
+        elif not self._results and not self._stepping():  # the caller wants none of the ready envs: one more may get ready
             self._progress(None)
         wanted = min(max(1, int(self._cfg['wait_num'])), self._stepping() + len(self._results))
         end = time.monotonic() + self._cfg['step_wait_timeout']

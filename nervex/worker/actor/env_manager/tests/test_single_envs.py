@@ -369,3 +369,19 @@ def test_the_last_worker_alone_wakes_the_main_process():
         while any(control.done[w] != control.asked[w] for w in range(3)):
             time.sleep(0.01)
         assert pool._ready.poll(5) and len(os.read(pool._ready_fd, 4096)) == 2  # two bytes a worker
+
+
+class SlowResets(CounterEnv):
+    """Takes ``reset_s`` seconds to begin an episode."""
+
+    def reset(self, **kwargs):
+        time.sleep(self._cfg.reset_s)
+        return super().reset(**kwargs)
+
+
+def test_what_came_while_an_episode_began_is_answered_to_a_step_of_no_env():
+    cfgs = [dict(length=1, reset_s=0.3), dict(length=9, reset_s=0., sleep_s=0.1)]
+    with build('async', cfgs, env=SlowResets, wait_num=1) as manager:
+        assert manager.advance(manager.observe()[0], np.zeros(2, np.int64)).env_id.tolist() == [0]
+        assert manager.observe()[0].tolist() == [0]  # env 1 has stepped meanwhile
+        assert manager.advance(np.zeros(0, np.int64), np.zeros(0, np.int64)).env_id.tolist() == [1]
