@@ -40,21 +40,22 @@ def _pointer(typing_context: Any, address: Any) -> tuple:
 @cache
 def _kernels(number: type, flag: type) -> Addressed:
     @_compiled
-    def gae(value, reward, done, gamma, trace, adv):
+    def gae(value: int, reward: int, done: int, gamma: float, trace: float, adv: np.ndarray) -> None:
         steps, width = adv.shape
         values = carray(_pointer(value), (steps + 1, width), number)
         rewards, ends = carray(_pointer(reward), adv.shape, number), carray(_pointer(done), adv.shape, flag)
         kernels.gae(values, rewards, ends, None, None, gamma, trace, adv)
 
     @_compiled
-    def rollout_nstep(value, reward, done, gamma, nstep, result):
+    def rollout_nstep(value: int, reward: int, done: int, gamma: float, nstep: int, result: np.ndarray) -> None:
         steps, width = result.shape
         values = carray(_pointer(value), (steps + 1, width), number)
         rewards, ends = carray(_pointer(reward), result.shape, number), carray(_pointer(done), result.shape, flag)
         kernels.rollout_nstep(values, rewards, ends, None, None, gamma, nstep, result)
 
     @_compiled
-    def vtrace(rho, value, reward, done, gamma, trace, rho_max, c_max, pg_max, return_, adv):
+    def vtrace(rho: np.ndarray, value: int, reward: int, done: int, gamma: float, trace: float, rho_max: float,
+               c_max: float, pg_max: float, return_: np.ndarray, adv: np.ndarray) -> None:
         steps, width = adv.shape
         values = carray(_pointer(value), (steps + 1, width), number)
         rewards, ends = carray(_pointer(reward), adv.shape, number), carray(_pointer(done), adv.shape, flag)
