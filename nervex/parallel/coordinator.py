@@ -55,8 +55,7 @@ class Coordinator:
         self._evaluations = 0  # snapshots and evaluations under way
         self._snapshot = self._served = self._dealt = 0
         self._draining = False
-        interval = cfg.parallel.save_s
-        resume = cfg.learner.resume
+        interval, resume = cfg.parallel.save_s, cfg.learner.resume
         self._schedule = SaveSchedule(resume.interval_s if interval is None else interval, resume.max_cost)
 
     # ---- the loop ----
@@ -249,6 +248,7 @@ class Coordinator:
         call.slot.task = self.commander.get_learner_task()
         self._log(f'task {call.slot.task["task_id"]} goes to {call.slot.name}, at update {counters["train_iter"]}')
         self._learns, self.weights = 0, None
+        self._schedule.took(0.0)  # a saving that was asked for went with the last one
         if call.slot.spec.resume_iter is not None:
             self.pace.restarted(counters)
         if notes is not None and not self.tally.blocks:  # the run goes on from an earlier process

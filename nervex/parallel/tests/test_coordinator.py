@@ -90,6 +90,17 @@ def test_a_dead_learner_goes_on_from_its_last_saved_state(start):
     assert len(second.keys) == len(set(second.keys))
 
 
+def test_a_learner_that_dies_before_it_has_saved_is_asked_to_save_again(start, monkeypatch):
+    monkeypatch.setattr(Evaluator, 'good_after', 10**6)
+    run = start(save_s=1e-6)
+    slot = run.roster.slots[0]
+    go(run, lambda: run.coordinator._schedule._next == float('inf') and slot.outstanding)
+    run.roster.carrier.kill(slot.handle)
+    saved = run.coordinator.saved_iter or 0
+    go(run, lambda: slot.spec.incarnation == 1 and slot.ready)
+    go(run, lambda: (run.coordinator.saved_iter or 0) > saved + 10)
+
+
 def test_an_evaluation_whose_evaluator_dies_is_done_again(start):
     run = start()
     go(run, lambda: run.coordinator._evaluations > 0)
