@@ -114,7 +114,7 @@ def weights(seed):
               .learners(num_learners=0).debugging(seed=seed)
               .rl_module(model_config=DefaultModelConfig(fcnet_hiddens=[width, width], vf_share_layers=False)))
     algorithm = config.build_algo()
-    size_mb = sum(x.nbytes for x in _arrays(algorithm.learner_group.get_weights(inference_only=True))) / 1e6
+    size_mb = sum(p.numel() * p.element_size() for p in algorithm.get_module().parameters()) / 1e6
     seconds = []
     for _ in range(jobs.WEIGHTS_REPEATS):
         start = time.perf_counter()
@@ -122,12 +122,6 @@ def weights(seed):
                                                 timeout_seconds=60., inference_only=True)
         seconds.append(time.perf_counter() - start)
     return dict(ms=1e3 * float(np.median(seconds[3:])), size_mb=size_mb)
-
-
-def _arrays(tree):
-    if isinstance(tree, dict):
-        return [leaf for value in tree.values() for leaf in _arrays(value)]
-    return [np.asarray(tree)]
 
 
 CASES = {'ppo': ppo, 'impala': impala, 'weights': weights,
