@@ -17,7 +17,8 @@ class TD3BCPolicy(TD3Policy):
     Overview:
         TD3's critics; the actor's loss is -lambda Q(s, mu(s)) + (mu(s) - a_data)^2 with lambda = bc_alpha / mean |Q|:
         it climbs the critic as far as the data reaches, where the critic knows something. Runs on recorded episodes,
-        see ``offline_pipeline``. Paper: Fujimoto and Gu 2021.
+        see ``offline_pipeline``; ``env.manager.norm_obs`` scales observations by the data's mean and variance, as the
+        paper does. Paper: Fujimoto and Gu 2021.
     """
 
     config = dict(
