@@ -239,7 +239,7 @@ class Roster:
             self._on_lost(call)
 
     def _delay(self, slot: Slot, reason: str) -> float:
-        """Seconds until the successor is started: more, if it died often; a role that did too often is given up."""
+        """Seconds until the successor is started: more, if the last did nothing; who dies too often is given up."""
         limits, now = self._settings, self.carrier.now()
         while slot.starts and now - slot.starts[0] > limits.restart_window_s:
             slot.starts.popleft()
@@ -253,7 +253,7 @@ class Roster:
             self._log(f'{said}: the run goes on without it')
             return 0.0
         slot.starts.append(now)
-        return 0.0 if len(slot.starts) < 3 else min(0.25 * 2 ** (len(slot.starts) - 3), 10.0)
+        return 0.0 if slot.fruitless < 2 else 0.25 * 2.0**slot.fruitless
 
     def _start_successors(self) -> None:
         now = self.carrier.now()

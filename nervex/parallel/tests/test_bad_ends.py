@@ -20,7 +20,7 @@ def test_a_role_that_dies_in_every_start_ends_the_run(start, monkeypatch, cls):
     monkeypatch.setattr(cls, '__init__', dies)
     run = start(actor_num=1)
     with pytest.raises(TrainingError, match='0 died 4 times, and did nothing in between, the last time so: killed by'):
-        go(run, lambda: False)
+        go(run, lambda: False, steps=20000)
     assert run.roster.restarts == 3
 
 
@@ -47,6 +47,22 @@ def test_a_role_that_dies_often_while_it_has_nothing_to_do_is_started_again(star
         run.roster.carrier.kill(slot.handle)
         go(run, lambda: slot.spec.incarnation == incarnation and slot.ready, steps=20000)  # noqa: B023
     assert slot.fruitless <= 1
+
+
+def test_a_role_is_started_again_at_once_unless_the_last_ones_did_nothing(start, monkeypatch):
+    monkeypatch.setattr(Evaluator, 'good_after', 10**6)
+    run = start()
+    slot = next(slot for slot in run.roster.slots if slot.name == 'actor0')
+    for incarnation in range(1, 8):
+        blocks = run.tally.blocks
+        go(run, lambda: slot.ready and slot.outstanding and run.tally.blocks > blocks + 6)  # noqa: B023
+        run.roster.carrier.kill(slot.handle)
+        go(run, lambda: slot.spec.incarnation == incarnation)  # noqa: B023
+        assert not run.roster._to_start and run.roster.carrier.now() - slot.died_at < 0.1
+    slot.ready = False
+    run.roster.carrier.kill(slot.handle)
+    go(run, lambda: run.roster._to_start)
+    assert slot.starting and slot.spec.incarnation == 7
 
 
 def test_a_role_for_which_there_is_no_room_ends_the_run(start):
