@@ -178,7 +178,7 @@ def test_categorical_distributions(nstep):
         for i, z in enumerate(atoms):
             place = (min(max(shift + factor * z, -2.0), 2.0) + 2) / 0.5
             low = math.floor(place)
-            share = float(following[b, best[b], i])
+            share = float(following[b, best[b], i].detach())
             aim[low] += share * (low + 1 - place)
             if low < 8:
                 aim[low + 1] += share * (place - low)
