@@ -193,3 +193,26 @@ def test_a_disk_that_is_full_where_logs_are_written_names_the_file(short_dqn, tm
     run = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, timeout=300)
     assert run.returncode == 1 and 'Traceback' not in run.stderr, run.stderr
     assert "File too large: '" in run.stderr and '/log/' in run.stderr
+
+
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_the_envs_are_made_ends_in_order(short_dqn, tmp_path, number):
+    """The first env hangs in its first reset, while the processes of the others are being started."""
+    (tmp_path / 'slow.py').write_text(
+        'import time\n'
+        'from app_zoo.classic_control.cartpole.envs import CartPoleEnv\n'
+        'from nervex.utils import ENV_REGISTRY\n'
+        "@ENV_REGISTRY.register('slow')\n"
+        'class Slow(CartPoleEnv):\n'
+        '    def reset(self):\n'
+        "        open('resets', 'w').close()\n"
+        '        time.sleep(3600)\n'
+    )
+    short_dqn.env.env_type, short_dqn.env.import_names = 'slow', ['slow']
+    (tmp_path / 'config.yaml').write_text(yaml.safe_dump(to_plain(short_dqn)), encoding='utf-8')
+    command = [*NERVEX, '-m', 'serial', '-c', 'config.yaml', '-o', 'env.env_manager_type=sync_subprocess']
+    run = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    wait_for(tmp_path / 'resets', run)
+    os.killpg(run.pid, number)
+    _, err = run.communicate(timeout=120)
+    assert run.returncode == 130 and err.strip() == 'interrupted'

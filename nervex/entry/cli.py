@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 from typing import Any
 
 import click
@@ -275,6 +277,8 @@ def main(argv: list[str] | None = None) -> None:
     """Entry point: run the command, and turn what went wrong into one message and an exit code."""
     from nervex.utils.errors import ConfigError, NervexError, UnknownNameError
 
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C, in every mode and at every moment
     sys.path.insert(0, '')  # modules that import_names names may lie in the current folder
 
     try:

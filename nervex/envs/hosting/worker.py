@@ -19,6 +19,9 @@ from nervex.envs.hosting.shared import ASK, STEP_ALL, Control, SharedBlock
 from nervex.envs.hosting.store import BlockStore
 from nervex.envs.hosting.waiting import Apart, Sleeper, keeps_order, make_fence, spin_while
 
+STOPS = (signal.SIGINT, signal.SIGTERM)
+GRACE_S = 10.  # between SIGTERM and the end of a worker
+
 
 class WorkerSetup:
     """
@@ -44,7 +47,8 @@ def worker_main(setup: WorkerSetup, pipe: Any, wake: Any, ready: Any, foreign_fd
     for fd in foreign_fds:  # inherited by fork from the main process: ends of other workers' pipes
         os.close(fd)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the main process decides
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGTERM, _leave_later)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)  # the main process has held them back till here
     threading.Thread(target=_leave_with_parent, daemon=True).start()
     if 'torch' in sys.modules:  # a fork of a process that has used threads must not use them
         sys.modules['torch'].set_num_threads(1)
@@ -220,6 +224,13 @@ class Worker:
                                     for leaf in tree_leaves(row) if private or isinstance(leaf, ObjectCell)])
             for k, final, row in rows
         ]
+
+
+def _leave_later(number: int, frame: Any) -> None:
+    """SIGTERM often reaches the whole group: the main process then has a moment to save the envs."""
+    leaving = threading.Timer(GRACE_S, os._exit, (128 + number, ))
+    leaving.daemon = True
+    leaving.start()
 
 
 def _leave_with_parent() -> None:

@@ -47,7 +47,7 @@ class AsyncSubprocessEnvManager(AsyncJobs, SyncSubprocessEnvManager):
             self._refuse(which)
         if which:
             self._submit(which, actions)
-        elif not self._results and not self._stepping():  # the caller wants none of the ready envs: one more may get ready
+        elif not self._results and not self._stepping():  # none of the ready envs is wanted: one more may get ready
             self._progress(None)
         wanted = min(max(1, int(self._cfg['wait_num'])), self._stepping() + len(self._results))
         end = time.monotonic() + self._cfg['step_wait_timeout']

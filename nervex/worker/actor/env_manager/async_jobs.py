@@ -170,6 +170,11 @@ class AsyncJobs:
             elif i not in waiting_for:
                 self._try_again(i, fault)
 
+    def _lost_between(self, w: int, lost: WorkerLost) -> None:
+        """A worker was lost while all was at rest."""
+        self._jobs[w] = Job('step', list(self._pool.workers[w].ids), 0, 0.)
+        self._lose(w, lost)
+
     def _introduce_late(self, w: int) -> None:
         """A worker that was started again has made its envs, or could not."""
         self._pool.watch(w, False)

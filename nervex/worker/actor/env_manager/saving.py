@@ -7,6 +7,7 @@ import torch
 from nervex.envs.hosting.calls import LOAD, SAVE
 from nervex.envs.hosting.layout import tree_leaves
 from nervex.worker.actor.env_manager.step_block import EnvState
+from nervex.worker.actor.env_manager.worker_pool import WorkerLost
 
 
 class SavesEnvs:
@@ -26,7 +27,10 @@ class SavesEnvs:
         leaves = tree_leaves(self.observe()[1])
         if any(leaf.dtype == object for leaf in leaves):
             return None
-        saved = self._call(SAVE, [((), {})] * len(ids), ids)
+        try:
+            saved = self._call(SAVE, [((), {})] * len(ids), ids)
+        except WorkerLost:  # the next step restarts its envs
+            return None
         if any(env is None for env in saved):
             return None
         return {

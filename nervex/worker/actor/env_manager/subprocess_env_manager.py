@@ -9,13 +9,14 @@ from nervex.envs.hosting.layout import put_leaves, tree_leaves
 from nervex.envs.hosting.shared import STEP_SOME
 from nervex.envs.hosting.waiting import cores
 from nervex.envs.hosting.worker import WorkerSetup
+from nervex.worker.actor.env_manager.asking import AsksWorkers
 from nervex.worker.actor.env_manager.base_env_manager import BaseEnvManager
 from nervex.worker.actor.env_manager.lockstep import make_lockstep
 from nervex.worker.actor.env_manager.step_block import EnvStateError
 from nervex.worker.actor.env_manager.worker_pool import WorkerLost, WorkerPool
 
 
-class SyncSubprocessEnvManager(BaseEnvManager):
+class SyncSubprocessEnvManager(AsksWorkers, BaseEnvManager):
     """
     Overview:
         A subprocess holds ``envs_per_worker`` envs; a step returns when all have stepped. For envs whose steps take
@@ -42,6 +43,7 @@ class SyncSubprocessEnvManager(BaseEnvManager):
         self.kind = 'hybrid' if own else type(self).kind
         self._own = range(own)
         self._renewed = [0] * self._env_num
+        self._gone: dict[int, WorkerLost] = {}  # workers that were lost while nothing stepped; the next step tells
         self._worker_of = {i: w for w, ids in enumerate(slices) for i in ids}
         self._pool = pool = self._new_pool(slices)
         for w in range(len(slices)):
@@ -124,7 +126,9 @@ class SyncSubprocessEnvManager(BaseEnvManager):
         if self._interrupted:
             raise EnvStateError('the last step was interrupted half-way; call reset() to begin anew')
         self._interrupted = True  # until the step is over
-        if which is None:
+        if self._gone:
+            events = self._step_others(slot, actions, which)
+        elif which is None:
             events = self._step_all(slot, actions)
         else:
             events = self._step_some(slot, actions, which)
@@ -149,6 +153,18 @@ class SyncSubprocessEnvManager(BaseEnvManager):
             events = self._host.step(slot, rows, mine)
         lost = pool.wait(workers, self._cfg['step_timeout'], self._cfg['reset_timeout'])
         return self._collect(slot, workers, lost, events, set(which))
+
+    def _step_others(self, slot: int, actions: Any, which: Sequence[int] | None) -> Events | None:
+        """A step after workers were lost between two steps: their envs failed, the others step."""
+        gone, self._gone = self._gone, {}
+        which, actions = range(self._env_num) if which is None else which, self._action_rows.block(actions)
+        kept = [k for k, i in enumerate(which) if self._worker_of.get(i) not in gone]
+        events = self._step_some(slot, rows_of(actions, kept), [which[k] for k in kept]) if kept else None
+        events = events or Events()
+        for w, lost in gone.items():
+            events.faults += [EnvFault(i, 'step', lost.kind, str(lost)) for i in self._pool.workers[w].ids
+                              if self._is_running(i)]
+        return events
 
     def _collect(self, slot: int, workers: Iterable[int], lost: dict[int, WorkerLost], events: Events | None,
                  asked: set[int] | None = None) -> Events:
@@ -244,6 +260,7 @@ class SyncSubprocessEnvManager(BaseEnvManager):
         ids = self._pool.workers[w].ids
         for i in ids:
             self._renewed[i] += 1
+        self._gone.pop(w, None)
         self._pool.start(w, describe=False)
         try:
             answer = self._pool.introduce(w, self._cfg['connect_timeout'])
@@ -269,50 +286,6 @@ class SyncSubprocessEnvManager(BaseEnvManager):
         self._interrupted = False
 
     # ------------------------------------------------------------------ the rest
-    def _send_seeds(self, ids: list[int]) -> None:
-        workers = sorted({self._worker_of[i] for i in ids if i in self._worker_of})
-        requests = []
-        for w in workers:
-            low, chosen = self._pool.workers[w].ids.start, [i for i in self._pool.workers[w].ids if i in ids]
-            requests.append(('seed', ([i - low for i in chosen], [self._seeds[i] for i in chosen], self._dynamic_seed)))
-        self._answers(workers, requests)
-        for i in ids:
-            self._renewed[i] = 0
-            if i in self._own:
-                self._host.seed(i, self._seeds[i], self._dynamic_seed)
-
-    def _call(self, name: str, calls: list[tuple[tuple, dict]] | None, ids: Iterable[int]) -> list[Any]:
-        ids, values = list(ids), {}
-        call = dict(zip(ids, calls)) if calls is not None else None
-        workers = sorted({self._worker_of[i] for i in ids if i in self._worker_of})
-        requests, asked = [], []
-        for w in workers:
-            chosen = [i for i in self._pool.workers[w].ids if i in ids]
-            low = self._pool.workers[w].ids.start
-            requests.append(('call', (name, None if call is None else [call[i] for i in chosen],
-                                      [i - low for i in chosen])))
-            asked.append(chosen)
-        for chosen, answer in zip(asked, self._answers(workers, requests)):
-            values.update(zip(chosen, answer))
-        for i in ids:
-            if i in self._own:
-                values[i] = self._host.ask(i, name, None if call is None else call[i])
-        return [values[i] for i in ids]
-
-    def _answers(self, workers: Sequence[int], requests: Sequence[tuple]) -> list[Any]:
-        """Ask workers and raise what went wrong there."""
-        answers = self._pool.ask(workers, requests, self._cfg['step_timeout'])
-        for answer in answers:
-            if isinstance(answer, EnvFault):
-                raise self._as_error(answer)
-            if isinstance(answer, WorkerLost):
-                raise answer
-        return answers
-
-    def _as_error(self, fault: EnvFault) -> Exception:
-        error: Callable = AttributeError if 'AttributeError' in fault.text.rsplit('\n', 1)[-1] else RuntimeError
-        return error(f'in the subprocess of env {fault.env_id}:\n{fault.text}')
-
     def _is_running(self, i: int) -> bool:
         return self._states[i].name in ('RUN', 'RESET')
 

@@ -4,18 +4,21 @@ import logging
 import multiprocessing
 import os
 import select
+import signal
 import sys
 import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from multiprocessing.util import Finalize
 from typing import Any
 
 from nervex.envs.hosting.host import EnvFault
 from nervex.envs.hosting.shared import ASK, Control, SharedBlock
 from nervex.envs.hosting.store import BlockStore
 from nervex.envs.hosting.waiting import RECHECK_S, core, may_spin, spin_while
-from nervex.envs.hosting.worker import WorkerSetup, worker_main
+from nervex.envs.hosting.worker import STOPS, WorkerSetup, worker_main
+from nervex.utils.errors import NervexError
 
 logger = logging.getLogger(__name__)
 
@@ -23,7 +26,7 @@ LONGEST_SLEEP_S = 1.   # so that not more than this counts of the time for which
 SUSPENDED_S = 0.5      # a sleep that takes so much longer than asked for was no sleep
 
 
-class WorkerLost(Exception):
+class WorkerLost(NervexError):
     """A subprocess died or had to be ended; ``kind`` is 'crash' or 'timeout'."""
 
     def __init__(self, kind: str, text: str) -> None:
@@ -72,6 +75,7 @@ class WorkerPool:
         self._mapped: set[int] = set()  # workers that have the shared memory
         self._block: SharedBlock | None = None
         self._plan: dict[str, Any] = {}
+        Finalize(self, _end_all, (self.workers, ), exitpriority=10)  # for a program that ends without close()
 
     # ------------------------------------------------------------------ beginning
     def start(self, w: int, describe: bool) -> None:
@@ -83,11 +87,16 @@ class WorkerPool:
         worker.pipe, worker.wake_fd = pipe, worker.wake.fileno()
         foreign = self._own_fds() if context.get_start_method() == 'fork' else []
         args = (self._setup(w, worker.ids, describe), child_pipe, wake_child, self._ready_end, foreign)
-        worker.process = context.Process(target=worker_main, args=args, daemon=True,
-                                         name=f'nervex-envs-{worker.ids.start}-{worker.ids.stop - 1}')
+        process = context.Process(target=worker_main, args=args, daemon=True,
+                                  name=f'nervex-envs-{worker.ids.start}-{worker.ids.stop - 1}')
         with warnings.catch_warnings():  # Python 3.12 warns of forks where threads exist; see safe_context
             warnings.simplefilter('ignore', DeprecationWarning)
-            worker.process.start()
+            mask = signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)  # Python may lose what arrives while it forks
+            try:
+                process.start()
+                worker.process = process
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         child_pipe.close()
         wake_child.close()
         self._by_sentinel[worker.process.sentinel] = w
@@ -327,6 +336,12 @@ class WorkerPool:
         for worker in self.workers:
             fds += [c.fileno() for c in (worker.pipe, worker.wake) if c is not None]
         return fds
+
+
+def _end_all(workers: list[_Worker]) -> None:
+    for worker in workers:
+        if worker.process is not None:
+            worker.process.kill()
 
 
 def safe_context() -> str:
