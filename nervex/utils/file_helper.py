@@ -3,6 +3,7 @@ import contextlib
 import glob
 import os
 import pickle
+import re
 import tempfile
 from collections.abc import Callable, Iterator
 from typing import IO, Any
@@ -103,8 +104,10 @@ def read_file(path: str, use_lock: bool = False, map_location: Any = 'cpu') -> A
         try:
             return torch.load(path, map_location=map_location, weights_only=True)
         except pickle.UnpicklingError as e:
+            foreign = re.search(r'(?i:unsupported global:?) (?:GLOBAL )?(\S+)', str(e))
+            why = f'a {foreign[1]}' if foreign else str(e).split('. ')[0]
             raise CheckpointError(
-                f"'{path}' is not read: it is damaged or holds more than tensors and plain values: {e}"
+                f"'{path}' is not read: it is damaged or holds more than tensors and plain values: {why}"
             ) from e
         except Exception as e:  # a damaged file may raise anything on the way: KeyError, struct.error, ...
             raise CheckpointError(f"'{path}' is damaged or not a file of torch.save: {e}") from e

@@ -52,8 +52,11 @@ class Evil:
 def test_files_that_would_run_code_are_not_read(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     torch.save({'x': Evil()}, 'evil')
-    with pytest.raises(CheckpointError, match='not read'):
+    with pytest.raises(CheckpointError, match=r'not read: .*a posix\.mkdir$'):
         read_file('evil')
+    torch.save(torch.nn.Linear(1, 1), 'module')
+    with pytest.raises(CheckpointError, match=r"'module' is not read: .*a torch\.nn\.modules\.linear\.Linear$"):
+        read_file('module')
     with open('raw', 'wb') as f:
         pickle.dump(Evil(), f, protocol=2)
     with pytest.raises(CheckpointError):
