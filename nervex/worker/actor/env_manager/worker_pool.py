@@ -4,11 +4,7 @@ import logging
 import multiprocessing
 import os
 import select
-import signal
-import sys
-import threading
 import time
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from multiprocessing.util import Finalize
 from typing import Any
@@ -17,8 +13,9 @@ from nervex.envs.hosting.host import EnvFault
 from nervex.envs.hosting.shared import ASK, Control, SharedBlock
 from nervex.envs.hosting.store import BlockStore
 from nervex.envs.hosting.waiting import RECHECK_S, core, may_spin, spin_while
-from nervex.envs.hosting.worker import STOPS, WorkerSetup, worker_main
+from nervex.envs.hosting.worker import WorkerSetup, worker_main
 from nervex.utils.errors import NervexError
+from nervex.worker.actor.env_manager.start_methods import safe_context, starting
 
 logger = logging.getLogger(__name__)
 
@@ -89,14 +86,9 @@ class WorkerPool:
         args = (self._setup(w, worker.ids, describe), child_pipe, wake_child, self._ready_end, foreign)
         process = context.Process(target=worker_main, args=args, daemon=True,
                                   name=f'nervex-envs-{worker.ids.start}-{worker.ids.stop - 1}')
-        with warnings.catch_warnings():  # Python 3.12 warns of forks where threads exist; see safe_context
-            warnings.simplefilter('ignore', DeprecationWarning)
-            mask = signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)  # Python may lose what arrives while it forks
-            try:
-                process.start()
-                worker.process = process
-            finally:
-                signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        with starting():
+            process.start()
+            worker.process = process
         child_pipe.close()
         wake_child.close()
         self._by_sentinel[worker.process.sentinel] = w
@@ -342,14 +334,3 @@ def _end_all(workers: list[_Worker]) -> None:
     for worker in workers:
         if worker.process is not None:
             worker.process.kill()
-
-
-def safe_context() -> str:
-    """fork, which is fast, unless this process has threads or a GPU, which a fork does not survive; then forkserver."""
-    methods = multiprocessing.get_all_start_methods()
-    torch = sys.modules.get('torch')
-    if 'fork' not in methods:
-        return 'spawn'
-    if threading.active_count() > 1 or (torch is not None and torch.cuda.is_initialized()) or sys.platform == 'darwin':
-        return 'forkserver'
-    return 'fork'
