@@ -161,6 +161,11 @@ def wait_for(condition, timeout_s=120):
         time.sleep(0.1)
 
 
+def newest_state(folder):
+    """The update after which the newest saved state was taken."""
+    return max((int(path.split('_')[-2]) for path in glob.glob(f'{folder}/ckpt*/run_state_[1-9]*.tar')), default=-1)
+
+
 def group_is_empty(pgid):
     listed = subprocess.run(['ps', '-eo', 'pgid,stat'], capture_output=True, text=True, check=True).stdout
     return not any(int(group) == pgid and 'Z' not in stat for group, stat in
@@ -172,8 +177,11 @@ def test_a_killed_run_leaves_nothing_running_and_is_resumed(tmp_path):
     folder = str(tmp_path)
     options = ['-o', f'exp_name={folder}', '-o', 'evaluator.stop_val=100000', '-o', 'parallel.save_s=0.5']
     process = started(folder, '-c', 'cartpole_dqn', '-s', '0', *options)
-    wait_for(lambda: glob.glob(f'{folder}/ckpt*/run_state_[1-9]*'))
-    wait_for(lambda: lines(f'{folder}/log/evaluator/curve.csv').count('\n') > 3)
+    curve = f'{folder}/log/evaluator/curve.csv'
+    wait_for(lambda: os.path.exists(curve) and lines(curve).count('\n') > 3)
+    for _ in range(2):  # the next state may have been asked for before the third evaluation
+        last = newest_state(folder)
+        wait_for(lambda last=last: newest_state(folder) > last)
     process.kill()
     process.communicate()
     wait_for(lambda: group_is_empty(process.pid), 20)
@@ -185,7 +193,7 @@ def test_a_killed_run_leaves_nothing_running_and_is_resumed(tmp_path):
     said, _ = process.communicate(timeout=120)
     assert process.returncode == 130 and 'checkpoint saved' in said
     wait_for(lambda: group_is_empty(process.pid), 20)
-    rows = [line.split(',') for line in lines(f'{folder}/log/evaluator/curve.csv').splitlines()]
+    rows = [line.split(',') for line in lines(curve).splitlines()]
     points = [(int(train_iter), int(env_step)) for train_iter, env_step, *_ in rows[1:]]
     assert len(points) > 2 and points == sorted(set(points)), 'the curve was not cut where the state was saved'
 
