@@ -278,7 +278,8 @@ def main(argv: list[str] | None = None) -> None:
     from nervex.utils.errors import ConfigError, NervexError, UnknownNameError
 
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C, in every mode and at every moment
+        for number in (signal.SIGINT, signal.SIGTERM):  # SIGTERM as Ctrl-C, in every mode and at every moment;
+            signal.signal(number, signal.default_int_handler)  # a script's background jobs begin with SIGINT ignored
     sys.path.insert(0, '')  # modules that import_names names may lie in the current folder
 
     try:
