@@ -109,12 +109,14 @@ class RayCarrier(Carrier):
             options.update(address=address)
         variables = dict(RAY_worker_niceness='0', OMP_NUM_THREADS='1', RAY_DEDUP_LOGS='0', **_KEEP_FREED)
         smaller = fewer_daemons(show_output) if self._own else contextlib.nullcontext()
-        everything = _environment(**variables, **(_LOOPBACK if self._own else {}))
+        self._guard = Guard() if self._own else None
+        if self._own:
+            variables.update(_LOOPBACK, **self._guard.variables)
+        everything = _environment(**variables)
         with told_in_a_line(ray, address), everything, smaller:
             ray.init(**options)
         if not show_output:
             _leave_deaths_to_the_coordinator()
-        self._guard = Guard(ray._private.worker._global_node) if self._own else None
         self._shell = ray.remote(_Host)
         self._avoided: dict[str, float] = {}  # ids of nodes, and until when
         self._where = (os.getcwd(), [entry for entry in sys.path if entry])
