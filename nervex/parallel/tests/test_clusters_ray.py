@@ -196,4 +196,4 @@ def test_a_role_that_cannot_be_built_ends_the_run_with_its_traceback(tmp_path):
         timeout=200,
     )
     assert done.returncode == 1
-    assert 'RoleError' in done.stderr and 'no simulator here' in done.stderr
+    assert 'Error: ' in done.stderr and 'no simulator here' in done.stderr
