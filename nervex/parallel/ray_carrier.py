@@ -115,6 +115,8 @@ class RayCarrier(Carrier):
         everything = _environment(**variables)
         with told_in_a_line(ray, address), everything, smaller:
             ray.init(**options)
+        if self._own:
+            self._guard.watch(ray._private.worker._global_node)
         if not show_output:
             _leave_deaths_to_the_coordinator()
         self._shell = ray.remote(_Host)

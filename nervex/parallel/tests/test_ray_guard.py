@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -27,7 +28,8 @@ def gone(pid):
 
 
 def daemon(**variables):
-    process = subprocess.Popen([sys.executable, '-c', DAEMON], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    command = [sys.executable, '-c', DAEMON, 'raylet']
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                env={**os.environ, **variables})  # fmt: skip
     return process, int(process.stdout.readline())
 
@@ -49,3 +51,17 @@ def test_what_was_started_for_the_run_and_what_that_started_ends_and_nothing_els
             process.wait()
             process.stdin.close()
             process.stdout.close()
+
+
+@pytest.mark.skipif(not os.path.exists('/proc/self/environ'), reason='there is no /proc')
+def test_a_daemon_that_was_named_ends_with_its_children_though_it_lost_its_mark():
+    guard = Guard()
+    process, child = daemon()
+    guard.watch(SimpleNamespace(all_processes={'raylet': [SimpleNamespace(process=process)]}))
+    guard._shell.stdin.close()
+    guard._shell.wait(20)
+    try:
+        assert process.wait(10) == -signal.SIGKILL and gone(child)
+    finally:
+        process.stdin.close()
+        process.stdout.close()
