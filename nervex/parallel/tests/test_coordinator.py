@@ -99,6 +99,7 @@ def test_a_learner_that_dies_before_it_has_saved_is_asked_to_save_again(start, m
     saved = run.coordinator.saved_iter or 0
     go(run, lambda: slot.spec.incarnation == 1 and slot.ready)
     go(run, lambda: (run.coordinator.saved_iter or 0) > saved + 10)
+    assert run.coordinator.saved_iter > saved + 10 and slot.ready
 
 
 def test_an_evaluation_whose_evaluator_dies_is_done_again(start):
