@@ -15,9 +15,14 @@ test:        ## install with the test extra, then run the test suite
 slow:        ## the long tests: learning runs, soaks, clean installs
 	OMP_NUM_THREADS=1 $(PYTHON) -m pytest -m slow --timeout 3600
 
-check:       ## lint, format of imports, types
+check:       ## lint, format, types
 	ruff check .
+	ruff format --check .
 	mypy
+
+format:      ## leave every file as the formatter would
+	ruff check --fix-only --quiet .
+	ruff format .
 
 bench:       ## training speed beside the peers (see benchmark/README.md)
 	$(PYTHON) benchmark/train_bench.py

@@ -1,4 +1,5 @@
 """The stopwatch of the benchmarks: wall time, processor time, and what other processes used meanwhile."""
+
 import os
 import time
 from collections.abc import Callable
@@ -33,7 +34,7 @@ def _machine_busy_seconds() -> float:
     """Processor time that anybody used on this machine; 0 where /proc does not tell."""
     stat = Path('/proc/stat')
     if not stat.exists():
-        return 0.
+        return 0.0
     ticks = [int(x) for x in stat.read_text().split('\n', 1)[0].split()[1:9]]
     return (sum(ticks) - ticks[3] - ticks[4]) / os.sysconf('SC_CLK_TCK')
 
@@ -43,7 +44,7 @@ class Clock:
 
     def __init__(self, round: int = 0) -> None:
         self.round = round
-        self.wall_s = self.cpu_s = self.machine_s = 0.
+        self.wall_s = self.cpu_s = self.machine_s = 0.0
 
     def __enter__(self) -> 'Clock':
         self._start = _machine_busy_seconds(), processor_seconds(), time.perf_counter()
@@ -58,7 +59,7 @@ class Clock:
     def repeat(self, function: Callable[[], object], seconds: float = 0.5) -> int:
         """Calls ``function`` for about ``seconds`` inside the clock, after finding out how often; returns the calls."""
         function()
-        calls, elapsed = 1, 0.
+        calls, elapsed = 1, 0.0
         while elapsed < seconds / 10:
             calls, start = calls * 2, time.perf_counter()
             for _ in range(calls):

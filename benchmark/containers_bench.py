@@ -3,6 +3,7 @@ Containers of eight float32 columns of 256 x 4: wrap them, gather 256 rows, stac
 
     python benchmark/containers_bench.py
 """
+
 from containers_jobs import CASES
 from harness import Bench, Implementation, run
 
@@ -19,7 +20,7 @@ BENCH = Bench(
     cases=CASES,
     reference='dict of tensors',
     notes='`create8` starts from a dict of arrays (for a dict of tensors: converts them); `get` is '
-          '`container["name"]`, `attribute` is `container.name`.',
+    '`container["name"]`, `attribute` is `container.name`.',
 )
 
 if __name__ == '__main__':

@@ -1,4 +1,5 @@
 """The operations of the container benchmark for each container."""
+
 from collections.abc import Callable
 from typing import Any
 
@@ -26,8 +27,13 @@ def _jobs(create: Callable, index: Callable, stack: Callable, split: Callable, r
     arrays = _arrays()
     whole, chosen = create(arrays), np.random.default_rng(1).integers(0, 256, 256)
     rows = [row(whole, k) for k in range(64)]
-    jobs = {'create8': lambda: create(arrays), 'index256': lambda: index(whole, chosen), 'stack64': lambda: stack(rows),
-            'split8x256': lambda: split(whole), 'get': lambda: whole['obs']}
+    jobs = {
+        'create8': lambda: create(arrays),
+        'index256': lambda: index(whole, chosen),
+        'stack64': lambda: stack(rows),
+        'split8x256': lambda: split(whole),
+        'get': lambda: whole['obs'],
+    }
     if attribute:
         jobs['attribute'] = lambda: whole.obs
     return _cases(jobs)
@@ -35,15 +41,19 @@ def _jobs(create: Callable, index: Callable, stack: Callable, split: Callable, r
 
 def nervex_batch() -> dict:
     from nervex.data import Batch
+
     return _jobs(Batch, lambda b, i: b[i], Batch.stack, lambda b: list(b.split(32)), lambda b, k: b[k], True)
 
 
 def dict_of_arrays() -> dict:
     return _jobs(
-        dict, lambda b, i: {k: v[i] for k, v in b.items()},
+        dict,
+        lambda b, i: {k: v[i] for k, v in b.items()},
         lambda rows: {k: np.stack([row[k] for row in rows]) for k in rows[0]},
-        lambda b: [{k: v[s:s + 32] for k, v in b.items()} for s in range(0, 256, 32)],
-        lambda b, n: {k: v[n] for k, v in b.items()}, False)
+        lambda b: [{k: v[s : s + 32] for k, v in b.items()} for s in range(0, 256, 32)],
+        lambda b, n: {k: v[n] for k, v in b.items()},
+        False,
+    )
 
 
 def dict_of_tensors() -> dict:
@@ -54,20 +64,37 @@ def dict_of_tensors() -> dict:
         return {k: v[i] for k, v in b.items()}
 
     return _jobs(
-        lambda arrays: {k: torch.from_numpy(v) for k, v in arrays.items()}, index,
+        lambda arrays: {k: torch.from_numpy(v) for k, v in arrays.items()},
+        index,
         lambda rows: {k: torch.stack([row[k] for row in rows]) for k in rows[0]},
-        lambda b: [{k: v[s:s + 32] for k, v in b.items()} for s in range(0, 256, 32)],
-        lambda b, n: {k: v[n] for k, v in b.items()}, False)
+        lambda b: [{k: v[s : s + 32] for k, v in b.items()} for s in range(0, 256, 32)],
+        lambda b, n: {k: v[n] for k, v in b.items()},
+        False,
+    )
 
 
 def tianshou_batch() -> dict:
     from tianshou.data import Batch
-    return _jobs(lambda a: Batch(**a), lambda b, i: b[i], Batch.stack, lambda b: list(b.split(32, shuffle=False)),
-                 lambda b, k: b[k], True)
+
+    return _jobs(
+        lambda a: Batch(**a),
+        lambda b, i: b[i],
+        Batch.stack,
+        lambda b: list(b.split(32, shuffle=False)),
+        lambda b, k: b[k],
+        True,
+    )
 
 
 def tensordict() -> dict:
     import torch
     from tensordict import TensorDict
-    return _jobs(lambda a: TensorDict({k: torch.from_numpy(v) for k, v in a.items()}, [256]),
-                 lambda b, i: b[torch.from_numpy(i)], torch.stack, lambda b: b.split(32), lambda b, k: b[k], False)
+
+    return _jobs(
+        lambda a: TensorDict({k: torch.from_numpy(v) for k, v in a.items()}, [256]),
+        lambda b, i: b[torch.from_numpy(i)],
+        torch.stack,
+        lambda b: b.split(32),
+        lambda b, k: b[k],
+        False,
+    )

@@ -5,6 +5,7 @@ includes the update of the sample's priorities. CartPole-size rows (100,000) and
     python benchmark/data_bench.py
     python benchmark/data_bench.py --cases cart_add1 cart_s32 --only nervex sb3
 """
+
 from data_jobs import CASES
 from harness import Bench, Implementation, run
 
@@ -30,11 +31,11 @@ BENCH = Bench(
     cases=CASES,
     reference='sb3',
     notes='Buffers are full before the clock starts. `nervex` is BufferManager as the training loop uses it: samples '
-          'come in one of two alternating batches; `new memory` gives each sample memory of its own, `dict of tensors` '
-          'adds the conversion for the learner. SB3 answers with tensors and has no priorities; it does not track time '
-          "limits here, which is its faster setting. TorchRL's prioritized buffer does not load beside this torch. "
-          "`list of dicts` keeps a dict of tensors per row and stacks them, like DI-engine's buffer. `bare arrays` is "
-          'assignment and `take` alone.',
+    'come in one of two alternating batches; `new memory` gives each sample memory of its own, `dict of tensors` '
+    'adds the conversion for the learner. SB3 answers with tensors and has no priorities; it does not track time '
+    "limits here, which is its faster setting. TorchRL's prioritized buffer does not load beside this torch. "
+    "`list of dicts` keeps a dict of tensors per row and stacks them, like DI-engine's buffer. `bare arrays` is "
+    'assignment and `take` alone.',
 )
 
 if __name__ == '__main__':

@@ -1,4 +1,5 @@
 """Inputs of the data benchmarks, the cases made of a buffer's functions, and two simple buffers to compare with."""
+
 import random
 import re
 from collections import deque
@@ -11,7 +12,7 @@ from clock import Clock
 
 Rows = dict[str, np.ndarray]
 CAPACITY = {'cart': 100_000, 'atari': 10_000}
-SHAPE = {'cart': ((4, ), np.float32), 'atari': ((4, 84, 84), np.uint8)}
+SHAPE = {'cart': ((4,), np.float32), 'atari': ((4, 84, 84), np.uint8)}
 JOBS = ('add1', 'add8', 's32', 's256', 'per_add1', 'per_add8', 'per_s32u', 'per_s256u')
 CASES = [f'{size}_{job}' for size in CAPACITY for job in JOBS]
 ALPHA, BETA = 0.6, 0.4
@@ -23,12 +24,17 @@ def rows(size: str, n: int) -> Rows:
     rng = np.random.default_rng(0)
     if size == 'atari':
         frames = rng.integers(0, 256, (n + 4, 84, 84), dtype=np.uint8)
-        stacks = np.stack([frames[k:k + n + 1] for k in range(4)], 1)
+        stacks = np.stack([frames[k : k + n + 1] for k in range(4)], 1)
         obs, next_obs = stacks[:-1], stacks[1:]
     else:
         obs, next_obs = (rng.normal(size=(n, *shape)).astype(dtype) for _ in range(2))
-    return {'obs': obs, 'action': rng.integers(0, 2, n), 'reward': rng.normal(size=n).astype(np.float32),
-            'next_obs': next_obs, 'done': rng.random(n) < 0.01}
+    return {
+        'obs': obs,
+        'action': rng.integers(0, 2, n),
+        'reward': rng.normal(size=n).astype(np.float32),
+        'next_obs': next_obs,
+        'done': rng.random(n) < 0.01,
+    }
 
 
 class Adapter:

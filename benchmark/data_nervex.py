@@ -1,4 +1,5 @@
 """nervex's buffers in the data benchmarks."""
+
 from collections.abc import Callable
 from typing import Any
 
@@ -15,9 +16,18 @@ class Manager(Adapter):
 
     def __init__(self, size: str, prioritized: bool) -> None:
         self.prioritized = prioritized
-        self.buffer = BufferManager({'meta_maxlen': CAPACITY[size], 'use_priority': prioritized, 'alpha': ALPHA,
-                                     'beta': BETA, 'anneal_step': 0, 'frame_axis': self.frame_axis,
-                                     'monitor': {'log_freq': 0}}, seed=0)
+        self.buffer = BufferManager(
+            {
+                'meta_maxlen': CAPACITY[size],
+                'use_priority': prioritized,
+                'alpha': ALPHA,
+                'beta': BETA,
+                'anneal_step': 0,
+                'frame_axis': self.frame_axis,
+                'monitor': {'log_freq': 0},
+            },
+            seed=0,
+        )
 
     def fill(self, block: Rows) -> None:
         self.buffer.push_data(Batch.of(dict(block)))
@@ -35,8 +45,13 @@ class Manager(Adapter):
 
         def sample() -> None:
             batch = buffer.sample(n, 0, reuse)
-            buffer.update({'priority': priority, 'replay_unique_id': batch['replay_unique_id'],
-                           'replay_buffer_idx': batch['replay_buffer_idx']})
+            buffer.update(
+                {
+                    'priority': priority,
+                    'replay_unique_id': batch['replay_unique_id'],
+                    'replay_buffer_idx': batch['replay_buffer_idx'],
+                }
+            )
 
         return sample
 
@@ -62,13 +77,23 @@ class Steps(Adapter):
 
     def __init__(self, size: str, prioritized: bool) -> None:
         self.prioritized = prioritized
-        self.buffer = (PrioritizedReplayBuffer(CAPACITY[size], ALPHA, BETA, seed=0) if prioritized
-                       else ReplayBuffer(CAPACITY[size], seed=0))
+        self.buffer = (
+            PrioritizedReplayBuffer(CAPACITY[size], ALPHA, BETA, seed=0)
+            if prioritized
+            else ReplayBuffer(CAPACITY[size], seed=0)
+        )
 
     @staticmethod
     def _batch(block: Rows) -> Batch:
-        return Batch.of({'obs': block['obs'], 'act': block['action'], 'rew': block['reward'], 'done': block['done'],
-                         'obs_next': block['next_obs']})
+        return Batch.of(
+            {
+                'obs': block['obs'],
+                'act': block['action'],
+                'rew': block['reward'],
+                'done': block['done'],
+                'obs_next': block['next_obs'],
+            }
+        )
 
     def fill(self, block: Rows) -> None:
         self.buffer.extend(self._batch(block))
@@ -106,7 +131,7 @@ def tensors() -> dict:
 
 
 def frames_once() -> dict:
-    return cases(FramesOnce, sizes=('atari', ))
+    return cases(FramesOnce, sizes=('atari',))
 
 
 def steps() -> dict:
@@ -116,5 +141,8 @@ def steps() -> dict:
 def plain() -> dict:
     """Without numba: only what has priorities differs."""
     sum_tree._numba_installed = lambda: False
-    return cases(Manager, tuple(job for job in UNIFORM + ('per_add1', 'per_add8', 'per_s32u', 'per_s256u')
-                                if job.startswith('per_')), ('cart', ))
+    return cases(
+        Manager,
+        tuple(job for job in UNIFORM + ('per_add1', 'per_add8', 'per_s32u', 'per_s256u') if job.startswith('per_')),
+        ('cart',),
+    )

@@ -1,4 +1,5 @@
 """The buffers of Stable-Baselines3, Tianshou, cpprb and TorchRL, called as their own algorithms call them."""
+
 from collections.abc import Callable
 from typing import Any
 
@@ -15,8 +16,9 @@ def sb3() -> dict:
         def __init__(self, size: str, prioritized: bool) -> None:
             shape, dtype = SHAPE[size]
             space = spaces.Box(0, 255, shape, dtype) if size == 'atari' else spaces.Box(-9, 9, shape, dtype)
-            self.make = lambda envs: ReplayBuffer(CAPACITY[size], space, spaces.Discrete(2), 'cpu', envs,
-                                                  handle_timeout_termination=False)
+            self.make = lambda envs: ReplayBuffer(
+                CAPACITY[size], space, spaces.Discrete(2), 'cpu', envs, handle_timeout_termination=False
+            )
             self.blocks: list[Rows] = []
             self.buffer = None
 
@@ -24,7 +26,7 @@ def sb3() -> dict:
             buffer = self.make(envs)
             for block in self.blocks:
                 for k in range(0, len(block['done']) - envs + 1, envs):
-                    self._add(buffer, {name: column[k:k + envs] for name, column in block.items()})
+                    self._add(buffer, {name: column[k : k + envs] for name, column in block.items()})
             self.blocks = []
             return buffer
 
@@ -66,14 +68,22 @@ def tianshou() -> dict:
                 buffer = VectorReplayBuffer(CAPACITY[self.size], envs)
             for block in self.blocks:
                 for k in range(0, len(block['done']) - envs + 1, envs):
-                    buffer.add(self._batch({name: column[k:k + envs] for name, column in block.items()}))
+                    buffer.add(self._batch({name: column[k : k + envs] for name, column in block.items()}))
             self.blocks = []
             return buffer
 
         @staticmethod
         def _batch(b: Rows) -> Any:
-            return Batch(obs=b['obs'], act=b['action'], rew=b['reward'], obs_next=b['next_obs'], terminated=b['done'],
-                         truncated=np.zeros_like(b['done']), done=b['done'], info=Batch())
+            return Batch(
+                obs=b['obs'],
+                act=b['action'],
+                rew=b['reward'],
+                obs_next=b['next_obs'],
+                terminated=b['done'],
+                truncated=np.zeros_like(b['done']),
+                done=b['done'],
+                info=Batch(),
+            )
 
         def adder(self, block: Rows) -> Callable[[], Any]:
             buffer, batch = self._filled(len(block['done'])), self._batch(block)
@@ -99,8 +109,13 @@ def cpprb() -> dict:
     class Cpprb(Adapter):
         def __init__(self, size: str, prioritized: bool) -> None:
             shape, dtype = SHAPE[size]
-            columns = {'obs': {'shape': shape, 'dtype': dtype}, 'next_obs': {'shape': shape, 'dtype': dtype},
-                       'action': {'dtype': np.int64}, 'reward': {'dtype': np.float32}, 'done': {'dtype': bool}}
+            columns = {
+                'obs': {'shape': shape, 'dtype': dtype},
+                'next_obs': {'shape': shape, 'dtype': dtype},
+                'action': {'dtype': np.int64},
+                'reward': {'dtype': np.float32},
+                'done': {'dtype': bool},
+            }
             self.prioritized = prioritized
             if prioritized:
                 self.buffer = PrioritizedReplayBuffer(CAPACITY[size], columns, alpha=ALPHA)

@@ -5,6 +5,7 @@ usual preprocessing (8), and an env that does nothing but answer 28 KB of pixels
     python benchmark/env_bench.py
     python benchmark/env_bench.py --cases cartpole_n8 --only 'nervex.base' 'gymnasium.SyncVectorEnv'
 """
+
 from env_jobs import CASES
 from harness import Bench, Implementation, run
 
@@ -45,9 +46,9 @@ BENCH = Bench(
     cases=CASES,
     reference='gymnasium.SyncVectorEnv',
     notes='Actions are drawn beforehand, episodes reset by themselves, half a second counts in each cell. nervex '
-          'answers with everything that a step of its managers has: final observations, infos, sums of episodes, '
-          'checked shapes and finite numbers, faults watched. `own CartPole` is an env written in Python floats, '
-          'which no peer has. `plain loop` is a loop into two arrays without any of that.',
+    'answers with everything that a step of its managers has: final observations, infos, sums of episodes, '
+    'checked shapes and finite numbers, faults watched. `own CartPole` is an env written in Python floats, '
+    'which no peer has. `plain loop` is a loop into two arrays without any of that.',
 )
 
 if __name__ == '__main__':

@@ -1,4 +1,5 @@
 """The envs that env_bench steps, and the loop that counts their frames."""
+
 import time
 from collections.abc import Callable
 
@@ -6,15 +7,15 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-SECONDS = 0.5   # of stepping that count, in every cell
+SECONDS = 0.5  # of stepping that count, in every cell
 WARM_UP = 0.25  # seconds before
-PONG = dict(frameskip=1, repeat_action_probability=0., full_action_space=False)
+PONG = dict(frameskip=1, repeat_action_probability=0.0, full_action_space=False)
 
 
 class SleepEnv(gymnasium.Env):
     """A step sleeps 1 ms, or an exponentially distributed time of that mean. Episodes do not end."""
 
-    observation_space, action_space = spaces.Box(-1, 1, (4, ), np.float32), spaces.Discrete(2)
+    observation_space, action_space = spaces.Box(-1, 1, (4,), np.float32), spaces.Discrete(2)
 
     def __init__(self, uneven: bool = False) -> None:
         self._uneven, self._rng, self._obs = uneven, np.random.default_rng(), np.zeros(4, np.float32)
@@ -26,7 +27,7 @@ class SleepEnv(gymnasium.Env):
 
     def step(self, action: int) -> tuple:
         time.sleep(self._rng.exponential(1e-3) if self._uneven else 1e-3)
-        return self._obs, 1., False, False, {}
+        return self._obs, 1.0, False, False, {}
 
 
 class BigObsEnv(gymnasium.Env):
@@ -41,12 +42,13 @@ class BigObsEnv(gymnasium.Env):
         return self._obs, {}
 
     def step(self, action: int) -> tuple:
-        return self._obs, 1., False, False, {}
+        return self._obs, 1.0, False, False, {}
 
 
 def make_pong() -> gymnasium.Env:
     """Pong with Gymnasium's own standard preprocessing: 84 x 84 grey, four frames, frame skip 4."""
     import ale_py
+
     gymnasium.register_envs(ale_py)
     env = gymnasium.wrappers.AtariPreprocessing(gymnasium.make('ALE/Pong-v5', **PONG), frame_skip=4)
     return gymnasium.wrappers.FrameStackObservation(env, 4)
@@ -75,6 +77,7 @@ def job(setup: Callable) -> Callable:
         A case for the harness. ``setup(name, make, num)`` answers (step, close); ``step(actions)`` takes (num, )
         actions drawn beforehand and answers how many frames it brought.
     """
+
     def case_of(case: str) -> Callable:
         def run(clock: object) -> int:
             name, num, n_actions = parts(case)
@@ -86,7 +89,9 @@ def job(setup: Callable) -> Callable:
                     return _run(step, table, SECONDS)
             finally:
                 close()
+
         return run
+
     return case_of
 
 

@@ -1,4 +1,5 @@
 """nervex's env managers for env_bench, in the block form that the actor uses."""
+
 from collections.abc import Callable
 from typing import Any
 
@@ -30,7 +31,7 @@ def _manager(kind: str, own_env: bool = False, **cfg: Any) -> Callable:
 
 def _step(manager: Any, actions: np.ndarray) -> int:
     ids, _ = manager.observe()
-    return len(manager.advance(ids, actions if len(ids) == len(actions) else actions[:len(ids)]))
+    return len(manager.advance(ids, actions if len(ids) == len(actions) else actions[: len(ids)]))
 
 
 def base() -> dict:

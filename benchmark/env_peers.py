@@ -1,4 +1,5 @@
 """Other libraries' vectorised envs for env_bench."""
+
 from collections.abc import Callable
 
 import gymnasium
@@ -8,6 +9,7 @@ from env_jobs import cases
 
 def plain_loop() -> dict:
     """No library: a loop into two arrays."""
+
     def setup(name: str, make: Callable, num: int) -> tuple[Callable, Callable]:
         envs = [make() for _ in range(num)]
         obs = np.stack([env.reset(seed=i)[0] for i, env in enumerate(envs)])
@@ -56,6 +58,7 @@ def gymnasium_native() -> dict:
 def ale() -> dict:
     def build(name: str, make: Callable, num: int) -> object:
         from ale_py.vector_env import AtariVectorEnv
+
         return AtariVectorEnv('pong', num, num_threads=2)
 
     return cases(_gymnasium(build), ['pong'])
@@ -64,6 +67,7 @@ def ale() -> dict:
 def _envpool(kwargs: dict) -> Callable:
     def setup(name: str, make: Callable, num: int) -> tuple[Callable, Callable]:
         import envpool
+
         task = {'cartpole': 'CartPole-v1', 'pong': 'Pong-v5'}[name]
         env = envpool.make(task, env_type='gymnasium', num_envs=num, num_threads=2, seed=0, **kwargs)
         if 'batch_size' not in kwargs:
@@ -97,6 +101,7 @@ def envpool_async() -> dict:
 def _sb3(cls: str) -> Callable:
     def setup(name: str, make: Callable, num: int) -> tuple[Callable, Callable]:
         from stable_baselines3.common import vec_env
+
         env = getattr(vec_env, cls)([make] * num)
         env.reset()
 
@@ -120,13 +125,14 @@ def sb3_subproc() -> dict:
 def _tianshou(cls: str, **kwargs: object) -> Callable:
     def setup(name: str, make: Callable, num: int) -> tuple[Callable, Callable]:
         from tianshou import env as tianshou_env
+
         env = getattr(tianshou_env, cls)([make] * num, **kwargs)
         env.reset()
         ready = np.arange(num)
 
         def step(actions: np.ndarray) -> int:
             nonlocal ready
-            _, _, terminated, truncated, infos = env.step(actions[:len(ready)], ready)
+            _, _, terminated, truncated, infos = env.step(actions[: len(ready)], ready)
             ready = np.array([info['env_id'] for info in infos])
             ended = ready[terminated | truncated]
             if len(ended):
@@ -190,6 +196,7 @@ def _di_engine(cls: str) -> Callable:
     def setup(name: str, make: Callable, num: int) -> tuple[Callable, Callable]:
         from ding.envs import DingEnvWrapper
         from ding.envs import env_manager as managers
+
         env = getattr(managers, cls)([lambda: DingEnvWrapper(make())] * num, getattr(managers, cls).default_config())
         env.launch()
 

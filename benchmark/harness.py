@@ -15,6 +15,7 @@ In every round each implementation gets one new worker process; for each case (s
 other (shuffled), so that a change of the machine's load meets all of them alike. Threads are pinned by the environment
 variables that the libraries read at import, and by ``torch.set_num_threads``. Only what is inside the clock counts.
 """
+
 import argparse
 import importlib
 import importlib.metadata
@@ -42,6 +43,7 @@ THREAD_VARIABLES = ('OMP_NUM_THREADS', 'MKL_NUM_THREADS', 'OPENBLAS_NUM_THREADS'
 @dataclass(frozen=True)
 class Implementation:
     """``cases``: 'module:attribute'; ``requires``: import name -> what pip installs; ``skip``: why not to run it."""
+
     name: str
     cases: str
     requires: dict[str, str] = field(default_factory=dict)
@@ -55,6 +57,7 @@ class Implementation:
 @dataclass(frozen=True)
 class Bench:
     """``lower_is_better``: cells are seconds per unit instead of units per second."""
+
     name: str
     unit: str
     implementations: list[Implementation]
@@ -97,8 +100,15 @@ class Worker:
         env = dict(os.environ, PYTHONPATH=os.pathsep.join(p for p in paths if p))
         env.update({variable: str(threads) for variable in THREAD_VARIABLES if threads})
         command = [sys.executable, str(HERE / 'harness.py'), implementation.cases, str(threads), str(round)]
-        self._process = subprocess.Popen(command, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                         stderr=subprocess.DEVNULL, cwd=self._folder.name, env=env)
+        self._process = subprocess.Popen(
+            command,
+            bufsize=0,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=self._folder.name,
+            env=env,
+        )
         self.error: str = ''
         self.cases: list[str] = []
 
@@ -131,7 +141,7 @@ class Worker:
         self._folder.cleanup()
 
 
-def measure(bench: Bench, rounds: int, threads: int, seed: int = 0, timeout_s: float = 900.) -> list[dict]:
+def measure(bench: Bench, rounds: int, threads: int, seed: int = 0, timeout_s: float = 900.0) -> list[dict]:
     """All rounds. A record has implementation, case, round and either count, wall_s, cpu_s, neighbours or error."""
     records, order = [], random.Random(seed)
     for round in range(rounds):
@@ -147,7 +157,7 @@ def measure(bench: Bench, rounds: int, threads: int, seed: int = 0, timeout_s: f
                     continue
                 record = {'implementation': name, 'case': case, 'round': round, **workers[name].run(case)}
                 if 'error' not in record:  # neighbours: cores that other processes used meanwhile
-                    others_s = max(0., record.pop('machine_s') - record['cpu_s'])
+                    others_s = max(0.0, record.pop('machine_s') - record['cpu_s'])
                     record['neighbours'] = others_s / record['wall_s']
                 records.append(record)
                 print(_line(record), flush=True)
@@ -171,7 +181,8 @@ def table(bench: Bench, records: list[dict], key: str) -> str:
         if 'error' not in record and record[key] > 0:
             rate = record['count'] / record[key]
             values.setdefault((record['implementation'], record['case']), []).append(
-                1. / rate if bench.lower_is_better else rate)
+                1.0 / rate if bench.lower_is_better else rate
+            )
     median = {at: statistics.median(runs) for at, runs in values.items()}
     cases = [case for case in bench.cases if any(at[1] == case for at in values)]
     lines = ['| implementation | ' + ' | '.join(cases) + ' |', '|---|' + '---:|' * len(cases)]
@@ -216,21 +227,33 @@ def report(bench: Bench, records: list[dict], rounds: int, threads: int) -> str:
     for module in packages:
         for name in importlib.metadata.packages_distributions().get(module, [])[:1]:
             versions.append(f'{name} {importlib.metadata.version(name)}')
-    neighbours = [record['neighbours'] for record in records if 'error' not in record] or [0.]
+    neighbours = [record['neighbours'] for record in records if 'error' not in record] or [0.0]
     failures = [f'- {_line(record)}' for record in records if 'error' in record]
     machine = f'{os.cpu_count()} cores ({platform.machine()}), Python {platform.python_version()}'
-    return '\n'.join([
-        f'# {bench.name}: {bench.unit}', '',
-        f'{time.strftime("%Y-%m-%d %H:%M")}; {machine}; {", ".join(versions)}.',
-        f'{"Rounds" if _parts(bench, records) else f"{rounds} rounds"}, interleaved and shuffled; '
-        f'threads per worker: {threads or "library default"}; meanwhile '
-        f'other processes used {statistics.median(neighbours):.2f} cores (median; {max(neighbours):.2f} at most).',
-        *([_parts(bench, records)] if _parts(bench, records) else []), *([bench.notes] if bench.notes else []), '',
-        f'Cells: median (ratio to {bench.reference}; spread = (max - min) / median).', '',
-        'By the wall clock:', '', table(bench, records, 'wall_s'), '',
-        'By processor time (the worker and its children):', '', table(bench, records, 'cpu_s'), '',
-        *(['Failures:', '', *failures, ''] if failures else []),
-    ])
+    return '\n'.join(
+        [
+            f'# {bench.name}: {bench.unit}',
+            '',
+            f'{time.strftime("%Y-%m-%d %H:%M")}; {machine}; {", ".join(versions)}.',
+            f'{"Rounds" if _parts(bench, records) else f"{rounds} rounds"}, interleaved and shuffled; '
+            f'threads per worker: {threads or "library default"}; meanwhile '
+            f'other processes used {statistics.median(neighbours):.2f} cores (median; {max(neighbours):.2f} at most).',
+            *([_parts(bench, records)] if _parts(bench, records) else []),
+            *([bench.notes] if bench.notes else []),
+            '',
+            f'Cells: median (ratio to {bench.reference}; spread = (max - min) / median).',
+            '',
+            'By the wall clock:',
+            '',
+            table(bench, records, 'wall_s'),
+            '',
+            'By processor time (the worker and its children):',
+            '',
+            table(bench, records, 'cpu_s'),
+            '',
+            *(['Failures:', '', *failures, ''] if failures else []),
+        ]
+    )
 
 
 def parser(bench: Bench) -> argparse.ArgumentParser:
@@ -242,7 +265,7 @@ def parser(bench: Bench) -> argparse.ArgumentParser:
     result.add_argument('--cases', nargs='+', metavar='CASE', choices=bench.cases, help=f'of {", ".join(bench.cases)}')
     result.add_argument('--threads', type=int, default=1, help='threads per worker; 0: what the libraries choose')
     result.add_argument('--seed', type=int, default=0, help='of the order of measurements')
-    result.add_argument('--timeout', type=float, default=900., help='seconds that one case may take')
+    result.add_argument('--timeout', type=float, default=900.0, help='seconds that one case may take')
     result.add_argument('--part', action='store_true', help='keep the other cases of earlier runs in the table')
     result.add_argument('--out', type=Path, default=HERE / 'results', help='folder of the table and of raw/*.json')
     return result
@@ -259,8 +282,9 @@ def run(bench: Bench, options: argparse.Namespace | None = None) -> list[dict]:
     for one in chosen:
         if one.missing():
             print(f'skipped: {one.name} ({one.missing()})')
-    part = replace(bench, implementations=[one for one in chosen if not one.missing()],
-                   cases=options.cases or bench.cases)
+    part = replace(
+        bench, implementations=[one for one in chosen if not one.missing()], cases=options.cases or bench.cases
+    )
     when = time.strftime('%Y-%m-%d %H:%M')
     records = measure(part, options.rounds, options.threads, options.seed, options.timeout)
     name = bench.name + (f'_threads{options.threads}' if options.threads != 1 else '')

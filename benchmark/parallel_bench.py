@@ -7,6 +7,7 @@ Parallel mode beside RLlib and bare Ray, every measurement in a process of its o
 All sides run with one torch thread a process, without a dashboard, and with workers of normal priority (Ray starts them
 with nice 15 unless RAY_worker_niceness says otherwise).
 """
+
 import argparse
 import importlib
 import importlib.metadata
@@ -66,13 +67,26 @@ def _serve(module: str, case: str, seed: int) -> None:
 def measure(side: str, case: str, seed: int, timeout_s: float) -> dict:
     """One measurement in a process group of its own, of which nothing is left afterwards."""
     paths = [str(HERE), str(HERE.parent), os.environ.get('PYTHONPATH', '')]
-    env = {**os.environ, 'PYTHONPATH': os.pathsep.join(p for p in paths if p), 'RAY_worker_niceness': '0',
-           'RAY_DEDUP_LOGS': '0', 'PYTHONWARNINGS': 'ignore', **dict.fromkeys(THREAD_VARIABLES, '1')}
+    env = {
+        **os.environ,
+        'PYTHONPATH': os.pathsep.join(p for p in paths if p),
+        'RAY_worker_niceness': '0',
+        'RAY_DEDUP_LOGS': '0',
+        'PYTHONWARNINGS': 'ignore',
+        **dict.fromkeys(THREAD_VARIABLES, '1'),
+    }
     command = [sys.executable, str(HERE / 'parallel_bench.py'), '--serve', SIDES[side][0], case, str(seed)]
     with tempfile.TemporaryDirectory() as folder:
         started, wall, busy = time.time(), time.perf_counter(), _machine_busy_seconds()
-        process = subprocess.Popen(command, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                   text=True, start_new_session=True)
+        process = subprocess.Popen(
+            command,
+            cwd=folder,
+            env=env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
         try:
             out, errors = process.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired:
@@ -81,7 +95,7 @@ def measure(side: str, case: str, seed: int, timeout_s: float) -> dict:
             _end(process)
     busy, wall = _machine_busy_seconds() - busy, time.perf_counter() - wall
     lines = [line for line in out.splitlines() if line.startswith(MARK)]
-    record = json.loads(lines[-1][len(MARK):]) if lines else {'error': errors[-3000:] or 'no result'}
+    record = json.loads(lines[-1][len(MARK) :]) if lines else {'error': errors[-3000:] or 'no result'}
     if 'at' in record:
         record['launch_s'] = record.pop('at') - started
     return {'side': side, 'case': case, 'seed': seed, 'machine_cores': busy / wall, **record}
@@ -118,8 +132,11 @@ def table(records: list[dict]) -> str:
         ours = values.get(('nervex', case, figure))
         for side in peers:
             found = values.get((side, case, figure))
-            row.append('' if not found else f'{_shown(statistics.median(found))} '
-                       f'({_shown(min(found))}-{_shown(max(found))}; {len(found)})')
+            row.append(
+                ''
+                if not found
+                else f'{_shown(statistics.median(found))} ({_shown(min(found))}-{_shown(max(found))}; {len(found)})'
+            )
             if found and ours and side != 'nervex':
                 ratios.append(f'{side} {statistics.median(ours) / statistics.median(found):.2f}')
         if any(row):
@@ -137,8 +154,10 @@ def scaling(records: list[dict]) -> str:
     """The env that sleeps: speed of 4 and 8 actors over that of one."""
     lines = []
     for side in SIDES:
-        rate = {n: [r['per_s'] for r in records if r['side'] == side and r['case'] == f'sleep{n}' and 'per_s' in r]
-                for n in (1, 4, 8)}
+        rate = {
+            n: [r['per_s'] for r in records if r['side'] == side and r['case'] == f'sleep{n}' and 'per_s' in r]
+            for n in (1, 4, 8)
+        }
         if all(rate.values()):
             one, four, eight = (statistics.median(rate[n]) for n in (1, 4, 8))
             lines.append(f'{side} {four / one:.2f}x with 4, {eight / one:.2f}x with 8')
@@ -147,18 +166,29 @@ def scaling(records: list[dict]) -> str:
 
 def report(records: list[dict]) -> str:
     """The Markdown file."""
-    versions = ', '.join(f'{name} {importlib.metadata.version(name)}'
-                         for name in ('torch', 'ray', 'gymnasium', 'stable-baselines3', 'numpy'))
+    versions = ', '.join(
+        f'{name} {importlib.metadata.version(name)}'
+        for name in ('torch', 'ray', 'gymnasium', 'stable-baselines3', 'numpy')
+    )
     failures = [f'- {line_of(r)}' for r in records if 'error' in r or r.get('solved') is False]
-    return '\n'.join([
-        '# parallel mode beside RLlib and bare Ray', '',
-        f'{time.strftime("%Y-%m-%d %H:%M")}; {os.cpu_count()} cores ({platform.machine()}), '
-        f'Python {platform.python_version()}; {versions}. One torch thread a process, RAY_worker_niceness=0. '
-        f'The whole machine used {statistics.median(r["machine_cores"] for r in records):.2f} cores (median).', '',
-        'Cells: median (least-most; measurements). "To 195": mean return of the last 100 episodes, counted alike '
-        'on every side.', '', table(records), '', scaling(records), '',
-        *(['Failed or not solved:', '', *failures, ''] if failures else []),
-    ])
+    return '\n'.join(
+        [
+            '# parallel mode beside RLlib and bare Ray',
+            '',
+            f'{time.strftime("%Y-%m-%d %H:%M")}; {os.cpu_count()} cores ({platform.machine()}), '
+            f'Python {platform.python_version()}; {versions}. One torch thread a process, RAY_worker_niceness=0. '
+            f'The whole machine used {statistics.median(r["machine_cores"] for r in records):.2f} cores (median).',
+            '',
+            'Cells: median (least-most; measurements). "To 195": mean return of the last 100 episodes, counted alike '
+            'on every side.',
+            '',
+            table(records),
+            '',
+            scaling(records),
+            '',
+            *(['Failed or not solved:', '', *failures, ''] if failures else []),
+        ]
+    )
 
 
 def _missing(module: str) -> bool:
@@ -173,7 +203,7 @@ def main() -> None:
     parser.add_argument('--rounds', type=int, default=3)
     parser.add_argument('--cases', nargs='+', choices=CASES, default=CASES)
     parser.add_argument('--only', nargs='+', choices=SIDES, default=list(SIDES))
-    parser.add_argument('--timeout', type=float, default=240., help='seconds that one measurement may take')
+    parser.add_argument('--timeout', type=float, default=240.0, help='seconds that one measurement may take')
     parser.add_argument('--keep', action='store_true', help='add to the measurements of raw/parallel.json')
     parser.add_argument('--out', type=Path, default=HERE / 'results')
     parser.add_argument('--serve', nargs=3, help=argparse.SUPPRESS)

@@ -1,4 +1,5 @@
 """What all sides of ``parallel_bench.py`` share: settings, the 100-episode window, and the memory of a process tree."""
+
 import time
 from collections import deque
 from collections.abc import Iterable
@@ -13,6 +14,7 @@ RAY = dict(address='local', num_cpus=16, include_dashboard=False, object_store_m
 @dataclass(frozen=True)
 class PPOSettings:
     """PPO on CartPole: 2 actors of 4 envs, one learner."""
+
     env_id: str = 'CartPole-v1'
     actors: int = 2
     envs_per_actor: int = 4
@@ -20,36 +22,37 @@ class PPOSettings:
     minibatch: int = 128
     epochs: int = 10
     learning_rate: float = 1e-3
-    gamma: float = .99
-    gae_lambda: float = .95
-    clip: float = .2
-    value_weight: float = .5
-    grad_clip_norm: float = .5
+    gamma: float = 0.99
+    gae_lambda: float = 0.95
+    clip: float = 0.2
+    value_weight: float = 0.5
+    grad_clip_norm: float = 0.5
     hidden: tuple[int, int] = (64, 64)
-    target: float = 195.
-    limit_s: float = 80.
+    target: float = 195.0
+    limit_s: float = 80.0
 
 
 @dataclass(frozen=True)
 class IMPALASettings:
     """IMPALA on CartPole: 2 actors of 4 envs, one learner, measured over ``seconds`` after ``warm_up_s``."""
+
     env_id: str = 'CartPole-v1'
     actors: int = 2
     envs_per_actor: int = 4
     fragment: int = 50
     batch: int = 500
     learning_rate: float = 5e-4
-    value_weight: float = .05
-    grad_clip_norm: float = 40.
-    gamma: float = .99
+    value_weight: float = 0.05
+    grad_clip_norm: float = 40.0
+    gamma: float = 0.99
     hidden: tuple[int, int] = (64, 64)
-    warm_up_s: float = 4.
-    seconds: float = 15.
+    warm_up_s: float = 4.0
+    seconds: float = 15.0
 
 
 PPO, IMPALA = PPOSettings(), IMPALASettings()
-SLEEP_S, SLEEP_ACTORS, SLEEP_SECONDS = .002, (1, 4, 8), 6.
-FRAMES, FRAME_BLOCK, FRAME_SECONDS = (84, 84, 4), 200, 5.
+SLEEP_S, SLEEP_ACTORS, SLEEP_SECONDS = 0.002, (1, 4, 8), 6.0
+FRAMES, FRAME_BLOCK, FRAME_SECONDS = (84, 84, 4), 200, 5.0
 WEIGHTS_MB, WEIGHTS_ACTORS, WEIGHTS_REPEATS = 30, 4, 15
 
 
@@ -98,6 +101,7 @@ class Rate:
 def memory() -> dict:
     """Processes and megabytes of this process and all below it: RSS counts shared pages once a process, PSS once."""
     import os
+
     rss = pss = count = 0
     for pid in [os.getpid(), *_descendants(os.getpid())]:
         try:

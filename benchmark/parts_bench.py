@@ -4,6 +4,7 @@ rows, one update; and what one logged variable and one resolved config cost.
 
     python benchmark/parts_bench.py
 """
+
 from harness import Bench, Implementation, run
 from parts_jobs import CASES
 
@@ -20,8 +21,8 @@ BENCH = Bench(
     cases=CASES,
     reference='plain torch',
     notes='`net` and `actor_critic` are forward passes of 64-64 tanh networks, `update` is loss, gradient and Adam '
-          'step of one of them for 64 rows, `log` is one variable of a logged model and `config` the resolving of the '
-          'built-in CartPole config.',
+    'step of one of them for 64 rows, `log` is one variable of a logged model and `config` the resolving of the '
+    'built-in CartPole config.',
 )
 
 if __name__ == '__main__':

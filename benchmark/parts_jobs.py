@@ -1,4 +1,5 @@
 """Small parts that run at every step: forward passes, one update, one logged variable, one resolved config."""
+
 from collections.abc import Callable
 from itertools import pairwise
 
@@ -97,11 +98,11 @@ def _log(clock: object) -> int:
     from nervex.data.structure import OutTickMonitor
     from nervex.utils.autolog import TickTime
 
-    model, value = OutTickMonitor(TickTime(), expire=10), torch.tensor(1.)
+    model, value = OutTickMonitor(TickTime(), expire=10), torch.tensor(1.0)
 
     def step() -> None:
         model.priority = value
-        model.out_time = 1.
+        model.out_time = 1.0
         model.time.step()
 
     return 2 * clock.repeat(step)

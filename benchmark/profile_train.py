@@ -7,6 +7,7 @@ Where the time of one training loop goes: runs a case under cProfile, inside the
 The profiler slows Python calls down, so the shares of small functions are exaggerated; the per-call times of the
 large ones, and the call counts, are what to look at.
 """
+
 import argparse
 import cProfile
 import importlib

@@ -4,6 +4,7 @@ Generalized advantages, 5-step returns and V-trace targets of whole rollouts (T 
     python benchmark/returns_bench.py
     python benchmark/returns_bench.py --cases gae_128x8 --only nervex naive-torch-loop
 """
+
 from harness import Bench, Implementation, run
 
 NUMBA = {'nervex': '-e .', 'numba': 'numba>=0.60'}
@@ -24,8 +25,8 @@ BENCH = Bench(
     cases=[f'{job}_{size}' for job in ('gae', 'nstep5', 'vtrace') for size in ('128x8', '2048x1', '512x256')],
     reference='naive-torch-loop',
     notes='Before it is timed, every result is compared with a loop in double precision. `nervex+hpc` sets '
-          '`nervex.enable_hpc_rl`; the bare kernels get NumPy arrays instead of tensors. Tianshou and TorchRL '
-          'answer in their own layout, env by env. CleanRL and DI-engine compute GAE by the naive loop.',
+    '`nervex.enable_hpc_rl`; the bare kernels get NumPy arrays instead of tensors. Tianshou and TorchRL '
+    'answer in their own layout, env by env. CleanRL and DI-engine compute GAE by the naive loop.',
 )
 
 if __name__ == '__main__':

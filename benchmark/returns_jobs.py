@@ -1,4 +1,5 @@
 """Inputs of the return benchmarks, the loops that everybody writes first, and the check that all results agree."""
+
 from collections.abc import Callable
 from functools import cached_property
 
@@ -28,15 +29,15 @@ class Rollout:
     @cached_property
     def expected(self) -> dict[str, np.ndarray]:
         """The results in double precision, by loops."""
-        keep, value = 1. - self.done, self.value.astype(np.float64)
+        keep, value = 1.0 - self.done, self.value.astype(np.float64)
         delta = self.reward + GAMMA * keep * value[1:] - value[:-1]
-        rho = np.minimum(np.exp(self.log_pi.astype(np.float64) - self.log_mu), 1.)
+        rho = np.minimum(np.exp(self.log_pi.astype(np.float64) - self.log_mu), 1.0)
         gae, vtrace, nstep = np.zeros_like(delta), np.zeros_like(delta), np.zeros_like(delta)
         for t in reversed(range(self.steps)):
             after = t + 1 < self.steps
-            gae[t] = delta[t] + GAMMA * LAMBDA * keep[t] * (gae[t + 1] if after else 0.)
-            vtrace[t] = rho[t] * (delta[t] + GAMMA * keep[t] * (vtrace[t + 1] if after else 0.))
-            alive, factor = np.ones(self.envs), 1.
+            gae[t] = delta[t] + GAMMA * LAMBDA * keep[t] * (gae[t + 1] if after else 0.0)
+            vtrace[t] = rho[t] * (delta[t] + GAMMA * keep[t] * (vtrace[t + 1] if after else 0.0))
+            alive, factor = np.ones(self.envs), 1.0
             for k in range(t, min(t + NSTEP, self.steps)):
                 nstep[t] += alive * factor * self.reward[k]
                 alive, factor = alive * keep[k], factor * GAMMA
@@ -72,7 +73,7 @@ def naive_gae(rollout: Rollout) -> Callable[[], torch.Tensor]:
     value, reward, done = rollout.tensors('value', 'reward', 'done')
 
     def loop() -> torch.Tensor:
-        keep, adv, last = 1. - done.float(), torch.zeros_like(reward), torch.zeros_like(reward[0])
+        keep, adv, last = 1.0 - done.float(), torch.zeros_like(reward), torch.zeros_like(reward[0])
         for t in reversed(range(reward.shape[0])):
             delta = reward[t] + GAMMA * value[t + 1] * keep[t] - value[t]
             adv[t] = last = delta + GAMMA * LAMBDA * keep[t] * last
@@ -85,9 +86,9 @@ def naive_nstep(rollout: Rollout) -> Callable[[], torch.Tensor]:
     value, reward, done = rollout.tensors('value', 'reward', 'done')
 
     def loop() -> torch.Tensor:
-        keep, result = 1. - done.float(), torch.zeros_like(reward)
+        keep, result = 1.0 - done.float(), torch.zeros_like(reward)
         for t in range(reward.shape[0]):
-            alive, factor = torch.ones_like(reward[0]), 1.
+            alive, factor = torch.ones_like(reward[0]), 1.0
             for k in range(t, min(t + NSTEP, reward.shape[0])):
                 result[t] += alive * factor * reward[k]
                 alive, factor = alive * keep[k], factor * GAMMA
@@ -101,7 +102,7 @@ def naive_vtrace(rollout: Rollout) -> Callable[[], torch.Tensor]:
     value, reward, done, log_pi, log_mu = rollout.tensors('value', 'reward', 'done', 'log_pi', 'log_mu')
 
     def loop() -> torch.Tensor:
-        discount, rho = GAMMA * (1. - done.float()), (log_pi - log_mu).exp().clamp(max=1.)
+        discount, rho = GAMMA * (1.0 - done.float()), (log_pi - log_mu).exp().clamp(max=1.0)
         delta = rho * (reward + discount * value[1:] - value[:-1])
         target, last = value[:-1].clone(), torch.zeros_like(reward[0])
         for t in reversed(range(reward.shape[0])):
@@ -109,7 +110,7 @@ def naive_vtrace(rollout: Rollout) -> Callable[[], torch.Tensor]:
             target[t] += last
         after = torch.cat([target[1:], value[-1:]])
         adv = rho * (reward + discount * after - value[:-1])
-        return target + 0. * adv[:1]
+        return target + 0.0 * adv[:1]
 
     return loop
 

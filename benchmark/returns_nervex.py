@@ -1,4 +1,5 @@
 """nervex: the functions that policies call, with and without ``enable_hpc_rl``, and the bare kernels under them."""
+
 from collections.abc import Callable
 
 import numpy as np
@@ -20,7 +21,7 @@ def _nstep(rollout: Rollout) -> Callable[[], object]:
 
 def _vtrace(rollout: Rollout) -> Callable[[], object]:
     value, reward, done, log_pi, log_mu = rollout.tensors('value', 'reward', 'done', 'log_pi', 'log_mu')
-    return lambda: vtrace_targets(vtrace_targets_data(log_pi - log_mu, value, reward, done), GAMMA, 1.)
+    return lambda: vtrace_targets(vtrace_targets_data(log_pi - log_mu, value, reward, done), GAMMA, 1.0)
 
 
 def _first(answer: object, rollout: Rollout) -> object:
@@ -57,7 +58,7 @@ def kernels() -> dict:
 
         def run() -> object:
             rho = np.exp(rollout.log_pi - rollout.log_mu)
-            compiled.vtrace(rho, *fields, GAMMA, GAMMA, 1., 1., 1., target, adv)
+            compiled.vtrace(rho, *fields, GAMMA, GAMMA, 1.0, 1.0, 1.0, target, adv)
             return target
 
         return run

@@ -1,4 +1,5 @@
 """The same jobs as Tianshou, Stable-Baselines3 and TorchRL do them, each in its own memory layout."""
+
 from collections.abc import Callable
 from typing import Any
 
@@ -21,8 +22,18 @@ def _tianshou_buffer(rollout: Rollout) -> tuple[Any, Any, np.ndarray]:
     buffer, zeros = VectorReplayBuffer(rollout.steps * rollout.envs, rollout.envs), np.zeros(rollout.envs)
     for t in range(rollout.steps):
         done = rollout.done[t]
-        buffer.add(Batch(obs=zeros, act=zeros, rew=rollout.reward[t], terminated=done, truncated=zeros.astype(bool),
-                         done=done, obs_next=zeros, info=Batch()))
+        buffer.add(
+            Batch(
+                obs=zeros,
+                act=zeros,
+                rew=rollout.reward[t],
+                terminated=done,
+                truncated=zeros.astype(bool),
+                done=done,
+                obs_next=zeros,
+                info=Batch(),
+            )
+        )
     indices = buffer.sample_indices(0)
     return buffer, buffer[indices], indices
 
@@ -83,7 +94,7 @@ def sb3() -> dict:
     from stable_baselines3.common.buffers import RolloutBuffer
 
     def gae(rollout: Rollout) -> Callable[[], object]:
-        space = spaces.Box(-1., 1., (1, ))
+        space = spaces.Box(-1.0, 1.0, (1,))
         buffer = RolloutBuffer(rollout.steps, space, space, gae_lambda=LAMBDA, gamma=GAMMA, n_envs=rollout.envs)
         buffer.rewards, buffer.values = rollout.reward, rollout.value[:-1]
         buffer.episode_starts = np.concatenate([np.zeros((1, rollout.envs)), rollout.done[:-1]]).astype(np.float32)

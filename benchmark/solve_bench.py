@@ -4,6 +4,7 @@ evaluations included; the round is the seed.
 
     python benchmark/solve_bench.py --rounds 5
 """
+
 from harness import Bench, Implementation, run
 
 BENCH = Bench(
@@ -18,8 +19,8 @@ BENCH = Bench(
     reference='sb3',
     lower_is_better=True,
     notes='The first evaluation that passes counts. nervex: `cartpole_dqn` and `cartpole_ppo` of app_zoo on the env of '
-          'Gymnasium, evaluated every 400 and 512 env steps; SB3: RL Baselines3 Zoo, evaluated every 1,000; Tianshou: '
-          'the DQN of its own test suite, evaluated every 1,000 (its PPO takes several times as long as SB3).',
+    'Gymnasium, evaluated every 400 and 512 env steps; SB3: RL Baselines3 Zoo, evaluated every 1,000; Tianshou: '
+    'the DQN of its own test suite, evaluated every 1,000 (its PPO takes several times as long as SB3).',
 )
 
 if __name__ == '__main__':

@@ -1,11 +1,12 @@
 """The jobs of ``solve_bench.py``: train until ten greedy episodes have a mean return of 195; the count is 1."""
+
 from collections.abc import Callable
 
 import gymnasium as gym
 import numpy as np
 from clock import Clock
 
-ENV, GOAL, EPISODES, EVERY, MOST = 'CartPole-v1', 195., 10, 1000, 100_000
+ENV, GOAL, EPISODES, EVERY, MOST = 'CartPole-v1', 195.0, 10, 1000, 100_000
 
 
 def nervex() -> dict[str, Callable]:
@@ -63,17 +64,45 @@ def sb3() -> dict[str, Callable]:
         return 1
 
     def dqn(clock: Clock) -> int:
-        return solve(clock, DQN(
-            'MlpPolicy', gym.make(ENV), learning_rate=2.3e-3, batch_size=64, buffer_size=100_000, learning_starts=1000,
-            gamma=0.99, target_update_interval=10, train_freq=256, gradient_steps=128,
-            exploration_fraction=0.16 * 50_000 / MOST, exploration_final_eps=0.04,
-            policy_kwargs={'net_arch': [256, 256]}, seed=clock.round, device='cpu'))
+        return solve(
+            clock,
+            DQN(
+                'MlpPolicy',
+                gym.make(ENV),
+                learning_rate=2.3e-3,
+                batch_size=64,
+                buffer_size=100_000,
+                learning_starts=1000,
+                gamma=0.99,
+                target_update_interval=10,
+                train_freq=256,
+                gradient_steps=128,
+                exploration_fraction=0.16 * 50_000 / MOST,
+                exploration_final_eps=0.04,
+                policy_kwargs={'net_arch': [256, 256]},
+                seed=clock.round,
+                device='cpu',
+            ),
+        )
 
     def ppo(clock: Clock) -> int:
-        return solve(clock, PPO(
-            'MlpPolicy', make_vec_env(ENV, n_envs=8, seed=clock.round), n_steps=32, batch_size=256, gae_lambda=0.8,
-            gamma=0.98, n_epochs=20, ent_coef=0., learning_rate=lambda left: left * 1e-3,
-            clip_range=lambda left: left * 0.2, seed=clock.round, device='cpu'))
+        return solve(
+            clock,
+            PPO(
+                'MlpPolicy',
+                make_vec_env(ENV, n_envs=8, seed=clock.round),
+                n_steps=32,
+                batch_size=256,
+                gae_lambda=0.8,
+                gamma=0.98,
+                n_epochs=20,
+                ent_coef=0.0,
+                learning_rate=lambda left: left * 1e-3,
+                clip_range=lambda left: left * 0.2,
+                seed=clock.round,
+                device='cpu',
+            ),
+        )
 
     return {'dqn': dqn, 'ppo': ppo}
 
@@ -109,17 +138,33 @@ def tianshou() -> dict[str, Callable]:
     def dqn(clock: Clock) -> int:
         training, test, env = _make(ENV, 10, clock.round), _make(ENV, EPISODES, clock.round + 100), gym.make(ENV)
         policy = DiscreteQLearningPolicy(
-            model=Net(state_shape=(4,), action_shape=2, hidden_sizes=[128] * 4), action_space=env.action_space,
-            eps_training=0.1, eps_inference=0.)
-        algorithm = DQN(policy=policy, optim=AdamOptimizerFactory(lr=1e-3), gamma=0.9, n_step_return_horizon=3,
-                        target_update_freq=320)
+            model=Net(state_shape=(4,), action_shape=2, hidden_sizes=[128] * 4),
+            action_space=env.action_space,
+            eps_training=0.1,
+            eps_inference=0.0,
+        )
+        algorithm = DQN(
+            policy=policy,
+            optim=AdamOptimizerFactory(lr=1e-3),
+            gamma=0.9,
+            n_step_return_horizon=3,
+            target_update_freq=320,
+        )
         _compile()
         collector = Collector(algorithm, training, VectorReplayBuffer(20_000, 10), exploration_noise=True)
         params = OffPolicyTrainerParams(
-            training_collector=collector, test_collector=Collector(algorithm, test), test_step_num_episodes=EPISODES,
-            max_epochs=MOST // EVERY, epoch_num_steps=EVERY, batch_size=64, collection_step_num_env_steps=10,
-            update_step_num_gradient_steps_per_sample=0.1, verbose=False, show_progress=False,
-            stop_fn=lambda mean: mean >= GOAL)
+            training_collector=collector,
+            test_collector=Collector(algorithm, test),
+            test_step_num_episodes=EPISODES,
+            max_epochs=MOST // EVERY,
+            epoch_num_steps=EVERY,
+            batch_size=64,
+            collection_step_num_env_steps=10,
+            update_step_num_gradient_steps_per_sample=0.1,
+            verbose=False,
+            show_progress=False,
+            stop_fn=lambda mean: mean >= GOAL,
+        )
         with clock:
             collector.reset()
             collector.collect(n_step=640, random=True)

@@ -4,6 +4,7 @@ Complete training loops at matched settings (``peers/settings.py``), env steps p
     python benchmark/train_bench.py --cleanrl ~/cleanrl
     python benchmark/train_bench.py --cases dqn ppo --only nervex sb3 --rounds 5
 """
+
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -34,8 +35,9 @@ def main() -> None:
     folder = Path(chosen.cleanrl).expanduser().resolve()
     found = bool(chosen.cleanrl) and (folder / 'cleanrl' / 'dqn.py').is_file()
     os.environ['CLEANRL_DIR'] = str(folder)
-    implementations = [one if found or one.name != 'cleanrl' else replace(one, skip=CLEANRL_HINT)
-                       for one in BENCH.implementations]
+    implementations = [
+        one if found or one.name != 'cleanrl' else replace(one, skip=CLEANRL_HINT) for one in BENCH.implementations
+    ]
     run(replace(BENCH, implementations=implementations), chosen)
 
 

@@ -1,4 +1,5 @@
 """What Ray itself does on the jobs of ``parallel_bench.py``: a bound, not a product."""
+
 import time
 
 import numpy as np
@@ -56,7 +57,7 @@ def images(seed):
     while rate is None or rate.seconds() < jobs.FRAME_SECONDS:
         done = ray.wait(list(under_way))[0][0]
         at = done_blocks % 20 * jobs.FRAME_BLOCK
-        ring[at:at + jobs.FRAME_BLOCK] = ray.get(done)['obs']
+        ring[at : at + jobs.FRAME_BLOCK] = ray.get(done)['obs']
         one = under_way.pop(done)
         under_way[one.block.remote()] = one
         done_blocks += 1
@@ -79,7 +80,7 @@ class Taker:
 
 def weights(seed):
     _start()
-    width = int((jobs.WEIGHTS_MB * 1e6 / 4 / 2)**.5)
+    width = int((jobs.WEIGHTS_MB * 1e6 / 4 / 2) ** 0.5)
     model = {str(i): np.random.default_rng(i).standard_normal((width, width), np.float32) for i in range(2)}
     takers = [Taker.remote([x.shape for x in model.values()]) for _ in range(jobs.WEIGHTS_ACTORS)]
     ray.get([one.__ray_ready__.remote() for one in takers])
@@ -92,5 +93,8 @@ def weights(seed):
     return dict(ms=1e3 * float(np.median(seconds[3:])), size_mb=sum(x.nbytes for x in model.values()) / 1e6)
 
 
-CASES = {'images': images, 'weights': weights,
-         **{f'sleep{n}': (lambda seed, n=n: sleep(seed, n)) for n in jobs.SLEEP_ACTORS}}
+CASES = {
+    'images': images,
+    'weights': weights,
+    **{f'sleep{n}': (lambda seed, n=n: sleep(seed, n)) for n in jobs.SLEEP_ACTORS},
+}

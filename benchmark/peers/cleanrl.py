@@ -7,6 +7,7 @@ env in the same step and gives ``final_observation`` and ``final_info`` as they 
 right before their loop and ``envs.close`` right after it: that is where the clock starts and stops. Their TensorBoard
 writer stays (it writes into the worker's temporary folder), as it is part of the loop.
 """
+
 import os
 import sys
 from pathlib import Path
@@ -16,8 +17,11 @@ import numpy as np
 from clock import Clock
 from peers import settings
 
-MATCHED_WIDTHS = {'.prod(), 120)': '.prod(), {0})', 'nn.Linear(120, 84)': 'nn.Linear({0}, {1})',
-                  'nn.Linear(84, ': 'nn.Linear({1}, '}
+MATCHED_WIDTHS = {
+    '.prod(), 120)': '.prod(), {0})',
+    'nn.Linear(120, 84)': 'nn.Linear({0}, {1})',
+    'nn.Linear(84, ': 'nn.Linear({1}, ',
+}
 
 
 class OldInfos(gym.vector.SyncVectorEnv):
@@ -40,8 +44,10 @@ class OldInfos(gym.vector.SyncVectorEnv):
         if 'final_obs' in infos:
             ended = infos['_final_obs']
             episode = infos['final_info']['episode']
-            old = [{'episode': {'r': episode['r'][i], 'l': episode['l'][i]}} if ended[i] else None
-                   for i in range(self.num_envs)]
+            old = [
+                {'episode': {'r': episode['r'][i], 'l': episode['l'][i]}} if ended[i] else None
+                for i in range(self.num_envs)
+            ]
             infos = {'final_observation': infos['final_obs'], 'final_info': old}
         return obs, reward, terminated, truncated, infos
 
@@ -84,10 +90,20 @@ def _run(clock: Clock, script: str, widths: tuple[int, ...] = (), **arguments: o
 
 def _dqn(clock: Clock, s: settings.DQNSettings) -> int:
     return _run(
-        clock, 'dqn.py', s.hidden, env_id=s.env_id, total_timesteps=s.env_steps, learning_rate=s.learning_rate,
-        buffer_size=s.buffer_size, gamma=s.gamma, target_network_frequency=s.target_copy_every,
-        batch_size=s.batch_size, end_e=s.epsilon_end, exploration_fraction=s.epsilon_fraction,
-        learning_starts=s.warm_up, train_frequency=s.update_every,
+        clock,
+        'dqn.py',
+        s.hidden,
+        env_id=s.env_id,
+        total_timesteps=s.env_steps,
+        learning_rate=s.learning_rate,
+        buffer_size=s.buffer_size,
+        gamma=s.gamma,
+        target_network_frequency=s.target_copy_every,
+        batch_size=s.batch_size,
+        end_e=s.epsilon_end,
+        exploration_fraction=s.epsilon_fraction,
+        learning_starts=s.warm_up,
+        train_frequency=s.update_every,
     )
 
 
@@ -102,27 +118,57 @@ def dqn1(clock: Clock) -> int:
 def ppo(clock: Clock) -> int:
     s = settings.PPO
     return _run(
-        clock, 'ppo.py', env_id=s.env_id, total_timesteps=s.env_steps, learning_rate=s.learning_rate, num_envs=s.envs,
-        num_steps=s.rollout, anneal_lr=False, gamma=s.gamma, gae_lambda=s.gae_lambda, update_epochs=s.epochs,
-        num_minibatches=s.envs * s.rollout // s.batch_size, clip_coef=s.clip, ent_coef=s.entropy_weight,
-        vf_coef=s.value_weight, max_grad_norm=s.grad_clip_norm,
+        clock,
+        'ppo.py',
+        env_id=s.env_id,
+        total_timesteps=s.env_steps,
+        learning_rate=s.learning_rate,
+        num_envs=s.envs,
+        num_steps=s.rollout,
+        anneal_lr=False,
+        gamma=s.gamma,
+        gae_lambda=s.gae_lambda,
+        update_epochs=s.epochs,
+        num_minibatches=s.envs * s.rollout // s.batch_size,
+        clip_coef=s.clip,
+        ent_coef=s.entropy_weight,
+        vf_coef=s.value_weight,
+        max_grad_norm=s.grad_clip_norm,
     )
 
 
 def sac(clock: Clock) -> int:
     s = settings.SAC
     return _run(
-        clock, 'sac_continuous_action.py', env_id=s.env_id, total_timesteps=s.env_steps, buffer_size=s.buffer_size,
-        gamma=s.gamma, tau=s.tau, batch_size=s.batch_size, learning_starts=s.warm_up, policy_lr=s.learning_rate,
+        clock,
+        'sac_continuous_action.py',
+        env_id=s.env_id,
+        total_timesteps=s.env_steps,
+        buffer_size=s.buffer_size,
+        gamma=s.gamma,
+        tau=s.tau,
+        batch_size=s.batch_size,
+        learning_starts=s.warm_up,
+        policy_lr=s.learning_rate,
         q_lr=s.learning_rate,
     )
 
 
 def _deterministic(clock: Clock, script: str, s: settings.DeterministicSettings, **more) -> int:
     return _run(
-        clock, script, env_id=s.env_id, total_timesteps=s.env_steps, buffer_size=s.buffer_size, gamma=s.gamma,
-        tau=s.tau, batch_size=s.batch_size, learning_starts=s.warm_up, learning_rate=s.learning_rate,
-        exploration_noise=s.exploration_sigma, policy_frequency=s.actor_every, **more,
+        clock,
+        script,
+        env_id=s.env_id,
+        total_timesteps=s.env_steps,
+        buffer_size=s.buffer_size,
+        gamma=s.gamma,
+        tau=s.tau,
+        batch_size=s.batch_size,
+        learning_starts=s.warm_up,
+        learning_rate=s.learning_rate,
+        exploration_noise=s.exploration_sigma,
+        policy_frequency=s.actor_every,
+        **more,
     )
 
 

@@ -5,6 +5,7 @@ The matched training loops in nervex: the workers that ``build_serial`` wires fr
 ``CASES`` run Gymnasium's CartPole like everybody else; ``OWN_ENV_CASES`` run the one of ``app_zoo``, which has the same
 equations in plain Python floats.
 """
+
 from clock import Clock
 from peers import settings
 
@@ -12,8 +13,11 @@ from nervex.entry.build import build_serial
 
 GYM_CARTPOLE = {'env_type': 'gym', 'env_id': 'CartPole-v1'}
 GYM_PENDULUM = {'env_type': 'gym', 'env_id': 'Pendulum-v1', 'use_act_scale': True}
-OWN_CARTPOLE = {'env_type': 'cartpole', 'import_names': ['app_zoo.classic_control.cartpole.envs.cartpole_env'],
-                'max_episode_steps': 500}
+OWN_CARTPOLE = {
+    'env_type': 'cartpole',
+    'import_names': ['app_zoo.classic_control.cartpole.envs.cartpole_env'],
+    'max_episode_steps': 500,
+}
 
 
 def dqn_config(s: settings.DQNSettings, env: dict) -> dict:
@@ -24,14 +28,24 @@ def dqn_config(s: settings.DQNSettings, env: dict) -> dict:
             'policy_type': 'dqn',
             'model': {'hidden_dim_list': list(s.hidden), 'dueling': False},
             'learn': {
-                'train_step': 1, 'batch_size': s.batch_size, 'learning_rate': s.learning_rate,
+                'train_step': 1,
+                'batch_size': s.batch_size,
+                'learning_rate': s.learning_rate,
                 'init_data_count': s.warm_up,
-                'algo': {'target_update_freq': s.target_copy_every // s.update_every, 'discount_factor': s.gamma,
-                         'nstep': 1, 'double_q': False},
+                'algo': {
+                    'target_update_freq': s.target_copy_every // s.update_every,
+                    'discount_factor': s.gamma,
+                    'nstep': 1,
+                    'double_q': False,
+                },
             },
             'command': {
-                'eps': {'type': 'linear', 'start': 1., 'end': s.epsilon_end,
-                        'decay': int(s.env_steps * s.epsilon_fraction)},
+                'eps': {
+                    'type': 'linear',
+                    'start': 1.0,
+                    'end': s.epsilon_end,
+                    'decay': int(s.env_steps * s.epsilon_fraction),
+                },
                 'eps_by': 'envstep',
             },
         },
@@ -47,13 +61,25 @@ def ppo_config(s: settings.PPOSettings, env: dict) -> dict:
         'env': {**env, 'actor_env_num': s.envs, 'evaluator_env_num': 1},
         'policy': {
             'policy_type': 'ppo',
-            'model': {'hidden_dim_list': list(s.hidden), 'share_encoder': False, 'head_layer_num': 0,
-                      'activation': 'tanh', 'ortho_init': True},
+            'model': {
+                'hidden_dim_list': list(s.hidden),
+                'share_encoder': False,
+                'head_layer_num': 0,
+                'activation': 'tanh',
+                'ortho_init': True,
+            },
             'learn': {
-                'epochs': s.epochs, 'batch_size': s.batch_size, 'learning_rate': s.learning_rate,
+                'epochs': s.epochs,
+                'batch_size': s.batch_size,
+                'learning_rate': s.learning_rate,
                 'grad_clip_norm': s.grad_clip_norm,
-                'algo': {'value_weight': s.value_weight, 'entropy_weight': s.entropy_weight, 'clip_ratio': s.clip,
-                         'discount_factor': s.gamma, 'gae_lambda': s.gae_lambda},
+                'algo': {
+                    'value_weight': s.value_weight,
+                    'entropy_weight': s.entropy_weight,
+                    'clip_ratio': s.clip,
+                    'discount_factor': s.gamma,
+                    'gae_lambda': s.gae_lambda,
+                },
             },
         },
         'actor': {'n_sample': s.envs * s.rollout},
@@ -75,8 +101,11 @@ def continuous_config(policy: str, s: settings.SACSettings, env: dict) -> dict:
             'policy_type': policy,
             'model': {'hidden_dim_list': list(s.hidden)},
             'learn': {
-                'train_step': 1, 'batch_size': s.batch_size, 'learning_rate': s.learning_rate,
-                'init_data_count': s.warm_up, 'algo': algo,
+                'train_step': 1,
+                'batch_size': s.batch_size,
+                'learning_rate': s.learning_rate,
+                'init_data_count': s.warm_up,
+                'algo': algo,
             },
             'collect': collect,
         },

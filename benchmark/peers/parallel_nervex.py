@@ -1,4 +1,5 @@
 """The jobs of ``parallel_bench.py`` in nervex: parallel mode as it is, with a commander that keeps the window."""
+
 import os
 import time
 from dataclasses import replace
@@ -76,8 +77,9 @@ class CountSteps(_Watching):
 
 
 def _run(config: dict, seed: int, commander: str, actors: int, **parallel: Any) -> dict:
-    config['parallel'] = dict(import_names=[HERE], commander_type=commander, actor_num=actors, evaluator_num=0,
-                              save_s=3600., **parallel)
+    config['parallel'] = dict(
+        import_names=[HERE], commander_type=commander, actor_num=actors, evaluator_num=0, save_s=3600.0, **parallel
+    )
     config['exp_name'] = 'run'
     FOUND['actors'] = actors
     parallel_pipeline(config, seed)
@@ -91,13 +93,26 @@ def ppo(seed: int) -> dict:
         'env': {'env_type': 'gym', 'env_id': s.env_id, 'actor_env_num': envs, 'evaluator_env_num': 1},
         'policy': {
             'policy_type': 'ppo',
-            'model': {'hidden_dim_list': list(s.hidden), 'share_encoder': False, 'head_layer_num': 0,
-                      'activation': 'tanh', 'ortho_init': True},
+            'model': {
+                'hidden_dim_list': list(s.hidden),
+                'share_encoder': False,
+                'head_layer_num': 0,
+                'activation': 'tanh',
+                'ortho_init': True,
+            },
             'learn': {
-                'epochs': s.epochs, 'batch_size': s.minibatch, 'learning_rate': s.learning_rate,
+                'epochs': s.epochs,
+                'batch_size': s.minibatch,
+                'learning_rate': s.learning_rate,
                 'grad_clip_norm': s.grad_clip_norm,
-                'algo': {'value_weight': s.value_weight, 'entropy_weight': 0., 'clip_ratio': s.clip,
-                         'use_value_clip': False, 'discount_factor': s.gamma, 'gae_lambda': s.gae_lambda},
+                'algo': {
+                    'value_weight': s.value_weight,
+                    'entropy_weight': 0.0,
+                    'clip_ratio': s.clip,
+                    'use_value_clip': False,
+                    'discount_factor': s.gamma,
+                    'gae_lambda': s.gae_lambda,
+                },
             },
         },
         'actor': {'n_sample': envs * s.rollout},
@@ -108,7 +123,7 @@ def ppo(seed: int) -> dict:
 class SleepEnv(BaseEnv):
     """Two milliseconds a step, episodes of 200 steps."""
 
-    shape: tuple[int, ...] = (4, )
+    shape: tuple[int, ...] = (4,)
     dtype: Any = np.float32
     sleep_s = jobs.SLEEP_S
 
@@ -125,7 +140,7 @@ class SleepEnv(BaseEnv):
         time.sleep(self.sleep_s)
         self._steps += 1
         done = self._steps >= 200
-        info = {'final_eval_reward': 200.} if done else {}
+        info = {'final_eval_reward': 200.0} if done else {}
         return BaseEnvTimestep(self._frames[self._steps % 8], np.ones(1, np.float32), done, info)
 
     def seed(self, seed: int, dynamic_seed: bool = True) -> None:
@@ -140,9 +155,10 @@ class SleepEnv(BaseEnv):
     def info(self) -> BaseEnvInfo:
         limits = {'min': 0, 'max': 255, 'dtype': self.dtype}
         return BaseEnvInfo(
-            agent_num=1, obs_space=EnvElementInfo(self.shape, limits),
-            act_space=EnvElementInfo((2, ), {'min': 0, 'max': 2, 'dtype': np.int64}),
-            rew_space=EnvElementInfo((1, ), {'min': 0., 'max': 1., 'dtype': np.float32}),
+            agent_num=1,
+            obs_space=EnvElementInfo(self.shape, limits),
+            act_space=EnvElementInfo((2,), {'min': 0, 'max': 2, 'dtype': np.int64}),
+            rew_space=EnvElementInfo((1,), {'min': 0.0, 'max': 1.0, 'dtype': np.float32}),
         )
 
 
@@ -151,11 +167,14 @@ ENV_REGISTRY.register('bench_sleep', SleepEnv)
 
 def sleep(seed: int, actors: int) -> dict:
     """A value method: it overlaps, so that an actor waits for nobody; 64 updates a second or so on the side."""
-    FOUND.update(warm_up_s=2., seconds=jobs.SLEEP_SECONDS)
+    FOUND.update(warm_up_s=2.0, seconds=jobs.SLEEP_SECONDS)
     config = {
         'env': {'env_type': 'bench_sleep', 'import_names': [HERE], 'actor_env_num': actors, 'evaluator_env_num': 1},
-        'policy': {'policy_type': 'dqn', 'model': {'hidden_dim_list': [64, 64]},
-                   'learn': {'train_step': 1, 'batch_size': 64}},
+        'policy': {
+            'policy_type': 'dqn',
+            'model': {'hidden_dim_list': [64, 64]},
+            'learn': {'train_step': 1, 'batch_size': 64},
+        },
         'replay_buffer': {'agent': {'meta_maxlen': 10_000}},
         'actor': {'n_sample': 25},
     }
@@ -170,12 +189,18 @@ def impala(seed: int) -> dict:
         'env': {'env_type': 'gym', 'env_id': s.env_id, 'actor_env_num': envs, 'evaluator_env_num': 1},
         'policy': {
             'policy_type': 'impala',
-            'model': {'hidden_dim_list': list(s.hidden), 'share_encoder': True, 'head_layer_num': 0,
-                      'activation': 'tanh'},
+            'model': {
+                'hidden_dim_list': list(s.hidden),
+                'share_encoder': True,
+                'head_layer_num': 0,
+                'activation': 'tanh',
+            },
             'learn': {
-                'train_step': 1, 'batch_size': sequences, 'learning_rate': s.learning_rate,
+                'train_step': 1,
+                'batch_size': sequences,
+                'learning_rate': s.learning_rate,
                 'grad_clip_norm': s.grad_clip_norm,
-                'algo': {'value_weight': s.value_weight, 'entropy_weight': 0., 'discount_factor': s.gamma},
+                'algo': {'value_weight': s.value_weight, 'entropy_weight': 0.0, 'discount_factor': s.gamma},
             },
             'collect': {'unroll_len': s.fragment, 'traj_len': s.fragment},
         },
@@ -190,12 +215,12 @@ class FrameEnv(SleepEnv):
 
     shape = jobs.FRAMES
     dtype = np.uint8
-    sleep_s = 0.
+    sleep_s = 0.0
 
     def step(self, action: Any) -> BaseEnvTimestep:
         self._steps += 1
         done = self._steps >= 200
-        info = {'final_eval_reward': 200.} if done else {}
+        info = {'final_eval_reward': 200.0} if done else {}
         return BaseEnvTimestep(self._frames[self._steps % 8], np.ones(1, np.float32), done, info)
 
 
@@ -231,12 +256,15 @@ class PremadeRole(ActorRole):
 
 def images(seed: int, role: str = 'bench_premade') -> dict:
     """From the actors into the learner's buffer; with the role 'ray' 4 envs an actor are stepped, too."""
-    FOUND.update(warm_up_s=4., seconds=jobs.FRAME_SECONDS)
+    FOUND.update(warm_up_s=4.0, seconds=jobs.FRAME_SECONDS)
     config = {
         'env': {'env_type': 'bench_frames', 'import_names': [HERE], 'actor_env_num': 8, 'evaluator_env_num': 1},
-        'policy': {'policy_type': 'bench_random', 'import_names': [HERE],
-                   'model': {'obs_dim': list(jobs.FRAMES), 'hidden_dim_list': [64]},
-                   'learn': {'batch_size': 1}},
+        'policy': {
+            'policy_type': 'bench_random',
+            'import_names': [HERE],
+            'model': {'obs_dim': list(jobs.FRAMES), 'hidden_dim_list': [64]},
+            'learn': {'batch_size': 1},
+        },
         'replay_buffer': {'agent': {'meta_maxlen': 20 * jobs.FRAME_BLOCK}},
         'actor': {'n_sample': 8},
     }
@@ -256,12 +284,14 @@ class TakingRole(ActorRole):
 
 def weights(seed: int) -> dict:
     """The learner hands its weights out, and four actors take them, by the code of a run."""
-    width = int((jobs.WEIGHTS_MB * 1e6 / 4 / 2)**.5)
-    config = compile_config({
-        'env': {'env_type': 'gym', 'env_id': 'CartPole-v1', 'actor_env_num': 4, 'evaluator_env_num': 1},
-        'policy': {'policy_type': 'dqn', 'model': {'hidden_dim_list': [width, width, width], 'dueling': False}},
-        'actor': {'n_sample': 4},
-    })
+    width = int((jobs.WEIGHTS_MB * 1e6 / 4 / 2) ** 0.5)
+    config = compile_config(
+        {
+            'env': {'env_type': 'gym', 'env_id': 'CartPole-v1', 'actor_env_num': 4, 'evaluator_env_num': 1},
+            'policy': {'policy_type': 'dqn', 'model': {'hidden_dim_list': [width, width, width], 'dueling': False}},
+            'actor': {'n_sample': 4},
+        }
+    )
     seconds = []
     with RayCarrier(None, 500) as carrier:
         spec = RoleSpec('learner', 0, 0, 1, config, seed, os.path.abspath('run'), 1, ckpt_path=os.path.abspath('ckpt'))
@@ -282,6 +312,11 @@ def weights(seed: int) -> dict:
     return dict(ms=1e3 * float(np.median(seconds[3:])), size_mb=width * width * 8 / 1e6)
 
 
-CASES = {'ppo': ppo, 'impala': impala, 'images': images, 'weights': weights,
-         'stepped': lambda seed: images(seed, 'ray'),
-         **{f'sleep{n}': (lambda seed, n=n: sleep(seed, n)) for n in jobs.SLEEP_ACTORS}}
+CASES = {
+    'ppo': ppo,
+    'impala': impala,
+    'images': images,
+    'weights': weights,
+    'stepped': lambda seed: images(seed, 'ray'),
+    **{f'sleep{n}': (lambda seed, n=n: sleep(seed, n)) for n in jobs.SLEEP_ACTORS},
+}

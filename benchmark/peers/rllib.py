@@ -1,4 +1,5 @@
 """The jobs of ``parallel_bench.py`` in RLlib's new API stack, the learner of PPO in the driver (its fastest way)."""
+
 import time
 
 import gymnasium as gym
@@ -14,7 +15,8 @@ from ray.tune.registry import register_env
 
 class SleepEnv(gym.Env):
     """Two milliseconds a step, episodes of 200 steps."""
-    observation_space = gym.spaces.Box(-1., 1., (4, ), np.float32)
+
+    observation_space = gym.spaces.Box(-1.0, 1.0, (4,), np.float32)
     action_space = gym.spaces.Discrete(2)
 
     def __init__(self, config=None):
@@ -27,7 +29,7 @@ class SleepEnv(gym.Env):
     def step(self, action):
         time.sleep(jobs.SLEEP_S)
         self._steps += 1
-        return self._obs, 1., False, self._steps >= 200, {}
+        return self._obs, 1.0, False, self._steps >= 200, {}
 
 
 class Returns(RLlibCallback):
@@ -41,26 +43,43 @@ class Returns(RLlibCallback):
 def _start():
     ray.init(**jobs.RAY, runtime_env={'env_vars': {'OMP_NUM_THREADS': '1'}})
     import torch
+
     torch.set_num_threads(1)
 
 
 def _model(s, shared=False):
-    return dict(model_config=DefaultModelConfig(fcnet_hiddens=list(s.hidden), fcnet_activation='tanh',
-                                                vf_share_layers=shared))
+    return dict(
+        model_config=DefaultModelConfig(fcnet_hiddens=list(s.hidden), fcnet_activation='tanh', vf_share_layers=shared)
+    )
 
 
 def ppo(seed):
     _start()
     s = jobs.PPO
-    config = (PPOConfig().environment(s.env_id)
-              .env_runners(num_env_runners=s.actors, num_envs_per_env_runner=s.envs_per_actor,
-                           rollout_fragment_length='auto')
-              .learners(num_learners=0).rl_module(**_model(s)).callbacks(Returns).debugging(seed=seed)
-              .training(train_batch_size_per_learner=s.actors * s.envs_per_actor * s.rollout,
-                        minibatch_size=s.minibatch, num_epochs=s.epochs, lr=s.learning_rate, gamma=s.gamma,
-                        lambda_=s.gae_lambda, clip_param=s.clip, vf_loss_coeff=s.value_weight, entropy_coeff=0.,
-                        grad_clip=s.grad_clip_norm, grad_clip_by='global_norm', vf_clip_param=1e9,
-                        use_kl_loss=False))
+    config = (
+        PPOConfig()
+        .environment(s.env_id)
+        .env_runners(num_env_runners=s.actors, num_envs_per_env_runner=s.envs_per_actor, rollout_fragment_length='auto')
+        .learners(num_learners=0)
+        .rl_module(**_model(s))
+        .callbacks(Returns)
+        .debugging(seed=seed)
+        .training(
+            train_batch_size_per_learner=s.actors * s.envs_per_actor * s.rollout,
+            minibatch_size=s.minibatch,
+            num_epochs=s.epochs,
+            lr=s.learning_rate,
+            gamma=s.gamma,
+            lambda_=s.gae_lambda,
+            clip_param=s.clip,
+            vf_loss_coeff=s.value_weight,
+            entropy_coeff=0.0,
+            grad_clip=s.grad_clip_norm,
+            grad_clip_by='global_norm',
+            vf_clip_param=1e9,
+            use_kl_loss=False,
+        )
+    )
     algorithm = config.build_algo()
     solved, over = jobs.Solved(s.target, s.limit_s), False
     while not over:
@@ -71,12 +90,24 @@ def ppo(seed):
 
 
 def _impala(s, runners, envs, fragment, batch, env):
-    return (IMPALAConfig().environment(env)
-            .env_runners(num_env_runners=runners, num_envs_per_env_runner=envs, rollout_fragment_length=fragment)
-            .learners(num_learners=1).rl_module(**_model(s, shared=True)).callbacks(Returns)
-            .reporting(min_time_s_per_iteration=1)
-            .training(train_batch_size_per_learner=batch, lr=s.learning_rate, vf_loss_coeff=s.value_weight,
-                      entropy_coeff=0., grad_clip=s.grad_clip_norm, grad_clip_by='global_norm', gamma=s.gamma))
+    return (
+        IMPALAConfig()
+        .environment(env)
+        .env_runners(num_env_runners=runners, num_envs_per_env_runner=envs, rollout_fragment_length=fragment)
+        .learners(num_learners=1)
+        .rl_module(**_model(s, shared=True))
+        .callbacks(Returns)
+        .reporting(min_time_s_per_iteration=1)
+        .training(
+            train_batch_size_per_learner=batch,
+            lr=s.learning_rate,
+            vf_loss_coeff=s.value_weight,
+            entropy_coeff=0.0,
+            grad_clip=s.grad_clip_norm,
+            grad_clip_by='global_norm',
+            gamma=s.gamma,
+        )
+    )
 
 
 def _sampled(algorithm, warm_up_s, seconds):
@@ -103,26 +134,36 @@ def sleep(seed, actors):
     _start()
     register_env('sleep', SleepEnv)
     algorithm = _impala(jobs.IMPALA, actors, 1, 50, 500, 'sleep').debugging(seed=seed).build_algo()
-    return _sampled(algorithm, 3., jobs.SLEEP_SECONDS)
+    return _sampled(algorithm, 3.0, jobs.SLEEP_SECONDS)
 
 
 def weights(seed):
     """``sync_weights`` to every runner, waiting for their answers."""
     _start()
-    width = int((jobs.WEIGHTS_MB * 1e6 / 4)**.5)  # of the policy; the value net stays at home
-    config = (PPOConfig().environment('CartPole-v1').env_runners(num_env_runners=jobs.WEIGHTS_ACTORS)
-              .learners(num_learners=0).debugging(seed=seed)
-              .rl_module(model_config=DefaultModelConfig(fcnet_hiddens=[width, width], vf_share_layers=False)))
+    width = int((jobs.WEIGHTS_MB * 1e6 / 4) ** 0.5)  # of the policy; the value net stays at home
+    config = (
+        PPOConfig()
+        .environment('CartPole-v1')
+        .env_runners(num_env_runners=jobs.WEIGHTS_ACTORS)
+        .learners(num_learners=0)
+        .debugging(seed=seed)
+        .rl_module(model_config=DefaultModelConfig(fcnet_hiddens=[width, width], vf_share_layers=False))
+    )
     algorithm = config.build_algo()
     size_mb = sum(p.numel() * p.element_size() for p in algorithm.get_module().parameters()) / 1e6
     seconds = []
     for _ in range(jobs.WEIGHTS_REPEATS):
         start = time.perf_counter()
-        algorithm.env_runner_group.sync_weights(from_worker_or_learner_group=algorithm.learner_group,
-                                                timeout_seconds=60., inference_only=True)
+        algorithm.env_runner_group.sync_weights(
+            from_worker_or_learner_group=algorithm.learner_group, timeout_seconds=60.0, inference_only=True
+        )
         seconds.append(time.perf_counter() - start)
     return dict(ms=1e3 * float(np.median(seconds[3:])), size_mb=size_mb)
 
 
-CASES = {'ppo': ppo, 'impala': impala, 'weights': weights,
-         **{f'sleep{n}': (lambda seed, n=n: sleep(seed, n)) for n in jobs.SLEEP_ACTORS}}
+CASES = {
+    'ppo': ppo,
+    'impala': impala,
+    'weights': weights,
+    **{f'sleep{n}': (lambda seed, n=n: sleep(seed, n)) for n in jobs.SLEEP_ACTORS},
+}

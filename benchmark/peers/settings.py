@@ -1,17 +1,19 @@
 """The settings that every training loop of the comparison shares. Each adapter translates them for its library."""
+
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class DQNSettings:
     """CartPole-v1, one env; epsilon falls linearly from 1 to 0.05 over the first half of the run."""
+
     env_steps: int = 20_000
-    update_every: int = 4          # env steps per update
+    update_every: int = 4  # env steps per update
     env_id: str = 'CartPole-v1'
     hidden: tuple[int, ...] = (128, 128)
     batch_size: int = 64
-    warm_up: int = 1_000           # env steps before the first update
-    target_copy_every: int = 500   # env steps between hard copies of the target network
+    warm_up: int = 1_000  # env steps before the first update
+    target_copy_every: int = 500  # env steps between hard copies of the target network
     learning_rate: float = 1e-3
     gamma: float = 0.99
     buffer_size: int = 20_000
@@ -22,13 +24,14 @@ class DQNSettings:
 @dataclass(frozen=True)
 class PPOSettings:
     """CartPole-v1, separate tanh networks for actor and critic, no learning-rate schedule."""
+
     env_steps: int = 20 * 1024
     env_id: str = 'CartPole-v1'
     envs: int = 8
-    rollout: int = 128             # steps per env and iteration
+    rollout: int = 128  # steps per env and iteration
     hidden: tuple[int, ...] = (64, 64)
     epochs: int = 4
-    batch_size: int = 256          # 4 minibatches of a rollout of 8 x 128
+    batch_size: int = 256  # 4 minibatches of a rollout of 8 x 128
     learning_rate: float = 2.5e-4
     gamma: float = 0.99
     gae_lambda: float = 0.95
@@ -41,25 +44,27 @@ class PPOSettings:
 @dataclass(frozen=True)
 class SACSettings:
     """Pendulum-v1, one env, twin critics, learned temperature, one update per env step."""
+
     env_steps: int = 1_500
     env_id: str = 'Pendulum-v1'
     hidden: tuple[int, ...] = (256, 256)
     batch_size: int = 256
-    warm_up: int = 500             # env steps with random actions and no update
+    warm_up: int = 500  # env steps with random actions and no update
     learning_rate: float = 1e-3
     gamma: float = 0.99
-    tau: float = 0.005             # of the target networks' moving average
+    tau: float = 0.005  # of the target networks' moving average
     buffer_size: int = 20_000
 
 
 @dataclass(frozen=True)
 class DeterministicSettings(SACSettings):
     """As SAC's, with Gaussian noise of a tenth of the action's range; TD3 also smooths the target's action."""
+
     env_steps: int = 2_000
-    twins: bool = False            # two critics
-    actor_every: int = 1           # updates of the critics between two of the actor and the targets
+    twins: bool = False  # two critics
+    actor_every: int = 1  # updates of the critics between two of the actor and the targets
     exploration_sigma: float = 0.1
-    target_sigma: float = 0.       # noise on the target's action
+    target_sigma: float = 0.0  # noise on the target's action
     target_clip: float = 0.5
 
 

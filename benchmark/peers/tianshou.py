@@ -1,4 +1,5 @@
 """The matched training loops in Tianshou: collector and trainer, without test collector, progress bar and logger."""
+
 import gymnasium as gym
 import numpy as np
 import torch
@@ -43,9 +44,15 @@ def _train_off_policy(clock: Clock, algorithm: object, venv: DummyVectorEnv, s: 
     _compile()
     collector = Collector(algorithm, venv, VectorReplayBuffer(s.buffer_size, 1), exploration_noise=True)
     params = OffPolicyTrainerParams(
-        training_collector=collector, max_epochs=1, epoch_num_steps=s.env_steps - s.warm_up, batch_size=s.batch_size,
-        collection_step_num_env_steps=every, update_step_num_gradient_steps_per_sample=1 / every, verbose=False,
-        show_progress=False, **more,
+        training_collector=collector,
+        max_epochs=1,
+        epoch_num_steps=s.env_steps - s.warm_up,
+        batch_size=s.batch_size,
+        collection_step_num_env_steps=every,
+        update_step_num_gradient_steps_per_sample=1 / every,
+        verbose=False,
+        show_progress=False,
+        **more,
     )
     with clock:
         collector.reset()
@@ -61,14 +68,20 @@ def _dqn(clock: Clock, s: settings.DQNSettings) -> int:
     actions = env.action_space
     policy = DiscreteQLearningPolicy(
         model=Net(state_shape=env.observation_space.shape, action_shape=actions.n, hidden_sizes=list(s.hidden)),
-        action_space=actions, eps_training=1.)
+        action_space=actions,
+        eps_training=1.0,
+    )
     algorithm = DQN(
-        policy=policy, optim=AdamOptimizerFactory(lr=s.learning_rate), gamma=s.gamma, is_double=False,
-        target_update_freq=s.target_copy_every // s.update_every)
+        policy=policy,
+        optim=AdamOptimizerFactory(lr=s.learning_rate),
+        gamma=s.gamma,
+        is_double=False,
+        target_update_freq=s.target_copy_every // s.update_every,
+    )
 
     def epsilon(epoch: int, env_step: int) -> None:
         done = (env_step + s.warm_up) / (s.env_steps * s.epsilon_fraction)
-        policy.set_eps_training(max(s.epsilon_end, 1. + done * (s.epsilon_end - 1.)))
+        policy.set_eps_training(max(s.epsilon_end, 1.0 + done * (s.epsilon_end - 1.0)))
 
     return _train_off_policy(clock, algorithm, venv, s, s.update_every, training_fn=epsilon)
 
@@ -92,15 +105,28 @@ def ppo(clock: Clock) -> int:
     actor = DiscreteActor(preprocess_net=net(), action_shape=env.action_space.n, softmax_output=False)
     algorithm = PPO(
         policy=DiscreteActorPolicy(actor=actor, action_space=env.action_space),
-        critic=DiscreteCritic(preprocess_net=net()), optim=AdamOptimizerFactory(lr=s.learning_rate), eps_clip=s.clip,
-        vf_coef=s.value_weight, ent_coef=s.entropy_weight, max_grad_norm=s.grad_clip_norm, gae_lambda=s.gae_lambda,
-        gamma=s.gamma)
+        critic=DiscreteCritic(preprocess_net=net()),
+        optim=AdamOptimizerFactory(lr=s.learning_rate),
+        eps_clip=s.clip,
+        vf_coef=s.value_weight,
+        ent_coef=s.entropy_weight,
+        max_grad_norm=s.grad_clip_norm,
+        gae_lambda=s.gae_lambda,
+        gamma=s.gamma,
+    )
     _compile()
     steps = s.envs * s.rollout
     collector = Collector(algorithm, venv, VectorReplayBuffer(steps, s.envs))
     params = OnPolicyTrainerParams(
-        training_collector=collector, max_epochs=1, epoch_num_steps=s.env_steps, collection_step_num_env_steps=steps,
-        update_step_num_repetitions=s.epochs, batch_size=s.batch_size, verbose=False, show_progress=False)
+        training_collector=collector,
+        max_epochs=1,
+        epoch_num_steps=s.env_steps,
+        collection_step_num_env_steps=steps,
+        update_step_num_repetitions=s.epochs,
+        batch_size=s.batch_size,
+        verbose=False,
+        show_progress=False,
+    )
     with clock:
         stats = algorithm.run_training(params)
     return stats.train_step
@@ -113,17 +139,27 @@ def sac(clock: Clock) -> int:
     obs, act = env.observation_space.shape, env.action_space.shape
     adam = AdamOptimizerFactory(lr=s.learning_rate)
     actor = ContinuousActorProbabilistic(
-        preprocess_net=Net(state_shape=obs, hidden_sizes=list(s.hidden)), action_shape=act, unbounded=True,
-        conditioned_sigma=True)
+        preprocess_net=Net(state_shape=obs, hidden_sizes=list(s.hidden)),
+        action_shape=act,
+        unbounded=True,
+        conditioned_sigma=True,
+    )
 
     def critic() -> ContinuousCritic:
         net = Net(state_shape=obs, action_shape=act, hidden_sizes=list(s.hidden), concat=True)
         return ContinuousCritic(preprocess_net=net)
 
     algorithm = SAC(
-        policy=SACPolicy(actor=actor, action_space=env.action_space), policy_optim=adam, critic=critic(),
-        critic_optim=adam, critic2=critic(), critic2_optim=adam, tau=s.tau, gamma=s.gamma,
-        alpha=AutoAlpha(-float(np.prod(act)), 0., adam))
+        policy=SACPolicy(actor=actor, action_space=env.action_space),
+        policy_optim=adam,
+        critic=critic(),
+        critic_optim=adam,
+        critic2=critic(),
+        critic2_optim=adam,
+        tau=s.tau,
+        gamma=s.gamma,
+        alpha=AutoAlpha(-float(np.prod(act)), 0.0, adam),
+    )
     return _train_off_policy(clock, algorithm, venv, s, 1)
 
 
@@ -133,7 +169,8 @@ def _deterministic(clock: Clock, s: settings.DeterministicSettings) -> int:
     obs, act = env.observation_space.shape, env.action_space.shape
     adam = AdamOptimizerFactory(lr=s.learning_rate)
     actor = ContinuousActorDeterministic(
-        preprocess_net=Net(state_shape=obs, hidden_sizes=list(s.hidden)), action_shape=act)
+        preprocess_net=Net(state_shape=obs, hidden_sizes=list(s.hidden)), action_shape=act
+    )
 
     def critic() -> ContinuousCritic:
         net = Net(state_shape=obs, action_shape=act, hidden_sizes=list(s.hidden), concat=True)
@@ -144,8 +181,14 @@ def _deterministic(clock: Clock, s: settings.DeterministicSettings) -> int:
     common = dict(policy=policy, policy_optim=adam, critic=critic(), critic_optim=adam, tau=s.tau, gamma=s.gamma)
     if not s.twins:
         return _train_off_policy(clock, DDPG(**common), venv, s, 1)
-    algorithm = TD3(critic2=critic(), critic2_optim=adam, policy_noise=s.target_sigma,
-                    update_actor_freq=s.actor_every, noise_clip=s.target_clip, **common)
+    algorithm = TD3(
+        critic2=critic(),
+        critic2_optim=adam,
+        policy_noise=s.target_sigma,
+        update_actor_freq=s.actor_every,
+        noise_clip=s.target_clip,
+        **common,
+    )
     return _train_off_policy(clock, algorithm, venv, s, 1)
 
 

@@ -53,7 +53,12 @@ def record(name: str, case: str, count: float, wall_s: float) -> dict:
 
 def test_table_shows_median_ratio_and_spread():
     bench = Bench('t', 'u', [Implementation('a', ''), Implementation('b', '')], ['x'], reference='a')
-    runs = [record('a', 'x', 100, 1.), record('b', 'x', 900, 3.), record('b', 'x', 200, 1.), record('b', 'x', 150, 1.)]
+    runs = [
+        record('a', 'x', 100, 1.0),
+        record('b', 'x', 900, 3.0),
+        record('b', 'x', 200, 1.0),
+        record('b', 'x', 150, 1.0),
+    ]
     lines = table(bench, runs, 'wall_s').splitlines()
     assert lines[2] == '| a | 100 (1.00x; 0%) |'
     assert lines[3] == '| b | 200 (2.00x; 75%) |'  # rates 300, 200, 150: median 200, spread (300 - 150) / 200
@@ -62,8 +67,12 @@ def test_table_shows_median_ratio_and_spread():
 def test_table_of_seconds_and_of_missing_cells():
     names = [Implementation('a', ''), Implementation('b', ''), Implementation('c', '')]
     bench = Bench('t', 'u', names, ['x', 'y'], reference='a', lower_is_better=True)
-    runs = [record('a', 'x', 1, 2.), record('b', 'x', 2, 2.), record('b', 'y', 1, 5.),
-            {'implementation': 'c', 'case': 'x', 'round': 0, 'error': 'broken'}]
+    runs = [
+        record('a', 'x', 1, 2.0),
+        record('b', 'x', 2, 2.0),
+        record('b', 'y', 1, 5.0),
+        {'implementation': 'c', 'case': 'x', 'round': 0, 'error': 'broken'},
+    ]
     lines = table(bench, runs, 'wall_s').splitlines()
     assert lines[2:] == ['| a | 2 (1.00x; 0%) |  |', '| b | 1 (0.50x; 0%) | 5 (0%) |']
 

@@ -6,6 +6,7 @@ Run-time behaviour around a model: how its output becomes an action, target netw
     armor.add_plugin('main', 'eps_greedy_sample')
     output = armor.forward({'obs': obs}, eps=0.1)
 """
+
 from .armor import Armor
 from .base_armor import BaseArmor
 from .graph import GraphPlugin

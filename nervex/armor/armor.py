@@ -1,4 +1,5 @@
 """Armor: the models of one role (main, target, teacher), each in its own BaseArmor, behind one object."""
+
 import copy
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,5 @@
 """BaseArmor: one model and the plugins around its forward."""
+
 from typing import Any
 
 import torch.nn as nn
@@ -97,8 +98,11 @@ class BaseArmor:
 
     def plugin_state_dict(self) -> dict[str, Any]:
         """Memory of the stateful plugins (counters, hidden states, random generators), for an exact resume."""
-        return {f'{i}.{name}': plugin.state_dict() for i, (name, _, plugin) in enumerate(self._plugins)
-                if isinstance(plugin, IArmorPlugin) and hasattr(plugin, 'state_dict')}
+        return {
+            f'{i}.{name}': plugin.state_dict()
+            for i, (name, _, plugin) in enumerate(self._plugins)
+            if isinstance(plugin, IArmorPlugin) and hasattr(plugin, 'state_dict')
+        }
 
     def load_plugin_state_dict(self, state: dict[str, Any]) -> None:
         """Take back what ``plugin_state_dict`` gave; the same plugins must be attached in the same order."""

@@ -1,4 +1,5 @@
 """Sources of chance for plugins."""
+
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ class Draws:
             self._generators[generator.device] = generator
             self._seed = generator.initial_seed()
         else:
-            self._seed = int(torch.randint(2 ** 62, ()).item()) if seed is None else int(seed)
+            self._seed = int(torch.randint(2**62, ()).item()) if seed is None else int(seed)
         self._coins: list[float] = []
         self._races = np.empty(0, dtype=np.float32)
 
@@ -45,7 +46,7 @@ class Draws:
             generator = self.on(torch.device('cpu'))
             self._coins = torch.rand(max(count, _BLOCK), dtype=torch.float64, generator=generator).tolist()
         taken = self._coins[-count:] if count else []
-        del self._coins[len(self._coins) - count:]
+        del self._coins[len(self._coins) - count :]
         return taken
 
     def races(self, count: int) -> np.ndarray:

@@ -1,4 +1,5 @@
 """The plugin that runs a model for acting from a recording of its forward pass."""
+
 from collections.abc import Callable
 from typing import Any
 
@@ -38,6 +39,7 @@ class GraphPlugin(IArmorStatelessPlugin):
                 graphed = self._graphed = GraphedForward(self._armor.model, self._backend)
             self._calls += 1
             return graphed(data) if self._calls > self._after else graphed.eager(data)
+
         return graph_forward
 
     def __getstate__(self) -> dict[str, Any]:

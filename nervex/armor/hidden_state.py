@@ -1,4 +1,5 @@
 """The plugin of recurrent models: one hidden state for each environment."""
+
 from collections.abc import Callable
 from typing import Any
 
@@ -26,7 +27,8 @@ class HiddenStatePlugin(IArmorStatefulPlugin):
           the transition
         - init_fn (:obj:`Callable`): makes the state of a row that starts
     """
-    reset_kwargs = ('state', )
+
+    reset_kwargs = ('state',)
 
     def __init__(self, state_num: int, save_prev_state: bool = False, init_fn: Callable[[], Any] = _no_state) -> None:
         if not isinstance(state_num, int) or state_num < 1:
@@ -67,15 +69,21 @@ class HiddenStatePlugin(IArmorStatefulPlugin):
                 raise UnknownNameError(f"'hidden_state' needs a model that returns 'next_state', got {sorted(output)}")
             next_states = output.pop('next_state')
             if not isinstance(next_states, list) or len(next_states) != len(ids):
-                got = f'{len(next_states)} of type {type(next_states).__name__}' if hasattr(
-                    next_states, '__len__') else type(next_states).__name__
-                raise ValueError(f"{len(ids)} rows {ids} were asked for: 'next_state' must be a list of {len(ids)} "
-                                 f'states, got {got}; pass data_id=... with the ids of the rows in the batch')
+                got = (
+                    f'{len(next_states)} of type {type(next_states).__name__}'
+                    if hasattr(next_states, '__len__')
+                    else type(next_states).__name__
+                )
+                raise ValueError(
+                    f"{len(ids)} rows {ids} were asked for: 'next_state' must be a list of {len(ids)} "
+                    f'states, got {got}; pass data_id=... with the ids of the rows in the batch'
+                )
             for i, state in zip(ids, next_states):
                 self._states[i] = state
             if self._save_prev_state:
                 output['prev_state'] = [detached(state) for state in states]
             return output
+
         return hidden_state_forward
 
     def state_dict(self) -> dict[str, Any]:

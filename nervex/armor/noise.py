@@ -1,4 +1,5 @@
 """Noise on continuous actions: the processes and the plugin."""
+
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -19,7 +20,7 @@ NoiseProcess = Callable[[Tensor, list[int] | None, torch.Generator], Tensor]
 class GaussProcess:
     """Independent normal noise with mean ``mu`` and standard deviation ``sigma``."""
 
-    def __init__(self, mu: float = 0., sigma: float = 1.) -> None:
+    def __init__(self, mu: float = 0.0, sigma: float = 1.0) -> None:
         self.mu, self.sigma = mu, _positive(sigma, 'sigma')
 
     def __call__(self, action: Tensor, ids: list[int] | None, generator: torch.Generator) -> Tensor:
@@ -36,8 +37,9 @@ class OUProcess:
         (environment) has a process of its own, which ``reset`` takes back to ``x0``.
     """
 
-    def __init__(self, mu: float = 0., sigma: float = 0.3, theta: float = 0.15, dt: float = 1e-2,
-                 x0: float = 0.) -> None:
+    def __init__(
+        self, mu: float = 0.0, sigma: float = 0.3, theta: float = 0.15, dt: float = 1e-2, x0: float = 0.0
+    ) -> None:
         self.mu, self.sigma = mu, _positive(sigma, 'sigma')
         self.theta, self.dt, self.x0 = theta, _positive(dt, 'dt'), x0
         self._x: dict[int, Tensor] = {}
@@ -75,10 +77,15 @@ class ActionNoisePlugin(IArmorStatefulPlugin):
         - action (:obj:`torch.FloatTensor`): :math:`(B, *)`, or a list of them
     """
 
-    def __init__(self, noise_type: str | NoiseProcess = 'gauss', noise_kwargs: Mapping[str, Any] | None = None,
-                 noise_range: Mapping[str, Any] | None = None,
-                 action_range: Mapping[str, Any] | None = {'min': -1., 'max': 1.},
-                 seed: int | None = None, generator: torch.Generator | None = None) -> None:
+    def __init__(
+        self,
+        noise_type: str | NoiseProcess = 'gauss',
+        noise_kwargs: Mapping[str, Any] | None = None,
+        noise_range: Mapping[str, Any] | None = None,
+        action_range: Mapping[str, Any] | None = {'min': -1.0, 'max': 1.0},
+        seed: int | None = None,
+        generator: torch.Generator | None = None,
+    ) -> None:
         if isinstance(noise_type, str) and noise_type not in _PROCESSES:
             raise UnknownNameError(unknown_name('noise_type', noise_type, _PROCESSES))
         self._make = _PROCESSES[noise_type] if isinstance(noise_type, str) else (lambda **_: noise_type)
@@ -102,6 +109,7 @@ class ActionNoisePlugin(IArmorStatefulPlugin):
                 self.processes.append(self._make(**self._noise_kwargs))
             noisy = [self._noisy(part, ids, process) for part, process in zip(action, self.processes)]
             return {**output, 'action': noisy}
+
         return action_noise_forward
 
     def reset(self, data_id: Any = None) -> None:
@@ -127,8 +135,10 @@ class ActionNoisePlugin(IArmorStatefulPlugin):
 
     def _noisy(self, action: Tensor, ids: list[int] | None, process: Any) -> Tensor:
         if not action.is_floating_point():
-            raise TypeError(f"'action_noise' is for continuous actions, got {action.dtype}; discrete ones explore by "
-                            "'eps_greedy_sample' or 'multinomial_sample'")
+            raise TypeError(
+                f"'action_noise' is for continuous actions, got {action.dtype}; discrete ones explore by "
+                "'eps_greedy_sample' or 'multinomial_sample'"
+            )
         with torch.no_grad():
             noise = _clamped(process(action, ids, self._draws.on(action.device)), self._noise_range)
         return _clamped(action + noise, self._action_range)
@@ -139,7 +149,7 @@ def _normal(action: Tensor, generator: torch.Generator) -> Tensor:
 
 
 def _positive(value: float, name: str) -> float:
-    if value < 0.:
+    if value < 0.0:
         raise ValueError(f'action noise {name} is at least 0, got {value}')
     return value
 
@@ -151,7 +161,7 @@ def _limits(limits: Mapping[str, Any] | None, name: str) -> tuple[Any, Any] | No
         raise ValueError(f"{name} is None or {{'min': ..., 'max': ...}}, got {dict(limits)}")
     low, high = limits['min'], limits['max']
     if not (torch.as_tensor(low) <= torch.as_tensor(high)).all():
-        raise ValueError(f"{name} needs min <= max, got {low} and {high}")
+        raise ValueError(f'{name} needs min <= max, got {low} and {high}')
     return low, high
 
 

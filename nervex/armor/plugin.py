@@ -1,4 +1,5 @@
 """What a plugin is, and how one comes onto an armor by its name."""
+
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -17,6 +18,7 @@ class IArmorPlugin:
     Interfaces:
         register, bind, wrap
     """
+
     #: names of keyword arguments of ``armor.forward`` that the plugin takes out of the call
     forward_kwargs: tuple[str, ...] = ()
 
@@ -54,6 +56,7 @@ class IArmorStatefulPlugin(IArmorPlugin):
     Interfaces:
         reset, state_dict, load_state_dict
     """
+
     #: names of keyword arguments of ``armor.reset`` meant for this plugin
     reset_kwargs: tuple[str, ...] = ()
 

@@ -1,4 +1,5 @@
 """Heads, rows and action masks, shared by the sampling plugins."""
+
 from collections.abc import Callable
 from typing import Any
 
@@ -43,8 +44,10 @@ def per_head(output: Any, choose: Callable[..., Any], few: Callable[..., Any], *
             raise ValueError(f'one logit tensor needs one action_mask tensor, got a {type(mask).__name__}')
         return _of_head(logit, mask, choose, few, args)
     if not isinstance(logit, list):
-        raise TypeError(f'logit is one tensor or a list of them, got a {type(logit).__name__}: a pair (mu, sigma) '
-                        'belongs to continuous actions, which these plugins do not sample')
+        raise TypeError(
+            f'logit is one tensor or a list of them, got a {type(logit).__name__}: a pair (mu, sigma) '
+            'belongs to continuous actions, which these plugins do not sample'
+        )
     masks = [None] * len(logit) if mask is None else mask
     if isinstance(masks, (Tensor, np.ndarray)) or len(masks) != len(logit):
         raise ValueError(f'{len(logit)} action heads need a list of {len(logit)} action masks (None: all legal)')
@@ -80,9 +83,9 @@ def rows_of(value: Any, logit: Tensor) -> Tensor:
     """
     lead = logit.shape[:-1]
     tensor = torch.as_tensor(value, dtype=torch.float64)
-    if tensor.device.type == 'cpu' and tensor.numel() and not 0. <= tensor.min() <= tensor.max() <= 1.:
+    if tensor.device.type == 'cpu' and tensor.numel() and not 0.0 <= tensor.min() <= tensor.max() <= 1.0:
         raise ValueError(f'each row needs a probability between 0 and 1, got {tensor.tolist()}')
     tensor = tensor.to(logit.device)
-    if tensor.shape != lead[:tensor.dim()]:
+    if tensor.shape != lead[: tensor.dim()]:
         raise ValueError(f'a per-row value of shape {tuple(tensor.shape)} does not fit rows of shape {tuple(lead)}')
-    return tensor.reshape(tensor.shape + (1, ) * (len(lead) - tensor.dim())).expand(lead)
+    return tensor.reshape(tensor.shape + (1,) * (len(lead) - tensor.dim())).expand(lead)

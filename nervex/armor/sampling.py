@@ -1,4 +1,5 @@
 """Plugins that turn ``logit`` into ``action``: greedy, epsilon-greedy, categorical."""
+
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +26,7 @@ class ArgmaxSamplePlugin(IArmorStatelessPlugin):
         def argmax_forward(data: Any, *args: Any, **kwargs: Any) -> dict:
             output = forward(data, *args, **kwargs)
             return _with_action(output, per_head(output, _argmax, _few_argmax))
+
         return argmax_forward
 
 
@@ -58,6 +60,7 @@ class MultinomialSamplePlugin(_DrawingPlugin):
         def multinomial_forward(data: Any, *args: Any, **kwargs: Any) -> dict:
             output = forward(data, *args, **kwargs)
             return _with_action(output, per_head(output, self._choose, self._few))
+
         return multinomial_forward
 
     def _choose(self, logit: Tensor, mask: Tensor | None) -> Tensor:
@@ -79,7 +82,8 @@ class EpsGreedySamplePlugin(_DrawingPlugin):
     Shapes:
         - as ``argmax_sample``; eps: float, or the leading dims of logit, or the first ones of them
     """
-    forward_kwargs = ('eps', )
+
+    forward_kwargs = ('eps',)
 
     def wrap(self, forward: Callable[..., Any]) -> Callable[..., Any]:
         def eps_greedy_forward(data: Any, *args: Any, eps: Any = None, **kwargs: Any) -> dict:
@@ -88,9 +92,10 @@ class EpsGreedySamplePlugin(_DrawingPlugin):
             output = forward(data, *args, **kwargs)
             if not isinstance(eps, (float, int)):
                 return _with_action(output, per_head(output, self._choose, self._few_by_row, eps))
-            if not 0. <= eps <= 1.:
+            if not 0.0 <= eps <= 1.0:
                 raise ValueError(f'eps is the probability of a random action: between 0 and 1, got {eps}')
             return _with_action(output, per_head(output, self._choose, self._few, eps))
+
         return eps_greedy_forward
 
     def _choose(self, logit: Tensor, mask: Tensor | None, eps: Any) -> Tensor:

@@ -1,4 +1,5 @@
 """Small plugins: gradients on or off, and the settings of a teacher."""
+
 from collections.abc import Callable
 from typing import Any
 
@@ -27,6 +28,7 @@ class GradPlugin(IArmorStatelessPlugin):
                 return forward(data, *args, **kwargs)
             finally:
                 switch(before)
+
         return grad_forward
 
 

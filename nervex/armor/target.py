@@ -1,4 +1,5 @@
 """The plugin of target networks: follow another model by copies or by a running mean, buffers included."""
+
 from collections.abc import Mapping
 from typing import Any
 
@@ -32,10 +33,10 @@ class TargetPlugin(IArmorStatefulPlugin):
         value = settings[needed]
         if update_type == 'assign' and not (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
             raise ValueError(f'target update freq counts calls of update: an integer of at least 1, got {value!r}')
-        if update_type == 'momentum' and not 0. < value <= 1.:
+        if update_type == 'momentum' and not 0.0 < value <= 1.0:
             raise ValueError(f'target momentum theta is the share of the source: in (0, 1], got {value!r}')
         self._freq = value if update_type == 'assign' else None
-        self._theta = 1. if update_type == 'assign' else value
+        self._theta = 1.0 if update_type == 'assign' else value
         self._count = 0
 
     def bind(self, armor: Any) -> None:
@@ -64,7 +65,7 @@ class TargetPlugin(IArmorStatefulPlugin):
         """
         theta = self._theta
         if direct:
-            self._count, theta = 0, 1.
+            self._count, theta = 0, 1.0
         elif self._freq is not None:
             self._count += 1
             if self._count % self._freq:
@@ -73,7 +74,7 @@ class TargetPlugin(IArmorStatefulPlugin):
 
 
 @torch.no_grad()
-def follow(model: nn.Module, source: nn.Module | Mapping[str, Tensor], theta: float = 1.) -> None:
+def follow(model: nn.Module, source: nn.Module | Mapping[str, Tensor], theta: float = 1.0) -> None:
     """
     Overview:
         Move the parameters of ``model`` by the share ``theta`` towards ``source`` and copy the buffers; two flat
@@ -89,12 +90,12 @@ def follow(model: nn.Module, source: nn.Module | Mapping[str, Tensor], theta: fl
     elif isinstance(source, Mapping):
         state = source
     else:
-        raise TypeError(f"a target follows a module or a state dict, got a {type(source).__name__}")
+        raise TypeError(f'a target follows a module or a state dict, got a {type(source).__name__}')
     own = model.state_dict()
     if own.keys() != state.keys() or any(own[k].shape != v.shape for k, v in state.items() if isinstance(v, Tensor)):
         raise ValueError(_misfit(own, state))
     parameters = [name for name, _ in model.named_parameters()]  # tied ones once: a second step would move them twice
-    if theta == 1.:
+    if theta == 1.0:
         torch._foreach_copy_([own[k] for k in parameters], [state[k] for k in parameters])
     else:
         torch._foreach_lerp_([own[k] for k in parameters], [state[k].to(own[k]) for k in parameters], theta)
@@ -127,6 +128,9 @@ def _flat_pairs(model: nn.Module, source: nn.Module) -> list[tuple[FlatParameter
 
 def _misfit(own: Mapping[str, Any], state: Mapping[str, Any]) -> str:
     missing, foreign = sorted(own.keys() - state.keys()), sorted(state.keys() - own.keys())
-    shapes = [f'{k} {tuple(own[k].shape)} against {tuple(state[k].shape)}' for k in own
-              if k in state and isinstance(own[k], Tensor) and own[k].shape != state[k].shape]
+    shapes = [
+        f'{k} {tuple(own[k].shape)} against {tuple(state[k].shape)}'
+        for k in own
+        if k in state and isinstance(own[k], Tensor) and own[k].shape != state[k].shape
+    ]
     return f'the source does not fit the target model: missing {missing}, not in the target {foreign}, shapes {shapes}'

@@ -1,4 +1,5 @@
 """Older spellings of settings, all of them in one table, and settings that say the same thing in two places."""
+
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -69,8 +70,13 @@ ALIASES: dict[str, str] = {
     'policy.model.alone_obs_shape': 'policy.model.alone_obs_dim',
     'evaluator.stop_value': 'evaluator.stop_val',
 }
-for _old, _new in (('maxlen', 'meta_maxlen'), ('replay_buffer_size', 'meta_maxlen'), ('buffer_length', 'meta_maxlen'),
-                   ('buffer_size', 'meta_maxlen'), ('max_use', 'max_reuse')):
+for _old, _new in (
+    ('maxlen', 'meta_maxlen'),
+    ('replay_buffer_size', 'meta_maxlen'),
+    ('buffer_length', 'meta_maxlen'),
+    ('buffer_size', 'meta_maxlen'),
+    ('max_use', 'max_reuse'),
+):
     ALIASES[f'replay_buffer.{_old}'] = f'replay_buffer.{_new}'
     ALIASES[f'replay_buffer.*.{_old}'] = f'replay_buffer.*.{_new}'
 
@@ -84,7 +90,7 @@ TIES: tuple[tuple[str, ...], ...] = (
 )
 
 #: Settings of which at most one may be given.
-EXCLUSIVE: tuple[tuple[str, str], ...] = (('actor.n_sample', 'actor.n_episode'), )
+EXCLUSIVE: tuple[tuple[str, str], ...] = (('actor.n_sample', 'actor.n_episode'),)
 
 
 def apply_structure(given: dict[str, Any], problems: Problems) -> None:
@@ -129,8 +135,11 @@ def move(given: dict[str, Any], old: str, new: str, problems: Problems) -> None:
             pop_path(given, old)
         return
     if has_path(given, new) and get_path(given, new) != value:
-        problems.add(old, f'got {shown(value)}, but {new} is {shown(get_path(given, new))}; both are names of one '
-                          f'setting, so keep only {new}')
+        problems.add(
+            old,
+            f'got {shown(value)}, but {new} is {shown(get_path(given, new))}; both are names of one '
+            f'setting, so keep only {new}',
+        )
         pop_path(given, old)
         return
     pop_path(given, old)
@@ -171,4 +180,4 @@ def _renamed(path: str, old: str, new: str) -> str | None:
     if len(parts) < len(wanted) or any(want not in ('*', part) for want, part in zip(wanted, parts)):
         return None
     star = next((part for want, part in zip(wanted, parts) if want == '*'), '')
-    return '.'.join([star if part == '*' else part for part in new.split('.')] + parts[len(wanted):])
+    return '.'.join([star if part == '*' else part for part in new.split('.')] + parts[len(wanted) :])

@@ -1,11 +1,12 @@
 """Defaults of a replay buffer, as the config section that they fill."""
+
 from easydict import EasyDict
 
 from nervex.config.buffers import merge_buffers
 from nervex.config.problems import Problems
 from nervex.config.sections import section_declared
 
-_NAMES = ('buffer_manager_default_config', )
+_NAMES = ('buffer_manager_default_config',)
 
 
 def __getattr__(name: str) -> EasyDict:

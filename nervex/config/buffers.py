@@ -1,4 +1,5 @@
 """The forms in which ``replay_buffer`` may be written, brought into one: ``{'buffer_name': [...], name: {...}}``."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -59,6 +60,12 @@ def _names(given: Mapping, declared: Declared, problems: Problems) -> list[str]:
             problems.add('replay_buffer.buffer_name', f'got {given["buffer_name"]!r}, must be a list of names')
         return [DEFAULT_NAME]
     nested = [k for k, d in declared.defaults.items() if isinstance(d, dict)]
-    names = [key for key, value in given.items() if isinstance(value, Mapping) and key not in declared.defaults
-             and key not in declared.rules and not (nested and nearest(str(key), nested))]
+    names = [
+        key
+        for key, value in given.items()
+        if isinstance(value, Mapping)
+        and key not in declared.defaults
+        and key not in declared.rules
+        and not (nested and nearest(str(key), nested))
+    ]
     return names or [DEFAULT_NAME]

@@ -1,4 +1,5 @@
 """The configs that are installed with app_zoo, by name."""
+
 import importlib.util
 import os
 
@@ -28,5 +29,5 @@ def builtin_configs() -> dict[str, str]:
 def _config_name(file: str) -> str:
     for ending in _ENDINGS:
         if file.endswith(ending):
-            return file[:-len(ending)]
+            return file[: -len(ending)]
     return ''

@@ -1,4 +1,5 @@
 """Defaults and a user's settings merged key by key, and each setting checked on the way."""
+
 from __future__ import annotations
 
 import difflib
@@ -31,6 +32,7 @@ class Declared:
           unless its rule is ``{}``, too
         - parts (:obj:`dict[str, Declared]`): nested dicts that another class declares
     """
+
     owner: str
     defaults: dict[str, Any] = field(default_factory=dict)
     rules: dict[str, Any] = field(default_factory=dict)
@@ -43,8 +45,13 @@ class Declared:
         if key in self.parts:
             return self.parts[key]
         defaults, rules = self.defaults.get(key), self.rules.get(key)
-        return Declared(self.owner, defaults if isinstance(defaults, dict) else {},
-                        rules if isinstance(rules, dict) else {}, self.is_open, isinstance(rules, dict))
+        return Declared(
+            self.owner,
+            defaults if isinstance(defaults, dict) else {},
+            rules if isinstance(rules, dict) else {},
+            self.is_open,
+            isinstance(rules, dict),
+        )
 
 
 def declared_by(cls: Any, own_only: bool = True) -> Declared:
@@ -60,7 +67,7 @@ def declared_by(cls: Any, own_only: bool = True) -> Declared:
     rules: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
         _merge_rules(rules, vars(base).get('config_rules') or {})
-    writers = (cls, ) if own_only else cls.__mro__
+    writers = (cls,) if own_only else cls.__mro__
     is_open = not any('config' in vars(writer) for writer in writers)
     return Declared(cls.__name__, declared_config(cls), rules, is_open)
 
@@ -176,7 +183,7 @@ def _remedy(wanted: Any, value: Any) -> str:
     if wanted in (int, bool) and isinstance(value, str):
         plain = value.strip().lower()
         if wanted is bool and plain in ('yes', 'on', 'no', 'off'):
-            return f"; write {'true' if plain in ('yes', 'on') else 'false'}"
+            return f'; write {"true" if plain in ("yes", "on") else "false"}'
         return '; write it without quotes' if plain in ('true', 'false') or plain.isdigit() else ''
     return ''
 
@@ -201,5 +208,6 @@ def _report_missing(path: str, type_: Any, rules: dict, merged: dict, problems: 
 def _warn_if_misspelt(path: str, key: str, known: Mapping[str, Any], declared: Declared) -> None:
     near = difflib.get_close_matches(str(key), [str(k) for k in known], n=1, cutoff=0.85)
     if near:
-        logger.warning("%s: %s does not declare it, so it is passed on as it is; did you mean '%s'?", path,
-                       declared.owner, near[0])
+        logger.warning(
+            "%s: %s does not declare it, so it is passed on as it is; did you mean '%s'?", path, declared.owner, near[0]
+        )

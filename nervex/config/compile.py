@@ -1,4 +1,5 @@
 """``compile_config``: what the user wrote -> everything that a run needs, checked."""
+
 from __future__ import annotations
 
 import os
@@ -30,8 +31,13 @@ from nervex.config.tree import get_path, leaves, plain_copy
 from nervex.utils.errors import nearest
 
 
-def compile_config(cfg: str | os.PathLike | Mapping, policy: Any = None, env: Any = None, model: Any = None,
-                   overrides: Iterable[str] = ()) -> EasyDict:
+def compile_config(
+    cfg: str | os.PathLike | Mapping,
+    policy: Any = None,
+    env: Any = None,
+    model: Any = None,
+    overrides: Iterable[str] = (),
+) -> EasyDict:
     """
     Overview:
         Defaults of all classes, the user's config on top, overrides on top of that: with older spellings replaced,
@@ -104,8 +110,11 @@ def _top_level(given: dict[str, Any], passed: set[str], problems: Problems) -> d
         top[key] = given.get(key, default)
         if not rule.check(top[key]):
             problems.add(key, f'got {top[key]!r}, must be {rule.what}')
-    import_listed('import_names', top['import_names'] if TOP_SETTINGS['import_names'][0].check(top['import_names'])
-                  else None, problems)
+    import_listed(
+        'import_names',
+        top['import_names'] if TOP_SETTINGS['import_names'][0].check(top['import_names']) else None,
+        problems,
+    )
     return top
 
 

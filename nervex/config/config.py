@@ -1,4 +1,5 @@
 """``Config``: the contents of a config file."""
+
 import os
 from typing import Any
 

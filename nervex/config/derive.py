@@ -1,4 +1,5 @@
 """Settings that follow from others, and checks across sections."""
+
 from __future__ import annotations
 
 import math
@@ -24,8 +25,10 @@ def fill_ties(resolved: dict[str, Any], given: Mapping, may_hold: Callable[[str]
         values = list(stated.values())
         if any(_endless(value) != _endless(values[0]) for value in values[1:]):
             words = ', '.join(f'{path}={shown(value)}' for path, value in stated.items())
-            problems.add(next(iter(stated)), f'{words}: these are one setting in {len(stated)} places and differ; '
-                                             'give it once, the others follow')
+            problems.add(
+                next(iter(stated)),
+                f'{words}: these are one setting in {len(stated)} places and differ; give it once, the others follow',
+            )
             continue
         defaults = [get_path(resolved, path) for path in group if get_path(resolved, path) is not None]
         value = values[0] if values else defaults[0] if defaults else MISSING
@@ -47,12 +50,14 @@ def settle_exclusive(resolved: dict[str, Any], given: Mapping, problems: Problem
             continue
         in_first, in_second = get_path(given, first) is not None, get_path(given, second) is not None
         if in_first and in_second:
-            problems.add(first, f'got {get_path(given, first)!r} and {second} = {get_path(given, second)!r}; give only '
-                                'one of them')
+            problems.add(
+                first,
+                f'got {get_path(given, first)!r} and {second} = {get_path(given, second)!r}; give only one of them',
+            )
         elif in_first or in_second:
             set_path(resolved, second if in_first else first, None)
         elif get_path(resolved, first) is None and get_path(resolved, second) is None:
-            problems.add(first, f"missing; give it, or {second}: how much one round of collecting is")
+            problems.add(first, f'missing; give it, or {second}: how much one round of collecting is')
 
 
 def cross_check(resolved: dict[str, Any], problems: Problems) -> None:
@@ -78,26 +83,38 @@ def _check_buffer_sizes(resolved: dict[str, Any], problems: Problems) -> None:
         size = _number(resolved, f'replay_buffer.{name}.meta_maxlen')
         if size is None or size < 1:  # a wrong size is reported already
             continue
-        wanted = {path: get_path(resolved, path)
-                  for path in ('policy.learn.init_data_count', f'replay_buffer.{name}.replay_start_size')}
+        wanted = {
+            path: get_path(resolved, path)
+            for path in ('policy.learn.init_data_count', f'replay_buffer.{name}.replay_start_size')
+        }
         wanted['policy.learn.batch_size'] = batch.get(name) if isinstance(batch, Mapping) else batch
         for path, rows in wanted.items():
             if isinstance(rows, (int, float)) and not isinstance(rows, bool) and rows > size:
-                problems.add(path, f"got {rows}, must be at most the size of buffer '{name}' (replay_buffer.{name}."
-                                   f'meta_maxlen = {size}), which would never hold enough; make one of them fit')
+                problems.add(
+                    path,
+                    f"got {rows}, must be at most the size of buffer '{name}' (replay_buffer.{name}."
+                    f'meta_maxlen = {size}), which would never hold enough; make one of them fit',
+                )
 
 
 def _check_lengths(resolved: dict[str, Any], problems: Problems) -> None:
     unroll, traj = _number(resolved, 'policy.collect.unroll_len'), _number(resolved, 'policy.collect.traj_len')
     if unroll is not None and traj is not None and unroll > traj:
-        problems.add('policy.collect.unroll_len', f'got {unroll}, must be at most policy.collect.traj_len = {traj}: a '
-                                                  'training sample is cut out of one window of steps')
+        problems.add(
+            'policy.collect.unroll_len',
+            f'got {unroll}, must be at most policy.collect.traj_len = {traj}: a '
+            'training sample is cut out of one window of steps',
+        )
 
 
 def _check_cuda(resolved: dict[str, Any], problems: Problems) -> None:
     if get_path(resolved, 'policy.use_cuda') is not True:
         return
     import torch  # only asked for here: checking a config needs no torch otherwise
+
     if not torch.cuda.is_available():
-        problems.add('policy.use_cuda', f'got True, but torch {torch.__version__} finds no CUDA device; set '
-                                        'policy.use_cuda=False, or install a CUDA build of torch where there is a GPU')
+        problems.add(
+            'policy.use_cuda',
+            f'got True, but torch {torch.__version__} finds no CUDA device; set '
+            'policy.use_cuda=False, or install a CUDA build of torch where there is a GPU',
+        )

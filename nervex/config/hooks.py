@@ -1,4 +1,5 @@
 """The rule of ``learner.hook``: names of one's own, each with a registered type and a position."""
+
 from collections.abc import Mapping
 from typing import Any
 
@@ -34,7 +35,7 @@ def _check_hook(name: str, hook: Any) -> None:
     if hook is None or hook is False or hook == '':
         return
     if not isinstance(hook, Mapping):  # the short form, e.g. save_ckpt_after_iter=1000
-        kind = next((name[:-len(position) - 1] for position in POSITIONS if name.endswith(f'_{position}')), None)
+        kind = next((name[: -len(position) - 1] for position in POSITIONS if name.endswith(f'_{position}')), None)
         if kind is None:
             ends = ', '.join(f'_{position}' for position in POSITIONS)
             raise mismatch(ValueError, hook, f'a dict with type and position, or the name must end in one of {ends}')

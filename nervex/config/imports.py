@@ -1,4 +1,5 @@
 """Importing the modules that a config lists in ``import_names``, so that their registrations happen."""
+
 import importlib
 import importlib.util
 import pkgutil
@@ -44,13 +45,13 @@ def _not_found(name: str, missing: str) -> str:
     parent, _, last = missing.rpartition('.')
     if not parent:
         near = nearest(missing, (module.name for module in pkgutil.iter_modules()))
-        hint = f"; did you mean '{near}{name[len(missing):]}'?" if near else ''
+        hint = f"; did you mean '{near}{name[len(missing) :]}'?" if near else ''
         return f"module '{name}' does not exist: there is no package or file '{missing}' on the Python path{hint}"
     package = importlib.import_module(parent)
     if not hasattr(package, '__path__'):
         return f"module '{name}' does not exist: '{parent}' exists, but it is a file and not a package"
     near = nearest(last, (module.name for module in pkgutil.iter_modules(package.__path__)))
-    hint = f"; did you mean '{parent}.{near}{name[len(missing):]}'?" if near else ''
+    hint = f"; did you mean '{parent}.{near}{name[len(missing) :]}'?" if near else ''
     return f"module '{name}' does not exist: package '{parent}' exists and has no '{last}'{hint}"
 
 

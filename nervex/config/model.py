@@ -1,4 +1,5 @@
 """``policy.model`` is checked against the signature of the model that it builds."""
+
 from __future__ import annotations
 
 import inspect
@@ -100,8 +101,11 @@ def _check_annotation(path: str, parameter: inspect.Parameter, value: Any, probl
     annotation = parameter.annotation
     if annotation is parameter.empty or (value is None and parameter.default is None) or _fits(value, annotation):
         return
-    words = type_name(annotation) if isinstance(annotation, type) and annotation in _PLAIN else \
-        str(annotation).replace('typing.', '')
+    words = (
+        type_name(annotation)
+        if isinstance(annotation, type) and annotation in _PLAIN
+        else str(annotation).replace('typing.', '')
+    )
     problems.add(path, f'got {shown(value)}, must be {words}')
 
 

@@ -1,4 +1,5 @@
 """``-o policy.learn.learning_rate=3e-4``: settings from the command line on top of a config."""
+
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -77,5 +78,5 @@ def _blocking(tree: Any, path: str) -> str:
     for n in range(1, len(keys)):
         node = get_path(tree, '.'.join(keys[:n]))
         if not isinstance(node, dict):
-            return f"{'.'.join(keys[:n])} ({node!r})"
+            return f'{".".join(keys[:n])} ({node!r})'
     return path

@@ -1,4 +1,5 @@
 """From the older form of a parallel config (coordinator, learner0, actor0, ...) to a serial one with ``parallel``."""
+
 from __future__ import annotations
 
 import re
@@ -77,7 +78,7 @@ def check_keys(given: Mapping, problems: Problems) -> None:
 def role_sections(given: Mapping, kind: str) -> list[str]:
     """The names of the sections of one kind, by their numbers."""
     found = [name for name in given if (match := _ROLE.fullmatch(name)) and match.group(1) == kind]
-    return sorted(found, key=lambda name: int(name[len(kind):]))
+    return sorted(found, key=lambda name: int(name[len(kind) :]))
 
 
 def _check_section(path: str, section: Any, known: Mapping, problems: Problems) -> None:

@@ -1,4 +1,5 @@
 """The list of everything that is wrong with a config, gathered before any of it is raised."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -12,6 +13,7 @@ from nervex.utils.errors import ConfigError, nearest
 @dataclass(frozen=True)
 class _Unknown:
     """A setting that nobody declared. It is worded last, when all declared paths are known."""
+
     path: str
     value: Any
     known: tuple[str, ...]

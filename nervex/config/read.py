@@ -1,4 +1,5 @@
 """Configs from files: ``.py`` with ``main_config``, or YAML; a file's mistakes are ConfigErrors with file and line."""
+
 import ast
 import os
 import re
@@ -46,7 +47,7 @@ ConfigYamlLoader.yaml_implicit_resolvers = {
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 ConfigYamlLoader.add_implicit_resolver(BOOL, re.compile('^(?:true|True|TRUE|false|False|FALSE)$'), list('tTfF'))
-FLOAT = re.compile(r'''^[-+]?(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)(?:[eE][-+]?[0-9]+)$''')
+FLOAT = re.compile(r"""^[-+]?(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)(?:[eE][-+]?[0-9]+)$""")
 ConfigYamlLoader.add_implicit_resolver('tag:yaml.org,2002:float', FLOAT, list('-+0123456789.'))
 
 
@@ -71,7 +72,7 @@ def find_config(path_or_name: str | os.PathLike) -> str:
     path = os.path.expanduser(os.fspath(path_or_name))
     if os.path.isfile(path):
         if not path.endswith(SUFFIXES):
-            raise ConfigError(f"{path}: a config file ends in {', '.join(SUFFIXES)}")
+            raise ConfigError(f'{path}: a config file ends in {", ".join(SUFFIXES)}')
         return path
     if os.path.isdir(path):
         raise ConfigError(f'{path}: is a folder, must be a config file or the name of a built-in config')
@@ -106,7 +107,7 @@ def _main_config(path: str, namespace: dict[str, Any]) -> dict:
         raise ConfigError(_no_main_config(path))
     config = namespace['main_config']
     if not isinstance(config, dict):
-        raise ConfigError(f"{path}: main_config is a {type(config).__name__}, must be a dict")
+        raise ConfigError(f'{path}: main_config is a {type(config).__name__}, must be a dict')
     create = namespace.get('create_config')  # the names of env, manager and policy in a second dict
     return merge_config(config, create) if isinstance(create, dict) else config
 
@@ -120,7 +121,7 @@ def _no_main_config(path: str) -> str:
     near = nearest('main_config', assigned) or next((name for name in assigned if 'config' in name), None)
     last = source.count('\n') + (not source.endswith('\n'))
     if near is None:
-        return f"{path}:{last}: no main_config; a .py config assigns its dict to that name"
+        return f'{path}:{last}: no main_config; a .py config assigns its dict to that name'
     return f"{path}:{assigned[near]}: no main_config, but there is '{near}'; write main_config = {near}"
 
 
@@ -134,8 +135,10 @@ def _read_yaml(path: str) -> dict:
     except yaml.YAMLError as error:
         raise ConfigError(f'{path}: not valid YAML: {error}') from error
     if not isinstance(config, dict):
-        raise ConfigError(f'{path}: holds {"nothing" if config is None else f"a {type(config).__name__}"}, must hold '
-                          'the sections of a config (env:, policy:, ...)')
+        raise ConfigError(
+            f'{path}: holds {"nothing" if config is None else f"a {type(config).__name__}"}, must hold '
+            'the sections of a config (env:, policy:, ...)'
+        )
     wrapped = config['main_config'] if list(config) == ['main_config'] else None
     return wrapped if isinstance(wrapped, dict) else config
 

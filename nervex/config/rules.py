@@ -1,4 +1,5 @@
 """Ranges of the settings that the framework itself reads. A class that declares a rule for one of them goes first."""
+
 import math
 from dataclasses import replace
 from typing import Any
@@ -84,7 +85,7 @@ def with_framework_rules(section: str, declared: Declared) -> Declared:
     for path, rule in FRAMEWORK_RULES.items():
         if not path.startswith(f'{section}.'):
             continue
-        rest = path[len(section) + 1:]
+        rest = path[len(section) + 1 :]
         default = get_path(declared.defaults, rest, MISSING)
         if default is not MISSING and not has_path(rules, rest):
             set_path(rules, rest, optional(rule) if default is None else rule)

@@ -1,4 +1,5 @@
 """Writing a config as YAML that ``read_config`` reads back."""
+
 import os
 from collections.abc import Mapping
 from typing import Any

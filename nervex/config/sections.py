@@ -1,4 +1,5 @@
 """What each section of a config may contain: found through the registries, imported only now."""
+
 from __future__ import annotations
 
 import importlib
@@ -28,8 +29,8 @@ MANDATORY = {
     'policy': "it names the algorithm, e.g. policy=dict(policy_type='dqn')",
 }
 TOP_SETTINGS = {
-    'exp_name': (is_type(str), ''),                   # folder of the run, '' for the current one
-    'seed': (optional(is_type(int) & interval(0)), None),           # the seed that a saved config ran with
+    'exp_name': (is_type(str), ''),  # folder of the run, '' for the current one
+    'seed': (optional(is_type(int) & interval(0)), None),  # the seed that a saved config ran with
     'import_names': (optional(is_type((list, tuple, str))), None),  # modules to import before anything is looked up
 }
 #: section -> the class that declares it
@@ -54,14 +55,14 @@ class CommonEnvSettings:
     """Settings of ``env`` that every env has, whatever its class declares."""
 
     config: dict[str, Any] = dict(
-        env_type=None,            # (str | None) registered name; None when the caller passes the env itself
-        env_id=None,              # (str | None) which of several environments of that type, e.g. 'LunarLander-v3'
-        import_names=None,        # (list of str | None) modules to import first, so that their registrations happen
+        env_type=None,  # (str | None) registered name; None when the caller passes the env itself
+        env_id=None,  # (str | None) which of several environments of that type, e.g. 'LunarLander-v3'
+        import_names=None,  # (list of str | None) modules to import first, so that their registrations happen
         env_manager_type='base',  # (str) registered name: how the envs are run
-        manager={},               # (dict) options of the env manager
-        actor_env_num=1,          # (int) envs that collect
-        evaluator_env_num=1,      # (int) envs that evaluate
-        replay_path=None,         # (str | None) folder for videos
+        manager={},  # (dict) options of the env manager
+        actor_env_num=1,  # (int) envs that collect
+        evaluator_env_num=1,  # (int) envs that evaluate
+        replay_path=None,  # (str | None) folder for videos
     )
     config_rules = dict(
         actor_env_num=is_type(int) & interval(1),

@@ -1,4 +1,5 @@
 """Defaults of the serial workers, as the config sections that they fill; each comes from the class that uses it."""
+
 from easydict import EasyDict
 
 from nervex.config.sections import section_declared

@@ -1,4 +1,5 @@
 """Nested dicts addressed by dotted paths: copy, look up, set, remove."""
+
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -12,8 +13,11 @@ def plain_copy(value: Any) -> Any:
         ``copy.deepcopy`` it leaves nothing of EasyDict, whose attributes would follow the old object.
     """
     if isinstance(value, Mapping):
-        return {key: plain_copy(item) for key, item in dict.items(value)} if isinstance(value, dict) else \
-            {key: plain_copy(value[key]) for key in value}
+        return (
+            {key: plain_copy(item) for key, item in dict.items(value)}
+            if isinstance(value, dict)
+            else {key: plain_copy(value[key]) for key in value}
+        )
     if type(value) in (list, tuple):
         return type(value)(plain_copy(item) for item in value)
     return value

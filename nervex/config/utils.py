@@ -1,4 +1,5 @@
 """What a parallel config of the older form calls in its last line; and hosts for either form."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -16,8 +17,9 @@ ANY_HOST = '0.0.0.0'
 _KINDS = ('learner', 'actor')
 
 
-def parallel_transform(cfg: Mapping, coordinator_host: str = ANY_HOST, learner_host: str = ANY_HOST,
-                       actor_host: str = ANY_HOST) -> EasyDict:
+def parallel_transform(
+    cfg: Mapping, coordinator_host: str = ANY_HOST, learner_host: str = ANY_HOST, actor_host: str = ANY_HOST
+) -> EasyDict:
     """
     Overview:
         A parallel config of either form as today's sections: the serial ones and ``parallel``. It may be called twice.
@@ -39,20 +41,23 @@ def parallel_transform(cfg: Mapping, coordinator_host: str = ANY_HOST, learner_h
     return EasyDict(result)
 
 
-def parallel_transform_slurm(cfg: Mapping, coordinator_host: str = ANY_HOST, learner_node: str = ANY_HOST,
-                             actor_node: str = ANY_HOST) -> EasyDict:
+def parallel_transform_slurm(
+    cfg: Mapping, coordinator_host: str = ANY_HOST, learner_node: str = ANY_HOST, actor_node: str = ANY_HOST
+) -> EasyDict:
     """As ``parallel_transform``, with node names in slurm's short form, such as ``'gpu[1-3],login1'``."""
     return parallel_transform(cfg, coordinator_host, ','.join(node_list(learner_node)), ','.join(node_list(actor_node)))
 
 
-def parallel_transform_k8s(cfg: Mapping, coordinator_host: str = ANY_HOST, learner_host: str = ANY_HOST,
-                           actor_host: str = ANY_HOST) -> EasyDict:
+def parallel_transform_k8s(
+    cfg: Mapping, coordinator_host: str = ANY_HOST, learner_host: str = ANY_HOST, actor_host: str = ANY_HOST
+) -> EasyDict:
     """As ``parallel_transform``, with the names of Kubernetes nodes."""
     return parallel_transform(cfg, coordinator_host, learner_host, actor_host)
 
 
-def set_host_port(cfg: Mapping, coordinator_host: str = ANY_HOST, learner_host: str = ANY_HOST,
-                  actor_host: str = ANY_HOST) -> dict[str, Any]:
+def set_host_port(
+    cfg: Mapping, coordinator_host: str = ANY_HOST, learner_host: str = ANY_HOST, actor_host: str = ANY_HOST
+) -> dict[str, Any]:
     """
     Overview:
         A copy of a config of the older form without ``'auto'``: hosts are those given (several, separated by commas,
@@ -67,7 +72,7 @@ def set_host_port(cfg: Mapping, coordinator_host: str = ANY_HOST, learner_host: 
             _fill(section, hosts[index % len(hosts)])
             if section.get('repeat_num', 1) > 1 and isinstance(section['port'], int):
                 aggregator = {'master': {'host': section['host'], 'port': section['port']}}
-                result[f'aggregator{name[len(kind):]}'] = aggregator
+                result[f'aggregator{name[len(kind) :]}'] = aggregator
                 section['port'] = [find_free_port() for _ in range(section['repeat_num'])]
     return result
 

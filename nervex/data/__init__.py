@@ -1,14 +1,20 @@
 """Batch, collate functions, replay buffers, trajectory files. Names are imported when they are first used."""
+
 from nervex.utils.lazy import homes, lazy_exports
 
-__getattr__, __dir__, __all__ = lazy_exports(__name__, homes({
-    'nervex.data.batch': 'Batch',
-    'nervex.data.buffer_manager': 'BufferManager',
-    'nervex.data.collate': 'default_collate default_decollate diff_shape_collate timestep_collate',
-    'nervex.data.dataloader': 'AsyncDataLoader IDataLoader',
-    'nervex.data.names': 'FRAMEWORK_COLUMNS',
-    'nervex.data.replay_buffer': 'ReplayBuffer',
-    'nervex.data.replay_variants': 'ListReplayBuffer PrioritizedReplayBuffer',
-    'nervex.data.trajectories': 'TrajectoryDataset TrajectoryWriter',
-    'nervex.data.trajectory_file': 'TrajectoryError',
-}))
+__getattr__, __dir__, __all__ = lazy_exports(
+    __name__,
+    homes(
+        {
+            'nervex.data.batch': 'Batch',
+            'nervex.data.buffer_manager': 'BufferManager',
+            'nervex.data.collate': 'default_collate default_decollate diff_shape_collate timestep_collate',
+            'nervex.data.dataloader': 'AsyncDataLoader IDataLoader',
+            'nervex.data.names': 'FRAMEWORK_COLUMNS',
+            'nervex.data.replay_buffer': 'ReplayBuffer',
+            'nervex.data.replay_variants': 'ListReplayBuffer PrioritizedReplayBuffer',
+            'nervex.data.trajectories': 'TrajectoryDataset TrajectoryWriter',
+            'nervex.data.trajectory_file': 'TrajectoryError',
+        }
+    ),
+)

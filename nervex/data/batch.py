@@ -1,4 +1,5 @@
 """Batch: named columns of equal length that are also a sequence of rows."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -140,8 +141,12 @@ class Batch(Arithmetic, UsualColumns):
         kind = type(self) if type(key) is slice or not isinstance(key, (int, np.integer)) else Row
         key = key if type(key) is slice else as_index(key)
         try:
-            return kind.of({name: column[key] if type(column) is _ARRAY else index_column(name, column, key)
-                            for name, column in self._columns.items()})
+            return kind.of(
+                {
+                    name: column[key] if type(column) is _ARRAY else index_column(name, column, key)
+                    for name, column in self._columns.items()
+                }
+            )
         except IndexError:  # of an array: say which
             return kind.of({name: index_column(name, column, key) for name, column in self._columns.items()})
 
@@ -183,13 +188,19 @@ class Batch(Arithmetic, UsualColumns):
 
     def to_torch(self, device: torch.device | str | None = None) -> dict[str, Any]:
         """A plain nested dict of tensors on ``device``; float64 arrays become float32, object columns stay."""
-        return {name: c.to_torch(device) if isinstance(c, Batch) else tensor_column(c, device, shrink=True)
-                for name, c in self.items()}
+        return {
+            name: c.to_torch(device) if isinstance(c, Batch) else tensor_column(c, device, shrink=True)
+            for name, c in self.items()
+        }
 
     def to(self, device: torch.device | str) -> Batch:
         """A Batch whose numeric columns are tensors on ``device``; dtypes are kept."""
-        return type(self).of({name: c.to(device) if isinstance(c, Batch) else tensor_column(c, device, shrink=False)
-                              for name, c in self.items()})
+        return type(self).of(
+            {
+                name: c.to(device) if isinstance(c, Batch) else tensor_column(c, device, shrink=False)
+                for name, c in self.items()
+            }
+        )
 
     def to_numpy(self) -> Batch:
         """A Batch whose tensors are NumPy arrays (sharing memory on the CPU)."""

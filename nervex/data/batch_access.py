@@ -1,4 +1,5 @@
 """Quick attribute access to the columns that most Batches have."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,5 @@
 """Arithmetic on all columns at once."""
+
 from __future__ import annotations
 
 import operator
@@ -30,8 +31,10 @@ def _apply(batch: Any, other: Any, name: str, function: Callable) -> Any:
             out[column_name] = function(column, other[column_name] if by_name else other)
         except (TypeError, ValueError, RuntimeError) as e:
             kind = next(k for k in (TypeError, ValueError, RuntimeError) if isinstance(e, k))  # NumPy has its own ones
-            raise kind(f"{name} does not work on column '{column_name}' of shape {_part(column, 'shape')} and dtype "
-                       f'{_part(column, "dtype")}: {e}') from e
+            raise kind(
+                f"{name} does not work on column '{column_name}' of shape {_part(column, 'shape')} and dtype "
+                f'{_part(column, "dtype")}: {e}'
+            ) from e
     return type(batch).of(out)
 
 

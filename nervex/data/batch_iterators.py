@@ -1,4 +1,5 @@
 """Batches that are made one by one while a learner iterates them."""
+
 from __future__ import annotations
 
 import threading

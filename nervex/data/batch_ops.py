@@ -1,4 +1,5 @@
 """What Batch does to single columns: conversion, stacking, joining, assignment, comparison."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -10,6 +11,7 @@ import torch
 
 def _batch_class() -> Any:
     from nervex.data.batch import Batch  # Batch is built on this module
+
     return Batch
 
 
@@ -214,8 +216,13 @@ def _torch_index(column: torch.Tensor, key: Any) -> Any:
 
 def shapes(batch: Any) -> str:
     """The shapes of all columns, for error messages."""
-    return ', '.join(f'{n}: {shapes(c) if isinstance(c, _batch_class()) else tuple(getattr(c, "shape", ()))}'
-                     for n, c in batch.items()) or 'no columns'
+    return (
+        ', '.join(
+            f'{n}: {shapes(c) if isinstance(c, _batch_class()) else tuple(getattr(c, "shape", ()))}'
+            for n, c in batch.items()
+        )
+        or 'no columns'
+    )
 
 
 def has_length(batch: Any) -> bool:
@@ -234,8 +241,9 @@ def check_length(name: str, value: Any, length: int | None) -> None:
         return
     shape = getattr(value, 'shape', None)
     if shape and length is not None and shape[0] != length:
-        raise ValueError(f"column '{name}' of shape {tuple(shape)} and dtype {value.dtype} does not fit a Batch of "
-                         f'{length} rows')
+        raise ValueError(
+            f"column '{name}' of shape {tuple(shape)} and dtype {value.dtype} does not fit a Batch of {length} rows"
+        )
 
 
 def assign_rows(batch: Any, key: Any, value: Any) -> None:

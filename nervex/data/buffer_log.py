@@ -1,4 +1,5 @@
 """The statistics of one buffer, in its folder of the run's logs."""
+
 from __future__ import annotations
 
 import os
@@ -34,7 +35,7 @@ class BufferLog:
         self._rates = NaturalMonitor(NaturalTime(), cfg['natural_expire'])
         self._outs = OutTickMonitor(self._tick_time, cfg['tick_expire'])
         self._noted = (0, 0)  # rows pushed and sampled up to the last record
-        self._line = (0, 0)   # and up to the last line
+        self._line = (0, 0)  # and up to the last line
         self._loggers: tuple | None = None
         self._closed = False
 
@@ -46,8 +47,13 @@ class BufferLog:
         self._due = self._next()
         self._tick_time.step()
         columns = sample.additional()
-        self._outs.record({'reuse': float(columns['use'].mean()), 'priority': float(columns['priority'].mean()),
-                           'staleness': float(columns['staleness'].mean())})
+        self._outs.record(
+            {
+                'reuse': float(columns['use'].mean()),
+                'priority': float(columns['priority'].mean()),
+                'staleness': float(columns['staleness'].mean()),
+            }
+        )
         self._note_rates()
         if self._ticks % self._freq == 0:
             self.write()
@@ -69,9 +75,13 @@ class BufferLog:
             self._loggers = build_logger(self._folder, self.name, need_tb=self._tb_logger is None)
         text, own_tb = self._loggers
         pushed, sampled = self._buffer.pushed, self._buffer.sampled
-        figures: dict[str, float] = {'rows': self._buffer.count, 'pushed': pushed, 'sampled': sampled,
-                                     'pushed_per_s': self._rates.avg['in_count'](),
-                                     'sampled_per_s': self._rates.avg['out_count']()}
+        figures: dict[str, float] = {
+            'rows': self._buffer.count,
+            'pushed': pushed,
+            'sampled': sampled,
+            'pushed_per_s': self._rates.avg['in_count'](),
+            'sampled_per_s': self._rates.avg['out_count'](),
+        }
         for name in ('reuse', 'priority', 'staleness'):
             if self._outs.currents().get(name) is not None:
                 for statistic in ('avg', 'max', 'min'):
@@ -84,8 +94,13 @@ class BufferLog:
 
     def state_dict(self) -> dict[str, Any]:
         """What the next lines depend on."""
-        return {'ticks': self._ticks, 'noted': list(self._noted), 'line': list(self._line),
-                'rates': self._rates.state_dict(), 'outs': self._outs.state_dict()}
+        return {
+            'ticks': self._ticks,
+            'noted': list(self._noted),
+            'line': list(self._line),
+            'rates': self._rates.state_dict(),
+            'outs': self._outs.state_dict(),
+        }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Put back what ``state_dict`` gave."""

@@ -1,4 +1,5 @@
 """BufferManager: the named buffers of a run behind one locked interface."""
+
 from __future__ import annotations
 
 import copy
@@ -47,8 +48,15 @@ class BufferManager:
     config = DEFAULTS
     config_rules = RULES
 
-    def __init__(self, cfg: Mapping | None = None, tb_logger: Any = None, exp_name: str = '.', seed: int | None = None,
-                 on_policy: bool | None = None, use_priority: bool | None = None) -> None:
+    def __init__(
+        self,
+        cfg: Mapping | None = None,
+        tb_logger: Any = None,
+        exp_name: str = '.',
+        seed: int | None = None,
+        on_policy: bool | None = None,
+        use_priority: bool | None = None,
+    ) -> None:
         self._lock = QuickLock()
         self._take, self._give = self._lock.take, self._lock.give
         self._buffers: dict[str, Any] = {}
@@ -76,8 +84,9 @@ class BufferManager:
         return max(b.start_size for b in self._buffers.values())
 
     # ---- in
-    def push_data(self, data: Batch | Mapping | Sequence[Mapping],
-                  buffer_name: Sequence[str] | str | None = None) -> None:
+    def push_data(
+        self, data: Batch | Mapping | Sequence[Mapping], buffer_name: Sequence[str] | str | None = None
+    ) -> None:
         """
         Overview:
             Store rows: a Batch of n rows (columns as they are), one dict, or a list of dicts. What is no dict is left
@@ -211,7 +220,7 @@ class BufferManager:
 
     def clear(self, names: Sequence[str] | str | None = None) -> None:
         """Empty the named buffers, or all."""
-        for name in (as_names(names) if names is not None else list(self._buffers)):
+        for name in as_names(names) if names is not None else list(self._buffers):
             buffer = self._get(name)
             if name in self._caches:
                 self._caches[name].flush()
@@ -274,10 +283,10 @@ class BufferManager:
     def load_state_dict(self, state: Mapping) -> None:
         """Put back what ``state_dict`` gave; the buffers must have the same names, kinds and sizes."""
         if state.get('version') != 1:
-            raise ValueError(f"the saved buffers have version {state.get('version')}, this nervex reads version 1")
+            raise ValueError(f'the saved buffers have version {state.get("version")}, this nervex reads version 1')
         with self._lock:
             if set(state['buffers']) != set(self._buffers):
-                raise ValueError(f"the saved buffers are {sorted(state['buffers'])}, these are {sorted(self._buffers)}")
+                raise ValueError(f'the saved buffers are {sorted(state["buffers"])}, these are {sorted(self._buffers)}')
             for name, part in state['buffers'].items():
                 self._buffers[name].load_state_dict(part)
             for name, part in state.get('logs', {}).items():

@@ -1,4 +1,5 @@
 """The options of a named buffer: defaults, rules, older spellings, and how a config is read into them."""
+
 from __future__ import annotations
 
 import math
@@ -12,29 +13,29 @@ from nervex.utils.registry_factory import BUFFER_REGISTRY
 DEFAULT_NAME = 'armor'  # the one buffer of a config that names none
 #: What a buffer is when its config does not say otherwise.
 DEFAULTS: dict[str, Any] = {
-    'type': None,                  # 'replay': a ring, sampled at random; 'on_policy': one round, used up by batches();
-                                   # None: what the policy is; or a kind of one's own, registered in BUFFER_REGISTRY
-    'meta_maxlen': 4096,           # rows that a replay buffer keeps
-    'replay_start_size': 0,        # rows that must be there before the first sample
-    'max_reuse': math.inf,         # samples that a row may take part in before it is removed
-    'max_staleness': math.inf,     # age in learner iterations since its collection above which a row is removed
-    'min_sample_ratio': 1.0,       # rows that must be stored, as a multiple of the batch size
-    'frame_axis': None,            # axis of the frames of image stacks: each is kept once; None: rows as they are
-    'drop_last': False,            # on_policy: leave out a last minibatch that is shorter than the others
-    'use_priority': None,          # True, False, or None: as soon as somebody gives a priority
-    'alpha': 0.6,                  # exponent of the priority; 0 samples uniformly
-    'beta': 0.4,                   # exponent of the importance sampling weight at the start
-    'anneal_step': 100000,         # sample calls after which beta has reached 1; 0 or inf leaves it as it is
+    'type': None,  # 'replay': a ring, sampled at random; 'on_policy': one round, used up by batches();
+    # None: what the policy is; or a kind of one's own, registered in BUFFER_REGISTRY
+    'meta_maxlen': 4096,  # rows that a replay buffer keeps
+    'replay_start_size': 0,  # rows that must be there before the first sample
+    'max_reuse': math.inf,  # samples that a row may take part in before it is removed
+    'max_staleness': math.inf,  # age in learner iterations since its collection above which a row is removed
+    'min_sample_ratio': 1.0,  # rows that must be stored, as a multiple of the batch size
+    'frame_axis': None,  # axis of the frames of image stacks: each is kept once; None: rows as they are
+    'drop_last': False,  # on_policy: leave out a last minibatch that is shorter than the others
+    'use_priority': None,  # True, False, or None: as soon as somebody gives a priority
+    'alpha': 0.6,  # exponent of the priority; 0 samples uniformly
+    'beta': 0.4,  # exponent of the importance sampling weight at the start
+    'anneal_step': 100000,  # sample calls after which beta has reached 1; 0 or inf leaves it as it is
     'enable_track_used_data': False,  # keep rows that were removed after max_reuse samples for used_data()
-    'deepcopy': False,             # copy objects (not arrays, those always are) when they are sampled
-    'enable_cache': False,         # while run() is active, store pushed rows in larger portions from a thread
-    'cache_maxlen': 256,           # rows in a portion
-    'timeout': 8,                  # seconds after which a smaller portion is stored anyway
+    'deepcopy': False,  # copy objects (not arrays, those always are) when they are sampled
+    'enable_cache': False,  # while run() is active, store pushed rows in larger portions from a thread
+    'cache_maxlen': 256,  # rows in a portion
+    'timeout': 8,  # seconds after which a smaller portion is stored anyway
     'monitor': {
-        'log_freq': 2000,          # samples between two lines of statistics; 0: none
-        'log_path': '',            # folder of the statistics; '' is <exp_name>/log/buffer/<name>_buffer
-        'natural_expire': 100,     # seconds that the window of the rates covers
-        'tick_expire': 100,        # recorded samples that the window of the averages covers
+        'log_freq': 2000,  # samples between two lines of statistics; 0: none
+        'log_path': '',  # folder of the statistics; '' is <exp_name>/log/buffer/<name>_buffer
+        'natural_expire': 100,  # seconds that the window of the rates covers
+        'tick_expire': 100,  # recorded samples that the window of the averages covers
     },
 }
 _COUNT = is_type(int) & interval(1)
@@ -74,8 +75,12 @@ RULES: dict[str, Any] = {
         'tick_expire': _COUNT,
     },
 }
-_ALIASES = {'maxlen': 'meta_maxlen', 'replay_buffer_size': 'meta_maxlen', 'buffer_length': 'meta_maxlen',
-            'max_use': 'max_reuse'}
+_ALIASES = {
+    'maxlen': 'meta_maxlen',
+    'replay_buffer_size': 'meta_maxlen',
+    'buffer_length': 'meta_maxlen',
+    'max_use': 'max_reuse',
+}
 
 
 def read_options(cfg: Mapping) -> dict[str, dict[str, Any]]:
@@ -119,7 +124,7 @@ def _section(path: str, given: Mapping, defaults: Mapping, rules: Mapping, probl
         if key not in defaults:
             near = nearest(key, defaults)
             hint = f"; did you mean '{near}'?" if near else '.'
-            problems.append(f"{path}.{key}: unknown setting{hint} Known: {', '.join(sorted(defaults))}")
+            problems.append(f'{path}.{key}: unknown setting{hint} Known: {", ".join(sorted(defaults))}')
         elif isinstance(defaults[key], Mapping):
             section[key] = _section(f'{path}.{key}', value or {}, defaults[key], rules[key], problems)
         else:

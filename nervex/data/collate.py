@@ -1,4 +1,5 @@
 """Rows to batches of tensors and back."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -54,17 +55,19 @@ def default_collate(batch: Sequence[Any] | Batch) -> Any:
 
 
 def _collate_tensors(batch: Sequence[torch.Tensor]) -> torch.Tensor:
-    return _joined(torch.cat if batch[0].shape == (1, ) else torch.stack, batch)
+    return _joined(torch.cat if batch[0].shape == (1,) else torch.stack, batch)
 
 
 def _joined(join: Callable, batch: Sequence[torch.Tensor]) -> torch.Tensor:
     try:
         return join(list(batch), 0)
     except (RuntimeError, TypeError) as e:
-        kinds = dict.fromkeys(f'{tuple(v.shape)} {v.dtype}' if isinstance(v, torch.Tensor) else type(v).__name__
-                              for v in batch)
-        raise ValueError(f"rows that differ do not stack: {', '.join(kinds)}; diff_shape_collate leaves them a list "
-                         f'({e})') from e
+        kinds = dict.fromkeys(
+            f'{tuple(v.shape)} {v.dtype}' if isinstance(v, torch.Tensor) else type(v).__name__ for v in batch
+        )
+        raise ValueError(
+            f'rows that differ do not stack: {", ".join(kinds)}; diff_shape_collate leaves them a list ({e})'
+        ) from e
 
 
 def _collate_containers(batch: Sequence[Any], collate: Any, name: str) -> Any:
@@ -82,8 +85,10 @@ def _collate_containers(batch: Sequence[Any], collate: Any, name: str) -> Any:
         if len(lengths) > 1:
             raise ValueError(f'{name}: sequences of different lengths {sorted(lengths)} cannot be transposed')
         return [collate(parts) for parts in zip(*batch)]
-    raise TypeError(f'{name}: rows of type {type(first).__name__} are not supported; use tensors, arrays, numbers, '
-                    'bools, strings, dicts, namedtuples or sequences')
+    raise TypeError(
+        f'{name}: rows of type {type(first).__name__} are not supported; use tensors, arrays, numbers, '
+        'bools, strings, dicts, namedtuples or sequences'
+    )
 
 
 def _of_key(collate: Any, key: Any, values: list) -> Any:
@@ -108,7 +113,7 @@ def _squeeze_columns(columns: dict[str, Any]) -> dict[str, Any]:
     return out
 
 
-def default_decollate(batch: Any, ignore: Sequence[str] = ('prev_state', )) -> list[Any]:
+def default_decollate(batch: Any, ignore: Sequence[str] = ('prev_state',)) -> list[Any]:
     """
     Overview:
         The inverse of ``default_collate``: one row of batched tensors becomes a list of rows.
@@ -138,8 +143,10 @@ def default_decollate(batch: Any, ignore: Sequence[str] = ('prev_state', )) -> l
         columns = [default_decollate(v, ignore) for v in batch]
         _equal_rows(dict(enumerate(columns)))
         return [list(row) for row in zip(*columns)]
-    raise TypeError(f'default_decollate: {type(batch).__name__} is not supported; use tensors, arrays, dicts, '
-                    'namedtuples or sequences of them')
+    raise TypeError(
+        f'default_decollate: {type(batch).__name__} is not supported; use tensors, arrays, dicts, '
+        'namedtuples or sequences of them'
+    )
 
 
 def _equal_rows(parts: dict) -> int:

@@ -1,4 +1,5 @@
 """ColumnStore: a fixed number of slots, one plain array per column, reserved when the first row shows its shape."""
+
 from __future__ import annotations
 
 import logging
@@ -96,17 +97,18 @@ class ColumnStore:
         for name, column in flat.items():
             array = self.arrays[name]
             column = column.numpy() if isinstance(column, torch.Tensor) else column
-            if array.dtype == object and column.shape[:1] == (n, ) and column.shape != (n, *array.shape[1:]):
+            if array.dtype == object and column.shape[:1] == (n,) and column.shape != (n, *array.shape[1:]):
                 column = object_column(list(column))
             if column.shape != (n, *array.shape[1:]):
                 raise ValueError(
                     f"{self.name}: column '{column_label(name)}' stores rows of shape {array.shape[1:]} and dtype "
-                    f'{array.dtype}, got shape {column.shape} and dtype {column.dtype} for {n} row(s)')
+                    f'{array.dtype}, got shape {column.shape} and dtype {column.dtype} for {n} row(s)'
+                )
             if column.dtype != array.dtype:
                 self._widen(name, column)
             flat[name] = column
         for name, column in flat.items():
-            self.arrays[name][start:start + n] = column
+            self.arrays[name][start : start + n] = column
 
     def _widen(self, name: Any, column: np.ndarray) -> None:
         """Change a column's dtype if values of another one would not be kept exactly in it."""
@@ -118,8 +120,13 @@ class ColumnStore:
         if wide != array.dtype and wide.kind != 'O' and np.array_equal(column.astype(array.dtype), column):
             return
         if wide != array.dtype:
-            logger.warning("%s: column '%s' becomes %s, %s cannot hold what was pushed", self.name, column_label(name),
-                           wide, array.dtype)
+            logger.warning(
+                "%s: column '%s' becomes %s, %s cannot hold what was pushed",
+                self.name,
+                column_label(name),
+                wide,
+                array.dtype,
+            )
             self.arrays[name] = array.astype(wide)
             self._compile()
 
@@ -204,8 +211,11 @@ class ColumnStore:
         """
         flat = {name: _new_output((n, *array.shape[1:]), array.dtype) for name, array in self.arrays.items()}
         view = {name: torch.from_numpy(a) if name in self.torch_names else a for name, a in flat.items()}
-        tensors = {name: (column, tensor_column(column, None, shrink=True)) for name, column in view.items()
-                   if type(name) is not tuple and column.dtype not in (np.float64, object)}
+        tensors = {
+            name: (column, tensor_column(column, None, shrink=True))
+            for name, column in view.items()
+            if type(name) is not tuple and column.dtype not in (np.float64, object)
+        }
         return flat, unflatten(view) if self.nested else view, tensors
 
     def state_dict(self, rows: Any) -> dict[str, Any]:
@@ -213,11 +223,13 @@ class ColumnStore:
         columns = []
         for name, array in self.arrays.items():
             part = array[rows]
-            columns.append({
-                'name': list(name) if type(name) is tuple else name,
-                'torch': name in self.torch_names,
-                'data': list(part) if array.dtype == object else torch.from_numpy(np.ascontiguousarray(part)),
-            })
+            columns.append(
+                {
+                    'name': list(name) if type(name) is tuple else name,
+                    'torch': name in self.torch_names,
+                    'data': list(part) if array.dtype == object else torch.from_numpy(np.ascontiguousarray(part)),
+                }
+            )
         return {'columns': columns}
 
     def load_state_dict(self, state: dict[str, Any], rows: Any) -> None:

@@ -1,4 +1,5 @@
 """AsyncDataLoader: batches are gathered, collated and moved to the device while the learner is busy."""
+
 from __future__ import annotations
 
 import multiprocessing
@@ -56,11 +57,22 @@ class AsyncDataLoader(IDataLoader):
         __next__, __iter__, close
     """
 
-    def __init__(self, data_source: Callable[[int], Any], batch_size: int, device: str | torch.device = 'cpu',
-                 chunk_size: int | None = None, collate_fn: Callable | None = None, num_workers: int = 0,
-                 queue_size: int = 2) -> None:
-        for name, value, least in (('batch_size', batch_size, 1), ('chunk_size', chunk_size or 1, 1),
-                                   ('num_workers', num_workers, 0), ('queue_size', queue_size, 1)):
+    def __init__(
+        self,
+        data_source: Callable[[int], Any],
+        batch_size: int,
+        device: str | torch.device = 'cpu',
+        chunk_size: int | None = None,
+        collate_fn: Callable | None = None,
+        num_workers: int = 0,
+        queue_size: int = 2,
+    ) -> None:
+        for name, value, least in (
+            ('batch_size', batch_size, 1),
+            ('chunk_size', chunk_size or 1, 1),
+            ('num_workers', num_workers, 0),
+            ('queue_size', queue_size, 1),
+        ):
             if not isinstance(value, int) or value < least:
                 raise ValueError(f'AsyncDataLoader: {name} must be a number >= {least}, got {value!r}')
         worker = _Worker(data_source, batch_size, _usable(device), chunk_size, collate_fn, num_workers, queue_size)
@@ -104,8 +116,16 @@ class AsyncDataLoader(IDataLoader):
 class _Worker:
     """What the thread of a loader does. It knows nothing of the loader, which may be dropped without ``close``."""
 
-    def __init__(self, data_source: Callable[[int], Any], batch_size: int, device: torch.device,
-                 chunk_size: int | None, collate_fn: Callable | None, num_workers: int, queue_size: int) -> None:
+    def __init__(
+        self,
+        data_source: Callable[[int], Any],
+        batch_size: int,
+        device: torch.device,
+        chunk_size: int | None,
+        collate_fn: Callable | None,
+        num_workers: int,
+        queue_size: int,
+    ) -> None:
         self._source, self._batch_size, self._collate = data_source, batch_size, collate_fn or default_collate
         self._device = device
         self._stream = torch.cuda.Stream(device) if device.type == 'cuda' else None
@@ -147,7 +167,7 @@ class _Worker:
     def _call(self, functions: list[Callable]) -> list[Any]:
         if self._pool is None:
             return [function() for function in functions]
-        chunks = [functions[k:k + self._chunk_size] for k in range(0, len(functions), self._chunk_size)]
+        chunks = [functions[k : k + self._chunk_size] for k in range(0, len(functions), self._chunk_size)]
         return [row for rows in self._pool.map(_call_all, chunks, chunksize=1) for row in rows]
 
     def _put(self, item: tuple) -> None:

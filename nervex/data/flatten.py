@@ -1,4 +1,5 @@
 """Nested columns as one flat dict, and back."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping

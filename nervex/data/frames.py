@@ -1,4 +1,5 @@
 """FrameStore: rows whose observations are stacks of images; every image is kept once."""
+
 from __future__ import annotations
 
 import zlib
@@ -32,15 +33,15 @@ class FrameStore(ColumnStore):
         super().__init__(capacity, name)
         self._axis = frame_axis
         slack = capacity // 20 + 256
-        self._limit = capacity + slack                   # frames that are kept
-        self._recent = min(slack - 64, _REMEMBERED)      # older frames are stored again: their slot is needed soon
-        self._frames: np.ndarray | None = None           # (limit, *frame)
+        self._limit = capacity + slack  # frames that are kept
+        self._recent = min(slack - 64, _REMEMBERED)  # older frames are stored again: their slot is needed soon
+        self._frames: np.ndarray | None = None  # (limit, *frame)
         self._stack_shape: tuple = ()
-        self._made = 0                                   # frames ever stored; frame k lies at k % limit
-        self._seen: list[dict[int, int]] = [{}, {}]      # checksum -> frame number, two generations
-        self._lowest = np.zeros(0, dtype=np.int64)       # smallest frame number of each row
-        self._bound = 0                                  # no row needs an earlier frame
-        self._torch_stacks: set[str] = set()             # columns that were pushed as tensors
+        self._made = 0  # frames ever stored; frame k lies at k % limit
+        self._seen: list[dict[int, int]] = [{}, {}]  # checksum -> frame number, two generations
+        self._lowest = np.zeros(0, dtype=np.int64)  # smallest frame number of each row
+        self._bound = 0  # no row needs an earlier frame
+        self._torch_stacks: set[str] = set()  # columns that were pushed as tensors
         self._stack_recycler = Recycler()
 
     reusable = False  # stacks are put together in recycled memory anyway
@@ -102,8 +103,10 @@ class FrameStore(ColumnStore):
         if self._frames is None:
             self._reserve(frames)
         if frames.shape[1:] != self._stack_shape or frames.dtype != self._frames.dtype:
-            raise ValueError(f"{self.name}: column '{name}' has stacks of shape {frames.shape[1:]} and dtype "
-                             f'{frames.dtype}, expected {self._stack_shape} and {self._frames.dtype}')
+            raise ValueError(
+                f"{self.name}: column '{name}' has stacks of shape {frames.shape[1:]} and dtype "
+                f'{frames.dtype}, expected {self._stack_shape} and {self._frames.dtype}'
+            )
         flat = frames.reshape(-1, *frames.shape[2:])
         numbers = np.empty(len(flat), dtype=np.int64)
         doubtful = []
@@ -176,10 +179,16 @@ class FrameStore(ColumnStore):
 
     def state_dict(self, rows: Any) -> dict[str, Any]:
         """Columns with frame numbers, and the frames."""
-        frames = None if self._frames is None else torch.from_numpy(self._frames[:min(self._made, self._limit)].copy())
-        return {**super().state_dict(rows), 'frames': frames, 'made': self._made, 'bound': self._bound,
-                'stack_shape': list(self._stack_shape), 'torch_stacks': sorted(self._torch_stacks),
-                'lowest': torch.from_numpy(self._lowest.copy())}
+        frames = None if self._frames is None else torch.from_numpy(self._frames[: min(self._made, self._limit)].copy())
+        return {
+            **super().state_dict(rows),
+            'frames': frames,
+            'made': self._made,
+            'bound': self._bound,
+            'stack_shape': list(self._stack_shape),
+            'torch_stacks': sorted(self._torch_stacks),
+            'lowest': torch.from_numpy(self._lowest.copy()),
+        }
 
     def load_state_dict(self, state: dict[str, Any], rows: Any) -> None:
         """Put back what ``state_dict`` gave. Frames from before are not recognised any more: only memory is lost."""
@@ -191,4 +200,4 @@ class FrameStore(ColumnStore):
         if state['frames'] is not None:
             frames = state['frames'].numpy()
             self._frames = np.zeros((self._limit, *frames.shape[1:]), dtype=frames.dtype)
-            self._frames[:len(frames)] = frames
+            self._frames[: len(frames)] = frames

@@ -1,4 +1,5 @@
 """Random numbers for sampling, drawn ahead in large blocks because small draws cost more than they give."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -53,9 +54,13 @@ class IndexSource:
     def state_dict(self) -> dict[str, Any]:
         """Generator state and what is left of the blocks."""
         import torch
-        return {'generator': self.rng.bit_generator.state, 'bound': self._bound,
-                'left': torch.from_numpy(self._block[self._next:].copy()),
-                'fractions': torch.from_numpy(self._fractions[self._used:].copy())}
+
+        return {
+            'generator': self.rng.bit_generator.state,
+            'bound': self._bound,
+            'left': torch.from_numpy(self._block[self._next :].copy()),
+            'fractions': torch.from_numpy(self._fractions[self._used :].copy()),
+        }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on with the draws from where ``state_dict`` was called."""
@@ -64,7 +69,7 @@ class IndexSource:
         self._bound = state['bound']
         self._block = np.zeros(_BLOCK, dtype=np.int64)
         self._next = _BLOCK - len(left)
-        self._block[self._next:] = left
+        self._block[self._next :] = left
         fractions = state['fractions'].numpy()
         self._fractions, self._used = np.zeros(_BLOCK), _BLOCK - len(fractions)
-        self._fractions[self._used:] = fractions
+        self._fractions[self._used :] = fractions

@@ -1,4 +1,5 @@
 """Memory of buffers: whether it will fit, and large results without new pages for each."""
+
 from __future__ import annotations
 
 import math
@@ -54,7 +55,7 @@ def check_memory(name: str, capacity: int, rows: Mapping[object, np.ndarray], ov
     needed, free = row_bytes * capacity, available_bytes()
     if free is not None and needed > free:
         raise BufferMemoryError(
-            f"{name}: {capacity} rows of {row_bytes} bytes need {needed} bytes ({needed / 2**30:.1f} GiB), but only "
+            f'{name}: {capacity} rows of {row_bytes} bytes need {needed} bytes ({needed / 2**30:.1f} GiB), but only '
             f'{free} bytes ({free / 2**30:.1f} GiB) are free; at most {free // max(row_bytes, 1)} rows fit: lower '
             'meta_maxlen, store uint8 images, or let the buffer keep each frame once'
         )
@@ -70,7 +71,7 @@ def aligned_empty(shape: tuple, dtype: np.dtype) -> np.ndarray:
     size = math.prod(shape) * dtype.itemsize
     memory = np.empty(size + _ALIGNMENT, np.uint8)
     start = -memory.ctypes.data % _ALIGNMENT
-    return memory[start:start + size].view(dtype).reshape(shape)
+    return memory[start : start + size].view(dtype).reshape(shape)
 
 
 class Recycler:
@@ -93,5 +94,5 @@ class Recycler:
                 return array[...]
         array = np.empty(shape, dtype)
         self._arrays.append(array)
-        del self._arrays[:-self._keep]
+        del self._arrays[: -self._keep]
         return array[...]

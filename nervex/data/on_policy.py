@@ -1,4 +1,5 @@
 """The on-policy kind of buffer: rows of one round, given out in shuffled minibatches, then forgotten."""
+
 from __future__ import annotations
 
 import logging
@@ -156,8 +157,14 @@ class OnPolicyKind:
     def state_dict(self) -> dict[str, Any]:
         """Contents, counters and generator."""
         store = self.store.state_dict(slice(0, self.next_row)) if self.store is not None else {'columns': []}
-        return {'kind': 'on_policy', 'total': self.pushed, 'size': self.next_row, 'sampled': self.sampled,
-                'store': store, 'generator': self._rng.bit_generator.state}
+        return {
+            'kind': 'on_policy',
+            'total': self.pushed,
+            'size': self.next_row,
+            'sampled': self.sampled,
+            'store': store,
+            'generator': self._rng.bit_generator.state,
+        }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Put back what ``state_dict`` gave."""

@@ -1,4 +1,5 @@
 """Priorities of the slots of a ring: which slots to draw, and with what importance sampling weight."""
+
 from __future__ import annotations
 
 import math
@@ -26,15 +27,22 @@ class Priorities:
         - compiled (:obj:`bool | None`): use numba; None means if it is installed
     """
 
-    def __init__(self, capacity: int, alpha: float = 0.6, beta: float = 0.4, anneal_step: float = 0,
-                 eps: float = 1e-2, compiled: bool | None = None) -> None:
+    def __init__(
+        self,
+        capacity: int,
+        alpha: float = 0.6,
+        beta: float = 0.4,
+        anneal_step: float = 0,
+        eps: float = 1e-2,
+        compiled: bool | None = None,
+    ) -> None:
         self.alpha, self.beta, self.eps = alpha, beta, eps
         self._exponents = np.array(alpha), np.array(beta, np.float32)  # twice as fast as Python's numbers
-        self.max_priority = 1.
+        self.max_priority = 1.0
         self.values = np.zeros(capacity)
         self._capacity = capacity
         self._first_beta, self._draws = beta, 0
-        self._beta_step = (1. - beta) / anneal_step if 0 < anneal_step < math.inf else 0.
+        self._beta_step = (1.0 - beta) / anneal_step if 0 < anneal_step < math.inf else 0.0
         self._tree = sum_tree(capacity, compiled)
         self._pending = self._pending_end = 0  # so many slots before that one have max_priority, but not in the tree
 
@@ -50,7 +58,7 @@ class Priorities:
         self._flush()
         slots = (np.arange(n) + start) % self._capacity
         priority = np.where(np.isnan(given), self.max_priority, given)
-        priority[priority == 0.] = self.eps
+        priority[priority == 0.0] = self.eps
         self.values[slots] = priority
         self.max_priority = max(self.max_priority, float(priority.max()))
         self._tree.set(slots, self._weights(priority))
@@ -89,7 +97,7 @@ class Priorities:
         if self._pending:
             self._flush()
         if self._beta_step:
-            self.beta = min(1., self._first_beta + self._draws * self._beta_step)
+            self.beta = min(1.0, self._first_beta + self._draws * self._beta_step)
             self._exponents[1][...] = self.beta
         self._draws += 1
 
@@ -102,9 +110,9 @@ class Priorities:
         """New priorities of slots that hold a row."""
         self._flush()
         if not priority.all():
-            priority = np.where(priority == 0., self.eps, priority)
+            priority = np.where(priority == 0.0, self.eps, priority)
         self.values[slots] = priority
-        self.max_priority = max(self.max_priority, float(priority.max(initial=0.)))
+        self.max_priority = max(self.max_priority, float(priority.max(initial=0.0)))
         self._tree.set(slots, self._weights(priority))
 
     def raised(self, given: Any, label: Callable[[int], str]) -> np.ndarray:
@@ -115,8 +123,9 @@ class Priorities:
                 return raised
         return checked_priorities(given, label, 'update') + self.eps
 
-    def update_rows(self, numbers: np.ndarray, slots: np.ndarray, priority: np.ndarray, oldest: int,
-                    newest: int) -> None:
+    def update_rows(
+        self, numbers: np.ndarray, slots: np.ndarray, priority: np.ndarray, oldest: int, newest: int
+    ) -> None:
         """New priorities, which ``raised`` has given, of rows of a ring; those that are gone are skipped."""
         if self._pending:
             self._flush()
@@ -128,13 +137,18 @@ class Priorities:
     def remove(self, slots: np.ndarray) -> None:
         """These slots hold nothing any more: never draw them."""
         self._flush()
-        self._tree.set(slots, 0.)
+        self._tree.set(slots, 0.0)
 
     def state_dict(self) -> dict[str, Any]:
         """Priorities, weights and counters."""
         self._flush()
-        return {'values': torch.from_numpy(self.values.copy()), 'weights': torch.from_numpy(self._tree.weights.copy()),
-                'max_priority': self.max_priority, 'beta': self.beta, 'draws': self._draws}
+        return {
+            'values': torch.from_numpy(self.values.copy()),
+            'weights': torch.from_numpy(self._tree.weights.copy()),
+            'max_priority': self.max_priority,
+            'beta': self.beta,
+            'draws': self._draws,
+        }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Put back what ``state_dict`` gave."""
@@ -163,9 +177,9 @@ def checked_priorities(given: Any, label: Callable[[int], str], where: str, allo
         none = np.array([v is None for v in items], dtype=bool)
         if none.any() and not allow_none:
             raise ValueError(f'{where}: no priority for {label(int(none.argmax()))}')
-        priority = np.array([0. if v is None else float(v) for v in items], dtype=np.float64)
-    if len(priority) and not (priority.min() >= 0. and priority.max() < math.inf):
-        bad = np.flatnonzero(~((priority >= 0.) & (priority < math.inf)))
+        priority = np.array([0.0 if v is None else float(v) for v in items], dtype=np.float64)
+    if len(priority) and not (priority.min() >= 0.0 and priority.max() < math.inf):
+        bad = np.flatnonzero(~((priority >= 0.0) & (priority < math.inf)))
         items = ', '.join(f'{label(k)}: {priority[k]}' for k in bad[:5].tolist())
         more = f' and {len(bad) - 5} more' if len(bad) > 5 else ''
         raise ValueError(f'{where}: priorities must be finite and at least 0, got {items}{more}')

@@ -1,4 +1,5 @@
 """QuickLock: mutual exclusion for calls that take less time than a lock does."""
+
 from __future__ import annotations
 
 import threading
@@ -6,7 +7,7 @@ import time
 from collections import deque
 from typing import Any
 
-_TRIES = 20          # looks at once, then with pauses
+_TRIES = 20  # looks at once, then with pauses
 _PAUSE_S = 50e-6
 _LONGEST_PAUSE_S = 2e-3
 
@@ -46,7 +47,7 @@ class QuickLock:
     def wait(self) -> None:
         """Take it as soon as it is free."""
         with self._line:
-            pause_s, tries = 0., 0
+            pause_s, tries = 0.0, 0
             while True:
                 try:
                     self.take()

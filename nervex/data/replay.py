@@ -1,4 +1,5 @@
 """The replay kind of buffer: a ring of rows, sampled at random, uniformly or by priority."""
+
 from __future__ import annotations
 
 import logging
@@ -44,12 +45,12 @@ class ReplayKind:
         self._source, self._ids = IndexSource(seed), UniqueIds.kind(name)
         self._priorities: Priorities | None = None
         self.next_row = 0
-        self._first = self._skipped = 0           # first row since the last clear(); numbers left out by clear()
-        self._weighed = 0                         # rows from this number on are not known to the priorities yet
-        self.sampled = 0                          # rows, over the whole life
+        self._first = self._skipped = 0  # first row since the last clear(); numbers left out by clear()
+        self._weighed = 0  # rows from this number on are not known to the priorities yet
+        self.sampled = 0  # rows, over the whole life
         self.log: BufferLog | None = None
         self._ages = cfg.max_staleness != math.inf
-        self._oldest = math.inf                   # no row was collected in an earlier learner iteration
+        self._oldest = math.inf  # no row was collected in an earlier learner iteration
         self.plain = self._is_plain()
         self._outputs: dict[int, list] = {}
         self._used: deque[dict] = deque()
@@ -178,7 +179,8 @@ class ReplayKind:
             raise ValueError(
                 f"replay buffer '{self.name}': replay_start_size = {self.start_size} and min_sample_ratio = "
                 f'{self.min_sample_ratio} with batches of {batch_size} rows want {wanted:g} rows, but meta_maxlen is '
-                f'{self.capacity}: make it larger or the others smaller')
+                f'{self.capacity}: make it larger or the others smaller'
+            )
         wanted = min(max(wanted, samples * batch_size / self._cfg.max_reuse), self.capacity)
         return self.ready(batch_size, cur_learner_iter) and self.count >= wanted
 
@@ -243,8 +245,9 @@ class ReplayKind:
         newest = next_number - 1
         return newest - (newest - slots) % self.capacity
 
-    def _describe(self, slots: np.ndarray, columns: dict, next_number: int, cur_learner_iter: int,
-                  uses: np.ndarray | None) -> dict[str, Any]:
+    def _describe(
+        self, slots: np.ndarray, columns: dict, next_number: int, cur_learner_iter: int, uses: np.ndarray | None
+    ) -> dict[str, Any]:
         """The additional columns of a sample."""
         n, born = len(slots), columns.get('collect_iter')
         return {
@@ -271,8 +274,14 @@ class ReplayKind:
         for k in range(count):
             batch = self.sample(batch_size, cur_learner_iter + k, reuse=True)
             if batch is None:
-                logger.warning("replay buffer '%s': %d rows give only %d of %d samples of %d rows", self.name,
-                               self.count, k, count, batch_size)
+                logger.warning(
+                    "replay buffer '%s': %d rows give only %d of %d samples of %d rows",
+                    self.name,
+                    self.count,
+                    k,
+                    count,
+                    batch_size,
+                )
                 return
             yield batch
 
@@ -284,8 +293,10 @@ class ReplayKind:
         priorities = self._new_priorities() if self._priorities is None else self._priorities
         priority = priorities.raised(info['priority'], lambda k: f'{self.name}_{numbers[k]}')
         if not len(priority) == len(numbers) == len(slots):
-            raise ValueError(f'update: {len(priority)} priorities, {len(numbers)} replay_unique_id and {len(slots)} '
-                             'replay_buffer_idx; there must be one of each per row')
+            raise ValueError(
+                f'update: {len(priority)} priorities, {len(numbers)} replay_unique_id and {len(slots)} '
+                'replay_buffer_idx; there must be one of each per row'
+            )
         if self._priorities is None:  # nothing was wrong: from now on the rows have priorities
             self._prioritize()
         if self._weighed != self.next_row:
@@ -312,9 +323,15 @@ class ReplayKind:
         """Contents, counters and generator."""
         self._weigh()
         return {
-            'kind': 'replay', 'capacity': self.capacity, 'next': self.next_row, 'size': self._size,
-            'oldest': self._oldest, 'skipped': self._skipped, 'sampled': self.sampled,
-            'source': self._source.state_dict(), 'life': self._life.state_dict(self.next_row),
+            'kind': 'replay',
+            'capacity': self.capacity,
+            'next': self.next_row,
+            'size': self._size,
+            'oldest': self._oldest,
+            'skipped': self._skipped,
+            'sampled': self.sampled,
+            'source': self._source.state_dict(),
+            'life': self._life.state_dict(self.next_row),
             'priorities': None if self._priorities is None else self._priorities.state_dict(),
             'store': self.store.state_dict(slice(0, self._size)),
         }
@@ -322,8 +339,10 @@ class ReplayKind:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Put back what ``state_dict`` gave."""
         if state['kind'] != 'replay' or state['capacity'] != self.capacity:
-            raise ValueError(f"replay buffer '{self.name}': the saved buffer is of kind '{state['kind']}' with "
-                             f"{state.get('capacity')} rows, this one of kind 'replay' with {self.capacity}")
+            raise ValueError(
+                f"replay buffer '{self.name}': the saved buffer is of kind '{state['kind']}' with "
+                f"{state.get('capacity')} rows, this one of kind 'replay' with {self.capacity}"
+            )
         self.next_row = self._weighed = state['next']
         self._first, self._oldest = state['next'] - state['size'], state['oldest']
         self._skipped, self.sampled = state['skipped'], state['sampled']

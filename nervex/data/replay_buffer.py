@@ -1,4 +1,5 @@
 """ReplayBuffer: steps in a ring that keeps the order of time, with stacking and derived next observations."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
@@ -16,7 +17,7 @@ from nervex.data.timeline import Timeline
 RESERVED = ('obs', 'act', 'rew', 'done', 'obs_next', 'info', 'policy')
 _STACKED = ('obs', 'obs_next')
 _OPEN = ('info', 'policy')  # dicts whose keys may come and go
-_SLOTS_AHEAD = 1 << 20      # slot numbers that are kept, so that extend() answers with a view of them
+_SLOTS_AHEAD = 1 << 20  # slot numbers that are kept, so that extend() answers with a view of them
 
 
 class ReplayBuffer:
@@ -39,14 +40,23 @@ class ReplayBuffer:
 
     _priorities: Any = None  # of the prioritized variant
 
-    def __init__(self, size: int, stack_num: int = 1, ignore_obs_next: bool = False, sample_avail: bool = False,
-                 seed: int | None = None) -> None:
+    def __init__(
+        self,
+        size: int,
+        stack_num: int = 1,
+        ignore_obs_next: bool = False,
+        sample_avail: bool = False,
+        seed: int | None = None,
+    ) -> None:
         if not isinstance(size, (int, np.integer)) or size < 1:
             raise ValueError(f'{type(self).__name__}: size must be a number of steps >= 1, got {size!r}')
         if not isinstance(stack_num or 1, (int, np.integer)) or (stack_num or 1) < 1:
             raise ValueError(f'{type(self).__name__}: stack_num is a number of steps, at least 1, got {stack_num!r}')
-        self._options = {'stack_num': int(stack_num or 1), 'ignore_obs_next': ignore_obs_next,
-                         'sample_avail': sample_avail}
+        self._options = {
+            'stack_num': int(stack_num or 1),
+            'ignore_obs_next': ignore_obs_next,
+            'sample_avail': sample_avail,
+        }
         self._source = IndexSource(seed)
         self._set_up(int(size))
 
@@ -72,8 +82,19 @@ class ReplayBuffer:
         return self._time.size
 
     # ---- in
-    def add(self, obs: Any, act: Any = None, rew: Any = None, done: Any = None, obs_next: Any = None, info: Any = None,
-            policy: Any = None, *, env_id: Any = None, **others: Any) -> int:
+    def add(
+        self,
+        obs: Any,
+        act: Any = None,
+        rew: Any = None,
+        done: Any = None,
+        obs_next: Any = None,
+        info: Any = None,
+        policy: Any = None,
+        *,
+        env_id: Any = None,
+        **others: Any,
+    ) -> int:
         """
         Overview:
             Add one step; gives its slot. A Batch or dict as the only argument is one step too, or many if it has a
@@ -100,8 +121,16 @@ class ReplayBuffer:
             if many:
                 return int(self.extend(obs, env_id)[-1])
         else:
-            row = {'obs': obs, 'act': act, 'rew': rew, 'done': done, 'obs_next': obs_next, 'info': info,
-                   'policy': policy, **others}
+            row = {
+                'obs': obs,
+                'act': act,
+                'rew': rew,
+                'done': done,
+                'obs_next': obs_next,
+                'info': info,
+                'policy': policy,
+                **others,
+            }
             row = {name: value for name, value in row.items() if value is not None}
         if env_id is None:
             env_id = row.pop('env_id', None)
@@ -126,7 +155,7 @@ class ReplayBuffer:
                     time.count = count + n
                     if self._priorities is not None:
                         self._priorities.push(start, n)
-                    slots = self._slots_ahead[start:start + n]
+                    slots = self._slots_ahead[start : start + n]
                     return slots if len(slots) == n else np.arange(start, start + n)
             except MISFITS:  # the checked way finds out what does not fit
                 pass
@@ -153,7 +182,7 @@ class ReplayBuffer:
         capacity, parts, time = self.maxsize, [], self._settled()
         try:
             for start in range(0, n, capacity):  # of more steps than fit, the last ones stay
-                part = {name: column[start:start + capacity] for name, column in columns.items()}
+                part = {name: column[start : start + capacity] for name, column in columns.items()}
                 rows = slice(start, start + capacity)
                 self._write(part)
                 parts.append(time.add(done[rows], None if env_id is None else env_id[rows]))
@@ -195,8 +224,11 @@ class ReplayBuffer:
     def _align(self, columns: dict, n: int) -> None:
         """Give ``info`` and ``policy`` the keys that they have in the store; where a key is missing it is zero."""
         flat = flatten({k: v for k, v in columns.items() if k in _OPEN})
-        stored = {name: array for name, array in self._store.arrays.items()
-                  if (name[0] if type(name) is tuple else name) in _OPEN}
+        stored = {
+            name: array
+            for name, array in self._store.arrays.items()
+            if (name[0] if type(name) is tuple else name) in _OPEN
+        }
         if flat.keys() == stored.keys() or not self._store.arrays:
             return
         for name in stored.keys() - flat.keys():
@@ -297,7 +329,7 @@ class ReplayBuffer:
             return np.arange(*index.indices(size))
         index = np.asarray(index)
         if index.dtype == bool:
-            if index.shape != (size, ):
+            if index.shape != (size,):
                 raise IndexError(f'{type(self).__name__}: a mask needs {size} values, got shape {index.shape}')
             return np.flatnonzero(index)
         if index.size == 0:
@@ -324,11 +356,16 @@ class ReplayBuffer:
     def __repr__(self) -> str:
         names = {*self._store.names(), *_OPEN} if len(self) else set()
         body = repr(Batch.of({name: self._column(name) for name in sorted(names)}))
-        return type(self).__name__ + body[len('Batch'):]
+        return type(self).__name__ + body[len('Batch') :]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {'options': self._options, 'capacity': self.maxsize, 'time': self._settled(),
-                'source': self._source.state_dict(), 'store': self._store.state_dict(slice(0, len(self)))}
+        return {
+            'options': self._options,
+            'capacity': self.maxsize,
+            'time': self._settled(),
+            'source': self._source.state_dict(),
+            'store': self._store.state_dict(slice(0, len(self))),
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._options = state['options']

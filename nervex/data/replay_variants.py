@@ -1,4 +1,5 @@
 """ReplayBuffers that sample by priority, or that grow without end."""
+
 from __future__ import annotations
 
 import math
@@ -22,8 +23,15 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         - compiled (:obj:`bool | None`): use numba; None means if it is installed
     """
 
-    def __init__(self, size: int, alpha: float = 0.6, beta: float = 0.4, anneal_step: float = 0,
-                 compiled: bool | None = None, **options: Any) -> None:
+    def __init__(
+        self,
+        size: int,
+        alpha: float = 0.6,
+        beta: float = 0.4,
+        anneal_step: float = 0,
+        compiled: bool | None = None,
+        **options: Any,
+    ) -> None:
         for name, value in (('alpha', alpha), ('beta', beta)):
             if not 0 <= value < math.inf:
                 raise ValueError(f'PrioritizedReplayBuffer: {name} must be finite and at least 0, got {value}')
@@ -67,8 +75,11 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         self._priorities = Priorities(self.maxsize, **self._priority_options)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), 'priority_options': self._priority_options,
-                'priorities': self._priorities.state_dict()}
+        return {
+            **super().__getstate__(),
+            'priority_options': self._priority_options,
+            'priorities': self._priorities.state_dict(),
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._priority_options = state['priority_options']

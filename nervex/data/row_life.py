@@ -1,4 +1,5 @@
 """How often the rows of a ring were used, how old they are, and which were removed before their time."""
+
 from __future__ import annotations
 
 import math
@@ -22,11 +23,11 @@ class RowLife:
     def __init__(self, capacity: int, max_reuse: float = math.inf) -> None:
         self.max_reuse, self._capacity = max_reuse, capacity
         self.removed = 0
-        self._uses = np.zeros(0, dtype=np.int32)     # reserved by allocate()
-        self._known = 0                              # rows from this number on have not been looked at yet
-        self._alive: np.ndarray | None = None       # made with the first removal
+        self._uses = np.zeros(0, dtype=np.int32)  # reserved by allocate()
+        self._known = 0  # rows from this number on have not been looked at yet
+        self._alive: np.ndarray | None = None  # made with the first removal
         self._alive_slots: np.ndarray | None = None  # cache for draws
-        self._bound = 0                              # no row has been used more often than this
+        self._bound = 0  # no row has been used more often than this
 
     @property
     def allocated(self) -> bool:
@@ -58,9 +59,9 @@ class RowLife:
         new = next_number - self._known
         if new:
             start = self._known % self._capacity
-            self._uses[start:start + new] = 0
+            self._uses[start : start + new] = 0
             if start + new > self._capacity:
-                self._uses[:start + new - self._capacity] = 0
+                self._uses[: start + new - self._capacity] = 0
             self._known = next_number
         return self._uses
 
@@ -116,8 +117,12 @@ class RowLife:
     def state_dict(self, next_number: int) -> dict[str, Any]:
         """Use counts and removed slots."""
         alive = None if self._alive is None else torch.from_numpy(self._alive.copy())
-        return {'uses': torch.from_numpy(self.uses(next_number).copy()), 'alive': alive, 'bound': self._bound,
-                'known': self._known}
+        return {
+            'uses': torch.from_numpy(self.uses(next_number).copy()),
+            'alive': alive,
+            'bound': self._bound,
+            'known': self._known,
+        }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Put back what ``state_dict`` gave."""

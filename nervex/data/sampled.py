@@ -1,4 +1,5 @@
 """Sampled: a Batch from a buffer, with the columns that tell where its rows come from."""
+
 from __future__ import annotations
 
 import copy
@@ -28,7 +29,7 @@ class UniqueIds(np.ndarray):
     @cache
     def kind(buffer_name: str) -> type[UniqueIds]:
         """The class for one buffer. It has the name, so that its arrays need not be given it one by one."""
-        return type('UniqueIds', (UniqueIds, ), {'buffer_name': buffer_name})
+        return type('UniqueIds', (UniqueIds,), {'buffer_name': buffer_name})
 
     @staticmethod
     def of(numbers: np.ndarray, buffer_name: str) -> UniqueIds:
@@ -81,8 +82,10 @@ class Sampled(Batch):
     def additional(self) -> dict[str, Any]:
         """The additional columns, without making them a part of the sample."""
         make = self._describe
-        return {**(make[0](*make[1:]) if make is not None else {}),
-                **{name: column for name, column in self._columns.items() if name in SAMPLE_COLUMNS}}
+        return {
+            **(make[0](*make[1:]) if make is not None else {}),
+            **{name: column for name, column in self._columns.items() if name in SAMPLE_COLUMNS},
+        }
 
     def describe(self) -> Sampled:
         """Make all additional columns a part of the sample."""

@@ -1,4 +1,5 @@
 """A flat, wide sum tree: draws and changes whole batches of weights at once."""
+
 from __future__ import annotations
 
 import importlib.util
@@ -8,9 +9,9 @@ from functools import lru_cache
 import numpy as np
 
 logger = logging.getLogger(__name__)
-WIDTH = 8                      # children of a node
+WIDTH = 8  # children of a node
 MIN_WEIGHT, MAX_WEIGHT = 1e-12, 1e290  # of a stored row: none is out of reach, and sums stay finite
-_BELOW_ONE = 1. - 2. ** -52    # x * _BELOW_ONE is smaller than x, but hardly
+_BELOW_ONE = 1.0 - 2.0**-52  # x * _BELOW_ONE is smaller than x, but hardly
 
 
 class SumTree:
@@ -35,8 +36,8 @@ class SumTree:
         self._tree = np.zeros((3, total))
         self._values, self._prefix, self._low = self._tree  # a level's children one after the other; first the leaves
         # _prefix: sums of the values up to and including this one, node by node
-        self._low[:] = np.inf                               # smallest positive weight below a child
-        self.weights = self._values[:capacity]        # the leaves
+        self._low[:] = np.inf  # smallest positive weight below a child
+        self.weights = self._values[:capacity]  # the leaves
 
     @property
     def total(self) -> float:
@@ -46,7 +47,7 @@ class SumTree:
     @property
     def smallest(self) -> float:
         """The smallest positive weight; inf if there is none."""
-        return float(self._low[self._offsets[-1]:].min())
+        return float(self._low[self._offsets[-1] :].min())
 
     def set(self, slots: np.ndarray, weights: np.ndarray | float) -> None:
         """Give these slots new weights; of equal slots the last one counts."""
@@ -59,8 +60,16 @@ class SumTree:
         self._values[start:stop] = weight
         self._refresh(np.arange(start, stop))
 
-    def set_rows(self, numbers: np.ndarray, slots: np.ndarray, weights: np.ndarray, priority: np.ndarray,
-                 priorities: np.ndarray, oldest: int, newest: int) -> float:
+    def set_rows(
+        self,
+        numbers: np.ndarray,
+        slots: np.ndarray,
+        weights: np.ndarray,
+        priority: np.ndarray,
+        priorities: np.ndarray,
+        oldest: int,
+        newest: int,
+    ) -> float:
         """
         Overview:
             New priorities and weights for the rows that are still in their slots: row k is in slot k modulo capacity,
@@ -72,17 +81,17 @@ class SumTree:
             - largest (:obj:`float`): the largest of the new priorities; -1 if no row was still there
         """
         fits = (numbers >= oldest) & (numbers <= newest) & (numbers % self.capacity == slots)
-        fits[fits] = self._values[slots[fits]] > 0.
+        fits[fits] = self._values[slots[fits]] > 0.0
         if not fits.all():
             slots, weights, priority = slots[fits], weights[fits], priority[fits]
         priorities[slots] = priority
         self.set(slots, bounded(weights))
-        return float(priority.max(initial=-1.))
+        return float(priority.max(initial=-1.0))
 
     @staticmethod
     def raised(priority: np.ndarray, eps: float) -> np.ndarray | None:
         """These priorities plus ``eps``; None if one of them is negative, infinite or no number."""
-        good = (priority >= 0.) & (priority < np.inf)
+        good = (priority >= 0.0) & (priority < np.inf)
         return priority + eps if good.all() else None
 
     def _refresh(self, children: np.ndarray) -> None:
@@ -123,8 +132,9 @@ class SumTree:
             node = node * WIDTH + child
         return node, (self.smallest / self._values[node]).astype(np.float32)
 
-    def draw_rows(self, fractions: np.ndarray, next_number: int, priorities: np.ndarray,
-                  uses: np.ndarray) -> tuple[np.ndarray, ...]:
+    def draw_rows(
+        self, fractions: np.ndarray, next_number: int, priorities: np.ndarray, uses: np.ndarray
+    ) -> tuple[np.ndarray, ...]:
         """
         Overview:
             ``draw``, for a ring whose row k is in slot k modulo capacity; the draws are counted in ``uses``.
@@ -163,6 +173,7 @@ def sum_tree(capacity: int, compiled: bool | None = None) -> SumTree:
     if not compiled:
         return SumTree(capacity)
     from nervex.data.sum_tree_compiled import CompiledSumTree
+
     return CompiledSumTree(capacity)
 
 

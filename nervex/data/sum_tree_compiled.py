@@ -1,4 +1,5 @@
 """The sum tree's two loops, compiled by numba. Imported only where numba is installed."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -28,8 +29,16 @@ class CompiledSumTree(SumTree):
         """Give the slots from ``start`` to before ``stop`` one weight."""
         _set_range(self._tree, self._offsets, start, stop, weight)
 
-    def set_rows(self, numbers: np.ndarray, slots: np.ndarray, weights: np.ndarray, priority: np.ndarray,
-                 priorities: np.ndarray, oldest: int, newest: int) -> float:
+    def set_rows(
+        self,
+        numbers: np.ndarray,
+        slots: np.ndarray,
+        weights: np.ndarray,
+        priority: np.ndarray,
+        priorities: np.ndarray,
+        oldest: int,
+        newest: int,
+    ) -> float:
         """New priorities and weights for the rows that are still in their slots, as in the plain version."""
         return _set_rows(self._tree, self._offsets, numbers, slots, weights, priority, priorities, oldest, newest)
 
@@ -39,8 +48,9 @@ class CompiledSumTree(SumTree):
         _draw(self._tree, self._offsets, fractions, slots, ratios)
         return slots, ratios
 
-    def draw_rows(self, fractions: np.ndarray, next_number: int, priorities: np.ndarray,
-                  uses: np.ndarray) -> tuple[np.ndarray, ...]:
+    def draw_rows(
+        self, fractions: np.ndarray, next_number: int, priorities: np.ndarray, uses: np.ndarray
+    ) -> tuple[np.ndarray, ...]:
         """``draw`` for a ring, as in the plain version."""
         n = fractions.size
         slots, numbers = np.empty(n, np.int64), np.empty(n, np.int64)
@@ -60,7 +70,7 @@ class CompiledSumTree(SumTree):
 def _raise(priority, eps, out):
     for k in range(priority.size):
         value = priority[k]
-        if not (value >= 0. and value < np.inf):
+        if not (value >= 0.0 and value < np.inf):
             return False
         out[k] = value + eps
     return True
@@ -86,7 +96,7 @@ def _refresh(tree, offsets, slots):
     count, last = 0, -1
     for slot in slots:
         weight = values[slot]
-        low[slot] = weight if weight > 0. else np.inf
+        low[slot] = weight if weight > 0.0 else np.inf
         node = slot // WIDTH
         if node != last:
             nodes[count] = node
@@ -100,7 +110,7 @@ def _set_range(tree, offsets, start, stop, weight):
     values, low = tree[0], tree[2]
     for slot in range(start, stop):
         values[slot] = weight
-        low[slot] = weight if weight > 0. else np.inf
+        low[slot] = weight if weight > 0.0 else np.inf
     first = start // WIDTH
     count = (stop - 1) // WIDTH - first + 1
     nodes = np.empty(count, np.int64)
@@ -113,11 +123,11 @@ def _set_range(tree, offsets, start, stop, weight):
 def _set_rows(tree, offsets, numbers, slots, weights, priority, priorities, oldest, newest):
     values, low = tree[0], tree[2]
     nodes = np.empty(slots.size, np.int64)
-    count, last, largest = 0, -1, -1.
+    count, last, largest = 0, -1, -1.0
     for k in range(slots.size):
         slot = slots[k]
         number = numbers[k]
-        if number < oldest or number > newest or number % priorities.size != slot or values[slot] <= 0.:
+        if number < oldest or number > newest or number % priorities.size != slot or values[slot] <= 0.0:
             continue
         priorities[slot] = priority[k]
         values[slot] = low[slot] = min(max(weights[k], MIN_WEIGHT), MAX_WEIGHT)
@@ -143,7 +153,7 @@ def _climb(tree, offsets, nodes, count):
         for k in range(count):
             node = nodes[k]
             base = offset + node * WIDTH
-            total, smallest = 0., np.inf
+            total, smallest = 0.0, np.inf
             for j in range(WIDTH):
                 total += values[base + j]
                 prefix[base + j] = total

@@ -1,4 +1,5 @@
 """Which slots of a ring follow each other: the steps before and after a step in the same episode of the same env."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -21,12 +22,12 @@ class Timeline:
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
-        self.count = self._known = 0                   # steps written, and how many of them have been looked at
-        self.linked = False                            # whether several envs write
+        self.count = self._known = 0  # steps written, and how many of them have been looked at
+        self.linked = False  # whether several envs write
         self._begins = np.zeros(capacity, dtype=bool)  # one env: this step does not follow the slot before it
-        self._open = False                             # one env: the last step has not ended its episode
+        self._open = False  # one env: the last step has not ended its episode
         self._before = self._after = np.zeros(0, dtype=np.int64)  # several envs: neighbours, the own slot if none
-        self._last: dict[Any, int] = {}                # several envs: number of an env's last step, if it is not done
+        self._last: dict[Any, int] = {}  # several envs: number of an env's last step, if it is not done
 
     @property
     def head(self) -> int:
@@ -43,7 +44,7 @@ class Timeline:
         n, done, start = len(done), np.asarray(done, dtype=bool), self.head
         if env_id is None and not self.linked and 0 < n <= self.capacity - start:  # the usual case, in few steps
             self._begins[start] = not self._open
-            self._begins[start + 1:start + n] = done[:-1]
+            self._begins[start + 1 : start + n] = done[:-1]
             self._open = not done[-1]
             self.count = self._known = self.count + n
             return np.arange(start, start + n)

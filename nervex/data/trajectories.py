@@ -1,4 +1,5 @@
 """Collected episodes on disk: writing them as they come, and learning from them."""
+
 from __future__ import annotations
 
 import logging
@@ -41,7 +42,7 @@ class TrajectoryWriter:
         self._episodes: list[Batch] = []
         self._bytes = 0
         self._open: dict[Any, list[Batch]] = {}  # env id -> parts of its unfinished episode
-        self.written = 0                         # episodes in files
+        self.written = 0  # episodes in files
 
     def add(self, episode: Batch | Sequence[Mapping]) -> None:
         """One finished episode: a Batch of its steps, or a list of dict rows."""
@@ -131,9 +132,9 @@ class TrajectoryDataset:
             found = f'none of its {len(files)} files could be read' if files else 'there is no .npz file'
             raise TrajectoryError('; '.join([f"no episodes in '{paths}': {found}", *map(str, self.errors)]))
         self.lengths = np.array([len(e) for e in episodes])  # steps of each episode
-        self.steps = Batch.cat(episodes)                      # all of them, episode after episode
+        self.steps = Batch.cat(episodes)  # all of them, episode after episode
         self._rng = np.random.default_rng(seed)
-        self._order = np.zeros(0, dtype=np.int64)             # what is left of this pass over the data
+        self._order = np.zeros(0, dtype=np.int64)  # what is left of this pass over the data
 
     def __len__(self) -> int:
         return int(self.lengths.sum())
@@ -146,8 +147,8 @@ class TrajectoryDataset:
     def episode(self, number: int) -> Batch:
         """The steps of one episode."""
         number = range(len(self.lengths))[number]
-        end = int(self.lengths[:number + 1].sum())
-        return self.steps[end - int(self.lengths[number]):end]
+        end = int(self.lengths[: number + 1].sum())
+        return self.steps[end - int(self.lengths[number]) : end]
 
     def batches(self, batch_size: int, count: int, cur_learner_iter: int = 0) -> Iterator[Batch]:
         """``count`` minibatches, in shuffled passes over all steps; none has a step twice."""

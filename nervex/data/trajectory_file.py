@@ -1,4 +1,5 @@
 """Files of collected episodes: the format, and how one file is written and read. Nothing is pickled."""
+
 from __future__ import annotations
 
 import json
@@ -18,8 +19,10 @@ from nervex.utils.file_helper import atomic_write
 
 FORMAT, VERSION = 'nervex-trajectories', 1
 EPISODES_PER_FILE = 1000
-_EXPECTED = (f"expected a .npz archive with 'meta' (JSON: format '{FORMAT}', version {VERSION}, columns), 'lengths' "
-             "(steps per episode) and one array per column, 'column.<name>', of all steps one after the other")
+_EXPECTED = (
+    f"expected a .npz archive with 'meta' (JSON: format '{FORMAT}', version {VERSION}, columns), 'lengths' "
+    "(steps per episode) and one array per column, 'column.<name>', of all steps one after the other"
+)
 
 
 class TrajectoryError(NervexError, ValueError):
@@ -69,9 +72,11 @@ def _stored(label: str, column: Any) -> tuple[np.ndarray, str]:
         except (TypeError, ValueError):
             exact = False
         if not exact:
-            raise TrajectoryError(f"column '{label}', step {step}: a value of type {type(value).__name__} cannot be "
-                                  'stored exactly; give tensors, arrays, or what JSON knows (None, numbers, texts, '
-                                  'lists, dicts with text keys)')
+            raise TrajectoryError(
+                f"column '{label}', step {step}: a value of type {type(value).__name__} cannot be "
+                'stored exactly; give tensors, arrays, or what JSON knows (None, numbers, texts, '
+                'lists, dicts with text keys)'
+            )
         texts.append(text)
     return np.array(texts, dtype=np.str_), 'json'
 
@@ -89,9 +94,9 @@ def read_trajectory_file(path: str) -> list[Batch]:
         with np.load(path, allow_pickle=False) as archive:
             meta = json.loads(str(archive['meta'][()]))
             if meta.get('format') != FORMAT:
-                raise ValueError(f"its format is {meta.get('format')!r}")
+                raise ValueError(f'its format is {meta.get("format")!r}')
             if meta['version'] != VERSION:
-                raise ValueError(f"its version is {meta['version']!r}")
+                raise ValueError(f'its version is {meta["version"]!r}')
             lengths = _checked_lengths(archive['lengths'])
             steps = int(lengths.sum())
             flat = {}
@@ -103,18 +108,30 @@ def read_trajectory_file(path: str) -> list[Batch]:
                 flat[name] = _loaded(array, column['kind'])
     except FileNotFoundError:
         raise
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, IndexError, NotImplementedError,
-            zipfile.BadZipFile, zlib.error) as e:
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        EOFError,
+        IndexError,
+        NotImplementedError,
+        zipfile.BadZipFile,
+        zlib.error,
+    ) as e:
         raise TrajectoryError(f"'{path}' is no readable trajectory file ({e}); {_EXPECTED}") from e
     whole = Batch.of(unflatten(flat))
     ends = np.cumsum(lengths).tolist()
-    return [whole[end - length:end] for end, length in zip(ends, lengths.tolist())]
+    return [whole[end - length : end] for end, length in zip(ends, lengths.tolist())]
 
 
 def _checked_lengths(lengths: np.ndarray) -> np.ndarray:
     if lengths.ndim != 1 or lengths.dtype.kind not in 'iu' or not len(lengths) or lengths.min() < 1:
-        raise ValueError(f"'lengths' must be a list of numbers of steps, it is of dtype {lengths.dtype} and shape "
-                         f'{lengths.shape}: {str(lengths)[:60]}')
+        raise ValueError(
+            f"'lengths' must be a list of numbers of steps, it is of dtype {lengths.dtype} and shape "
+            f'{lengths.shape}: {str(lengths)[:60]}'
+        )
     return lengths
 
 

@@ -1,4 +1,5 @@
 """Functions that store rows, written out for one set of columns: no loop and no lookup is left in them."""
+
 from __future__ import annotations
 
 import math
@@ -8,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-_BLOCK = '''\
+_BLOCK = """\
 def write_block(columns, start):
     if len(columns) != {count}:
         return 0
@@ -20,34 +21,34 @@ def write_block(columns, start):
     rows = slice(start, stop)
     {body}
     return n
-'''
-_ROW = '''\
+"""
+_ROW = """\
 def write_row(row, slot):
     if len(row) != {count}:
         return 0
     {body}
     return 1
-'''
+"""
 
 
-_VALUES = '''\
+_VALUES = """\
 def write_values(slot, {values}):
     {body}
     return 1
-'''
+"""
 
 
-_GATHER = '''\
+_GATHER = """\
 def gather(slots, out):
     {body}
-'''
+"""
 
 
 class Writers(NamedTuple):
     """The compiled functions; each of the first three returns the number of rows that it wrote."""
 
-    block: Callable[..., int]   # (columns, first slot)
-    row: Callable[..., int]     # (dict of one row's values, slot)
+    block: Callable[..., int]  # (columns, first slot)
+    row: Callable[..., int]  # (dict of one row's values, slot)
     values: Callable[..., int]  # (slot, the values of one row in the order of the columns)
     gather: Callable[..., None]  # (slots, arrays by column name that get the rows in these slots)
 
@@ -85,8 +86,12 @@ def compile_writers(arrays: dict[Any, np.ndarray], torch_names: set, capacity: i
             continue
         if strict and array.ndim == 2:
             once = f'w{width} = slice(start * {width}, stop * {width}); n{width} = (n, {width})'
-            block += [*([once] if once not in block else []), f'v = columns[{key}]',
-                      f'if v.shape != n{width}: return 0', f'm{k}[w{width}] = v.ravel()']
+            block += [
+                *([once] if once not in block else []),
+                f'v = columns[{key}]',
+                f'if v.shape != n{width}: return 0',
+                f'm{k}[w{width}] = v.ravel()',
+            ]
             once = f'w{width} = slice(slot * {width}, slot * {width} + {width})'  # columns of equal width share it
             row += [*([once] if once not in row else []), f'm{k}[w{width}] = row[{key}]']
             continue
@@ -96,8 +101,12 @@ def compile_writers(arrays: dict[Any, np.ndarray], torch_names: set, capacity: i
             row += [f'a{k}[slot] = row[{key}]']
         else:
             row += [f'v = row[{key}]', f'{test}v.shape != s{k}: return 0', f'a{k}[slot] = v']
-    common = {'count': len(arrays), 'first': repr(next(iter(arrays))), 'capacity': capacity,
-              'values': ', '.join(f'value{k}' for k in range(len(arrays)))}
+    common = {
+        'count': len(arrays),
+        'first': repr(next(iter(arrays))),
+        'capacity': capacity,
+        'values': ', '.join(f'value{k}' for k in range(len(arrays))),
+    }
     if block[0] == f'v = columns[{common["first"]}]':
         del block[0]  # the template has it
     single = '\n    '.join(row)

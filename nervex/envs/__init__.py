@@ -1,4 +1,5 @@
 """What an environment is, and the adapters of others."""
+
 import importlib
 from typing import Any
 
@@ -17,8 +18,19 @@ from nervex.envs.gym_env import GymEnv
 from nervex.envs.pettingzoo_env import PettingZooEnv
 
 __all__ = [
-    'BaseEnv', 'BaseEnvInfo', 'BaseEnvTimestep', 'EnvElement', 'EnvElementInfo', 'EnvElementRunner', 'GymEnv',
-    'PettingZooEnv', 'check_env', 'env_mapping', 'get_env_cls', 'get_vec_env_setting', 'register_env',
+    'BaseEnv',
+    'BaseEnvInfo',
+    'BaseEnvTimestep',
+    'EnvElement',
+    'EnvElementInfo',
+    'EnvElementRunner',
+    'GymEnv',
+    'PettingZooEnv',
+    'check_env',
+    'env_mapping',
+    'get_env_cls',
+    'get_vec_env_setting',
+    'register_env',
 ]
 _MANAGERS = 'nervex.worker.actor.env_manager'  # documented here too; found when asked for, for workers import envs
 

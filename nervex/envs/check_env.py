@@ -1,4 +1,5 @@
 """check_env: everything that is wrong with an env, found in one pass and said in words."""
+
 import random
 import sys
 from collections.abc import Callable, Iterator
@@ -69,6 +70,7 @@ class _Check:
             return None if any('no method' in p for p in self.problems) else env
         if callable(getattr(env, 'reset', None)) and callable(getattr(env, 'step', None)):
             from nervex.envs.gym_env import GymEnv
+
             try:
                 return GymEnv(env)
             except Exception as error:
@@ -102,9 +104,10 @@ class _Check:
     def _check_act_space(self, shape: Any, value: dict) -> None:
         n, kind = value.get('n'), value.get('kind')
         if kind not in ('discrete', 'multi_discrete', 'continuous'):
-            self.say("info().act_space.value['kind'] must be 'discrete', 'multi_discrete' or 'continuous', "
-                     f'got {kind!r}')
-        elif kind == 'discrete' and shape != (n, ):
+            self.say(
+                f"info().act_space.value['kind'] must be 'discrete', 'multi_discrete' or 'continuous', got {kind!r}"
+            )
+        elif kind == 'discrete' and shape != (n,):
             self.say(f'info().act_space: a discrete space of n={n!r} actions has the shape ({n!r}, ), got {shape!r}')
 
     def _action(self) -> Any:
@@ -117,8 +120,10 @@ class _Check:
         if kind == 'multi_discrete':
             return self._rng.integers(np.asarray(value['n']))
         if kind == 'continuous':
-            low, high = (np.broadcast_to(np.clip(np.asarray(value.get(k, d), np.float64), -1e3, 1e3), space.shape)
-                         for k, d in (('min', -1.), ('max', 1.)))
+            low, high = (
+                np.broadcast_to(np.clip(np.asarray(value.get(k, d), np.float64), -1e3, 1e3), space.shape)
+                for k, d in (('min', -1.0), ('max', 1.0))
+            )
             return self._rng.uniform(low, high).astype(np.float32)
         return None
 
@@ -165,12 +170,12 @@ class _Check:
         return True
 
     def _check_rest(self, reward: Any, done: Any, info: Any) -> bool:
-        size = int(np.prod(getattr(self._info.rew_space, 'shape', None) or (1, )))
+        size = int(np.prod(getattr(self._info.rew_space, 'shape', None) or (1,)))
         try:
             value = reward_of(reward, size)
             if not np.isfinite(value).all():
                 self.say(f'step(): the reward is {value}')
-            if not (isinstance(reward, np.ndarray) and reward.dtype == np.float32 and reward.shape == (size, )):
+            if not (isinstance(reward, np.ndarray) and reward.dtype == np.float32 and reward.shape == (size,)):
                 self.say(f'step(): the reward must be a float32 array of shape ({size}, ), got {_kind(reward)}')
         except InvalidStepError as error:
             self.say(f'step(): {error}')
@@ -191,8 +196,10 @@ class _Check:
     def _check_end(self, info: dict) -> None:
         score = info.get('final_eval_reward')
         if not isinstance(score, (int, float)) or isinstance(score, bool):
-            self.say("the last info of an episode must have 'final_eval_reward', the episode's return as a Python "
-                     f'number; got {score!r}')
+            self.say(
+                "the last info of an episode must have 'final_eval_reward', the episode's return as a Python "
+                f'number; got {score!r}'
+            )
         if 'TimeLimit.truncated' in info and 'truncated' not in info:
             self.say("the last info has 'TimeLimit.truncated'; nervex reads 'truncated' (True: only a time limit)")
         elif not isinstance(info.get('truncated', False), (bool, np.bool_)):
@@ -254,8 +261,10 @@ class _Check:
         yield
         for (name, state, restore), (_, after, _) in zip(before, _global_states()):
             if repr(state) != repr(after):
-                self.say(f'the env uses or seeds the global generator of {name}: that makes every other part of a run '
-                         f'depend on it; keep one of your own (np.random.default_rng(seed))')
+                self.say(
+                    f'the env uses or seeds the global generator of {name}: that makes every other part of a run '
+                    f'depend on it; keep one of your own (np.random.default_rng(seed))'
+                )
                 restore(state)
 
     def _call(self, what: str, action: Callable, note: str = '') -> bool:
@@ -274,14 +283,18 @@ def layout_is_plain(obs: Any) -> bool:
 
 def _global_states() -> list[tuple[str, Any, Callable]]:
     states: list[tuple[str, Any, Callable]] = [
-        ('NumPy', tuple(x.tolist() if isinstance(x, np.ndarray) else x for x in np.random.get_state()),
-         lambda s: np.random.set_state((s[0], np.array(s[1], np.uint32), *s[2:]))),
+        (
+            'NumPy',
+            tuple(x.tolist() if isinstance(x, np.ndarray) else x for x in np.random.get_state()),
+            lambda s: np.random.set_state((s[0], np.array(s[1], np.uint32), *s[2:])),
+        ),
         ('random', random.getstate(), random.setstate),
     ]
     torch = sys.modules.get('torch')
     if torch is not None:
-        states.append(('torch', torch.get_rng_state().tolist(),
-                       lambda s: torch.set_rng_state(torch.tensor(s, dtype=torch.uint8))))
+        states.append(
+            ('torch', torch.get_rng_state().tolist(), lambda s: torch.set_rng_state(torch.tensor(s, dtype=torch.uint8)))
+        )
     return states
 
 

@@ -1,4 +1,5 @@
 """One reset and one step for all ages of the Gym interface: with or without seeds and infos, 4- or 5-tuples."""
+
 import inspect
 from typing import Any
 

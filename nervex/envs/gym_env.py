@@ -1,4 +1,5 @@
 """GymEnv: any Gymnasium id, or any Gymnasium or old gym env object, as a BaseEnv, without writing a class."""
+
 import copy
 import importlib
 from collections.abc import Callable
@@ -15,10 +16,22 @@ from nervex.envs.wrappers.video import RecordVideo
 from nervex.utils.errors import ExtraMissingError, UnknownNameError, nearest
 
 # Packages whose import registers their ids
-HOMES = {'ALE/': 'ale_py', 'NoFrameskip-v': 'ale_py', 'MiniGrid-': 'minigrid', 'BabyAI-': 'minigrid',
-         'highway-': 'highway_env', 'merge-v': 'highway_env', 'roundabout-v': 'highway_env', 'parking-v': 'highway_env',
-         'intersection-v': 'highway_env', 'racetrack-v': 'highway_env', 'Meta-World/': 'metaworld',
-         'Fetch': 'gymnasium_robotics', 'PointMaze_': 'gymnasium_robotics', 'AntMaze_': 'gymnasium_robotics'}
+HOMES = {
+    'ALE/': 'ale_py',
+    'NoFrameskip-v': 'ale_py',
+    'MiniGrid-': 'minigrid',
+    'BabyAI-': 'minigrid',
+    'highway-': 'highway_env',
+    'merge-v': 'highway_env',
+    'roundabout-v': 'highway_env',
+    'parking-v': 'highway_env',
+    'intersection-v': 'highway_env',
+    'racetrack-v': 'highway_env',
+    'Meta-World/': 'metaworld',
+    'Fetch': 'gymnasium_robotics',
+    'PointMaze_': 'gymnasium_robotics',
+    'AntMaze_': 'gymnasium_robotics',
+}
 
 
 class GymEnv(BaseEnv):
@@ -32,19 +45,19 @@ class GymEnv(BaseEnv):
     """
 
     config = dict(
-        env_id=None,             # the id, e.g. 'CartPole-v1'; 'module:Id-v0' imports the module first
-        env_fn=None,             # instead of an id: a function without arguments that makes the env (Python configs)
-        package='gymnasium',     # 'gymnasium', or 'gym' for ids that only the old package knows
-        make_kwargs={},          # passed on to gymnasium.make, e.g. {'continuous': True}
+        env_id=None,  # the id, e.g. 'CartPole-v1'; 'module:Id-v0' imports the module first
+        env_fn=None,  # instead of an id: a function without arguments that makes the env (Python configs)
+        package='gymnasium',  # 'gymnasium', or 'gym' for ids that only the old package knows
+        make_kwargs={},  # passed on to gymnasium.make, e.g. {'continuous': True}
         max_episode_steps=None,  # None: what the id's registration says; a number replaces it
-        wrappers=[],             # around the Gym object, the first one innermost; see nervex.envs.wrappers
-        role=None,               # 'actor' or 'evaluator': some wrappers are for one of them; set by create_..._env_cfg
-        use_act_scale=False,     # True: the policy speaks [-1, 1], the env gets the bounds of its Box
-        one_hot_obs=True,        # discrete observations as one-hot vectors; False: as integers
-        flatten_obs=False,       # True: a Dict or Tuple observation as one vector
-        vector_backend='auto',   # for the vector manager: 'gymnasium' | 'ale' | 'envpool'; auto: ale for 'ALE/...' ids
-        vector_kwargs={},        # passed on to the vectorised env, e.g. {'batch_size': 4}
-        replay_path=None,        # a folder for the videos of eval mode; None: video/ in the run's folder
+        wrappers=[],  # around the Gym object, the first one innermost; see nervex.envs.wrappers
+        role=None,  # 'actor' or 'evaluator': some wrappers are for one of them; set by create_..._env_cfg
+        use_act_scale=False,  # True: the policy speaks [-1, 1], the env gets the bounds of its Box
+        one_hot_obs=True,  # discrete observations as one-hot vectors; False: as integers
+        flatten_obs=False,  # True: a Dict or Tuple observation as one vector
+        vector_backend='auto',  # for the vector manager: 'gymnasium' | 'ale' | 'envpool'; auto: ale for 'ALE/...' ids
+        vector_kwargs={},  # passed on to the vectorised env, e.g. {'batch_size': 4}
+        replay_path=None,  # a folder for the videos of eval mode; None: video/ in the run's folder
     )
 
     def __init__(self, cfg: Any = None) -> None:
@@ -58,7 +71,7 @@ class GymEnv(BaseEnv):
         self._seed: int | None = None
         self._dynamic_seed = True
         self._seeded = False  # whether the present seed has reached the env
-        self._final_eval_reward, self._steps = 0., 0
+        self._final_eval_reward, self._steps = 0.0, 0
         self._codecs: tuple[ActionCodec, ObsCodec] | None = None
         self._film_folder: str | None = None
         if env is not None:
@@ -71,7 +84,7 @@ class GymEnv(BaseEnv):
         if self._seed is not None and not (self._seeded and self._dynamic_seed):
             seed = self._seed
         obs, _ = reset_gym(self._env, seed, **kwargs)
-        self._seeded, self._steps, self._final_eval_reward, self._running = True, 0, 0., True
+        self._seeded, self._steps, self._final_eval_reward, self._running = True, 0, 0.0, True
         return self._codecs[1](obs)
 
     def step(self, action: Any) -> BaseEnvTimestep:
@@ -182,8 +195,9 @@ class GymEnv(BaseEnv):
         self._codecs, self._plain_obs = (act, obs), obs.plain
         self._to_env = _same if act.plain else act.to_env
         step = self._env.step
-        modern = any(base.__module__.split('.')[0] == 'gymnasium' for base in type(self._env).__mro__) \
-            or isinstance(self._env, GymWrapper)
+        modern = any(base.__module__.split('.')[0] == 'gymnasium' for base in type(self._env).__mro__) or isinstance(
+            self._env, GymWrapper
+        )
         self._step = step if modern else lambda action: step_gym(step(action))
         self._direct = modern and act.plain and obs.plain and type(self).step_into is GymEnv.step_into
 
@@ -191,6 +205,7 @@ class GymEnv(BaseEnv):
     def create_vector_env(cls, cfgs: list[dict]) -> Any:
         """One vectorised env for all of these (equal) configs."""
         from nervex.envs.vector_engine import make_engine
+
         return make_engine(cls.complete_cfg(cfgs[0]), len(cfgs))
 
     def direct_step(self) -> tuple[Callable, int | None] | None:
@@ -202,9 +217,13 @@ class GymEnv(BaseEnv):
 def find_spec(env_id: str) -> Any:
     """The registration of an id; the package that brings it is imported first, if its name is known or given."""
     import gymnasium
+
     module, _, name = env_id.rpartition(':')
-    homes = [module] if module else [home for prefix, home in HOMES.items() if prefix in name and name not in
-                                     gymnasium.registry]
+    homes = (
+        [module]
+        if module
+        else [home for prefix, home in HOMES.items() if prefix in name and name not in gymnasium.registry]
+    )
     for home in homes:
         try:
             importlib.import_module(home)
@@ -222,6 +241,7 @@ def make_gymnasium(env_id: str, kwargs: dict) -> tuple[Any, int | None]:
         - made (:obj:`tuple`): the env, and the time limit of its registration (None: none)
     """
     import gymnasium
+
     try:
         spec = copy.deepcopy(find_spec(env_id))
         spec.order_enforce, limit = False, spec.max_episode_steps

@@ -1,4 +1,5 @@
 """PettingZooEnv: a PettingZoo parallel env as one BaseEnv whose rows are agents."""
+
 import importlib
 from typing import Any
 
@@ -24,11 +25,11 @@ class PettingZooEnv(BaseEnv):
     """
 
     config = dict(
-        env_id=None,           # module path, e.g. 'mpe2.simple_spread_v3' or 'pettingzoo.butterfly.pistonball_v6'
-        env_fn=None,           # instead of an id: a function without arguments that makes the parallel env
-        make_kwargs={},        # passed on to parallel_env, e.g. {'N': 3, 'max_cycles': 25}
-        team_reward=True,      # the mean over agents as one reward; False: one reward an agent
-        use_act_scale=False,   # True: the policy speaks [-1, 1]
+        env_id=None,  # module path, e.g. 'mpe2.simple_spread_v3' or 'pettingzoo.butterfly.pistonball_v6'
+        env_fn=None,  # instead of an id: a function without arguments that makes the parallel env
+        make_kwargs={},  # passed on to parallel_env, e.g. {'N': 3, 'max_cycles': 25}
+        team_reward=True,  # the mean over agents as one reward; False: one reward an agent
+        use_act_scale=False,  # True: the policy speaks [-1, 1]
         use_global_state=True,  # False: leave state() out
     )
 
@@ -49,7 +50,7 @@ class PettingZooEnv(BaseEnv):
             kwargs['seed'] = self._seed
         answer = self._env.reset(**kwargs)
         obs = answer[0] if isinstance(answer, tuple) else answer
-        self._seeded, self._running, self._return = True, True, 0.
+        self._seeded, self._running, self._return = True, True, 0.0
         return self._stacked(obs)
 
     def step(self, action: Any) -> BaseEnvTimestep:
@@ -57,7 +58,7 @@ class PettingZooEnv(BaseEnv):
             raise RuntimeError(f'{self!r}: call reset() before step(), and after the end of an episode')
         actions = {a: self._codecs[a][0].to_env(action[k]) for k, a in enumerate(self._agents) if a in self._env.agents}
         obs, rewards, terminations, truncations, infos = self._env.step(actions)
-        each = np.array([float(rewards.get(a, 0.)) for a in self._agents], np.float32)
+        each = np.array([float(rewards.get(a, 0.0)) for a in self._agents], np.float32)
         self._return += float(each.mean())
         reward = np.array([each.mean()], np.float32) if self._cfg.team_reward else each
         done = not self._env.agents or all(terminations.get(a, True) or truncations.get(a, True) for a in self._agents)
@@ -77,12 +78,12 @@ class PettingZooEnv(BaseEnv):
         count = len(self._agents)
         value = {'min': -np.inf, 'max': np.inf, 'dtype': self._dtype, 'kind': 'continuous'}
         alive = {'min': 0, 'max': 1, 'dtype': np.float32, 'kind': 'continuous'}
-        shapes: dict[str, Any] = {'agent_state': (count, *self._shape), 'agent_alive': (count, )}
+        shapes: dict[str, Any] = {'agent_state': (count, *self._shape), 'agent_alive': (count,)}
         values: dict[str, Any] = {'agent_state': value, 'agent_alive': alive}
         if self._has_state:
             shapes['global_state'] = tuple(self._env.state_space.shape)
             values['global_state'] = {**value, 'dtype': np.float32}
-        rewards = (1, ) if self._cfg.team_reward else (count, )
+        rewards = (1,) if self._cfg.team_reward else (count,)
         return BaseEnvInfo(count, EnvElementInfo(shapes, values), self._act_info, reward_info(shape=rewards))
 
     def close(self) -> None:
@@ -121,9 +122,14 @@ class PettingZooEnv(BaseEnv):
         count = len(acts)
         if kinds == {'discrete'}:
             sizes = tuple(int(info.value['n']) for info in acts)
-            value = {'min': 0, 'max': tuple(n - 1 for n in sizes), 'dtype': np.int64, 'kind': 'multi_discrete',
-                     'n': sizes}
-            self._act_info = EnvElementInfo((count, ), value)
+            value = {
+                'min': 0,
+                'max': tuple(n - 1 for n in sizes),
+                'dtype': np.int64,
+                'kind': 'multi_discrete',
+                'n': sizes,
+            }
+            self._act_info = EnvElementInfo((count,), value)
         elif kinds == {'continuous'} and len({info.shape for info in acts}) == 1:
             self._act_info = EnvElementInfo((count, *acts[0].shape), acts[0].value)
         else:

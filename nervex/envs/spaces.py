@@ -4,6 +4,7 @@ Between the spaces of Gymnasium (or the old gym) and EnvElementInfo.
 Spaces are told apart by class name, never by isinstance: gym and gymnasium may both be installed, and their classes are
 not related.
 """
+
 import logging
 from typing import Any
 
@@ -45,9 +46,14 @@ class ActionCodec:
             self.nvec, self.start = self._sizes(space)
             if len(set(self.nvec)) == 0:
                 raise ValueError(f'action space {space}: it has no part')
-            value = {'min': 0, 'max': tuple(n - 1 for n in self.nvec), 'dtype': np.int64, 'kind': 'multi_discrete',
-                     'n': self.nvec}
-            self.info = EnvElementInfo((len(self.nvec), ), value)
+            value = {
+                'min': 0,
+                'max': tuple(n - 1 for n in self.nvec),
+                'dtype': np.int64,
+                'kind': 'multi_discrete',
+                'n': self.nvec,
+            }
+            self.info = EnvElementInfo((len(self.nvec),), value)
             self.plain = False
         elif kind == 'Box':
             self.info, self.plain = self._describe_box(space, use_act_scale)
@@ -65,7 +71,7 @@ class ActionCodec:
             action = np.asarray(action, dtype=self._dtype).reshape(self._shape)
             if self._scale is not None:
                 low, half = self._scale
-                action = (low + half * (np.clip(action, -1., 1.) + 1.)).astype(self._dtype, copy=False)
+                action = (low + half * (np.clip(action, -1.0, 1.0) + 1.0)).astype(self._dtype, copy=False)
             return action
         parts = np.asarray(action).reshape(-1).astype(np.int64)
         if len(parts) != len(self.nvec):
@@ -78,12 +84,12 @@ class ActionCodec:
     def _describe_box(self, space: Any, use_act_scale: bool) -> tuple[EnvElementInfo, bool]:
         self._shape, self._dtype = tuple(space.shape), np.dtype(space.dtype)
         low, high = np.asarray(space.low, np.float32), np.asarray(space.high, np.float32)
-        rows = (int(np.prod(self._shape)), )  # a policy answers vectors, whatever the shape of the Box
+        rows = (int(np.prod(self._shape)),)  # a policy answers vectors, whatever the shape of the Box
         if use_act_scale:
             if not (np.isfinite(low).all() and np.isfinite(high).all()):
                 raise ValueError(f'use_act_scale: the action space {space} has no finite bounds to scale to')
             self._scale = (low, (high - low) / 2)
-            low, high = np.full_like(low, -1.), np.full_like(high, 1.)
+            low, high = np.full_like(low, -1.0), np.full_like(high, 1.0)
         bounds = {'min': _scalar(low.reshape(-1)), 'max': _scalar(high.reshape(-1))}
         plain = self._scale is None and self._dtype == np.float32 and self._shape == rows
         return EnvElementInfo(rows, {**bounds, 'dtype': np.float32, 'kind': 'continuous'}), plain
@@ -99,7 +105,7 @@ class ActionCodec:
             return tuple(int(s.n) for s in space.spaces), np.array([int(getattr(s, 'start', 0)) for s in space.spaces])
         if kind == 'MultiBinary':
             size = int(np.prod(space.shape))
-            return (2, ) * size, np.zeros(size, np.int64)
+            return (2,) * size, np.zeros(size, np.int64)
         nvec = np.asarray(space.nvec).reshape(-1)
         start = np.asarray(getattr(space, 'start', 0), np.int64)
         return tuple(int(n) for n in nvec), np.broadcast_to(start.reshape(-1), nvec.shape).astype(np.int64)
@@ -124,7 +130,7 @@ class ObsCodec:
         if flatten and (isinstance(info.shape, dict) or len(info.shape) > 1):
             mask = info.shape[MASK] if self._masked else ()
             size = _flat_size(info.shape) - (_flat_size(mask) if self._masked else 0)
-            flat = EnvElementInfo((size, ), {'min': -np.inf, 'max': np.inf, 'dtype': np.float32, 'kind': 'continuous'})
+            flat = EnvElementInfo((size,), {'min': -np.inf, 'max': np.inf, 'dtype': np.float32, 'kind': 'continuous'})
             beside = {'observation': flat.value, MASK: info.value[MASK]} if self._masked else {}
             info = EnvElementInfo({'observation': flat.shape, MASK: mask}, beside) if self._masked else flat
         self.info = info
@@ -151,7 +157,7 @@ class ObsCodec:
             low, high = np.asarray(space.low), np.asarray(space.high)
             value = {'min': _scalar(low), 'max': _scalar(high), 'dtype': dtype.type, 'kind': 'continuous'}
             if space.shape == ():  # a vector of one number, as networks take it
-                return (lambda x: np.asarray(x, dtype).reshape(1)), EnvElementInfo((1, ), value)
+                return (lambda x: np.asarray(x, dtype).reshape(1)), EnvElementInfo((1,), value)
             return (lambda x: np.asarray(x, dtype)), EnvElementInfo(tuple(space.shape), value)
         if kind == 'MultiBinary':
             value = {'min': 0, 'max': 1, 'dtype': np.float32, 'kind': 'continuous'}
@@ -171,25 +177,30 @@ class ObsCodec:
         return (lambda x: {k: encode(x[n]) for k, n, encode, _ in parts}), info
 
     def _discrete_leaf(self, space: Any, kind: str) -> tuple[Any, EnvElementInfo]:
-        sizes = (int(space.n), ) if kind == 'Discrete' else tuple(int(n) for n in np.asarray(space.nvec).reshape(-1))
-        start = np.broadcast_to(np.asarray(getattr(space, 'start', 0), np.int64).reshape(-1), (len(sizes), ))
+        sizes = (int(space.n),) if kind == 'Discrete' else tuple(int(n) for n in np.asarray(space.nvec).reshape(-1))
+        start = np.broadcast_to(np.asarray(getattr(space, 'start', 0), np.int64).reshape(-1), (len(sizes),))
         if not self._one_hot:
             shape = () if kind == 'Discrete' else tuple(space.shape)
-            value = {'min': 0, 'max': _scalar(np.asarray(sizes) - 1), 'dtype': np.int64, 'kind': 'discrete',
-                     'n': sizes[0] if kind == 'Discrete' else sizes}
-            return (lambda x: (np.asarray(x, np.int64) - start.reshape(shape))), EnvElementInfo(shape, value)
+            value = {
+                'min': 0,
+                'max': _scalar(np.asarray(sizes) - 1),
+                'dtype': np.int64,
+                'kind': 'discrete',
+                'n': sizes[0] if kind == 'Discrete' else sizes,
+            }
+            return (lambda x: np.asarray(x, np.int64) - start.reshape(shape)), EnvElementInfo(shape, value)
         offset = np.concatenate([[0], np.cumsum(sizes)[:-1]]) - start
         total = sum(sizes)
 
         def encode(x: Any) -> np.ndarray:
             out = np.zeros(total, np.float32)
-            out[np.asarray(x, np.int64).reshape(-1) + offset] = 1.
+            out[np.asarray(x, np.int64).reshape(-1) + offset] = 1.0
             return out
 
-        return encode, EnvElementInfo((total, ), {'min': 0, 'max': 1, 'dtype': np.float32, 'kind': 'continuous'})
+        return encode, EnvElementInfo((total,), {'min': 0, 'max': 1, 'dtype': np.float32, 'kind': 'continuous'})
 
 
-def reward_info(low: float = -np.inf, high: float = np.inf, shape: tuple[int, ...] = (1, )) -> EnvElementInfo:
+def reward_info(low: float = -np.inf, high: float = np.inf, shape: tuple[int, ...] = (1,)) -> EnvElementInfo:
     """The usual description of a reward."""
     return EnvElementInfo(shape, {'min': low, 'max': high, 'dtype': np.float32, 'kind': 'continuous'})
 
@@ -197,6 +208,7 @@ def reward_info(low: float = -np.inf, high: float = np.inf, shape: tuple[int, ..
 def to_gymnasium(info: EnvElementInfo) -> Any:
     """The Gymnasium space that an EnvElementInfo describes."""
     from gymnasium import spaces
+
     if isinstance(info.shape, dict):
         values = info.value or {}
         return spaces.Dict({k: to_gymnasium(EnvElementInfo(s, values.get(k))) for k, s in info.shape.items()})
@@ -207,12 +219,16 @@ def to_gymnasium(info: EnvElementInfo) -> Any:
         return spaces.MultiDiscrete(value['n'])
     dtype = np.dtype(value.get('dtype', np.float32))
     low, high = (np.asarray(value.get(k, d)) for k, d in (('min', -np.inf), ('max', np.inf)))
-    return spaces.Box(np.broadcast_to(low, info.shape).astype(dtype), np.broadcast_to(high, info.shape).astype(dtype),
-                      shape=tuple(info.shape), dtype=dtype.type)
+    return spaces.Box(
+        np.broadcast_to(low, info.shape).astype(dtype),
+        np.broadcast_to(high, info.shape).astype(dtype),
+        shape=tuple(info.shape),
+        dtype=dtype.type,
+    )
 
 
 def _discrete(n: int) -> EnvElementInfo:
-    return EnvElementInfo((n, ), {'min': 0, 'max': n - 1, 'dtype': np.int64, 'kind': 'discrete', 'n': n})
+    return EnvElementInfo((n,), {'min': 0, 'max': n - 1, 'dtype': np.int64, 'kind': 'discrete', 'n': n})
 
 
 def _as_int(action: Any) -> int:

@@ -4,6 +4,7 @@ Envs that are vectorised already, behind one small interface: Gymnasium's vector
 ``start`` and ``exchange`` answer with the env ids that the rows belong to, since some engines answer with a part of
 their envs at a time.
 """
+
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ BACKENDS = ('auto', 'gymnasium', 'ale', 'envpool')
 
 class Answer(NamedTuple):
     """Rows of some envs; ``final_obs`` has the rows' last observations where the engine has reset them already."""
+
     env_id: np.ndarray
     obs: Any
     reward: np.ndarray
@@ -59,8 +61,15 @@ class GymnasiumEngine:
         obs, reward, terminated, truncated, infos = self.env.step(self._acted(actions))
         env_id = self._all if self.batch_size == self.num else _ids(infos)
         final = infos.pop('final_obs', None) if self.same_step else None
-        return Answer(env_id, self._observed(obs), np.asarray(reward, np.float32), np.asarray(terminated, bool),
-                      np.asarray(truncated, bool), infos, final)
+        return Answer(
+            env_id,
+            self._observed(obs),
+            np.asarray(reward, np.float32),
+            np.asarray(terminated, bool),
+            np.asarray(truncated, bool),
+            infos,
+            final,
+        )
 
     def final_row(self, final_obs: Any, k: int) -> Any:
         """The last observation of row k."""
@@ -82,6 +91,7 @@ class GymnasiumEngine:
         if self.obs.plain or (isinstance(obs, np.ndarray) and self._is_box):
             return np.asarray(obs, self.obs.info.value['dtype']).reshape(len(obs), *self.obs.info.shape)
         from gymnasium.vector.utils import iterate
+
         return _stack([self.obs(row) for row in iterate(self.env.observation_space, obs)])
 
     def _acted(self, actions: np.ndarray) -> Any:
@@ -184,6 +194,7 @@ def _make_gymnasium(env_id: str, num: int, kwargs: dict) -> Any:
     import gymnasium
 
     from nervex.envs.gym_env import find_spec
+
     spec = find_spec(env_id)
     env_id = spec.id
     if spec.vector_entry_point is not None:

@@ -2,6 +2,7 @@
 The kernels of rollouts for tensors by their addresses. A torch tensor tells its address in a tenth of the time that it
 takes to make a NumPy array of it, and for small rollouts these arrays were most of the work.
 """
+
 from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
@@ -23,14 +24,15 @@ class Addressed(NamedTuple):
     """The kernels for one dtype; values (T + 1, B), rewards and ends (T, B) come as addresses of contiguous memory."""
 
     number: type
-    gae: Callable[..., None]            # (values, rewards, ends, gamma, gamma lambda, result)
+    gae: Callable[..., None]  # (values, rewards, ends, gamma, gamma lambda, result)
     rollout_nstep: Callable[..., None]  # (values, rewards, ends, gamma, steps, result)
-    vtrace: Callable[..., None]         # (ratios, values, rewards, ends, gamma, gamma lambda, three bounds, results)
+    vtrace: Callable[..., None]  # (ratios, values, rewards, ends, gamma, gamma lambda, three bounds, results)
 
 
 @intrinsic
 def _pointer(typing_context: Any, address: Any) -> tuple:
     """An address as what ``carray`` takes."""
+
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.inttoptr(arguments[0], context.get_value_type(types.voidptr))
 
@@ -54,8 +56,19 @@ def _kernels(number: type, flag: type) -> Addressed:
         kernels.rollout_nstep(values, rewards, ends, None, None, gamma, nstep, result)
 
     @_compiled
-    def vtrace(rho: np.ndarray, value: int, reward: int, done: int, gamma: float, trace: float, rho_max: float,
-               c_max: float, pg_max: float, return_: np.ndarray, adv: np.ndarray) -> None:
+    def vtrace(
+        rho: np.ndarray,
+        value: int,
+        reward: int,
+        done: int,
+        gamma: float,
+        trace: float,
+        rho_max: float,
+        c_max: float,
+        pg_max: float,
+        return_: np.ndarray,
+        adv: np.ndarray,
+    ) -> None:
         steps, width = adv.shape
         values = carray(_pointer(value), (steps + 1, width), number)
         rewards, ends = carray(_pointer(reward), adv.shape, number), carray(_pointer(done), adv.shape, flag)
@@ -65,7 +78,10 @@ def _kernels(number: type, flag: type) -> Addressed:
 
 
 def addressed(
-    value: torch.Tensor, reward: torch.Tensor, done: torch.Tensor | None, truncated: torch.Tensor | None,
+    value: torch.Tensor,
+    reward: torch.Tensor,
+    done: torch.Tensor | None,
+    truncated: torch.Tensor | None,
     next_value: torch.Tensor | None,
 ) -> Addressed | None:
     """

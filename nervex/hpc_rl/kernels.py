@@ -2,6 +2,7 @@
 Fused numba kernels of the recursions: one pass over (T, B) memory, no temporaries. Optional arguments may be None;
 numba compiles one version for each combination of types, and keeps it on disk.
 """
+
 import numpy as np
 from numba import njit
 

@@ -1,4 +1,5 @@
 """The numba versions of the recursions, behind the signatures of rl_utils: for float tensors on the CPU."""
+
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,7 @@ def gae(data: Any, gamma: float = 0.99, lambda_: float = 0.97) -> torch.Tensor:
     if (by_address := addressed(value, reward, done, truncated, next_value)) is not None:
         result = np.empty(reward.shape, by_address.number)
         ends = done.data_ptr()
-        by_address.gae(value.data_ptr(), reward.data_ptr(), ends, 1. * gamma, 1. * gamma * lambda_, result)
+        by_address.gae(value.data_ptr(), reward.data_ptr(), ends, 1.0 * gamma, 1.0 * gamma * lambda_, result)
         return torch.from_numpy(result)
     fields = _rollout(value, reward, done, truncated, next_value)
     if fields is None:
@@ -70,7 +71,7 @@ def rollout_nstep_return(data: Any, gamma: float, nstep: int) -> torch.Tensor:
         return NotImplemented
     if (by_address := addressed(value, reward, done, truncated, next_value)) is not None:
         result = np.empty(reward.shape, by_address.number)
-        by_address.rollout_nstep(value.data_ptr(), reward.data_ptr(), done.data_ptr(), 1. * gamma, nstep, result)
+        by_address.rollout_nstep(value.data_ptr(), reward.data_ptr(), done.data_ptr(), 1.0 * gamma, nstep, result)
         return torch.from_numpy(result)
     fields = _rollout(value, reward, done, truncated, next_value)
     if fields is None:
@@ -81,8 +82,12 @@ def rollout_nstep_return(data: Any, gamma: float, nstep: int) -> torch.Tensor:
 
 
 def vtrace_targets(
-    data: Any, gamma: float = 0.99, lambda_: float = 0.95, rho_clip_ratio: float = 1.0,
-    c_clip_ratio: float = 1.0, rho_pg_clip_ratio: float = 1.0,
+    data: Any,
+    gamma: float = 0.99,
+    lambda_: float = 0.95,
+    rho_clip_ratio: float = 1.0,
+    c_clip_ratio: float = 1.0,
+    rho_pg_clip_ratio: float = 1.0,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """
     Overview:
@@ -93,8 +98,8 @@ def vtrace_targets(
     log_rho, value, reward, done, truncated, next_value = data
     if is_traced(reward) or not log_rho.is_cpu or (log_rho.requires_grad and torch.is_grad_enabled()):
         return NotImplemented
-    clips = 1. * rho_clip_ratio, 1. * c_clip_ratio, 1. * rho_pg_clip_ratio  # ints would be compiled for once more
-    factors = 1. * gamma, 1. * gamma * lambda_
+    clips = 1.0 * rho_clip_ratio, 1.0 * c_clip_ratio, 1.0 * rho_pg_clip_ratio  # ints would be compiled for once more
+    factors = 1.0 * gamma, 1.0 * gamma * lambda_
     by_address = addressed(value, reward, done, truncated, next_value)
     if by_address is not None and log_rho.dtype is reward.dtype and log_rho.shape == reward.shape:
         ratio = _numpy(log_rho)
@@ -114,7 +119,10 @@ def vtrace_targets(
 
 
 def _rollout(
-    value: torch.Tensor, reward: torch.Tensor, done: torch.Tensor | None, truncated: torch.Tensor | None,
+    value: torch.Tensor,
+    reward: torch.Tensor,
+    done: torch.Tensor | None,
+    truncated: torch.Tensor | None,
     next_value: torch.Tensor | None,
 ) -> list[Any] | None:
     """The fields as arrays (T, B); None for what is not made for a kernel, or wrong: the ordinary way explains it."""
@@ -157,6 +165,8 @@ def _tensor(result: np.ndarray, like: torch.Tensor) -> torch.Tensor:
 
 #: what replaces which operator
 OPERATORS = {
-    'reverse_scan': reverse_scan, 'gae': gae, 'rollout_nstep_return': rollout_nstep_return,
+    'reverse_scan': reverse_scan,
+    'gae': gae,
+    'rollout_nstep_return': rollout_nstep_return,
     'vtrace_targets': vtrace_targets,
 }

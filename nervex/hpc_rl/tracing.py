@@ -1,4 +1,5 @@
 """When results of NumPy and numba must not be used."""
+
 import torch
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)

@@ -1,4 +1,5 @@
 """Replacing an operator of rl_utils by a faster one with the same signature, when ``nervex.enable_hpc_rl`` says so."""
+
 import functools
 import logging
 from collections.abc import Callable, Sequence
@@ -43,8 +44,12 @@ def find_hpc_op(name: str) -> Callable | None:
 
 
 def hpc_wrapper(
-    shape_fn: Callable | None = None, namedtuple_data: bool = False, include_args: Sequence[int] | None = None,
-    include_kwargs: Sequence[str] | None = None, is_cls_method: bool = False, name: str | None = None,
+    shape_fn: Callable | None = None,
+    namedtuple_data: bool = False,
+    include_args: Sequence[int] | None = None,
+    include_kwargs: Sequence[str] | None = None,
+    is_cls_method: bool = False,
+    name: str | None = None,
 ) -> Callable[[Callable], Callable]:
     """
     Overview:

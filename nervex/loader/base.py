@@ -1,4 +1,5 @@
 """``Loader``: a check or a conversion of one value, and the operators that combine them."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -7,8 +8,15 @@ from typing import Any
 from nervex.loader.exception import CompositeStructureError, mismatch
 
 _TYPE_NAMES = {
-    bool: 'a bool', int: 'an int', float: 'a float', str: 'a str', list: 'a list', tuple: 'a tuple', dict: 'a dict',
-    set: 'a set', type(None): 'None',
+    bool: 'a bool',
+    int: 'an int',
+    float: 'a float',
+    str: 'a str',
+    list: 'a list',
+    tuple: 'a tuple',
+    dict: 'a dict',
+    set: 'a set',
+    type(None): 'None',
 }
 
 
@@ -26,6 +34,7 @@ class Loader:
     Interfaces:
         load, check, what (the rule in words, as it stands behind "must be")
     """
+
     __slots__ = ('_load', 'what')
 
     def __init__(self, source: Any, what: str | None = None) -> None:
@@ -99,7 +108,7 @@ def type_name(types: type | tuple[type, ...]) -> str:
 def instance_of(value: Any, types: type | tuple[type, ...]) -> bool:
     """``isinstance`` that does not take a bool for an int."""
     if isinstance(value, bool):
-        wanted = types if isinstance(types, tuple) else (types, )
+        wanted = types if isinstance(types, tuple) else (types,)
         return bool in wanted or object in wanted
     return isinstance(value, types)
 

@@ -1,4 +1,5 @@
 """Loaders about lists, tuples and sets."""
+
 from collections.abc import Callable, Iterable, Sized
 from typing import Any
 

@@ -1,4 +1,5 @@
 """Errors that gather what is wrong with all children of a structure, not only with the first one."""
+
 from collections.abc import Iterable
 from typing import Any
 
@@ -17,7 +18,7 @@ def mismatch(kind: type[Exception], value: Any, what: str, hint: str = '') -> Ex
 def shown(value: Any, limit: int = 80) -> str:
     """``repr`` of a value, cut where it would fill the screen."""
     text = repr(value)
-    return text if len(text) <= limit else text[:limit - 3] + '...'
+    return text if len(text) <= limit else text[: limit - 3] + '...'
 
 
 class CompositeStructureError(ValueError):
@@ -58,8 +59,9 @@ class DictError(CompositeStructureError):
 class MappingError(CompositeStructureError):
     """Keys or values of a mapping failed."""
 
-    def __init__(self, key_errors: Iterable[tuple[Any, Exception]],
-                 value_errors: Iterable[tuple[Any, Exception]]) -> None:
+    def __init__(
+        self, key_errors: Iterable[tuple[Any, Exception]], value_errors: Iterable[tuple[Any, Exception]]
+    ) -> None:
         self._key_errors, self._value_errors = list(key_errors), list(value_errors)
         super().__init__([(f'key {key!r}', e) for key, e in self._key_errors] + self._value_errors)
 

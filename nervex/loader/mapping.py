@@ -1,4 +1,5 @@
 """Loaders about mappings: named entries (``dict_``), keys and values of any number (``mapping``), single items."""
+
 from collections.abc import Callable, Mapping
 from typing import Any
 

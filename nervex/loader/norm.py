@@ -1,4 +1,5 @@
 """``norm``: arithmetic and comparisons written as ordinary expressions over loaders of one value."""
+
 from __future__ import annotations
 
 import operator
@@ -17,7 +18,8 @@ class Norm:
         answer.
         ``Loader(a_norm)`` turns it back into a loader.
     """
-    __slots__ = ('_function', )
+
+    __slots__ = ('_function',)
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, function: Callable[[Any], Any]) -> None:
@@ -48,8 +50,21 @@ def _install_operators() -> None:
     def backward(function: Callable) -> Callable:
         return lambda self, other: normfunc(function)(other, self)
 
-    for name in ('add', 'sub', 'mul', 'matmul', 'truediv', 'floordiv', 'mod', 'pow', 'lshift', 'rshift', 'and', 'or',
-                 'xor'):
+    for name in (
+        'add',
+        'sub',
+        'mul',
+        'matmul',
+        'truediv',
+        'floordiv',
+        'mod',
+        'pow',
+        'lshift',
+        'rshift',
+        'and',
+        'or',
+        'xor',
+    ):
         function = getattr(operator, f'__{name}__')
         setattr(Norm, f'__{name}__', forward(function))
         setattr(Norm, f'__r{name}__', backward(function))

@@ -1,4 +1,5 @@
 """Loaders about numbers: checks, arithmetic, comparison chains. An operand may be a loader of the same value."""
+
 import math
 import operator
 from collections.abc import Callable
@@ -9,7 +10,12 @@ from nervex.loader.exception import mismatch, shown
 from nervex.utils.errors import unknown_name
 
 COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
-    '<': operator.lt, '<=': operator.le, '>': operator.gt, '>=': operator.ge, '==': operator.eq, '!=': operator.ne,
+    '<': operator.lt,
+    '<=': operator.le,
+    '>': operator.gt,
+    '>=': operator.ge,
+    '==': operator.eq,
+    '!=': operator.ne,
 }
 
 
@@ -34,8 +40,9 @@ def numeric(int_ok: bool = True, float_ok: bool = True, inf_ok: bool = True) -> 
     return Loader(load, what)
 
 
-def interval(lo: float | None = None, hi: float | None = None, left_ok: bool = True, right_ok: bool = True,
-             eps: float = 0.0) -> Loader:
+def interval(
+    lo: float | None = None, hi: float | None = None, left_ok: bool = True, right_ok: bool = True, eps: float = 0.0
+) -> Loader:
     """
     Overview:
         A number between two bounds.
@@ -148,7 +155,7 @@ def power(exponent: Any) -> Loader:
 
 def power_with(base: Any) -> Loader:
     """``base ** value``"""
-    return _binary(lambda value, other: other ** value, base)
+    return _binary(lambda value, other: other**value, base)
 
 
 def msum(*items: Any) -> Loader:

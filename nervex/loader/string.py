@@ -1,4 +1,5 @@
 """Loaders about strings."""
+
 import re
 from typing import Any
 

@@ -1,4 +1,5 @@
 """Loaders about types, attributes and calls."""
+
 from functools import partial
 from typing import Any
 

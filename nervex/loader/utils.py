@@ -1,4 +1,5 @@
 """Loaders that change how another loader is applied."""
+
 from typing import Any
 
 from nervex.loader.base import Loader

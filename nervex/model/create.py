@@ -1,4 +1,5 @@
 """Build a model from its config section."""
+
 import importlib
 import inspect
 from collections.abc import Mapping
@@ -22,7 +23,7 @@ def create_model(cfg: Mapping[str, Any]) -> nn.Module:
         - model (:obj:`nn.Module`): a new model
     """
     if 'model_type' not in cfg:
-        raise ConfigError(f"model.model_type: missing; one of: {', '.join(MODEL_REGISTRY.query())}")
+        raise ConfigError(f'model.model_type: missing; one of: {", ".join(MODEL_REGISTRY.query())}')
     for name in cfg.get('import_names') or []:
         try:
             importlib.import_module(name)

@@ -1,4 +1,5 @@
 """Pure functions of reinforcement learning: losses, returns, exploration, samples from trajectories."""
+
 from nervex.rl_utils.a2c import a2c_data, a2c_error, a2c_error_continuous, a2c_loss
 from nervex.rl_utils.adder import Adder, TrajWindow, flatten_time
 from nervex.rl_utils.beta_function import beta_function_map

@@ -1,4 +1,5 @@
 """Advantage actor-critic."""
+
 from collections import namedtuple
 
 import torch
@@ -48,8 +49,13 @@ def a2c_error_continuous(data: a2c_data) -> a2c_loss:
 
 def _losses(logp: torch.Tensor, entropy: torch.Tensor, data: a2c_data) -> a2c_loss:
     shape, weight = logp.shape, data.weight
-    check_shape('a2c_error', value=(data.value, shape), adv=(data.adv, shape), return_=(data.return_, shape),
-                weight=(weight, shape))
+    check_shape(
+        'a2c_error',
+        value=(data.value, shape),
+        adv=(data.adv, shape),
+        return_=(data.return_, shape),
+        weight=(weight, shape),
+    )
     policy_loss = -weighted_mean(logp * data.adv.detach(), weight)
     value_loss = weighted_mean(F.mse_loss(data.value, data.return_.detach(), reduction='none'), weight)
     return a2c_loss(policy_loss, value_loss, weighted_mean(entropy, weight))

@@ -1,4 +1,5 @@
 """From trajectories to training samples: n-step returns, advantages, sequences."""
+
 import copy
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -36,8 +37,14 @@ class Adder:
     """
 
     def __init__(
-        self, use_cuda: bool = False, unroll_len: int = 1, last_fn_type: str = 'last',
-        null_transition: dict | None = None, her_strategy: str = 'future', her_replay_k: int = 1, seed: int = 0,
+        self,
+        use_cuda: bool = False,
+        unroll_len: int = 1,
+        last_fn_type: str = 'last',
+        null_transition: dict | None = None,
+        her_strategy: str = 'future',
+        her_replay_k: int = 1,
+        seed: int = 0,
     ) -> None:
         """
         Arguments:
@@ -84,8 +91,10 @@ class Adder:
             raise TypeError(f'get_traj: got a {type(data).__name__}, expected the live deque of one env')
         endless = traj_len in ('inf', float('inf'))
         if not (endless or (isinstance(traj_len, Integral) and traj_len >= 1)) or return_num < 0:
-            raise ValueError(f"get_traj: traj_len is an int of at least 1 or 'inf', and return_num at least 0; got "
-                             f'{traj_len!r} and {return_num!r}')
+            raise ValueError(
+                f"get_traj: traj_len is an int of at least 1 or 'inf', and return_num at least 0; got "
+                f'{traj_len!r} and {return_num!r}'
+            )
         if not data:
             return TrajWindow()
         wanted = len(data) if endless else min(max(int(traj_len), return_num + 1), len(data))
@@ -98,7 +107,11 @@ class Adder:
         return window
 
     def get_nstep_return_data(
-        self, data: Any, nstep: int, traj_len: int | float | str | None = None, gamma: float | None = None,
+        self,
+        data: Any,
+        nstep: int,
+        traj_len: int | float | str | None = None,
+        gamma: float | None = None,
         overlap: int = 0,
     ) -> Any:
         """
@@ -153,7 +166,7 @@ class Adder:
         last = data[-1] if is_rows else {key: data[key][-1] for key in data.keys()}
         cut = 'truncated' in last and 'next_value' not in last and bool(torch.as_tensor(last['truncated']).any())
         if done and not cut:
-            return self.get_gae(data, 0., gamma, gae_lambda)
+            return self.get_gae(data, 0.0, gamma, gae_lambda)
         return self.get_gae(list(data)[:-1] if is_rows else data[:-1], last['value'], gamma, gae_lambda)
 
     def get_train_sample(self, data: Any) -> Any:
@@ -170,8 +183,12 @@ class Adder:
         return unroll(data, self._unroll_len, self._last_fn_type, self._null_transition)
 
     def get_her(
-        self, data: Any, merge_func: her.Merge | None = None, split_func: her.Split | None = None,
-        goal_reward_func: her.GoalReward | None = None, ends_at_goal: bool = True,
+        self,
+        data: Any,
+        merge_func: her.Merge | None = None,
+        split_func: her.Split | None = None,
+        goal_reward_func: her.GoalReward | None = None,
+        ends_at_goal: bool = True,
     ) -> Any:
         """
         Overview:
@@ -187,7 +204,11 @@ class Adder:
             return data
         sources = her.goal_sources(self._her_strategy, len(data), self._her_replay_k, self._generator)
         rows = her.relabel(
-            data if _is_rows(data) else adder_columns.to_rows(data), sources, merge_func, split_func, goal_reward_func,
+            data if _is_rows(data) else adder_columns.to_rows(data),
+            sources,
+            merge_func,
+            split_func,
+            goal_reward_func,
             ends_at_goal,
         )
         return rows if _is_rows(data) else adder_columns.from_rows(rows, data)

@@ -1,4 +1,5 @@
 """The column form of the Adder: a Batch with time as first axis. No loop over time or envs."""
+
 from collections.abc import Callable
 from typing import Any
 
@@ -57,8 +58,8 @@ def _windows(reward: np.ndarray, done: np.ndarray, nstep: int, kept: int) -> tup
     for k in range(1, min(nstep, reward.shape[0])):
         ahead = min(kept, reward.shape[0] - k)  # the later windows leave the data
         inside[ahead:] = False
-        inside[:ahead] &= done[k - 1:k - 1 + ahead] == 0
-        np.copyto(window[:ahead, ..., k], reward[k:k + ahead], where=inside[:ahead])
+        inside[:ahead] &= done[k - 1 : k - 1 + ahead] == 0
+        np.copyto(window[:ahead, ..., k], reward[k : k + ahead], where=inside[:ahead])
         taken += inside
     return window, taken
 
@@ -72,7 +73,7 @@ def _gatherer(taken: np.ndarray, shape: tuple[int, ...]) -> Callable[[Any], Any]
     flat = last.reshape(-1)
 
     def take(column: Any) -> Any:
-        rows = column.reshape(-1, *column.shape[len(shape):])
+        rows = column.reshape(-1, *column.shape[len(shape) :])
         if isinstance(rows, torch.Tensor):
             picked = rows.index_select(0, torch.from_numpy(flat).to(rows.device))
         else:

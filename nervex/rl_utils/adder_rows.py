@@ -1,4 +1,5 @@
 """The row form of the Adder: lists of dict rows."""
+
 import copy
 from collections.abc import Sequence
 from typing import Any
@@ -28,12 +29,12 @@ def nstep_rows(data: Rows, nstep: int, gamma: float | None, repeats: int) -> lis
             last += 1
         taken = last + 1 - t
         row = dict(rows[t])
-        row['reward'] = torch.cat([rewards[t:last + 1], rewards.new_zeros(nstep - taken)])
+        row['reward'] = torch.cat([rewards[t : last + 1], rewards.new_zeros(nstep - taken)])
         for key in ('next_obs', 'done', 'truncated'):
             if key in row:
                 row[key] = rows[last][key]
         if gamma is not None:
-            row['value_gamma'] = rewards.new_tensor(gamma ** taken)
+            row['value_gamma'] = rewards.new_tensor(gamma**taken)
         result.append(row)
     return result
 
@@ -69,7 +70,7 @@ def check_truncation(truncated: torch.Tensor | None, has_next_value: bool) -> No
     """
     if truncated is not None and not has_next_value and bool(truncated[:-1].any()):
         raise ValueError(
-            "get_gae: an inner step is truncated, so its bootstrap value is not that of the next row; store the column "
+            'get_gae: an inner step is truncated, so its bootstrap value is not that of the next row; store the column '
             "'next_value', the value of each step's own next observation"
         )
 
@@ -100,8 +101,8 @@ def unroll_rows(data: Rows, unroll_len: int, last_fn_type: str, null_transition:
     """
     rows = list(data)
     whole = len(rows) // unroll_len
-    pieces = [rows[i * unroll_len:(i + 1) * unroll_len] for i in range(whole)]
-    rest = rows[whole * unroll_len:]
+    pieces = [rows[i * unroll_len : (i + 1) * unroll_len] for i in range(whole)]
+    rest = rows[whole * unroll_len :]
     if rest and last_fn_type != 'drop':
         if last_fn_type == 'last' and whole > 0:
             pieces.append(rows[-unroll_len:])

@@ -1,4 +1,5 @@
 """Distortions of quantile fractions: how much risk an agent takes."""
+
 from collections.abc import Callable
 
 import torch
@@ -36,7 +37,7 @@ def cvar(x: torch.Tensor, eta: float = 0.71) -> torch.Tensor:
     return x * eta
 
 
-def power(x: torch.Tensor, eta: float = 0.) -> torch.Tensor:
+def power(x: torch.Tensor, eta: float = 0.0) -> torch.Tensor:
     """
     Overview:
         :math:`x^{1 / (1 + |\\eta|)}` for eta >= 0 (risk seeking), :math:`1 - (1 - x)^{1 / (1 + |\\eta|)}` below (risk
@@ -50,5 +51,8 @@ def power(x: torch.Tensor, eta: float = 0.) -> torch.Tensor:
 
 #: what a config may name
 beta_function_map: dict[str, Callable[..., torch.Tensor]] = {
-    'uniform': uniform, 'CPW': cpw, 'CVaR': cvar, 'Pow': power,
+    'uniform': uniform,
+    'CPW': cpw,
+    'CVaR': cvar,
+    'Pow': power,
 }

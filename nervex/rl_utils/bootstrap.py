@@ -1,4 +1,5 @@
 """Which value follows each step of a rollout, and where the episodes end: shared by all recursions."""
+
 import torch
 
 from nervex.rl_utils.checks import ShapeError, check_shape, check_tensor, not_done
@@ -7,8 +8,12 @@ Rollout = tuple[torch.Tensor, torch.Tensor, torch.Tensor | None, torch.Tensor | 
 
 
 def successors(
-    where: str, value: torch.Tensor, reward: torch.Tensor, done: torch.Tensor | None,
-    truncated: torch.Tensor | None, next_value: torch.Tensor | None,
+    where: str,
+    value: torch.Tensor,
+    reward: torch.Tensor,
+    done: torch.Tensor | None,
+    truncated: torch.Tensor | None,
+    next_value: torch.Tensor | None,
 ) -> Rollout:
     """
     Overview:
@@ -27,10 +32,13 @@ def successors(
         raise ShapeError(f'{where}: reward must be a float tensor (T, B), got {reward.dtype} {tuple(reward.shape)}')
     steps, shape = reward.shape[0], reward.shape
     check_shape(where, done=(done, shape), truncated=(truncated, shape), next_value=(next_value, shape))
-    lengths = (steps + 1, ) if next_value is None else (steps, steps + 1)
+    lengths = (steps + 1,) if next_value is None else (steps, steps + 1)
     if value.shape[1:] != shape[1:] or value.shape[0] not in lengths:
-        remedy = ' or (T, B) beside next_value' if next_value is not None else \
-            '; append the value of the observation after the last step, or pass next_value (T, B)'
+        remedy = (
+            ' or (T, B) beside next_value'
+            if next_value is not None
+            else '; append the value of the observation after the last step, or pass next_value (T, B)'
+        )
         raise ShapeError(
             f'{where}: value has shape {tuple(value.shape)} for rewards (T, B) = {tuple(shape)}, '
             f'expected (T + 1, B) = {(steps + 1, *shape[1:])}{remedy}'

@@ -1,4 +1,5 @@
 """Log-probability and entropy of discrete actions straight from logits: no distribution object, few kernels."""
+
 import functools
 from collections.abc import Sequence
 
@@ -72,7 +73,7 @@ def kl_divergence(logit_old: Logits, logit_new: Logits) -> torch.Tensor:
     check_shape('kl_divergence', logit_new=(logit_new, logit_old.shape))
     log_old = torch.log_softmax(logit_old.detach(), dim=-1)
     ratio = log_old - torch.log_softmax(logit_new, dim=-1)
-    return (log_old.exp() * ratio.masked_fill(log_old.isneginf(), 0.)).sum(-1)
+    return (log_old.exp() * ratio.masked_fill(log_old.isneginf(), 0.0)).sum(-1)
 
 
 def check_alike(where: str, name: str, logit: Logits, other: Logits) -> None:

@@ -1,4 +1,5 @@
 """Checks shared by the operators: the value got, the rule, the remedy."""
+
 from collections.abc import Sequence
 from typing import Any
 
@@ -75,7 +76,7 @@ def not_done(done: torch.Tensor | None, like: torch.Tensor) -> torch.Tensor | No
         return None
     if done.dtype is torch.bool:
         return (~done).to(like.dtype)
-    return 1. - (done if done.dtype is like.dtype else done.to(like.dtype))
+    return 1.0 - (done if done.dtype is like.dtype else done.to(like.dtype))
 
 
 def weighted_mean(loss: torch.Tensor, weight: torch.Tensor | None) -> torch.Tensor:

@@ -1,4 +1,5 @@
 """Counterfactual multi-agent policy gradients."""
+
 from collections import namedtuple
 
 import torch
@@ -10,7 +11,7 @@ from nervex.rl_utils.scan import reverse_scan
 from nervex.rl_utils.td.lambda_returns import generalized_lambda_returns
 
 coma_data = namedtuple(
-    'coma_data', ['logit', 'action', 'q_value', 'target_q_value', 'reward', 'weight', 'done'], defaults=(None, )
+    'coma_data', ['logit', 'action', 'q_value', 'target_q_value', 'reward', 'weight', 'done'], defaults=(None,)
 )
 coma_loss = namedtuple('coma_loss', ['policy_loss', 'q_value_loss', 'entropy_loss'])
 
@@ -39,8 +40,14 @@ def coma_error(data: coma_data, gamma: float, lambda_: float) -> coma_loss:
     logit, action, q_value, target_q_value, reward, weight, done = data
     check_rank('coma_error', 'logit', logit, 4, '(T, B, A, N)')
     shape, step_shape = logit.shape, logit.shape[:2]
-    check_shape('coma_error', action=(action, shape[:3]), q_value=(q_value, shape), reward=(reward, step_shape),
-                target_q_value=(target_q_value, shape), done=(done, step_shape))
+    check_shape(
+        'coma_error',
+        action=(action, shape[:3]),
+        q_value=(q_value, shape),
+        reward=(reward, step_shape),
+        target_q_value=(target_q_value, shape),
+        done=(done, step_shape),
+    )
     if weight is not None:
         if weight.shape not in (step_shape, shape[:3]):
             raise ShapeError(f'coma_error: weight has shape {tuple(weight.shape)}, expected {tuple(shape[:3])}')
@@ -55,16 +62,22 @@ def coma_error(data: coma_data, gamma: float, lambda_: float) -> coma_loss:
 
 
 def _critic_loss(
-    q_taken: torch.Tensor, target_taken: torch.Tensor, reward: torch.Tensor, weight: torch.Tensor | None,
-    done: torch.Tensor | None, gamma: float, lambda_: float,
+    q_taken: torch.Tensor,
+    target_taken: torch.Tensor,
+    reward: torch.Tensor,
+    weight: torch.Tensor | None,
+    done: torch.Tensor | None,
+    gamma: float,
+    lambda_: float,
 ) -> torch.Tensor:
     reward = reward.detach().unsqueeze(-1).expand_as(target_taken)
     if done is None:
         if q_taken.shape[0] == 1:
-            return 0. * q_taken.sum()
+            return 0.0 * q_taken.sum()
         target = generalized_lambda_returns(target_taken, reward[:-1], gamma, lambda_)
-        return weighted_mean(F.mse_loss(q_taken[:-1], target, reduction='none'),
-                             None if weight is None else weight[:-1])
+        return weighted_mean(
+            F.mse_loss(q_taken[:-1], target, reduction='none'), None if weight is None else weight[:-1]
+        )
     ended = done.to(reward.dtype).unsqueeze(-1).expand_as(target_taken)
     discount = gamma * (1 - ended[:-1])
     added = reward[:-1] + discount * (1 - lambda_) * target_taken[1:]
@@ -73,4 +86,4 @@ def _critic_loss(
     counts = torch.cat([torch.ones_like(ended[:-1]), ended[-1:]])
     error = counts * F.mse_loss(q_taken, target, reduction='none')
     error = error if weight is None else error * weight
-    return error.sum() / counts.sum().clamp_min(1.)
+    return error.sum() / counts.sum().clamp_min(1.0)

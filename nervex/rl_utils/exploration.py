@@ -1,4 +1,5 @@
 """Schedules of the exploration rate."""
+
 import math
 from collections.abc import Callable
 
@@ -19,7 +20,7 @@ def epsilon_greedy(start: float, end: float, decay: int, type_: str = 'exp') -> 
     """
     if type_ not in ('exp', 'linear'):
         raise ValueError(f"epsilon_greedy: unknown type_ {type_!r}; use 'exp' or 'linear'")
-    if not 0. <= end <= start <= 1.:
+    if not 0.0 <= end <= start <= 1.0:
         raise ValueError(f'epsilon_greedy: needs 0 <= end <= start <= 1, got start={start}, end={end}')
     if decay <= 0:
         raise ValueError(f'epsilon_greedy: decay must be positive, got {decay}')

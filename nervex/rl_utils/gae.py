@@ -1,4 +1,5 @@
 """Generalized advantage estimation."""
+
 from collections import namedtuple
 
 import torch

@@ -1,4 +1,5 @@
 """Log-probability and entropy of a diagonal normal distribution: no distribution object, few kernels."""
+
 import math
 from collections.abc import Mapping, Sequence
 

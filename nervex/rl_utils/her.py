@@ -1,4 +1,5 @@
 """Hindsight experience replay: what if the goal had been what was reached?"""
+
 import copy
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -56,8 +57,12 @@ def goal_sources(strategy: str, steps: int, k: int, generator: np.random.Generat
 
 
 def relabel(
-    rows: Sequence[dict], sources: np.ndarray, merge_func: Merge | None = None, split_func: Split | None = None,
-    goal_reward_func: GoalReward | None = None, ends_at_goal: bool = True,
+    rows: Sequence[dict],
+    sources: np.ndarray,
+    merge_func: Merge | None = None,
+    split_func: Split | None = None,
+    goal_reward_func: GoalReward | None = None,
+    ends_at_goal: bool = True,
 ) -> list[dict]:
     """
     Overview:

@@ -1,4 +1,5 @@
 """Importance weights of actions that another policy chose."""
+
 from typing import Any
 
 import torch
@@ -8,7 +9,10 @@ from nervex.rl_utils.gaussian import gaussian_log_prob
 
 
 def compute_importance_weights(
-    target_output: Any, behaviour_output: Any, action: torch.Tensor, requires_grad: bool = False,
+    target_output: Any,
+    behaviour_output: Any,
+    action: torch.Tensor,
+    requires_grad: bool = False,
     continuous: bool = False,
 ) -> torch.Tensor:
     """

@@ -1,4 +1,5 @@
 """Noise on continuous actions."""
+
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
@@ -49,7 +50,7 @@ class GaussianNoise(BaseNoise):
     """
 
     def __init__(
-        self, mu: float = 0., sigma: float = 1., seed: int = 0, generator: torch.Generator | None = None
+        self, mu: float = 0.0, sigma: float = 1.0, seed: int = 0, generator: torch.Generator | None = None
     ) -> None:
         super().__init__(seed, generator)
         if sigma < 0:
@@ -70,8 +71,14 @@ class OUNoise(BaseNoise):
     """
 
     def __init__(
-        self, mu: float = 0., sigma: float = 0.3, theta: float = 0.15, dt: float = 1e-2,
-        x0: torch.Tensor | float = 0., seed: int = 0, generator: torch.Generator | None = None,
+        self,
+        mu: float = 0.0,
+        sigma: float = 0.3,
+        theta: float = 0.15,
+        dt: float = 1e-2,
+        x0: torch.Tensor | float = 0.0,
+        seed: int = 0,
+        generator: torch.Generator | None = None,
     ) -> None:
         """
         Arguments:
@@ -92,7 +99,7 @@ class OUNoise(BaseNoise):
             self._x = torch.as_tensor(self._x0, dtype=torch.float32).expand(tuple(shape))
         x = self._x.to(device)
         drift = self._theta * (self._mu - x) * self._dt
-        self._x = x + drift + self._sigma * self._dt ** 0.5 * self._normal(shape, device)
+        self._x = x + drift + self._sigma * self._dt**0.5 * self._normal(shape, device)
         return self._x
 
     def reset(self) -> None:

@@ -2,6 +2,7 @@
 Writes the page of all operators from their docstrings: ``python -m nervex.rl_utils.operators_page >
 docs/operators.md``.
 """
+
 import inspect
 import re
 import typing
@@ -22,7 +23,12 @@ sum of the weights.
 #: title -> modules, in the order of the page
 CHAPTERS = {
     'Temporal-difference errors': [
-        'td.q', 'td.multi_discrete', 'td.distributional', 'td.quantile', 'td.value', 'td.soft_q',
+        'td.q',
+        'td.multi_discrete',
+        'td.distributional',
+        'td.quantile',
+        'td.value',
+        'td.soft_q',
     ],
     'Returns and advantages': ['scan', 'gae', 'td.nstep', 'td.rollout', 'td.lambda_returns', 'vtrace', 'upgo', 'isw'],
     'Policy losses': ['a2c', 'ppo', 'ppg', 'coma'],

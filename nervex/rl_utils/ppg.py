@@ -1,13 +1,12 @@
 """The auxiliary phase of phasic policy gradient."""
+
 from collections import namedtuple
 
 from nervex.rl_utils.categorical import kl_divergence
 from nervex.rl_utils.checks import weighted_mean
 from nervex.rl_utils.ppo import ppo_value_data, ppo_value_error
 
-ppg_data = namedtuple(
-    'ppg_data', ['logit_new', 'logit_old', 'action', 'value_new', 'value_old', 'return_', 'weight']
-)
+ppg_data = namedtuple('ppg_data', ['logit_new', 'logit_old', 'action', 'value_new', 'value_old', 'return_', 'weight'])
 ppg_joint_loss = namedtuple('ppg_joint_loss', ['auxiliary_loss', 'behavioral_cloning_loss'])
 
 

@@ -1,4 +1,5 @@
 """Proximal policy optimization."""
+
 from collections import namedtuple
 
 import torch
@@ -107,8 +108,13 @@ def ppo_policy_error(
 
 
 def clipped_surrogate(
-    where: str, logp_new: torch.Tensor, logp_old: torch.Tensor, adv: torch.Tensor, weight: torch.Tensor | None,
-    clip_ratio: float, dual_clip: float | None,
+    where: str,
+    logp_new: torch.Tensor,
+    logp_old: torch.Tensor,
+    adv: torch.Tensor,
+    weight: torch.Tensor | None,
+    clip_ratio: float,
+    dual_clip: float | None,
 ) -> tuple[torch.Tensor, ppo_info]:
     """
     Overview:
@@ -116,7 +122,7 @@ def clipped_surrogate(
     Shapes:
         - logp_new, logp_old, adv, weight (:obj:`torch.FloatTensor`): one shape, usually :math:`(B, )`
     """
-    if dual_clip is not None and not dual_clip > 1.:
+    if dual_clip is not None and not dual_clip > 1.0:
         raise ValueError(f'{where}: dual_clip must be above 1, got {dual_clip}; None turns it off')
     shape = logp_new.shape
     check_shape(where, logp_old=(logp_old, shape), adv=(adv, shape), weight=(weight, shape))

@@ -5,6 +5,7 @@ Two neighbouring steps compose into one, ``y[t] = (b[t] + a[t] b[t+1]) + a[t] a[
 becomes one of T / 2 for the even steps, and the odd steps follow from those. All steps of one level are computed
 together: about 3 T multiplications in all and no division, so ``a`` may be 0 (an episode's end) anywhere.
 """
+
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,7 @@ _ROWS = 8  # at most so many steps are cheaper one by one
 _NUMPY_DTYPES = (torch.float32, torch.float64)
 
 
-def reverse_scan(
-    a: torch.Tensor | float, b: torch.Tensor, init: torch.Tensor | float | None = None
-) -> torch.Tensor:
+def reverse_scan(a: torch.Tensor | float, b: torch.Tensor, init: torch.Tensor | float | None = None) -> torch.Tensor:
     """
     Overview:
         Solve :math:`y_t = b_t + a_t y_{t+1}` for t = T-1 .. 0 with ``y[T] = init``. Differentiable in every tensor
@@ -66,6 +65,7 @@ def _learns(argument: Any) -> bool:
 
 class _ReverseScan(torch.autograd.Function):
     """The gradient of a reverse scan is a forward scan over the same factors, so no level of the solution is kept."""
+
     generate_vmap_rule = True
 
     @staticmethod

@@ -1,4 +1,5 @@
 """Upgoing policy update: learn from trajectories that went better than expected."""
+
 import torch
 
 from nervex.hpc_rl import hpc_wrapper
@@ -9,8 +10,12 @@ from nervex.rl_utils.td.lambda_returns import multistep_forward_view
 
 
 def upgo_returns(
-    rewards: torch.Tensor, bootstrap_values: torch.Tensor, gamma: float = 1.0, done: torch.Tensor | None = None,
-    truncated: torch.Tensor | None = None, next_value: torch.Tensor | None = None,
+    rewards: torch.Tensor,
+    bootstrap_values: torch.Tensor,
+    gamma: float = 1.0,
+    done: torch.Tensor | None = None,
+    truncated: torch.Tensor | None = None,
+    next_value: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """
     Overview:
@@ -36,9 +41,16 @@ def upgo_returns(
 
 @hpc_wrapper()
 def upgo_loss(
-    target_output: torch.Tensor, rhos: torch.Tensor, action: torch.Tensor, rewards: torch.Tensor,
-    bootstrap_values: torch.Tensor, mask: torch.Tensor | None = None, gamma: float = 1.0,
-    done: torch.Tensor | None = None, truncated: torch.Tensor | None = None, next_value: torch.Tensor | None = None,
+    target_output: torch.Tensor,
+    rhos: torch.Tensor,
+    action: torch.Tensor,
+    rewards: torch.Tensor,
+    bootstrap_values: torch.Tensor,
+    mask: torch.Tensor | None = None,
+    gamma: float = 1.0,
+    done: torch.Tensor | None = None,
+    truncated: torch.Tensor | None = None,
+    next_value: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """
     Overview:
@@ -60,7 +72,7 @@ def upgo_loss(
     with torch.no_grad():
         returns = upgo_returns(rewards, bootstrap_values, gamma, done, truncated, next_value)
         check_shape('upgo_loss', rhos=(rhos, rewards.shape))
-        advantages = rhos * (returns - bootstrap_values[:rewards.shape[0]])
+        advantages = rhos * (returns - bootstrap_values[: rewards.shape[0]])
     metric = tb_cross_entropy(target_output, action, mask)
     check_shape('upgo_loss', action=(metric, rewards.shape))
     return -(advantages * metric).mean()

@@ -1,4 +1,5 @@
 """An invertible squashing of values for rewards of very different sizes."""
+
 import torch
 
 

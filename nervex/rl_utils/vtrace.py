@@ -1,4 +1,5 @@
 """V-trace, the off-policy correction of IMPALA."""
+
 from collections import namedtuple
 
 import torch
@@ -17,7 +18,8 @@ vtrace_data = namedtuple(
 )
 vtrace_loss = namedtuple('vtrace_loss', ['policy_loss', 'value_loss', 'entropy_loss'])
 vtrace_targets_data = namedtuple(
-    'vtrace_targets_data', ['log_rho', 'value', 'reward', 'done', 'truncated', 'next_value'],
+    'vtrace_targets_data',
+    ['log_rho', 'value', 'reward', 'done', 'truncated', 'next_value'],
     defaults=(None, None, None),
 )
 
@@ -26,8 +28,12 @@ _LEAST_LAMBDA = 0.5  # below it, dividing by lambda costs more than a digit
 
 @hpc_wrapper()
 def vtrace_error(
-    data: vtrace_data, gamma: float = 0.99, lambda_: float = 0.95, rho_clip_ratio: float = 1.0,
-    c_clip_ratio: float = 1.0, rho_pg_clip_ratio: float = 1.0,
+    data: vtrace_data,
+    gamma: float = 0.99,
+    lambda_: float = 0.95,
+    rho_clip_ratio: float = 1.0,
+    c_clip_ratio: float = 1.0,
+    rho_pg_clip_ratio: float = 1.0,
 ) -> vtrace_loss:
     """
     Overview:
@@ -59,7 +65,7 @@ def vtrace_error(
         return_, adv = vtrace_targets(
             vtrace_targets_data(*fields), gamma, lambda_, rho_clip_ratio, c_clip_ratio, rho_pg_clip_ratio
         )
-    value = data.value[:reward.shape[0]]
+    value = data.value[: reward.shape[0]]
     policy_loss = -weighted_mean(logp * adv, weight)
     value_loss = weighted_mean(F.mse_loss(value, return_, reduction='none'), weight)
     return vtrace_loss(policy_loss, value_loss, weighted_mean(entropy, weight))
@@ -67,8 +73,12 @@ def vtrace_error(
 
 @hpc_wrapper()
 def vtrace_targets(
-    data: vtrace_targets_data, gamma: float = 0.99, lambda_: float = 0.95, rho_clip_ratio: float = 1.0,
-    c_clip_ratio: float = 1.0, rho_pg_clip_ratio: float = 1.0,
+    data: vtrace_targets_data,
+    gamma: float = 0.99,
+    lambda_: float = 0.95,
+    rho_clip_ratio: float = 1.0,
+    c_clip_ratio: float = 1.0,
+    rho_pg_clip_ratio: float = 1.0,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """
     Overview:
@@ -114,8 +124,12 @@ def _clipped(rho: torch.Tensor, *bounds: float) -> list[torch.Tensor]:
 
 
 def vtrace_nstep_return(
-    clipped_rhos: torch.Tensor, clipped_cs: torch.Tensor, reward: torch.Tensor, bootstrap_values: torch.Tensor,
-    gamma: float = 0.99, lambda_: float = 0.95,
+    clipped_rhos: torch.Tensor,
+    clipped_cs: torch.Tensor,
+    reward: torch.Tensor,
+    bootstrap_values: torch.Tensor,
+    gamma: float = 0.99,
+    lambda_: float = 0.95,
 ) -> torch.Tensor:
     """
     Overview:
@@ -133,7 +147,10 @@ def vtrace_nstep_return(
 
 
 def vtrace_advantage(
-    clipped_pg_rhos: torch.Tensor, reward: torch.Tensor, return_: torch.Tensor, bootstrap_values: torch.Tensor,
+    clipped_pg_rhos: torch.Tensor,
+    reward: torch.Tensor,
+    return_: torch.Tensor,
+    bootstrap_values: torch.Tensor,
     gamma: torch.Tensor | float,
 ) -> torch.Tensor:
     """
@@ -146,6 +163,10 @@ def vtrace_advantage(
         - all tensors and the result (:obj:`torch.FloatTensor`): :math:`(T, B)`
     """
     shape = reward.shape
-    check_shape('vtrace_advantage', clipped_pg_rhos=(clipped_pg_rhos, shape), return_=(return_, shape),
-                bootstrap_values=(bootstrap_values, shape))
+    check_shape(
+        'vtrace_advantage',
+        clipped_pg_rhos=(clipped_pg_rhos, shape),
+        return_=(return_, shape),
+        bootstrap_values=(bootstrap_values, shape),
+    )
     return clipped_pg_rhos * (reward + gamma * return_ - bootstrap_values)

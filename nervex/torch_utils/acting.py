@@ -1,4 +1,5 @@
 """Forward passes for acting: a module's inference recorded once, then run as NumPy or bare torch calls."""
+
 import logging
 from collections.abc import Callable
 from typing import Any
@@ -81,8 +82,11 @@ class GraphedForward:
 
     def _find_plan(self, data: Any) -> tuple['_Plan | None', list]:
         leaves, spec = pytree.tree_flatten(data)
-        kinds = tuple(None if x is None else (type(x), x.shape, x.dtype, getattr(x, 'device', None))
-                      for x in leaves if x is None or isinstance(x, (np.ndarray, torch.Tensor)))
+        kinds = tuple(
+            None if x is None else (type(x), x.shape, x.dtype, getattr(x, 'device', None))
+            for x in leaves
+            if x is None or isinstance(x, (np.ndarray, torch.Tensor))
+        )
         if len(kinds) < len(leaves):
             self._step_down('off', 'the data holds more than arrays and tensors')
             return None, []
@@ -142,11 +146,12 @@ class GraphedForward:
             buffer.copy_(value)
         found = plan.rebuild(plan.run(*inputs))
         leaves = pytree.tree_leaves(expected)
-        rounding = min(_ROUNDING * max(1., *(_largest(x) for x in (*inputs, *leaves))), _MOST_ROUNDING)
+        rounding = min(_ROUNDING * max(1.0, *(_largest(x) for x in (*inputs, *leaves))), _MOST_ROUNDING)
         if all(_close(a, b, rounding) for a, b in zip(leaves, pytree.tree_leaves(found))):
             return found
-        self._step_down('off', f'call {plan.calls} gives another result than the module; does it use a Python number '
-                               'that changes?')
+        self._step_down(
+            'off', f'call {plan.calls} gives another result than the module; does it use a Python number that changes?'
+        )
         return expected
 
     def _step_down(self, backend: str, reason: str) -> None:
@@ -161,7 +166,7 @@ class _Plan:
     """A compiled forward pass with what it was made for."""
 
     def __init__(
-            self, run: Callable, numpy: bool, guard: Guard, names: list[str] | None, examples: list, spec: Any
+        self, run: Callable, numpy: bool, guard: Guard, names: list[str] | None, examples: list, spec: Any
     ) -> None:
         self.run, self.guard = run, guard
         self.calls, self.next_check = 0, 1
@@ -212,7 +217,7 @@ def _to_array(x: Any) -> Any:
 def _largest(x: Any) -> float:
     """The largest finite number of a float array or tensor, without its sign."""
     x = x.numpy() if isinstance(x, torch.Tensor) else x
-    return float(np.abs(x).max(initial=0., where=np.isfinite(x))) if x.dtype.kind == 'f' else 0.
+    return float(np.abs(x).max(initial=0.0, where=np.isfinite(x))) if x.dtype.kind == 'f' else 0.0
 
 
 def _close(a: Any, b: Any, rounding: float) -> bool:

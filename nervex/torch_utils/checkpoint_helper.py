@@ -1,4 +1,5 @@
 """Counters, and checkpoints of a model and its optimizer for scripts outside the learner."""
+
 import functools
 import logging
 import signal
@@ -57,26 +58,30 @@ class CheckpointHelper:
     """
 
     def save(
-            self,
-            path: str,
-            model: torch.nn.Module,
-            optimizer: Any = None,
-            last_iter: CountVar | None = None,
-            last_epoch: CountVar | None = None,
-            last_frame: CountVar | None = None,
-            dataset: Any = None,
-            actor_info: Any = None,
-            lr_scheduler: Any = None,
-            prefix_op: str | None = None,
-            prefix: str | None = None,
+        self,
+        path: str,
+        model: torch.nn.Module,
+        optimizer: Any = None,
+        last_iter: CountVar | None = None,
+        last_epoch: CountVar | None = None,
+        last_frame: CountVar | None = None,
+        dataset: Any = None,
+        actor_info: Any = None,
+        lr_scheduler: Any = None,
+        prefix_op: str | None = None,
+        prefix: str | None = None,
     ) -> None:
         """
         Arguments:
             - prefix_op (:obj:`str | None`): 'add' or 'remove' ``prefix`` at the names of the model's state
         """
         state: dict[str, Any] = {'version': VERSION, 'model': _prefixed(model.state_dict(), prefix_op, prefix)}
-        for key, part in (('optimizer', optimizer), ('lr_scheduler', lr_scheduler), ('dataset', dataset),
-                          ('actor_info', actor_info)):
+        for key, part in (
+            ('optimizer', optimizer),
+            ('lr_scheduler', lr_scheduler),
+            ('dataset', dataset),
+            ('actor_info', actor_info),
+        ):
             if part is not None:
                 state[key] = part.state_dict()
         for key, count in (('last_iter', last_iter), ('last_epoch', last_epoch), ('last_frame', last_frame)):
@@ -86,21 +91,21 @@ class CheckpointHelper:
         logger.info('saved %s', path)
 
     def load(
-            self,
-            load_path: str,
-            model: torch.nn.Module,
-            optimizer: Any = None,
-            last_iter: CountVar | None = None,
-            last_epoch: CountVar | None = None,
-            last_frame: CountVar | None = None,
-            dataset: Any = None,
-            actor_info: Any = None,
-            lr_scheduler: Any = None,
-            prefix_op: str | None = None,
-            prefix: str | None = None,
-            strict: bool = True,
-            state_dict_mask: list[str] | None = None,
-            lr_schduler: Any = None,
+        self,
+        load_path: str,
+        model: torch.nn.Module,
+        optimizer: Any = None,
+        last_iter: CountVar | None = None,
+        last_epoch: CountVar | None = None,
+        last_frame: CountVar | None = None,
+        dataset: Any = None,
+        actor_info: Any = None,
+        lr_scheduler: Any = None,
+        prefix_op: str | None = None,
+        prefix: str | None = None,
+        strict: bool = True,
+        state_dict_mask: list[str] | None = None,
+        lr_schduler: Any = None,
     ) -> None:
         """
         Overview:
@@ -124,8 +129,12 @@ class CheckpointHelper:
         except RuntimeError as e:
             raise CheckpointError(f"'{load_path}' does not fit the model: {e}") from e
         schedule = lr_schduler if lr_scheduler is None else lr_scheduler
-        for key, part in (('optimizer', optimizer), ('lr_scheduler', schedule), ('dataset', dataset),
-                          ('actor_info', actor_info)):
+        for key, part in (
+            ('optimizer', optimizer),
+            ('lr_scheduler', schedule),
+            ('dataset', dataset),
+            ('actor_info', actor_info),
+        ):
             if part is not None:
                 part.load_state_dict(_entry(state, key, load_path))
         for key, count in (('last_iter', last_iter), ('last_epoch', last_epoch), ('last_frame', last_frame)):

@@ -1,4 +1,5 @@
 """Nested data (dicts, lists, tuples, namedtuples) between devices, dtypes, tensors, arrays and lists."""
+
 import numbers
 import queue
 import threading
@@ -28,6 +29,7 @@ def map_data(function: Callable[[Any], Any], item: Any, ignore_keys: Sequence[st
 
 def to_device(item: Any, device: str | torch.device, ignore_keys: Sequence[str] = ()) -> Any:
     """Tensors and modules on another device; everything else as it is."""
+
     def move(x: Any) -> Any:
         return x.to(device) if isinstance(x, (torch.Tensor, torch.nn.Module)) else x
 

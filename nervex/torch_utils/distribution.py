@@ -1,4 +1,5 @@
 """Categorical distributions over logits."""
+
 from abc import ABC, abstractmethod
 
 import torch
@@ -54,16 +55,16 @@ class CategoricalPd(Pd):
         return self._shown(self._logits().argmax(-1), self._logits(), viz)
 
     def sample(
-            self, viz: bool = False, generator: torch.Generator | None = None
+        self, viz: bool = False, generator: torch.Generator | None = None
     ) -> torch.Tensor | tuple[torch.Tensor, dict]:
         """A value drawn by its probability: the argmax of logits plus Gumbel noise."""
         logits = self._logits()
         uniform = torch.rand(logits.shape, generator=generator, dtype=logits.dtype, device=logits.device)
-        noisy = logits - torch.log(-torch.log(uniform.clamp(torch.finfo(logits.dtype).tiny, 1. - 1e-7)))
+        noisy = logits - torch.log(-torch.log(uniform.clamp(torch.finfo(logits.dtype).tiny, 1.0 - 1e-7)))
         return self._shown(noisy.argmax(-1), noisy, viz)
 
     def noise_mode(
-            self, viz: bool = False, generator: torch.Generator | None = None
+        self, viz: bool = False, generator: torch.Generator | None = None
     ) -> torch.Tensor | tuple[torch.Tensor, dict]:
         """The argmax of logits plus uniform noise from [0, 1): explores among near ties only."""
         logits = self._logits()

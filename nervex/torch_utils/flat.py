@@ -1,4 +1,5 @@
 """Parameters as views of one flat tensor: optimizer step, norm, clipping and target copy become one operation each."""
+
 import weakref
 from collections.abc import Iterable, Iterator
 
@@ -74,7 +75,7 @@ class FlatParameters:
 
     def views(self, flat: torch.Tensor) -> list[torch.Tensor]:
         """Cut a tensor of the flat length into views with the shapes of the parameters (moments, gradients, ...)."""
-        return [flat[begin:begin + p.numel()].view(p.shape) for begin, p in zip(self.offsets, self.params)]
+        return [flat[begin : begin + p.numel()].view(p.shape) for begin, p in zip(self.offsets, self.params)]
 
     def gradient(self, loss: torch.Tensor, retain_graph: bool = False) -> torch.Tensor:
         """
@@ -166,16 +167,18 @@ class FlatParameters:
         torch.autograd.graph.increment_version(self.params)
 
     @torch.no_grad()
-    def copy_from(self, source: 'FlatParameters', theta: float = 1.) -> None:
+    def copy_from(self, source: 'FlatParameters', theta: float = 1.0) -> None:
         """
         Overview:
             ``self <- (1 - theta) * self + theta * source`` in one operation. What is not in the flat tensors (buffers
             such as BatchNorm statistics, frozen parameters) is copied as it is.
         """
         if [p.shape for p in self.params] != [p.shape for p in source.params]:
-            raise ValueError(f'cannot copy {source!r} into {self!r}: their parameters have different shapes; '
-                             'make the target by copy.deepcopy of the source module')
-        if theta == 1.:
+            raise ValueError(
+                f'cannot copy {source!r} into {self!r}: their parameters have different shapes; '
+                'make the target by copy.deepcopy of the source module'
+            )
+        if theta == 1.0:
             self.data.copy_(source.data)
         else:
             self.data.lerp_(source.data, theta)
@@ -233,8 +236,10 @@ def _collect(items: list, trainable_only: bool) -> list[tuple[str, nn.Parameter]
             found = list(item.named_parameters())
         elif isinstance(item, torch.Tensor):
             if not item.is_leaf:
-                raise ValueError(f'item {position} is a tensor of shape {tuple(item.shape)} computed from others; only '
-                                 'leaves (nn.Parameter) can be optimized')
+                raise ValueError(
+                    f'item {position} is a tensor of shape {tuple(item.shape)} computed from others; only '
+                    'leaves (nn.Parameter) can be optimized'
+                )
             found = [(f'parameter {position}', item)]
         else:
             raise TypeError(f'item {position} is {type(item).__name__}; FlatParameters takes modules and parameters')
@@ -252,5 +257,7 @@ def _check_uniform(named: list[tuple[str, nn.Parameter]]) -> None:
         kinds.setdefault((p.dtype, p.device), name)
     if len(kinds) > 1:
         listed = ', '.join(f"'{name}' is {dtype} on {device}" for (dtype, device), name in kinds.items())
-        raise ValueError(f'one flat tensor has one dtype and one device, but {listed}; build one FlatParameters (and '
-                         'one optimizer) for each kind, or convert the module first')
+        raise ValueError(
+            f'one flat tensor has one dtype and one device, but {listed}; build one FlatParameters (and '
+            'one optimizer) for each kind, or convert the module first'
+        )

@@ -1,4 +1,5 @@
 """Optimizer state over flat parameters, shown in torch's per-parameter format."""
+
 from collections.abc import Iterable, MutableMapping
 
 import torch
@@ -19,12 +20,12 @@ class FlatState:
     """
 
     def __init__(
-            self,
-            flat: FlatParameters,
-            state: MutableMapping,
-            moments: tuple[str, ...],
-            averages: bool,
-            device: torch.device,
+        self,
+        flat: FlatParameters,
+        state: MutableMapping,
+        moments: tuple[str, ...],
+        averages: bool,
+        device: torch.device,
     ) -> None:
         self._flat, self._state = flat, state
         names = moments + (('grad_average',) if averages else ())
@@ -52,8 +53,14 @@ class FlatState:
         grads, data = self._flat.views(self._flat.grad), self._flat.views(self._flat.data)
         averages = [cut['grad_average'][i] for i in used] if self._averages else []
         moments = {name: [cut[name][i] for i in used] for name in self._moments}
-        return ([data[i] for i in used], [grads[i] for i in used], moments, averages, [self._steps[i] for i in used],
-                [self._counts[i] for i in used])
+        return (
+            [data[i] for i in used],
+            [grads[i] for i in used],
+            moments,
+            averages,
+            [self._steps[i] for i in used],
+            [self._counts[i] for i in used],
+        )
 
     def count(self, unused: Iterable[int]) -> None:
         """One more gradient has entered the moving averages."""
@@ -71,7 +78,7 @@ class FlatState:
             for p, view in zip(params, self._flat.views(tensor)):
                 if name in loaded.get(p, {}):
                     view.copy_(loaded[p][name])
-        steps = [float(loaded.get(p, {}).get('step', 0.)) for p in params]
+        steps = [float(loaded.get(p, {}).get('step', 0.0)) for p in params]
         self._counts = [int(loaded.get(p, {}).get('grad_average_steps', 0)) for p in params]
         self.lockstep = len(set(steps)) == 1 and len(set(self._counts)) == 1
         self._steps = [torch.full_like(self._steps[0], s) for s in (steps[:1] if self.lockstep else steps)]

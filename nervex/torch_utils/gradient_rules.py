@@ -1,4 +1,5 @@
 """The eight rules that clip a gradient or ignore a bad one before an optimizer uses it."""
+
 from collections.abc import Sequence
 
 import torch
@@ -30,26 +31,30 @@ class GradientRules:
     """
 
     def __init__(
-            self,
-            grad_clip_type: str | None = None,
-            clip_value: float | None = None,
-            clip_coef: float = 5.,
-            clip_norm_type: float = 2.,
-            clip_momentum_timestep: int = 100,
-            grad_ignore_type: str | None = None,
-            ignore_value: float | None = None,
-            ignore_coef: float = 5.,
-            ignore_norm_type: float = 2.,
-            ignore_momentum_timestep: int = 100,
+        self,
+        grad_clip_type: str | None = None,
+        clip_value: float | None = None,
+        clip_coef: float = 5.0,
+        clip_norm_type: float = 2.0,
+        clip_momentum_timestep: int = 100,
+        grad_ignore_type: str | None = None,
+        ignore_value: float | None = None,
+        ignore_coef: float = 5.0,
+        ignore_norm_type: float = 2.0,
+        ignore_momentum_timestep: int = 100,
     ) -> None:
         _check_type('grad_clip_type', grad_clip_type, CLIP_TYPES, 'clip_value', clip_value)
         _check_type('grad_ignore_type', grad_ignore_type, IGNORE_TYPES, 'ignore_value', ignore_value)
-        for name, value in (('clip_coef', clip_coef), ('ignore_coef', ignore_coef),
-                            ('clip_norm_type', clip_norm_type), ('ignore_norm_type', ignore_norm_type)):
+        for name, value in (
+            ('clip_coef', clip_coef),
+            ('ignore_coef', ignore_coef),
+            ('clip_norm_type', clip_norm_type),
+            ('ignore_norm_type', ignore_norm_type),
+        ):
             if not value > 0:
                 raise ValueError(f'{name} must be positive, got {value!r}')
-        self.clip = grad_clip_type and grad_clip_type[len('clip_'):]
-        self.ignore = grad_ignore_type and grad_ignore_type[len('ignore_'):]
+        self.clip = grad_clip_type and grad_clip_type[len('clip_') :]
+        self.ignore = grad_ignore_type and grad_ignore_type[len('ignore_') :]
         self.clip_value, self.clip_coef = clip_value, clip_coef
         self.clip_norm_type, self.clip_start = float(clip_norm_type), clip_momentum_timestep
         self.ignore_value, self.ignore_coef = ignore_value, ignore_coef
@@ -59,11 +64,11 @@ class GradientRules:
 
     @torch.no_grad()
     def apply(
-            self,
-            grads: Sequence[torch.Tensor],
-            averages: Sequence[torch.Tensor] = (),
-            steps: Sequence[int] = (),
-            beta2: float = 0.999,
+        self,
+        grads: Sequence[torch.Tensor],
+        averages: Sequence[torch.Tensor] = (),
+        steps: Sequence[int] = (),
+        beta2: float = 0.999,
     ) -> torch.Tensor | None:
         """
         Arguments:
@@ -103,7 +108,7 @@ class GradientRules:
             norm = total_norm(grads, self.ignore_norm_type)
             fine = norm <= total_norm(bounds, self.ignore_norm_type) * self.ignore_coef
         for g in grads:
-            g.masked_fill_(~fine, 0.)
+            g.masked_fill_(~fine, 0.0)
         return norm
 
     def _apply_clip(self, grads: Sequence, bounds: list, steps: Sequence[int]) -> torch.Tensor | None:
@@ -123,7 +128,7 @@ class GradientRules:
         return _scale_to(grads, total_norm(bounds, self.clip_norm_type) * self.clip_coef, self.clip_norm_type)
 
 
-def total_norm(tensors: Sequence[torch.Tensor], norm_type: float = 2.) -> torch.Tensor:
+def total_norm(tensors: Sequence[torch.Tensor], norm_type: float = 2.0) -> torch.Tensor:
     """Norm of all elements of several tensors together, 0-dim."""
     if len(tensors) == 1:
         return torch.linalg.vector_norm(tensors[0], norm_type)
@@ -132,8 +137,8 @@ def total_norm(tensors: Sequence[torch.Tensor], norm_type: float = 2.) -> torch.
 
 def _update_average(average: torch.Tensor, g: torch.Tensor, step: int, beta2: float) -> torch.Tensor:
     """The bias-corrected root of the average; an element that is not finite leaves it where it was."""
-    correction, correction_before = 1. - beta2 ** (step + 1), 1. - beta2 ** step
-    new = average.mul(beta2).addcmul_(g, g, value=1. - beta2)
+    correction, correction_before = 1.0 - beta2 ** (step + 1), 1.0 - beta2**step
+    new = average.mul(beta2).addcmul_(g, g, value=1.0 - beta2)
     unchanged = average * (correction / correction_before) if step else average
     average.copy_(torch.where(torch.isfinite(new), new, unchanged))
     return average.div(correction).sqrt_()
@@ -141,7 +146,7 @@ def _update_average(average: torch.Tensor, g: torch.Tensor, step: int, beta2: fl
 
 def _scale_to(grads: Sequence[torch.Tensor], limit: float | torch.Tensor, norm_type: float) -> torch.Tensor:
     norm = total_norm(grads, norm_type)
-    scale = torch.clamp(limit / (norm + 1e-6), max=1.)
+    scale = torch.clamp(limit / (norm + 1e-6), max=1.0)
     for g in grads:
         g.mul_(scale)
     return norm

@@ -1,4 +1,5 @@
 """The update as a graph: loss and gradient of any module recorded once, then run as bare operator calls."""
+
 import logging
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any
@@ -41,12 +42,12 @@ class GraphedLoss:
     """
 
     def __init__(
-            self,
-            loss_fn: LossFn,
-            flat: FlatParameters,
-            backend: str = 'py',
-            modules: Iterable[nn.Module] = (),
-            key: Callable[[], Hashable] | None = None,
+        self,
+        loss_fn: LossFn,
+        flat: FlatParameters,
+        backend: str = 'py',
+        modules: Iterable[nn.Module] = (),
+        key: Callable[[], Hashable] | None = None,
     ) -> None:
         """
         Arguments:
@@ -159,7 +160,7 @@ class GraphedLoss:
 
     def _compile(self, program: Any, inputs: list[torch.Tensor]) -> Callable[..., tuple]:
         """By the back end asked for, or the simpler ones after it."""
-        for backend in BACKENDS[BACKENDS.index(self.backend):0:-1]:
+        for backend in BACKENDS[BACKENDS.index(self.backend) : 0 : -1]:
             try:
                 return _COMPILERS[backend](program, inputs)
             except TraceError as e:
@@ -185,13 +186,15 @@ class GraphedLoss:
         wrong = [k for k, a, b in zip(labels, expected, found) if not _close(a, b)]
         if not wrong and unused == plan.unused:
             return self._finish(plan, outputs)
-        for buffer, value in zip(buffers, expected[2 + len(aux):]):
+        for buffer, value in zip(buffers, expected[2 + len(aux) :]):
             buffer.copy_(value)
         random_after.restore()
         self.flat.grad, self.flat.unused = expected[0], unused
         what = wrong[0] if wrong else 'set of used parameters'
-        self._give_up(f'call {plan.calls} gives another {what} than eager mode; does it use a Python number that '
-                      'changes, or random numbers from outside torch?')
+        self._give_up(
+            f'call {plan.calls} gives another {what} than eager mode; does it use a Python number that '
+            'changes, or random numbers from outside torch?'
+        )
         return loss, aux
 
     def _give_up(self, reason: str) -> None:
@@ -206,8 +209,14 @@ class _Plan:
     """A compiled program with what it was made for."""
 
     def __init__(
-            self, run: Callable, guard: Guard, generators: list, batch: dict, extra: Hashable,
-            unused: tuple[int, ...], aux_names: list[str],
+        self,
+        run: Callable,
+        guard: Guard,
+        generators: list,
+        batch: dict,
+        extra: Hashable,
+        unused: tuple[int, ...],
+        aux_names: list[str],
     ) -> None:
         self.run, self.guard, self.generators = run, guard, generators
         self.unused, self.aux_names = unused, aux_names
@@ -236,11 +245,13 @@ class _Plan:
 
 def _script(program: Any, inputs: list[torch.Tensor]) -> Callable[..., tuple]:
     from nervex.torch_utils.graph_script import compile_script
+
     return compile_script(program, inputs)
 
 
 def _inductor(program: Any, inputs: list[torch.Tensor]) -> Callable[..., tuple]:
     from nervex.torch_utils.graph_inductor import compile_inductor
+
     return compile_inductor(program, inputs)
 
 
@@ -259,7 +270,7 @@ def _close(a: torch.Tensor, b: torch.Tensor) -> bool:
         return False
     if not a.is_floating_point():
         return torch.equal(a, b)
-    scale = torch.nan_to_num(a, 0., 0., 0.).abs().max().item() if a.numel() else 0.
+    scale = torch.nan_to_num(a, 0.0, 0.0, 0.0).abs().max().item() if a.numel() else 0.0
     tolerance = _TOLERANCE.get(a.dtype, 1e-4)
     return torch.allclose(a, b, rtol=tolerance, atol=tolerance * max(scale, 1e-6), equal_nan=True)
 

@@ -1,4 +1,5 @@
 """What a trace must leave as it was, and what must still be true when the recorded program runs again."""
+
 from collections.abc import Iterable
 from types import TracebackType
 from typing import Any
@@ -73,7 +74,7 @@ def _attributes(module: nn.Module) -> dict[str, Any]:
 
 
 def _set_back(module: nn.Module, name: str, before: dict[str, Any]) -> None:
-    table, key = (module._buffers, name[len('buffer '):]) if name.startswith('buffer ') else (vars(module), name)
+    table, key = (module._buffers, name[len('buffer ') :]) if name.startswith('buffer ') else (vars(module), name)
     if name in before:
         table[key] = before[name]
     else:

@@ -1,4 +1,5 @@
 """Back end 'inductor' of the traced update: fused kernels of torch's compiler; seconds to make, with a C++ compiler."""
+
 from collections.abc import Callable, Sequence
 
 import torch
@@ -20,6 +21,7 @@ def compile_inductor(program: Program, inputs: Sequence[torch.Tensor]) -> Callab
     tensors = [ref.tensor for ref in constants]
     try:
         from torch._inductor.compile_fx import compile_fx
+
         with torch.no_grad():
             function = compile_fx(module, [*inputs, *tensors])
             function(*inputs, *tensors)

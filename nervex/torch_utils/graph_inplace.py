@@ -1,4 +1,5 @@
 """Let the last operators of a backward pass write into the flat gradient instead of joining their results."""
+
 from collections.abc import Callable
 from typing import Any
 
@@ -27,7 +28,7 @@ def write_gradient_in_place(program: Program, values: dict[int, Any]) -> Program
     offset = 0
     for piece in cat.args[0]:
         source, length = _before_views(piece, made, values), values[id(piece)].numel()
-        place = Ref(buffer[offset:offset + length].view(values[id(source)].shape))
+        place = Ref(buffer[offset : offset + length].view(values[id(source)].shape))
         offset += length
         producer = made.get(id(source))
         free = producer is not None and id(source) not in outputs and id(producer) not in replaced

@@ -1,4 +1,5 @@
 """Back end 'numpy' for acting: a forward pass over a few rows as NumPy calls on the same weights."""
+
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,8 +10,14 @@ from nervex.torch_utils.graph_trace import Call, Program, Ref, TraceError, last_
 
 _INPLACE = {'relu', 'tanh', 'exp', 'neg', 'abs', 'add', 'sub', 'mul', 'div'}
 _UFUNC = {'tanh': np.tanh, 'exp': np.exp, 'neg': np.negative, 'abs': np.abs, 'sqrt': np.sqrt, 'log': np.log}
-_BINARY = {'add': np.add, 'sub': np.subtract, 'mul': np.multiply, 'div': np.divide, 'maximum': np.maximum,
-           'minimum': np.minimum}
+_BINARY = {
+    'add': np.add,
+    'sub': np.subtract,
+    'mul': np.multiply,
+    'div': np.divide,
+    'maximum': np.maximum,
+    'minimum': np.minimum,
+}
 _RESHAPE = {'view', '_unsafe_view', 'reshape', 'unsqueeze', 'squeeze', 'flatten'}
 
 
@@ -35,7 +42,6 @@ def compile_numpy(program: Program, inputs: Sequence[torch.Tensor]) -> Callable[
 
 
 class _Writer:
-
     def __init__(self, program: Program, values: dict[int, Any]) -> None:
         self.program, self.values = program, values
         self._names = {id(ref): f'x{i}' for i, ref in enumerate(program.inputs)}
@@ -162,7 +168,7 @@ class _Writer:
 
     def _sigmoid(self, call: Call) -> str:
         like = self.values[id(call.result)]
-        half, one, tanh = self._number(0.5, like), self._number(1., like), self._constant(np.tanh)
+        half, one, tanh = self._number(0.5, like), self._number(1.0, like), self._constant(np.tanh)
         self._owned.add(id(call.result))
         return f'{half} * ({tanh}({half} * {self._name(call.args[0])}) + {one})'
 
@@ -230,7 +236,7 @@ class _Writer:
         return f'{self._name(call.args[0])}[{", ".join(index)}]'
 
     def _slice(self, call: Call) -> str:
-        source, dim, start, end, step = (list(call.args) + [0, None, None, 1][len(call.args) - 1:])[:5]
+        source, dim, start, end, step = (list(call.args) + [0, None, None, 1][len(call.args) - 1 :])[:5]
         self._owned.discard(id(source))
         index = [':'] * self.values[id(source)].dim()
         index[dim] = f'{start or 0}:{end}:{step}' if end is not None else f'{start or 0}::{step}'
@@ -247,7 +253,7 @@ class _Writer:
         if origin is None or origin.name not in ('split', 'split_with_sizes', 'chunk'):
             raise TraceError(f"there is no NumPy form of '{origin.name if origin else 'getitem'}'")
         parts, dim = self.values[id(origin.result)], origin.args[2] if len(origin.args) > 2 else 0
-        begin = sum(p.shape[dim] for p in parts[:call.args[1]])
+        begin = sum(p.shape[dim] for p in parts[: call.args[1]])
         index = [':'] * parts[0].dim()
         index[dim] = f'{begin}:{begin + parts[call.args[1]].shape[dim]}'
         return f'{self._name(origin.args[0])}[{", ".join(index)}]'

@@ -1,4 +1,5 @@
 """Back end 'py' of the traced update: straight Python source, one line per operator."""
+
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -115,6 +116,7 @@ def choose_forms(program: Program, inputs: Sequence[torch.Tensor]) -> list[Form]
 
 def _same(form: Form, other: Form, tensor: Ref, values: dict[int, Any]) -> bool:
     """Whether two forms with one tensor and one number round alike."""
+
     def applied(form: Form) -> Callable:
         return lambda x: form[0](*[x if a is tensor else a.tensor if isinstance(a, Ref) else a for a in form[1]])
 

@@ -1,4 +1,5 @@
 """Back end 'ts' of the traced update: TorchScript's interpreter, which runs in C++ without the interpreter lock."""
+
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -63,7 +64,6 @@ def write_script(program: Program) -> tuple[str, list[Any]]:
 
 
 class _Writer:
-
     def __init__(self, program: Program) -> None:
         self._names: dict[int, str] = {}
         self._lines: list[str] = []
@@ -184,9 +184,24 @@ def _literal_text(item: Any, kind: str) -> tuple[str, str]:
 
 def _codes() -> dict[Any, int]:
     """Numbers that TorchScript uses for dtypes, layouts and memory formats."""
-    dtypes = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16, torch.float32,
-              torch.float64, torch.complex32, torch.complex64, torch.complex128, torch.bool, None, None, None,
-              torch.bfloat16)
+    dtypes = (
+        torch.uint8,
+        torch.int8,
+        torch.int16,
+        torch.int32,
+        torch.int64,
+        torch.float16,
+        torch.float32,
+        torch.float64,
+        torch.complex32,
+        torch.complex64,
+        torch.complex128,
+        torch.bool,
+        None,
+        None,
+        None,
+        torch.bfloat16,
+    )
     codes: dict[Any, int] = {d: i for i, d in enumerate(dtypes) if d is not None}
     codes[torch.strided] = 0
     formats = (torch.contiguous_format, torch.preserve_format, torch.channels_last, torch.channels_last_3d)

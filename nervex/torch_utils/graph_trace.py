@@ -1,4 +1,5 @@
 """Record a function of tensors as a list of bare operator calls, shortened without changing a bit of the result."""
+
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -125,7 +126,7 @@ def _equal_to(call: Call, made: dict[int, Call], written: set[int], values: dict
         return None
     if call.is_view and _same_view(values[id(old.args[0])], values[id(old.result)]):
         return first
-    if call.name == 'pow' and tuple(call.args[1:]) == (1., ) and not {id(first), id(call.result)} & written:
+    if call.name == 'pow' and tuple(call.args[1:]) == (1.0,) and not {id(first), id(call.result)} & written:
         return first
     inner = made.get(id(first))
     if call.name == 't' and inner is not None and inner.name == 't':

@@ -1,4 +1,5 @@
 """Classification losses."""
+
 from collections.abc import Callable, Sequence
 
 import torch
@@ -18,7 +19,7 @@ class LabelSmoothCELoss(nn.Module):
 
     def __init__(self, ratio: float) -> None:
         super().__init__()
-        if not 0. <= ratio < 1.:
+        if not 0.0 <= ratio < 1.0:
             raise ValueError(f'ratio must be in [0, 1), got {ratio}')
         self.ratio = ratio
 
@@ -26,7 +27,7 @@ class LabelSmoothCELoss(nn.Module):
         log_p = F.log_softmax(logits, dim=1)
         others = self.ratio / max(1, logits.shape[1] - 1)
         of_label = log_p.gather(1, labels.unsqueeze(1)).squeeze(1)
-        return -((1. - self.ratio - others) * of_label + others * log_p.sum(1)).mean()
+        return -((1.0 - self.ratio - others) * of_label + others * log_p.sum(1)).mean()
 
 
 class SoftFocalLoss(nn.Module):
@@ -38,7 +39,7 @@ class SoftFocalLoss(nn.Module):
     """
 
     def __init__(
-            self, gamma: float = 2., weight: torch.Tensor | None = None, size_average: bool = True, reduce: bool = True
+        self, gamma: float = 2.0, weight: torch.Tensor | None = None, size_average: bool = True, reduce: bool = True
     ) -> None:
         super().__init__()
         self.gamma, self.size_average, self.reduce = gamma, size_average, reduce
@@ -46,7 +47,7 @@ class SoftFocalLoss(nn.Module):
 
     def forward(self, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         log_p = F.log_softmax(logits, dim=1).gather(1, labels.unsqueeze(1)).squeeze(1)
-        loss = -(1. - log_p.exp()).pow(self.gamma) * log_p
+        loss = -(1.0 - log_p.exp()).pow(self.gamma) * log_p
         if self.weight is not None:
             loss = loss * self.weight[labels]
         if not self.reduce:
@@ -55,7 +56,9 @@ class SoftFocalLoss(nn.Module):
 
 
 _CRITERIA: dict[str, Callable[..., nn.Module]] = {
-    'cross_entropy': nn.CrossEntropyLoss, 'label_smooth_ce': LabelSmoothCELoss, 'soft_focal_loss': SoftFocalLoss,
+    'cross_entropy': nn.CrossEntropyLoss,
+    'label_smooth_ce': LabelSmoothCELoss,
+    'soft_focal_loss': SoftFocalLoss,
 }
 
 
@@ -79,7 +82,7 @@ class MultiLogitsLoss(nn.Module):
         super().__init__()
         if criterion not in ('cross_entropy', 'label_smooth_ce'):
             raise ValueError(unknown_name('criterion', criterion, ('cross_entropy', 'label_smooth_ce')))
-        self.ratio = smooth_ratio if criterion == 'label_smooth_ce' else 0.
+        self.ratio = smooth_ratio if criterion == 'label_smooth_ce' else 0.0
 
     def forward(self, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         assert logits.dim() == 2 and labels.dim() == 1, (logits.shape, labels.shape)
@@ -87,7 +90,7 @@ class MultiLogitsLoss(nn.Module):
             raise ValueError(f'{len(logits)} rows of logits take 1 to {len(logits)} labels, got {len(labels)}')
         log_p = F.log_softmax(logits, dim=1)
         others = self.ratio / max(1, logits.shape[1] - 1)
-        cost = -((1. - self.ratio - others) * log_p[:, labels] + others * log_p.sum(1, keepdim=True))  # (M, K)
+        cost = -((1.0 - self.ratio - others) * log_p[:, labels] + others * log_p.sum(1, keepdim=True))  # (M, K)
         rows = match(cost.detach().t().tolist())
         return cost[torch.tensor(rows), torch.arange(len(labels))].mean()
 
@@ -101,7 +104,7 @@ def match(cost: Sequence[Sequence[float]]) -> list[int]:
         - cost (:obj:`Sequence[Sequence[float]]`): K rows, M >= K columns
     """
     rows, columns = len(cost), len(cost[0])
-    of_row, of_column = [0.] * (rows + 1), [0.] * (columns + 1)  # potentials
+    of_row, of_column = [0.0] * (rows + 1), [0.0] * (columns + 1)  # potentials
     owner = [0] * (columns + 1)  # row (from 1) that has a column; column 0 is where a new row starts
     for row in range(1, rows + 1):
         owner[0], at = row, 0

@@ -1,15 +1,16 @@
 """Distances between sequences."""
+
 from collections.abc import Callable
 
 import torch
 
 
 def levenshtein_distance(
-        pred: torch.Tensor,
-        target: torch.Tensor,
-        pred_extra: torch.Tensor | None = None,
-        target_extra: torch.Tensor | None = None,
-        extra_fn: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] | None = None,
+    pred: torch.Tensor,
+    target: torch.Tensor,
+    pred_extra: torch.Tensor | None = None,
+    target_extra: torch.Tensor | None = None,
+    extra_fn: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] | None = None,
 ) -> torch.Tensor:
     """
     Overview:
@@ -27,17 +28,17 @@ def levenshtein_distance(
     a, b = pred.tolist(), target.tolist()
     previous = [float(j) for j in range(len(b) + 1)]
     for i, x in enumerate(a):
-        row = [i + 1.]
+        row = [i + 1.0]
         for j, y in enumerate(b):
-            cost = 1.
+            cost = 1.0
             if x == y:
-                cost = float(extra_fn(pred_extra[i], target_extra[j])) if extra_fn is not None else 0.
-            row.append(min(previous[j] + cost, previous[j + 1] + 1., row[j] + 1.))
+                cost = float(extra_fn(pred_extra[i], target_extra[j])) if extra_fn is not None else 0.0
+            row.append(min(previous[j] + cost, previous[j + 1] + 1.0, row[j] + 1.0))
         previous = row
     return torch.tensor([previous[-1]])
 
 
-def hamming_distance(pred: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | float = 1.) -> torch.Tensor:
+def hamming_distance(pred: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | float = 1.0) -> torch.Tensor:
     """
     Overview:
         How many bits differ, per sample.

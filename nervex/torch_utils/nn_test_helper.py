@@ -1,4 +1,5 @@
 """Checks for tests of networks."""
+
 import warnings
 from collections.abc import Sequence
 

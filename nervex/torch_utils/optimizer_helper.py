@@ -1,4 +1,5 @@
 """Adam and RMSprop with gradient clipping and ignoring built in, on ordinary or on flat parameters."""
+
 import inspect
 from functools import partial
 from typing import Any
@@ -26,19 +27,19 @@ class Adam(RuledOptimizer, torch.optim.Adam):
     """
 
     def __init__(
-            self,
-            params: Params,
-            lr: float = 1e-3,
-            betas: tuple[float, float] = (0.9, 0.999),
-            eps: float = 1e-8,
-            weight_decay: float = 0.,
-            amsgrad: bool = False,
-            optim_type: str = 'adam',
-            *,
-            foreach: bool | None = None,
-            fused: bool | None = None,
-            maximize: bool = False,
-            **rules: Any,
+        self,
+        params: Params,
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        amsgrad: bool = False,
+        optim_type: str = 'adam',
+        *,
+        foreach: bool | None = None,
+        fused: bool | None = None,
+        maximize: bool = False,
+        **rules: Any,
     ) -> None:
         """
         Arguments:
@@ -52,8 +53,19 @@ class Adam(RuledOptimizer, torch.optim.Adam):
         self._decoupled = optim_type == 'adamw'
         kwargs: dict[str, Any] = {_DECOUPLED: self._decoupled}
         self._native_decay = _DECOUPLED in inspect.signature(torch.optim.Adam.__init__).parameters
-        self._setup(params, rules, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, amsgrad=amsgrad,
-                    foreach=foreach, fused=fused, maximize=maximize, **(kwargs if self._native_decay else {}))
+        self._setup(
+            params,
+            rules,
+            lr=lr,
+            betas=betas,
+            eps=eps,
+            weight_decay=weight_decay,
+            amsgrad=amsgrad,
+            foreach=foreach,
+            fused=fused,
+            maximize=maximize,
+            **(kwargs if self._native_decay else {}),
+        )
 
     def _apply_ordinary(self) -> None:
         if not self._decoupled or self._native_decay:
@@ -62,8 +74,8 @@ class Adam(RuledOptimizer, torch.optim.Adam):
         for group in self.param_groups:
             used = [p for p in group['params'] if p.grad is not None]
             if used and group['weight_decay']:
-                torch._foreach_mul_(used, 1. - float(group['lr']) * group['weight_decay'])
-            group['weight_decay'] = 0.
+                torch._foreach_mul_(used, 1.0 - float(group['lr']) * group['weight_decay'])
+            group['weight_decay'] = 0.0
         try:
             super()._apply_ordinary()
         finally:
@@ -93,8 +105,21 @@ class Adam(RuledOptimizer, torch.optim.Adam):
             step = torch._fused_adamw_ if self._decoupled else torch._fused_adam_
         else:
             step = partial(torch_adamw if self._decoupled else torch_adam, fused=True)
-        step(params, grads, firsts, seconds, largest, steps, lr=lr, beta1=beta1, beta2=beta2, eps=group['eps'],
-             weight_decay=group['weight_decay'], amsgrad=group['amsgrad'], maximize=group['maximize'])
+        step(
+            params,
+            grads,
+            firsts,
+            seconds,
+            largest,
+            steps,
+            lr=lr,
+            beta1=beta1,
+            beta2=beta2,
+            eps=group['eps'],
+            weight_decay=group['weight_decay'],
+            amsgrad=group['amsgrad'],
+            maximize=group['maximize'],
+        )
 
 
 class RMSprop(RuledOptimizer, torch.optim.RMSprop):
@@ -106,21 +131,31 @@ class RMSprop(RuledOptimizer, torch.optim.RMSprop):
     """
 
     def __init__(
-            self,
-            params: Params,
-            lr: float = 1e-2,
-            alpha: float = 0.99,
-            eps: float = 1e-8,
-            weight_decay: float = 0.,
-            momentum: float = 0.,
-            centered: bool = False,
-            *,
-            foreach: bool | None = None,
-            maximize: bool = False,
-            **rules: Any,
+        self,
+        params: Params,
+        lr: float = 1e-2,
+        alpha: float = 0.99,
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        momentum: float = 0.0,
+        centered: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        **rules: Any,
     ) -> None:
-        self._setup(params, rules, lr=lr, alpha=alpha, eps=eps, weight_decay=weight_decay, momentum=momentum,
-                    centered=centered, foreach=foreach, maximize=maximize)
+        self._setup(
+            params,
+            rules,
+            lr=lr,
+            alpha=alpha,
+            eps=eps,
+            weight_decay=weight_decay,
+            momentum=momentum,
+            centered=centered,
+            foreach=foreach,
+            maximize=maximize,
+        )
 
     def _moments(self, group: dict) -> tuple[str, ...]:
         names = ('square_avg',)
@@ -132,8 +167,18 @@ class RMSprop(RuledOptimizer, torch.optim.RMSprop):
 
     def _kernel(self, params: list, grads: list, moments: dict[str, list], steps: list, group: dict) -> None:
         torch_rmsprop(
-            params, grads, moments['square_avg'], moments.get('grad_avg', []), moments.get('momentum_buffer', []),
-            steps, foreach=False, lr=group['lr'], alpha=group['alpha'], eps=group['eps'],
-            weight_decay=group['weight_decay'], momentum=group['momentum'], centered=group['centered'],
+            params,
+            grads,
+            moments['square_avg'],
+            moments.get('grad_avg', []),
+            moments.get('momentum_buffer', []),
+            steps,
+            foreach=False,
+            lr=group['lr'],
+            alpha=group['alpha'],
+            eps=group['eps'],
+            weight_decay=group['weight_decay'],
+            momentum=group['momentum'],
+            centered=group['centered'],
             maximize=group['maximize'],
         )

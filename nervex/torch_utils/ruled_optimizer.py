@@ -1,4 +1,5 @@
 """What Adam and RMSprop share: gradient rules, ``minimize``, and steps on flat parameters."""
+
 import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -88,7 +89,7 @@ class RuledOptimizer:
         grads = [p.grad.detach() for group in self.param_groups for p in group['params'] if p.grad is not None]
         if not grads and self.flat is not None:
             grads = [self.flat.grad]
-        return float(total_norm(grads)) if grads else 0.
+        return float(total_norm(grads)) if grads else 0.0
 
     def add_param_group(self, param_group: dict) -> None:
         """As torch; an optimizer on flat parameters has exactly one group."""

@@ -32,28 +32,35 @@ from nervex.utils.registry_factory import (
     registries,
 )
 
-__getattr__, __dir__, _LAZY = lazy_exports(__name__, homes({
-    'nervex.utils.autolog': 'BaseTime LoggedModel LoggedValue NaturalTime TickTime TimeMode TimeProxy',
-    'nervex.utils.collection_helper': 'iter_mapping',
-    'nervex.utils.compression_helper': 'get_data_compressor get_data_decompressor',
-    'nervex.utils.config_helper': 'deep_merge_dicts deep_update read_config',
-    'nervex.utils.default_helper': (
-        'LimitedSpaceContainer default_get dicts_to_lists error_wrapper list_split lists_to_dicts override '
-        'set_pkg_seed squeeze'
+__getattr__, __dir__, _LAZY = lazy_exports(
+    __name__,
+    homes(
+        {
+            'nervex.utils.autolog': 'BaseTime LoggedModel LoggedValue NaturalTime TickTime TimeMode TimeProxy',
+            'nervex.utils.collection_helper': 'iter_mapping',
+            'nervex.utils.compression_helper': 'get_data_compressor get_data_decompressor',
+            'nervex.utils.config_helper': 'deep_merge_dicts deep_update read_config',
+            'nervex.utils.default_helper': (
+                'LimitedSpaceContainer default_get dicts_to_lists error_wrapper list_split lists_to_dicts override '
+                'set_pkg_seed squeeze'
+            ),
+            'nervex.utils.design_helper': 'SingletonMetaclass',
+            'nervex.utils.dist_helper': (
+                'DistContext allreduce allreduce_gradients allreduce_metrics broadcast broadcast_module '
+                'broadcast_object dist_finalize dist_init dist_mode get_rank get_world_size is_distributed synchronize'
+            ),
+            'nervex.utils.file_helper': 'read_file remove_file save_file',
+            'nervex.utils.import_helper': 'import_module import_modules try_import',
+            'nervex.utils.lock_helper': 'LockContext LockContextType get_file_lock',
+            'nervex.utils.log_helper': 'DistributionTimeImage TBLogger TextLogger build_logger pretty_print',
+            'nervex.utils.slurm_helper': 'find_free_port_slurm get_cls_info node_to_host node_to_partition',
+            'nervex.utils.system_helper': 'PropagatingThread find_free_port get_ip get_pid get_task_uid',
+            'nervex.utils.time_helper': (
+                'EasyTimer TimeWrapper TimeWrapperCuda TimeWrapperTime WatchDog build_time_helper'
+            ),
+        }
     ),
-    'nervex.utils.design_helper': 'SingletonMetaclass',
-    'nervex.utils.dist_helper': (
-        'DistContext allreduce allreduce_gradients allreduce_metrics broadcast broadcast_module broadcast_object '
-        'dist_finalize dist_init dist_mode get_rank get_world_size is_distributed synchronize'
-    ),
-    'nervex.utils.file_helper': 'read_file remove_file save_file',
-    'nervex.utils.import_helper': 'import_module import_modules try_import',
-    'nervex.utils.lock_helper': 'LockContext LockContextType get_file_lock',
-    'nervex.utils.log_helper': 'DistributionTimeImage TBLogger TextLogger build_logger pretty_print',
-    'nervex.utils.slurm_helper': 'find_free_port_slurm get_cls_info node_to_host node_to_partition',
-    'nervex.utils.system_helper': 'PropagatingThread find_free_port get_ip get_pid get_task_uid',
-    'nervex.utils.time_helper': 'EasyTimer TimeWrapper TimeWrapperCuda TimeWrapperTime WatchDog build_time_helper',
-}))
+)
 __all__ = [
     'ACTOR_REGISTRY',
     'ARMOR_PLUGIN_REGISTRY',

@@ -1,4 +1,5 @@
 """Iterators."""
+
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 

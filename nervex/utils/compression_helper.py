@@ -1,4 +1,5 @@
 """Data as few bytes, and back."""
+
 import pickle
 import zlib
 from collections.abc import Callable

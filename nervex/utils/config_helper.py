@@ -1,4 +1,5 @@
 """Merging of nested dicts, and reading of YAML configs."""
+
 import copy
 
 import yaml
@@ -31,12 +32,12 @@ def deep_merge_dicts(original: dict | None, new_dict: dict | None) -> dict:
 
 
 def deep_update(
-        original: dict,
-        new_dict: dict,
-        new_keys_allowed: bool = False,
-        whitelist: list[str] | None = None,
-        override_all_if_type_changes: list[str] | None = None,
-        _path: str = '',
+    original: dict,
+    new_dict: dict,
+    new_keys_allowed: bool = False,
+    whitelist: list[str] | None = None,
+    override_all_if_type_changes: list[str] | None = None,
+    _path: str = '',
 ) -> dict:
     """
     Overview:

@@ -1,4 +1,5 @@
 """Small helpers for dicts, lists and seeds."""
+
 import logging
 import random
 from collections.abc import Callable, Sequence
@@ -19,7 +20,7 @@ def set_pkg_seed(seed: int, use_cuda: bool = False) -> None:
     Arguments:
         - use_cuda (:obj:`bool`): seed the generators of all CUDA devices too
     """
-    if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or not 0 <= seed < 2 ** 32:
+    if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or not 0 <= seed < 2**32:
         raise ValueError(f'a seed is an integer in [0, 2**32), got {seed!r}')
     random.seed(int(seed))
     np.random.seed(int(seed))
@@ -74,11 +75,11 @@ def squeeze(data: Any) -> Any:
 
 
 def default_get(
-        data: dict,
-        name: str,
-        default_value: Any = None,
-        default_fn: Callable[[], Any] | None = None,
-        judge_fn: Callable[[Any], bool] | None = None,
+    data: dict,
+    name: str,
+    default_value: Any = None,
+    default_fn: Callable[[], Any] | None = None,
+    judge_fn: Callable[[Any], bool] | None = None,
 ) -> Any:
     """
     Overview:
@@ -108,24 +109,31 @@ def list_split(data: list, step: int) -> tuple[list[list], list | None]:
     if step < 1:
         raise ValueError(f'step must be at least 1, got {step}')
     full = len(data) // step * step
-    return [data[i:i + step] for i in range(0, full, step)], data[full:] or None
+    return [data[i : i + step] for i in range(0, full, step)], data[full:] or None
 
 
 def error_wrapper(
-        fn: Callable, default_ret: Any, warning_msg: str = '', errors: type | tuple[type, ...] = Exception
+    fn: Callable, default_ret: Any, warning_msg: str = '', errors: type | tuple[type, ...] = Exception
 ) -> Callable:
     """
     Overview:
         A function that answers ``default_ret`` and logs the error instead of raising it. For optional conveniences
         only.
     """
+
     @wraps(fn)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         try:
             return fn(*args, **kwargs)
         except errors as e:
-            logger.warning('%s: %s: %s; using %r instead. %s', getattr(fn, '__name__', fn), type(e).__name__, e,
-                           default_ret, warning_msg)
+            logger.warning(
+                '%s: %s: %s; using %r instead. %s',
+                getattr(fn, '__name__', fn),
+                type(e).__name__,
+                e,
+                default_ret,
+                warning_msg,
+            )
             return default_ret
 
     return wrapped

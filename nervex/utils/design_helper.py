@@ -1,4 +1,5 @@
 """Patterns of classes."""
+
 import threading
 from typing import Any
 

@@ -1,4 +1,5 @@
 """Several learner processes as one: torch.distributed with the few operations that training needs."""
+
 import datetime
 import gc
 import logging
@@ -32,11 +33,11 @@ def is_distributed() -> bool:
 
 
 def dist_init(
-        backend: str | None = None,
-        rank: int | None = None,
-        world_size: int | None = None,
-        init_method: str | None = None,
-        timeout_s: float = 600.,
+    backend: str | None = None,
+    rank: int | None = None,
+    world_size: int | None = None,
+    init_method: str | None = None,
+    timeout_s: float = 600.0,
 ) -> tuple[int, int]:
     """
     Overview:
@@ -153,7 +154,7 @@ def broadcast_module(module: torch.nn.Module, src: int = 0) -> None:
 
 
 @torch.no_grad()
-def allreduce_gradients(source: Any, weight: float = 1.) -> None:
+def allreduce_gradients(source: Any, weight: float = 1.0) -> None:
     """
     Overview:
         Average the gradients over all processes, in one message. With mean losses over shards of a batch and the
@@ -175,18 +176,18 @@ def allreduce_gradients(source: Any, weight: float = 1.) -> None:
     tail = [weight] + [float(i not in unused) for i in range(len(params))]
     message = torch.cat([grad * weight, grad.new_tensor(tail)])
     dist.all_reduce(message)
-    total, used, grad = message[grad.numel()], message[grad.numel() + 1:].tolist(), message[:grad.numel()]
+    total, used, grad = message[grad.numel()], message[grad.numel() + 1 :].tolist(), message[: grad.numel()]
     grad = grad / total
     if flat is not None:
-        flat.grad, flat.unused = grad, tuple(i for i, u in enumerate(used) if u == 0.)
+        flat.grad, flat.unused = grad, tuple(i for i, u in enumerate(used) if u == 0.0)
         return
     offset = 0
     for p, u in zip(params, used):
-        p.grad = grad[offset:offset + p.numel()].view(p.shape).clone() if u > 0. else None
+        p.grad = grad[offset : offset + p.numel()].view(p.shape).clone() if u > 0.0 else None
         offset += p.numel()
 
 
-def allreduce_metrics(metrics: Mapping[str, Any], weight: float = 1.) -> dict[str, float]:
+def allreduce_metrics(metrics: Mapping[str, Any], weight: float = 1.0) -> dict[str, float]:
     """
     Overview:
         Average named numbers (0-dim tensors are fine) over the processes that have them, weighted by ``weight``. For
@@ -219,13 +220,15 @@ def _from_environment(what: str, given: int | None, names: tuple[str, ...]) -> i
     for name in names:
         if name in os.environ:
             return int(os.environ[name])
-    raise ValueError(f'{what} is not given and none of {", ".join(names)} is set; start by torchrun or slurm, or pass '
-                     f'{what}=')
+    raise ValueError(
+        f'{what} is not given and none of {", ".join(names)} is set; start by torchrun or slurm, or pass {what}='
+    )
 
 
 def _set_master_from_slurm() -> None:
     if 'MASTER_ADDR' not in os.environ and 'SLURM_NODELIST' in os.environ:
         from nervex.utils.slurm_helper import node_list
+
         os.environ['MASTER_ADDR'] = node_list(os.environ['SLURM_NODELIST'])[0]
     os.environ.setdefault('MASTER_PORT', '29500')
     if 'MASTER_ADDR' not in os.environ:

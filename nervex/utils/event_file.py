@@ -1,4 +1,5 @@
 """TensorBoard's event files, written where the values come from: no thread, no queue, nothing that is lost."""
+
 import itertools
 import os
 import socket
@@ -24,6 +25,7 @@ class EventFile:
 
     def __init__(self, folder: str) -> None:
         from tensorboardX.record_writer import masked_crc32c
+
         self._crc, self._lock, self._size = masked_crc32c, threading.Lock(), 0
         os.makedirs(folder, exist_ok=True)
         name = f'events.out.tfevents.{int(time.time())}.{socket.gethostname()}.{os.getpid()}.{next(_COUNT)}'
@@ -42,6 +44,7 @@ class EventFile:
 
     def _write(self, **fields: Any) -> None:
         from tensorboardX.proto.event_pb2 import Event
+
         data = Event(wall_time=time.time(), **fields).SerializeToString()
         head = struct.pack('<Q', len(data))
         record = head + struct.pack('<I', self._crc(head)) + data + struct.pack('<I', self._crc(data))
@@ -50,7 +53,7 @@ class EventFile:
                 rest = memoryview(record)
                 with naming(self.path):
                     while rest:
-                        rest = rest[self._file.write(rest):]
+                        rest = rest[self._file.write(rest) :]
             except OSError:
                 self._file.seek(self._size)
                 self._file.truncate()

@@ -1,4 +1,5 @@
 """Files that are written whole or not at all, and read without running code from them."""
+
 import contextlib
 import glob
 import os

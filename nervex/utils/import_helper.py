@@ -1,4 +1,5 @@
 """Imports by name, with errors that say which part was missing."""
+
 import importlib
 from collections.abc import Iterable
 from types import ModuleType
@@ -35,11 +36,12 @@ def import_module(name: str) -> ModuleType:
             found = f"'{parent}' exists but has no '{last}'" if parent else f"there is no '{missing}'"
             raise ModuleNotFoundError(
                 f"cannot import '{name}': {found}. Is its folder in the working directory or on PYTHONPATH (or the "
-                'package installed), and is the path spelt with dots, without .py?', name=missing
+                'package installed), and is the path spelt with dots, without .py?',
+                name=missing,
             ) from e
         raise ModuleNotFoundError(
             f"cannot import '{name}': it was found, but needs '{missing}', which is not installed. Install that.",
-            name=missing
+            name=missing,
         ) from e
 
 

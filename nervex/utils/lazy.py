@@ -1,4 +1,5 @@
 """Packages whose names are imported when they are first used."""
+
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -20,6 +21,7 @@ def lazy_exports(package: str, homes: Mapping[str, str]) -> Exports:
     Returns:
         - exports (:obj:`tuple`): ``__getattr__``, ``__dir__`` and ``__all__`` of the package
     """
+
     def get(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f'module {package} has no attribute {name!r}')

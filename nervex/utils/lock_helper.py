@@ -1,4 +1,5 @@
 """Locks between threads, between processes, and around files."""
+
 import contextlib
 import multiprocessing
 import os

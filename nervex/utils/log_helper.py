@@ -1,4 +1,5 @@
 """Text and TensorBoard loggers of one part of a run."""
+
 import logging
 import math
 import numbers
@@ -17,13 +18,13 @@ import torch
 from nervex.utils.event_file import EventFile
 from nervex.utils.file_helper import naming
 
-_EDGES = 1e-12 * 1.1 ** np.arange(774)              # up to 1e20
-_BINS = np.concatenate([-_EDGES[::-1], [0.], _EDGES])  # of histograms: as fine near 0 as far from it
+_EDGES = 1e-12 * 1.1 ** np.arange(774)  # up to 1e20
+_BINS = np.concatenate([-_EDGES[::-1], [0.0], _EDGES])  # of histograms: as fine near 0 as far from it
 KINDS = ('scalar', 'scalars', 'histogram', 'image', 'text')
 
 
 def build_logger(
-        path: str, name: str | None = None, need_tb: bool = True, need_text: bool = True
+    path: str, name: str | None = None, need_tb: bool = True, need_text: bool = True
 ) -> tuple['TextLogger | None', 'TBLogger | None']:
     """
     Overview:
@@ -140,11 +141,13 @@ class TBLogger:
     def add_scalar(self, name: str, value: Any, step: int | None = None) -> None:
         """One number."""
         from tensorboardX.summary import scalar
+
         self._add(scalar(name, float(value)), step)
 
     def add_values(self, values: Mapping[str, Any], step: int) -> None:
         """Several numbers of the same step, each in a chart of its own: one event, where ``add_scalar`` writes many."""
         from tensorboardX.proto.summary_pb2 import Summary
+
         items = [Summary.Value(tag=name, simple_value=float(value)) for name, value in values.items()]
         self._add(Summary(value=items), step)
 
@@ -153,12 +156,14 @@ class TBLogger:
         if not isinstance(value, dict):
             raise TypeError(f"'[scalars]{name}' takes a dict of numbers, got {type(value).__name__}")
         from tensorboardX.summary import scalar
+
         for key, number in value.items():
             self._add(scalar(name, float(number)), step, os.path.join(name, key))
 
     def add_histogram(self, name: str, value: Any, step: int | None = None) -> None:
         """The distribution of the elements of a tensor, array or list; nothing is written for an empty one."""
         from tensorboardX.summary import histogram
+
         values = _to_numpy(value).reshape(-1)
         if values.size:
             self._add(histogram(name, values.astype(np.float64), _BINS), step)
@@ -166,6 +171,7 @@ class TBLogger:
     def add_image(self, name: str, value: Any, step: int | None = None) -> None:
         """An image (C, H, W) or (H, W), floats in [0, 1] or uint8."""
         from tensorboardX.proto.summary_pb2 import Summary
+
         pixels = _pixels(_to_numpy(value))
         height, width, channels = pixels.shape
         png = encode_png(pixels)
@@ -175,6 +181,7 @@ class TBLogger:
     def add_text(self, name: str, value: Any, step: int | None = None) -> None:
         """A text."""
         from tensorboardX.summary import text
+
         self._add(text(name, str(value)), step)
 
     def close(self) -> None:
@@ -274,7 +281,7 @@ class DistributionTimeImage:
             raise ValueError('there is no step yet')
         values = np.stack(self._columns, axis=1)
         low, high = self._range if self._range is not None else (values.min(), values.max())
-        return np.clip((values - low) / max(high - low, 1e-12), 0., 1.)[None]
+        return np.clip((values - low) / max(high - low, 1e-12), 0.0, 1.0)[None]
 
 
 def pretty_table(rows: list[list[Any]]) -> str:
@@ -315,7 +322,7 @@ def _pixels(image: np.ndarray) -> np.ndarray:
         raise ValueError(f'an [image] variable has shape (H, W) or (1|3|4, H, W), got {image.shape}')
     image = image[None] if image.ndim == 2 else image
     if image.dtype != np.uint8:
-        image = np.clip(np.round(image.astype(np.float64) * 255.), 0, 255).astype(np.uint8)
+        image = np.clip(np.round(image.astype(np.float64) * 255.0), 0, 255).astype(np.uint8)
     return np.ascontiguousarray(image.transpose(1, 2, 0))
 
 

@@ -98,9 +98,7 @@ LEARNER_REGISTRY = Registry('learner', {'base': 'nervex.worker.learner.base_lear
 LEARNER_HOOK_REGISTRY = Registry('learner hook')
 COMM_LEARNER_REGISTRY = Registry('comm learner', {'ray': 'nervex.parallel.learner_role:LearnerRole'})
 ACTOR_REGISTRY = Registry('actor', {'base': 'nervex.worker.actor.base_serial_actor:BaseSerialActor'})
-TRANSFORM_REGISTRY = Registry(
-    'sample transform', {'her': 'nervex.worker.actor.transform.hindsight:HindsightRelabel'}
-)
+TRANSFORM_REGISTRY = Registry('sample transform', {'her': 'nervex.worker.actor.transform.hindsight:HindsightRelabel'})
 COMM_ACTOR_REGISTRY = Registry(
     'comm actor',
     {

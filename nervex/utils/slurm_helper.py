@@ -1,4 +1,5 @@
 """What slurm tells a process: nodes, partition, and names inside an allocation."""
+
 import os
 import re
 import subprocess
@@ -68,5 +69,3 @@ def get_cls_info() -> dict[str, list[str]]:
 
 def _output(command: list[str]) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
-
-

@@ -1,4 +1,5 @@
 """Addresses, ports, names of tasks, and threads that hand their error on."""
+
 import os
 import socket
 import threading

@@ -1,4 +1,5 @@
 """Measuring and limiting time."""
+
 import ctypes
 import threading
 import time
@@ -18,7 +19,7 @@ class EasyTimer:
 
     def __init__(self, cuda: bool | None = None) -> None:
         self._cuda = torch.cuda.is_available() if cuda is None else cuda
-        self.value = 0.
+        self.value = 0.0
 
     def __enter__(self) -> 'EasyTimer':
         self._start = self._now()
@@ -40,11 +41,12 @@ class TimeWrapper:
         ``end_time`` for a stretch of code.
     """
 
-    _start = 0.
+    _start = 0.0
 
     @classmethod
     def wrapper(cls, fn: Callable) -> Callable:
         """A function that also returns how long it took."""
+
         def timed(*args: Any, **kwargs: Any) -> tuple[Any, float]:
             with EasyTimer(cuda=cls._cuda()) as timer:
                 result = fn(*args, **kwargs)
@@ -104,7 +106,7 @@ class WatchDog:
         start, stop
     """
 
-    def __init__(self, timeout: float = 1.) -> None:
+    def __init__(self, timeout: float = 1.0) -> None:
         if not timeout > 0:
             raise ValueError(f'timeout must be positive, got {timeout!r}')
         self._timeout = timeout

@@ -24,7 +24,7 @@ class Net(torch.nn.Module):
         super().__init__()
         self.fc = torch.nn.Linear(3, 4)
 
-    def forward(self, data, scale=1.):
+    def forward(self, data, scale=1.0):
         return {'logit': self.fc(data['obs']) * scale}
 
 
@@ -34,13 +34,14 @@ OBS = {'obs': torch.randn(5, 3)}
 class AddOne(IArmorPlugin):
     """Written by wrapping."""
 
-    def __init__(self, amount=1.):
+    def __init__(self, amount=1.0):
         self.amount = amount
 
     def wrap(self, forward):
         def add_forward(data, **kwargs):
             output = forward(data, **kwargs)
             return {**output, 'logit': output['logit'] + self.amount}
+
         return add_forward
 
 
@@ -48,12 +49,13 @@ class Double(IArmorPlugin):
     """Written by replacing armor.forward."""
 
     @classmethod
-    def register(cls, armor, factor=2.):
+    def register(cls, armor, factor=2.0):
         inner = armor.forward
 
         def double_forward(*args, **kwargs):
             output = inner(*args, **kwargs)
             return {**output, 'logit': output['logit'] * factor}
+
         armor.forward = double_forward
 
 
@@ -65,6 +67,7 @@ class CountCalls(IArmorStatefulPlugin):
         def counting(data, **kwargs):
             self.calls += 1
             return forward(data, **kwargs)
+
         return counting
 
     def reset(self, data_id=None):
@@ -80,9 +83,9 @@ class CountCalls(IArmorStatefulPlugin):
 def test_base_armor_runs_the_model():
     armor = BaseArmor(Net())
     assert torch.equal(armor.forward(OBS)['logit'], armor.model(OBS)['logit'])
-    expected = 3. * armor.model(OBS)['logit']
-    assert torch.equal(armor.forward(OBS, param={'scale': 3.})['logit'], expected)
-    assert torch.equal(armor.forward(OBS, scale=3., data_id=[0])['logit'], expected)
+    expected = 3.0 * armor.model(OBS)['logit']
+    assert torch.equal(armor.forward(OBS, param={'scale': 3.0})['logit'], expected)
+    assert torch.equal(armor.forward(OBS, scale=3.0, data_id=[0])['logit'], expected)
 
 
 def test_state_dict_is_that_of_the_model_under_one_key():
@@ -117,7 +120,7 @@ def test_target_is_a_copy_not_an_alias():
     armor.add_model('target', update_type='assign', update_kwargs={'freq': 1})
     before = armor.target_model.fc.weight.clone()
     with torch.no_grad():
-        armor.model.fc.weight.add_(1.)
+        armor.model.fc.weight.add_(1.0)
     assert torch.equal(armor.target_model.fc.weight, before)
 
 
@@ -134,12 +137,12 @@ def test_later_plugins_wrap_outside():
     armor = Armor(Net())
     raw = armor.forward(OBS)['logit']
     armor.add_plugin('main', AddOne)
-    armor.add_plugin('main', Double, factor=3.)
-    assert torch.allclose(armor.forward(OBS)['logit'], (raw + 1.) * 3.)
+    armor.add_plugin('main', Double, factor=3.0)
+    assert torch.allclose(armor.forward(OBS)['logit'], (raw + 1.0) * 3.0)
     other = Armor(armor.model)
-    other.add_plugin('main', Double, factor=3.)
+    other.add_plugin('main', Double, factor=3.0)
     other.add_plugin('main', AddOne)
-    assert torch.allclose(other.forward(OBS)['logit'], raw * 3. + 1.)
+    assert torch.allclose(other.forward(OBS)['logit'], raw * 3.0 + 1.0)
 
 
 def test_removed_plugin_is_gone_and_the_others_stay():
@@ -148,7 +151,7 @@ def test_removed_plugin_is_gone_and_the_others_stay():
     for plugin in (AddOne, Double, CountCalls):
         armor.add_plugin('main', plugin)
     armor.remove_plugin('main', 'AddOne')
-    assert torch.allclose(armor.forward(OBS)['logit'], raw * 2.)
+    assert torch.allclose(armor.forward(OBS)['logit'], raw * 2.0)
     assert armor.plugin('CountCalls').calls == 1
     with pytest.raises(KeyError, match='CountCalls'):
         armor.remove_plugin('main', 'AddOne')
@@ -161,8 +164,8 @@ def test_copied_and_pickled_armors_run_their_own_model():
     for twin in (copy.deepcopy(armor), pickle.loads(pickle.dumps(armor))):
         with torch.no_grad():
             twin.model.fc.weight.zero_()
-            twin.model.fc.bias.copy_(torch.tensor([0., 9., 0., 0.]))
-        assert twin.forward(OBS, eps=0.)['action'].tolist() == [1] * 5
+            twin.model.fc.bias.copy_(torch.tensor([0.0, 9.0, 0.0, 0.0]))
+        assert twin.forward(OBS, eps=0.0)['action'].tolist() == [1] * 5
         assert twin.plugin('CountCalls').calls == 1 and armor.plugin('CountCalls').calls == 0
 
 
@@ -171,11 +174,11 @@ def test_user_plugin_by_name():
     register_plugin('test_double')(Double)
     armor = BaseArmor(Net())
     raw = armor.forward(OBS)['logit']
-    add_plugin(armor, 'test_add_one', amount=2.)
+    add_plugin(armor, 'test_add_one', amount=2.0)
     add_plugin(armor, 'test_double')
-    assert torch.allclose(armor.forward(OBS)['logit'], (raw + 2.) * 2.)
+    assert torch.allclose(armor.forward(OBS)['logit'], (raw + 2.0) * 2.0)
     assert 'test_double' in ARMOR_PLUGIN_REGISTRY.query()
-    assert armor.plugin('test_add_one').amount == 2.
+    assert armor.plugin('test_add_one').amount == 2.0
 
 
 def test_stateful_plugins_reset_and_resume():
@@ -194,10 +197,14 @@ def test_stateful_plugins_reset_and_resume():
 
 def test_param_may_come_by_position_through_all_plugins():
     armor = Armor(Net())
-    for name, kwargs in (('argmax_sample', {}), ('grad', {'enable_grad': False}), ('multinomial_sample', {}),
-                         ('eps_greedy_sample', {})):
+    for name, kwargs in (
+        ('argmax_sample', {}),
+        ('grad', {'enable_grad': False}),
+        ('multinomial_sample', {}),
+        ('eps_greedy_sample', {}),
+    ):
         armor.add_plugin('main', name, **kwargs)
-    assert torch.equal(armor.forward(OBS, {'scale': 2.}, eps=0.)['logit'], 2. * armor.model(OBS)['logit'])
+    assert torch.equal(armor.forward(OBS, {'scale': 2.0}, eps=0.0)['logit'], 2.0 * armor.model(OBS)['logit'])
 
 
 def test_plugin_that_replaces_forward_and_reset_by_hand_survives_copies():
@@ -217,6 +224,7 @@ def test_plugin_that_replaces_forward_and_reset_by_hand_survives_copies():
             def classic_reset(data_id=None, **kwargs):
                 plugin.log.append('reset')
                 return reset(data_id, **kwargs)
+
             armor.forward, armor.reset = classic_forward, classic_reset
 
     armor = Armor(Net())

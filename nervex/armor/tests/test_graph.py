@@ -28,9 +28,14 @@ def test_recorded_acting_equals_the_model_and_sees_new_weights():
                 p.add_(0.1 * torch.randn_like(p))
 
 
-@pytest.mark.parametrize('plugin, kwargs', [
-    ('argmax_sample', {}), ('multinomial_sample', {}), ('eps_greedy_sample', {'eps': 0.5}),
-])
+@pytest.mark.parametrize(
+    'plugin, kwargs',
+    [
+        ('argmax_sample', {}),
+        ('multinomial_sample', {}),
+        ('eps_greedy_sample', {'eps': 0.5}),
+    ],
+)
 @pytest.mark.parametrize('action_dim', [3, [3, 2]])
 def test_arrays_in_arrays_out_with_the_same_choices(plugin, kwargs, action_dim):
     model, obs = FCDiscreteNet(4, action_dim), torch.randn(6, 4)
@@ -50,8 +55,8 @@ def test_arrays_with_masks():
             return {'logit': data['obs'], 'action_mask': data['mask']}
 
     armor = armor_of(Net(), ('argmax_sample', {}))
-    data = {'obs': np.array([[1., 9., 2.]], dtype=np.float32), 'mask': np.array([[1., 0., 1.]], dtype=np.float32)}
-    assert armor.forward(data)['action'].tolist() == [2] and data['obs'].tolist() == [[1., 9., 2.]]
+    data = {'obs': np.array([[1.0, 9.0, 2.0]], dtype=np.float32), 'mask': np.array([[1.0, 0.0, 1.0]], dtype=np.float32)}
+    assert armor.forward(data)['action'].tolist() == [2] and data['obs'].tolist() == [[1.0, 9.0, 2.0]]
 
 
 def test_arguments_run_the_model_itself():
@@ -67,7 +72,7 @@ def test_a_new_model_and_a_copied_armor_are_recorded_anew():
     armor.forward({'obs': obs})
     twin = copy.deepcopy(armor)
     with torch.no_grad():
-        twin.model.head.value.bias.add_(7.)
+        twin.model.head.value.bias.add_(7.0)
     assert torch.allclose(twin.forward({'obs': obs})['logit'], twin.model(obs)['logit'], atol=1e-5)
     assert torch.allclose(armor.forward({'obs': obs})['logit'], armor.model(obs)['logit'], atol=1e-5)
     armor.model = FCDiscreteNet(4, 3)

@@ -28,15 +28,15 @@ def test_gauss_has_the_asked_mean_and_deviation():
 
 def test_noise_and_action_are_clamped():
     def noisy(**kwargs):
-        return armor_of(torch.zeros(1000, 2), noise_kwargs={'sigma': 9.}, **kwargs).forward({})['action']
+        return armor_of(torch.zeros(1000, 2), noise_kwargs={'sigma': 9.0}, **kwargs).forward({})['action']
 
     small = noisy(noise_range={'min': -0.2, 'max': 0.3})
     assert small.min().item() == pytest.approx(-0.2) and small.max().item() == pytest.approx(0.3)
-    assert noisy().min() == -1. and noisy().max() == 1.
-    limits = {'min': [-1., -2.], 'max': [1., 3.]}
-    assert noisy(action_range=limits).amin(0).tolist() == [-1., -2.]
-    assert noisy(action_range=limits).amax(0).tolist() == [1., 3.]
-    assert noisy(action_range=None).max() > 2.
+    assert noisy().min() == -1.0 and noisy().max() == 1.0
+    limits = {'min': [-1.0, -2.0], 'max': [1.0, 3.0]}
+    assert noisy(action_range=limits).amin(0).tolist() == [-1.0, -2.0]
+    assert noisy(action_range=limits).amax(0).tolist() == [1.0, 3.0]
+    assert noisy(action_range=None).max() > 2.0
 
 
 def test_noise_on_discrete_actions_is_refused():
@@ -50,14 +50,14 @@ def test_several_heads():
 
 
 def test_ou_steps_follow_the_formula_and_remember_each_row():
-    kwargs = {'mu': 1., 'sigma': 0., 'theta': 0.5, 'dt': 0.1}
+    kwargs = {'mu': 1.0, 'sigma': 0.0, 'theta': 0.5, 'dt': 0.1}
     armor = armor_of(None, noise_type='ou', noise_kwargs=kwargs, action_range=None)
 
     def step(ids):
         return [round(v, 6) for v in armor.forward(torch.zeros(len(ids), 1), data_id=ids)['action'].flatten().tolist()]
 
-    assert step([0, 1]) == [0.05, 0.05]          # 0 + 0.5 (1 - 0) 0.1
-    assert step([1]) == [0.0975]                 # 0.05 + 0.5 (1 - 0.05) 0.1
+    assert step([0, 1]) == [0.05, 0.05]  # 0 + 0.5 (1 - 0) 0.1
+    assert step([1]) == [0.0975]  # 0.05 + 0.5 (1 - 0.05) 0.1
     armor.reset(data_id=[1])
     assert step([1, 0]) == [0.05, 0.0975]
     armor.reset()
@@ -79,13 +79,16 @@ def test_seeded_and_resumed():
     assert torch.equal(armors[2].forward({})['action'], armors[0].forward({})['action'])
 
 
-@pytest.mark.parametrize('kwargs, match', [
-    ({'noise_type': 'guass'}, "did you mean 'gauss'"),
-    ({'noise_range': {'min': 0.}}, 'noise_range'),
-    ({'action_range': {'min': 1., 'max': -1.}}, 'action_range needs min <= max, got 1.0 and -1.0'),
-    ({'action_range': {'min': [-1., 2.], 'max': [1., 1.]}}, 'action_range needs min <= max'),
-    ({'noise_kwargs': {'sigma': -1.}}, 'sigma'),
-])
+@pytest.mark.parametrize(
+    'kwargs, match',
+    [
+        ({'noise_type': 'guass'}, "did you mean 'gauss'"),
+        ({'noise_range': {'min': 0.0}}, 'noise_range'),
+        ({'action_range': {'min': 1.0, 'max': -1.0}}, 'action_range needs min <= max, got 1.0 and -1.0'),
+        ({'action_range': {'min': [-1.0, 2.0], 'max': [1.0, 1.0]}}, 'action_range needs min <= max'),
+        ({'noise_kwargs': {'sigma': -1.0}}, 'sigma'),
+    ],
+)
 def test_wrong_settings_are_named(kwargs, match):
     with pytest.raises((ValueError, KeyError), match=match):
         armor_of(torch.zeros(1, 1), **kwargs)

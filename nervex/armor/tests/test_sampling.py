@@ -25,7 +25,7 @@ def armor_of(plugin, logit, mask=None, **kwargs):
 
 
 def test_argmax_one_head():
-    logit = torch.tensor([[1., 3., 2.], [5., 4., 0.]])
+    logit = torch.tensor([[1.0, 3.0, 2.0], [5.0, 4.0, 0.0]])
     assert armor_of('argmax_sample', logit).forward({})['action'].tolist() == [1, 0]
 
 
@@ -37,9 +37,9 @@ def test_argmax_several_heads_and_leading_dims():
 
 
 def test_mask_hides_the_best_and_stored_logits_stay():
-    logit = torch.tensor([[-1e12, 9., 8.]])
+    logit = torch.tensor([[-1e12, 9.0, 8.0]])
     kept = logit.clone()
-    output = armor_of('argmax_sample', logit, torch.tensor([[1., 0., 0.]])).forward({})
+    output = armor_of('argmax_sample', logit, torch.tensor([[1.0, 0.0, 0.0]])).forward({})
     assert output['action'].tolist() == [0]
     assert torch.equal(logit, kept) and output['logit'] is logit
 
@@ -52,7 +52,7 @@ def test_sampling_does_not_write_into_the_models_dict():
 
 def test_eps_greedy_tosses_a_coin_for_each_row():
     logit = torch.zeros(4000, 4)
-    logit[:, 2] = 1.
+    logit[:, 2] = 1.0
     action = armor_of('eps_greedy_sample', logit, seed=0).forward({}, eps=0.4)['action']
     counts = torch.bincount(action, minlength=4) / 4000
     assert abs(counts[2] - 0.7) < 0.03  # 0.6 greedy + 0.4 / 4
@@ -63,32 +63,34 @@ def test_eps_greedy_heads_toss_independent_coins():
     logits = [torch.eye(10)[0].expand(2000, 10)] * 2
     first, second = armor_of('eps_greedy_sample', logits, seed=1).forward({}, eps=0.5)['action']
     both = ((first != 0) & (second != 0)).float().mean()
-    assert abs(both - 0.45 ** 2) < 0.04
+    assert abs(both - 0.45**2) < 0.04
 
 
-@pytest.mark.parametrize('eps', [0., 1.])
+@pytest.mark.parametrize('eps', [0.0, 1.0])
 def test_eps_greedy_limits(eps):
     logit = torch.randn(500, 3)
     output = armor_of('eps_greedy_sample', logit, seed=2).forward({}, eps=eps)
     same = (output['action'] == logit.argmax(-1)).float().mean()
-    assert same == 1. if eps == 0. else abs(same - 1 / 3) < 0.08
+    assert same == 1.0 if eps == 0.0 else abs(same - 1 / 3) < 0.08
     assert output['logit'] is logit
 
 
 def test_eps_greedy_explores_legal_actions_only_and_evenly():
-    mask = torch.tensor([0., 1., 0., 1., 1.]).expand(3000, 5)
-    action = armor_of('eps_greedy_sample', torch.randn(3000, 5), mask, seed=3).forward({}, eps=1.)['action']
+    mask = torch.tensor([0.0, 1.0, 0.0, 1.0, 1.0]).expand(3000, 5)
+    action = armor_of('eps_greedy_sample', torch.randn(3000, 5), mask, seed=3).forward({}, eps=1.0)['action']
     counts = torch.bincount(action, minlength=5) / 3000
     assert counts[0] == counts[2] == 0 and all(abs(counts[i] - 1 / 3) < 0.04 for i in (1, 3, 4))
 
 
 def test_eps_for_each_env_and_all_its_agents():
     logit = torch.eye(50)[7].expand(2, 40, 50)
-    action = armor_of('eps_greedy_sample', logit, seed=4).forward({}, eps=[0., 1.])['action']
+    action = armor_of('eps_greedy_sample', logit, seed=4).forward({}, eps=[0.0, 1.0])['action']
     assert (action[0] == 7).all() and (action[1] != 7).float().mean() > 0.8
 
 
-@pytest.mark.parametrize('eps, error', [(1.5, ValueError), (-1, ValueError), ([0., 2.], ValueError), (None, TypeError)])
+@pytest.mark.parametrize(
+    'eps, error', [(1.5, ValueError), (-1, ValueError), ([0.0, 2.0], ValueError), (None, TypeError)]
+)
 def test_eps_out_of_range_is_refused(eps, error):
     with pytest.raises(error, match=r'eps|probability'):
         armor_of('eps_greedy_sample', torch.zeros(2, 3)).forward({}, eps=eps)
@@ -98,10 +100,11 @@ def test_eps_out_of_range_is_refused(eps, error):
 def test_few_rows_and_many_rows_choose_alike(rows):
     logit = torch.randn(rows, 5)
     few, by_row, many = (armor_of('eps_greedy_sample', x, seed=6) for x in (logit, logit, logit.unsqueeze(0)))
-    for eps in (0., 0.3, 1.):
+    for eps in (0.0, 0.3, 1.0):
         many.plugin('eps_greedy_sample')._draws.on(torch.device('cpu')).manual_seed(6)
         few.plugin('eps_greedy_sample')._draws._coins = torch.rand(
-            rows, dtype=torch.float64, generator=torch.Generator().manual_seed(6)).tolist()
+            rows, dtype=torch.float64, generator=torch.Generator().manual_seed(6)
+        ).tolist()
         by_row.plugin('eps_greedy_sample')._draws._coins = list(few.plugin('eps_greedy_sample')._draws._coins)
         action = few.forward({}, eps=eps)['action']
         assert torch.equal(action, many.forward({}, eps=eps)['action'][0])
@@ -137,13 +140,13 @@ def test_a_recording_follows_its_input():
 
 
 def test_row_without_legal_action_gets_the_first():
-    mask = torch.tensor([[0., 0., 0.], [0., 0., 1.]])
-    for plugin, kwargs in (('argmax_sample', {}), ('multinomial_sample', {}), ('eps_greedy_sample', {'eps': 1.})):
+    mask = torch.tensor([[0.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    for plugin, kwargs in (('argmax_sample', {}), ('multinomial_sample', {}), ('eps_greedy_sample', {'eps': 1.0})):
         assert armor_of(plugin, torch.ones(2, 3), mask).forward({}, **kwargs)['action'].tolist() == [0, 2]
 
 
 def test_masks_for_some_heads():
-    logits, masks = [torch.eye(3)[:1], torch.eye(3)[:1]], [None, torch.tensor([[0., 1., 1.]])]
+    logits, masks = [torch.eye(3)[:1], torch.eye(3)[:1]], [None, torch.tensor([[0.0, 1.0, 1.0]])]
     assert [a.item() for a in armor_of('argmax_sample', logits, masks).forward({})['action']] == [0, 1]
 
 

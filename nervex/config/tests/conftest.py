@@ -1,4 +1,5 @@
 """Classes with declarations, registered for the time of a test: no real env, policy or worker is imported."""
+
 import pytest
 
 from nervex.config import sections
@@ -18,10 +19,18 @@ class FakeManager:
 
 class FakePolicyBase:
     """As the framework's base classes: what every policy has."""
+
     config = dict(
-        policy_type=None, import_names=None, on_policy=False, use_cuda=False, use_priority=False, model={},
+        policy_type=None,
+        import_names=None,
+        on_policy=False,
+        use_cuda=False,
+        use_priority=False,
+        model={},
         learn=dict(train_step=1, batch_size=64, learning_rate=1e-3, weight_decay=0.0, init_data_count=0, algo={}),
-        collect=dict(traj_len=None, unroll_len=1, algo={}), eval={}, command={},
+        collect=dict(traj_len=None, unroll_len=1, algo={}),
+        eval={},
+        command={},
     )
 
 
@@ -35,8 +44,9 @@ class FakePolicy(FakePolicyBase):
     config_rules = dict(
         learn=dict(target_theta=interval(0, 1)),
         eval={},
-        command=dict(eps=dict(
-            type=enum('exp', 'linear'), start=interval(0, 1), end=interval(0, 1), decay=is_positive())),
+        command=dict(
+            eps=dict(type=enum('exp', 'linear'), start=interval(0, 1), end=interval(0, 1), decay=is_positive())
+        ),
     )
 
     def default_model(self):
@@ -49,10 +59,17 @@ class FakeNet:
 
 
 class BufferManager:
-    config = dict(type='replay', meta_maxlen=4096, replay_start_size=0, max_reuse=float('inf'), alpha=0.6,
-                  monitor=dict(log_freq=2000))
-    config_rules = dict(type=enum('replay', 'on_policy'), meta_maxlen=is_type(int) & is_positive(),
-                        max_reuse=numeric() & is_positive())
+    config = dict(
+        type='replay',
+        meta_maxlen=4096,
+        replay_start_size=0,
+        max_reuse=float('inf'),
+        alpha=0.6,
+        monitor=dict(log_freq=2000),
+    )
+    config_rules = dict(
+        type=enum('replay', 'on_policy'), meta_maxlen=is_type(int) & is_positive(), max_reuse=numeric() & is_positive()
+    )
 
 
 class BaseSerialActor:
@@ -64,8 +81,11 @@ class BaseSerialEvaluator:
 
 
 class BaseLearner:
-    config = dict(load_path='', import_names=None, hook=dict(
-        log_show=dict(type='log_show', position='after_iter', priority=20, ext_args=dict(freq=100))))
+    config = dict(
+        load_path='',
+        import_names=None,
+        hook=dict(log_show=dict(type='log_show', position='after_iter', priority=20, ext_args=dict(freq=100))),
+    )
 
 
 class BaseSerialCommander:
@@ -79,9 +99,13 @@ WORKERS = {cls.__name__: cls for cls in _WORKERS}
 @pytest.fixture
 def fakes(monkeypatch):
     """Register the fakes; answers the list of registries, so that a test can register more for its own time."""
-    registries = {ENV_REGISTRY: {'fake': FakeEnv}, ENV_MANAGER_REGISTRY: {'base': FakeManager},
-                  POLICY_REGISTRY: {'fake': FakePolicy}, MODEL_REGISTRY: {'fake_net': FakeNet},
-                  LEARNER_HOOK_REGISTRY: dict.fromkeys(('load_ckpt', 'log_show', 'save_ckpt'), object)}
+    registries = {
+        ENV_REGISTRY: {'fake': FakeEnv},
+        ENV_MANAGER_REGISTRY: {'base': FakeManager},
+        POLICY_REGISTRY: {'fake': FakePolicy},
+        MODEL_REGISTRY: {'fake_net': FakeNet},
+        LEARNER_HOOK_REGISTRY: dict.fromkeys(('load_ckpt', 'log_show', 'save_ckpt'), object),
+    }
     for registry, entries in registries.items():
         monkeypatch.setattr(registry, '_entries', {**registry._entries, **entries})
     monkeypatch.setattr(sections, 'load_attribute', lambda path: WORKERS[path.partition(':')[2]])

@@ -4,38 +4,41 @@ from nervex.config import ALIASES, ConfigError, compile_config
 from nervex.config.tree import get_path, has_path, pop_path, set_path
 
 
-@pytest.mark.parametrize('old, value, new', [
-    ('replay_buffer.maxlen', 64, 'replay_buffer.armor.meta_maxlen'),
-    ('replay_buffer.agent.replay_buffer_size', 64, 'replay_buffer.agent.meta_maxlen'),
-    ('replay_buffer.agent.buffer_length', 64, 'replay_buffer.agent.meta_maxlen'),
-    ('replay_buffer.agent.max_use', 7, 'replay_buffer.agent.max_reuse'),
-    ('policy.learn.train_iteration', 7, 'policy.learn.train_step'),
-    ('policy.learn.update_per_collect', 7, 'policy.learn.train_step'),
-    ('evaluator.stop_value', 7, 'evaluator.stop_val'),
-    ('env.stop_value', 7, 'evaluator.stop_val'),
-    ('policy.cuda', False, 'policy.use_cuda'),
-    ('learner.use_cuda', False, 'policy.use_cuda'),
-    ('policy.priority', True, 'policy.use_priority'),
-    ('policy.type', 'fake', 'policy.policy_type'),
-    ('env.type', 'fake', 'env.env_type'),
-    ('env.manager.type', 'base', 'env.env_manager_type'),
-    ('env_manager.type', 'base', 'env.env_manager_type'),
-    ('env.manager.shared_memory', False, 'env.manager.shared_memory'),
-    ('env_manager.shared_memory', False, 'env.manager.shared_memory'),
-    ('env.collector_env_num', 3, 'env.actor_env_num'),
-    ('collector.n_sample', 7, 'actor.n_sample'),
-    ('policy.collect.n_sample', 7, 'actor.n_sample'),
-    ('policy.collect.collector.collect_print_freq', 7, 'actor.collect_print_freq'),
-    ('policy.eval.evaluator.eval_freq', 7, 'evaluator.eval_freq'),
-    ('policy.other.eps', dict(type='exp', start=0.5), 'policy.command.eps'),
-    ('policy.other.replay_buffer.replay_buffer_size', 64, 'replay_buffer.armor.meta_maxlen'),
-    ('policy.nstep', 3, 'policy.learn.algo.nstep'),
-    ('policy.discount_factor', 0.5, 'policy.learn.algo.discount_factor'),
-    ('policy.learn.target_update_freq', 9, 'policy.learn.algo.target_update_freq'),
-    ('policy.model.obs_shape', 4, 'policy.model.obs_dim'),
-    ('policy.model.action_shape', 2, 'policy.model.action_dim'),
-    ('policy.model.encoder_hidden_size_list', [8], 'policy.model.hidden_dim_list'),
-])
+@pytest.mark.parametrize(
+    'old, value, new',
+    [
+        ('replay_buffer.maxlen', 64, 'replay_buffer.armor.meta_maxlen'),
+        ('replay_buffer.agent.replay_buffer_size', 64, 'replay_buffer.agent.meta_maxlen'),
+        ('replay_buffer.agent.buffer_length', 64, 'replay_buffer.agent.meta_maxlen'),
+        ('replay_buffer.agent.max_use', 7, 'replay_buffer.agent.max_reuse'),
+        ('policy.learn.train_iteration', 7, 'policy.learn.train_step'),
+        ('policy.learn.update_per_collect', 7, 'policy.learn.train_step'),
+        ('evaluator.stop_value', 7, 'evaluator.stop_val'),
+        ('env.stop_value', 7, 'evaluator.stop_val'),
+        ('policy.cuda', False, 'policy.use_cuda'),
+        ('learner.use_cuda', False, 'policy.use_cuda'),
+        ('policy.priority', True, 'policy.use_priority'),
+        ('policy.type', 'fake', 'policy.policy_type'),
+        ('env.type', 'fake', 'env.env_type'),
+        ('env.manager.type', 'base', 'env.env_manager_type'),
+        ('env_manager.type', 'base', 'env.env_manager_type'),
+        ('env.manager.shared_memory', False, 'env.manager.shared_memory'),
+        ('env_manager.shared_memory', False, 'env.manager.shared_memory'),
+        ('env.collector_env_num', 3, 'env.actor_env_num'),
+        ('collector.n_sample', 7, 'actor.n_sample'),
+        ('policy.collect.n_sample', 7, 'actor.n_sample'),
+        ('policy.collect.collector.collect_print_freq', 7, 'actor.collect_print_freq'),
+        ('policy.eval.evaluator.eval_freq', 7, 'evaluator.eval_freq'),
+        ('policy.other.eps', dict(type='exp', start=0.5), 'policy.command.eps'),
+        ('policy.other.replay_buffer.replay_buffer_size', 64, 'replay_buffer.armor.meta_maxlen'),
+        ('policy.nstep', 3, 'policy.learn.algo.nstep'),
+        ('policy.discount_factor', 0.5, 'policy.learn.algo.discount_factor'),
+        ('policy.learn.target_update_freq', 9, 'policy.learn.algo.target_update_freq'),
+        ('policy.model.obs_shape', 4, 'policy.model.obs_dim'),
+        ('policy.model.action_shape', 2, 'policy.model.action_dim'),
+        ('policy.model.encoder_hidden_size_list', [8], 'policy.model.hidden_dim_list'),
+    ],
+)
 def test_an_older_spelling_becomes_todays(config, old, value, new):
     pop_path(config, new.replace('armor', 'agent'))
     if 'replay_buffer' in old:
@@ -54,7 +57,7 @@ def test_both_spellings_are_fine_with_one_value_and_an_error_with_two(config):
     config['policy']['learn']['update_per_collect'] = 5
     with pytest.raises(ConfigError) as caught:
         compile_config(config)
-    problem, = caught.value.problems
+    (problem,) = caught.value.problems
     assert problem.startswith('policy.learn.update_per_collect: got 5, but policy.learn.train_step is 4')
     assert 'keep only policy.learn.train_step' in problem
 
@@ -70,7 +73,7 @@ def test_sections_under_both_names_are_merged(config):
 def test_a_class_that_declares_an_older_name_itself_keeps_it(config, fakes):
     base = fakes['FakePolicyBase']
     learn = dict(update_per_collect=2, target_update_freq=5)
-    own = type('Own', (base, ), dict(config=dict(discount_factor=0.9, learn=learn)))
+    own = type('Own', (base,), dict(config=dict(discount_factor=0.9, learn=learn)))
     config['policy'].update(discount_factor=0.8, learn=dict(update_per_collect=6, target_update_freq=7))
     policy = compile_config(config, policy=own).policy
     assert policy.discount_factor == 0.8 and policy.learn.update_per_collect == 6 and policy.learn.train_step == 1
@@ -78,7 +81,7 @@ def test_a_class_that_declares_an_older_name_itself_keeps_it(config, fakes):
 
 
 def test_nothing_moves_to_a_setting_that_nobody_knows(config, fakes):
-    own = type('Own', (fakes['FakePolicyBase'], ), {})  # reads cfg.discount_factor itself
+    own = type('Own', (fakes['FakePolicyBase'],), {})  # reads cfg.discount_factor itself
     config['policy'].update(discount_factor=0.8)
     assert compile_config(config, policy=own).policy.discount_factor == 0.8
 
@@ -92,14 +95,23 @@ def test_a_model_keeps_the_spelling_of_its_own_signature(config):
     assert compile_config(config, model=Own).policy.model == dict(obs_shape=4, action_shape=2)
 
 
-
 def test_the_later_dialect_as_a_whole(fakes):
     config = dict(
-        env=dict(collector_env_num=8, evaluator_env_num=5, n_evaluator_episode=5, stop_value=195,
-                 manager=dict(shared_memory=True), type='fake'),
+        env=dict(
+            collector_env_num=8,
+            evaluator_env_num=5,
+            n_evaluator_episode=5,
+            stop_value=195,
+            manager=dict(shared_memory=True),
+            type='fake',
+        ),
         env_manager=dict(type='base'),
         policy=dict(
-            type='fake', cuda=False, priority=False, nstep=3, discount_factor=0.97,
+            type='fake',
+            cuda=False,
+            priority=False,
+            nstep=3,
+            discount_factor=0.97,
             model=dict(obs_shape=4, action_shape=2, encoder_hidden_size_list=[128, 128, 64], dueling=True),
             learn=dict(update_per_collect=5, batch_size=64, learning_rate=0.001),
             collect=dict(n_sample=8),

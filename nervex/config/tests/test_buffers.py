@@ -33,14 +33,20 @@ def test_another_type_of_buffer_keeps_the_other_defaults(config):
     assert buffers(config, dict(type='on_policy')).armor.meta_maxlen == 4096
 
 
-@pytest.mark.parametrize('section, words', [
-    (dict(buffer_name=['agent'], agnet=dict(alpha=3)), "replay_buffer.agnet: unknown setting; did you mean 'agent'?"),
-    (dict(monitr=dict(log_freq=3)), "replay_buffer.monitr: unknown setting; did you mean 'monitor'?"),
-    (dict(meta_maxle=3), "replay_buffer.meta_maxle: unknown setting; did you mean 'meta_maxlen'?"),
-    (dict(buffer_name=['a', 'a']), 'a name is there twice'),
-    (dict(buffer_name=[]), 'must be a list of names'),
-    (dict(buffer_name=['agent'], agent=5), 'replay_buffer.agent: got 5, must be a dict'),
-])
+@pytest.mark.parametrize(
+    'section, words',
+    [
+        (
+            dict(buffer_name=['agent'], agnet=dict(alpha=3)),
+            "replay_buffer.agnet: unknown setting; did you mean 'agent'?",
+        ),
+        (dict(monitr=dict(log_freq=3)), "replay_buffer.monitr: unknown setting; did you mean 'monitor'?"),
+        (dict(meta_maxle=3), "replay_buffer.meta_maxle: unknown setting; did you mean 'meta_maxlen'?"),
+        (dict(buffer_name=['a', 'a']), 'a name is there twice'),
+        (dict(buffer_name=[]), 'must be a list of names'),
+        (dict(buffer_name=['agent'], agent=5), 'replay_buffer.agent: got 5, must be a dict'),
+    ],
+)
 def test_mistakes(config, section, words):
     with pytest.raises(ConfigError) as caught:
         buffers(config, section)

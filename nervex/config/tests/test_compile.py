@@ -1,4 +1,5 @@
 """The ten kinds of mistakes, all at once and each alone, and what a resolved config is."""
+
 import copy
 
 import pytest
@@ -25,10 +26,10 @@ def test_defaults_come_below_the_config_and_the_config_below_overrides(config):
     config['policy']['learn']['learning_rate'] = 0.1
     resolved = compile_config(config, overrides=['policy.learn.batch_size=16'])
     assert isinstance(resolved, EasyDict)
-    assert resolved.policy.learn.weight_decay == 0.0       # of the base class
-    assert resolved.policy.learn.train_step == 3           # of the class
-    assert resolved.policy.learn.learning_rate == 0.1      # of the config
-    assert resolved.policy.learn.batch_size == 16          # of the command line
+    assert resolved.policy.learn.weight_decay == 0.0  # of the base class
+    assert resolved.policy.learn.train_step == 3  # of the class
+    assert resolved.policy.learn.learning_rate == 0.1  # of the config
+    assert resolved.policy.learn.batch_size == 16  # of the command line
     assert resolved.env.manager.step_timeout == 60.0 and resolved.env.frame_stack == 4
     assert resolved.replay_buffer.buffer_name == ['agent'] and resolved.replay_buffer.agent.alpha == 0.6
     assert resolved.evaluator.n_episode == 5 and resolved.learner.load_path == ''
@@ -61,24 +62,27 @@ def test_only_env_and_policy_must_be_there(config):
         assert one_problem(left).startswith(f'{section}: missing section')
 
 
-@pytest.mark.parametrize('path, near', [
-    ('evaluatr', 'evaluator'),
-    ('env.actr_env_num', 'actor_env_num'),
-    ('env.norm_obs.use_nrm', 'use_norm'),
-    ('env.manager.step_timout', 'step_timeout'),
-    ('policy.on_polcy', 'on_policy'),
-    ('policy.learn.learnig_rate', 'learning_rate'),
-    ('policy.learn.algo.discont_factor', 'discount_factor'),
-    ('policy.command.eps.strat', 'start'),
-    ('policy.model.duelling', 'dueling'),
-    ('policy.nstp', 'policy.learn.algo.nstep'),
-    ('replay_buffer.agent.meta_maxln', 'meta_maxlen'),
-    ('replay_buffer.agent.monitor.log_frq', 'log_freq'),
-    ('actor.n_sampel', 'n_sample'),
-    ('evaluator.stop_vl', 'stop_val'),
-    ('learner.load_pth', 'load_path'),
-    ('commander.max_env_stp', 'max_env_step'),
-])
+@pytest.mark.parametrize(
+    'path, near',
+    [
+        ('evaluatr', 'evaluator'),
+        ('env.actr_env_num', 'actor_env_num'),
+        ('env.norm_obs.use_nrm', 'use_norm'),
+        ('env.manager.step_timout', 'step_timeout'),
+        ('policy.on_polcy', 'on_policy'),
+        ('policy.learn.learnig_rate', 'learning_rate'),
+        ('policy.learn.algo.discont_factor', 'discount_factor'),
+        ('policy.command.eps.strat', 'start'),
+        ('policy.model.duelling', 'dueling'),
+        ('policy.nstp', 'policy.learn.algo.nstep'),
+        ('replay_buffer.agent.meta_maxln', 'meta_maxlen'),
+        ('replay_buffer.agent.monitor.log_frq', 'log_freq'),
+        ('actor.n_sampel', 'n_sample'),
+        ('evaluator.stop_vl', 'stop_val'),
+        ('learner.load_pth', 'load_path'),
+        ('commander.max_env_stp', 'max_env_step'),
+    ],
+)
 def test_a_misspelt_key_at_any_level_names_the_nearest(config, path, near):
     set_path(config, path, 3)
     problem = one_problem(config)
@@ -91,63 +95,72 @@ def test_a_key_like_nothing_known_lists_what_is_accepted(config):
     assert one_problem(config).endswith('BaseSerialEvaluator accepts here: eval_freq, n_episode, stop_val')
 
 
-@pytest.mark.parametrize('path, value, rule', [
-    ('policy.learn.batch_size', 'abc', 'must be an int >= 1'),
-    ('policy.learn.batch_size', 64.5, 'must be an int >= 1'),
-    ('policy.learn.batch_size', True, 'must be an int >= 1'),
-    ('policy.learn.learning_rate', '3e-4', 'must be a finite number > 0; write it without quotes'),
-    ('env.frame_stack', 5.0, 'must be an int; write 5'),
-    ('policy.learn.learning_rate', None, 'must be a finite number > 0'),
-    ('policy.on_policy', 1, 'must be a bool'),
-    ('policy.on_policy', 'false', 'write it without quotes'),
-    ('policy.learn', [1], 'must be a dict'),
-    ('policy.learn', None, 'write {} for an empty one'),
-    ('policy.model', 3, 'must be a dict'),
-    ('policy.model.embedding_dim', 'wide', 'must be an int'),
-    ('learner.load_path', 3, 'must be a str'),
-    ('env.actor_env_num', 2.0, 'must be an int >= 1'),
-    ('actor.traj_print_freq', 1e3, 'write 1000'),
-    ('replay_buffer.buffer_name', 3, 'must be a list of names'),
-    ('actor', 'fast', 'must be a dict'),
-    ('exp_name', 3, 'must be a str'),
-    ('seed', 'zero', 'must be an int >= 0 or None'),
-])
+@pytest.mark.parametrize(
+    'path, value, rule',
+    [
+        ('policy.learn.batch_size', 'abc', 'must be an int >= 1'),
+        ('policy.learn.batch_size', 64.5, 'must be an int >= 1'),
+        ('policy.learn.batch_size', True, 'must be an int >= 1'),
+        ('policy.learn.learning_rate', '3e-4', 'must be a finite number > 0; write it without quotes'),
+        ('env.frame_stack', 5.0, 'must be an int; write 5'),
+        ('policy.learn.learning_rate', None, 'must be a finite number > 0'),
+        ('policy.on_policy', 1, 'must be a bool'),
+        ('policy.on_policy', 'false', 'write it without quotes'),
+        ('policy.learn', [1], 'must be a dict'),
+        ('policy.learn', None, 'write {} for an empty one'),
+        ('policy.model', 3, 'must be a dict'),
+        ('policy.model.embedding_dim', 'wide', 'must be an int'),
+        ('learner.load_path', 3, 'must be a str'),
+        ('env.actor_env_num', 2.0, 'must be an int >= 1'),
+        ('actor.traj_print_freq', 1e3, 'write 1000'),
+        ('replay_buffer.buffer_name', 3, 'must be a list of names'),
+        ('actor', 'fast', 'must be a dict'),
+        ('exp_name', 3, 'must be a str'),
+        ('seed', 'zero', 'must be an int >= 0 or None'),
+    ],
+)
 def test_a_wrong_type_names_value_and_rule(config, path, value, rule):
     set_path(config, path, value)
     problem = problems_of(config)[0]
     assert problem.startswith(f'{path}: got {value!r}') and rule in problem
 
 
-@pytest.mark.parametrize('path, value, rule', [
-    ('policy.learn.batch_size', 0, '>= 1'),
-    ('policy.learn.learning_rate', -1e-3, '> 0'),
-    ('policy.learn.learning_rate', float('nan'), 'must be a finite number'),
-    ('policy.learn.algo.discount_factor', 1.5, 'in [0, 1]'),
-    ('policy.learn.algo.nstep', 0, '>= 1'),
-    ('policy.learn.target_theta', 2, 'in [0, 1]'),
-    ('policy.command.eps.start', 1.2, 'in [0, 1]'),
-    ('policy.command.eps.type', 'exponential', "one of 'exp', 'linear'"),
-    ('policy.collect.traj_len', 'infinite', "'inf'"),
-    ('env.actor_env_num', 0, '>= 1'),
-    ('env.manager.step_timeout', -1, '> 0'),
-    ('env.manager.context', 'spwan', "did you mean 'spawn'?"),
-    ('replay_buffer.agent.max_reuse', 0, '> 0'),
-    ('replay_buffer.agent.type', 'replya', "did you mean 'replay'?"),
-    ('actor.n_sample', 0, '>= 1'),
-    ('evaluator.eval_freq', -5, '>= 1'),
-])
+@pytest.mark.parametrize(
+    'path, value, rule',
+    [
+        ('policy.learn.batch_size', 0, '>= 1'),
+        ('policy.learn.learning_rate', -1e-3, '> 0'),
+        ('policy.learn.learning_rate', float('nan'), 'must be a finite number'),
+        ('policy.learn.algo.discount_factor', 1.5, 'in [0, 1]'),
+        ('policy.learn.algo.nstep', 0, '>= 1'),
+        ('policy.learn.target_theta', 2, 'in [0, 1]'),
+        ('policy.command.eps.start', 1.2, 'in [0, 1]'),
+        ('policy.command.eps.type', 'exponential', "one of 'exp', 'linear'"),
+        ('policy.collect.traj_len', 'infinite', "'inf'"),
+        ('env.actor_env_num', 0, '>= 1'),
+        ('env.manager.step_timeout', -1, '> 0'),
+        ('env.manager.context', 'spwan', "did you mean 'spawn'?"),
+        ('replay_buffer.agent.max_reuse', 0, '> 0'),
+        ('replay_buffer.agent.type', 'replya', "did you mean 'replay'?"),
+        ('actor.n_sample', 0, '>= 1'),
+        ('evaluator.eval_freq', -5, '>= 1'),
+    ],
+)
 def test_a_value_out_of_range_names_value_and_rule(config, path, value, rule):
     set_path(config, path, value)
     problem = problems_of(config)[0]
     assert problem.startswith(f'{path}: got {value!r}') and rule in problem
 
 
-@pytest.mark.parametrize('path, value, near', [
-    ('policy.policy_type', 'fke', 'fake'),
-    ('env.env_type', 'fakee', 'fake'),
-    ('env.env_manager_type', 'bse', 'base'),
-    ('policy.model.model_type', 'fake_nt', 'fake_net'),
-])
+@pytest.mark.parametrize(
+    'path, value, near',
+    [
+        ('policy.policy_type', 'fke', 'fake'),
+        ('env.env_type', 'fakee', 'fake'),
+        ('env.env_manager_type', 'bse', 'base'),
+        ('policy.model.model_type', 'fake_nt', 'fake_net'),
+    ],
+)
 def test_an_unknown_registered_name_suggests_the_nearest(config, path, value, near):
     set_path(config, path, value)
     problem = one_problem(config)
@@ -163,15 +176,20 @@ def test_missing_names_list_the_known_ones(config):
 
 def test_a_name_whose_class_cannot_be_imported_says_why(config, monkeypatch):
     from nervex.utils import ENV_MANAGER_REGISTRY
+
     monkeypatch.setitem(ENV_MANAGER_REGISTRY._entries, 'lost', 'nervex.no_such_module:Manager')
     config['env']['env_manager_type'] = 'lost'
     assert "'lost' cannot be loaded: No module named 'nervex.no_such_module'" in one_problem(config)
 
 
-@pytest.mark.parametrize('path, value', [
-    ('policy.learn.batch_size', 1001), ('policy.learn.init_data_count', 1001),
-    ('replay_buffer.agent.replay_start_size', 1001),
-])
+@pytest.mark.parametrize(
+    'path, value',
+    [
+        ('policy.learn.batch_size', 1001),
+        ('policy.learn.init_data_count', 1001),
+        ('replay_buffer.agent.replay_start_size', 1001),
+    ],
+)
 def test_more_rows_than_the_buffer_holds(config, path, value):
     set_path(config, path, value)
     problem = one_problem(config)
@@ -191,16 +209,35 @@ def test_cuda_without_a_gpu(config, monkeypatch):
 
 
 def test_all_problems_of_all_sections_come_at_once_and_in_the_order_of_the_sections(config):
-    changes = {'polcy': {}, 'env.env_manager_type': 'bse', 'env.frame_stak': 1, 'policy.learn.batch_size': 'abc',
-               'policy.learn.algo.nstp': 1, 'policy.model.duelling': 1, 'replay_buffer.agent.meta_maxlen': -1,
-               'actor.n_episode': 2, 'evaluator.stop_vall': 1, 'import_names': ['nervex.no_such']}
+    changes = {
+        'polcy': {},
+        'env.env_manager_type': 'bse',
+        'env.frame_stak': 1,
+        'policy.learn.batch_size': 'abc',
+        'policy.learn.algo.nstp': 1,
+        'policy.model.duelling': 1,
+        'replay_buffer.agent.meta_maxlen': -1,
+        'actor.n_episode': 2,
+        'evaluator.stop_vall': 1,
+        'import_names': ['nervex.no_such'],
+    }
     for path, value in changes.items():
         set_path(config, path, value)
     problems = problems_of(config, overrides=['learner.load_pat=x', 'nonsense'])
-    for path in ['nonsense', 'polcy', 'import_names', 'env.env_manager_type', 'env.frame_stak',
-                 'policy.learn.batch_size', 'policy.learn.algo.nstp', 'policy.model.duelling',
-                 'replay_buffer.agent.meta_maxlen',
-                 'evaluator.stop_vall', 'learner.load_pat', 'actor.n_sample']:
+    for path in [
+        'nonsense',
+        'polcy',
+        'import_names',
+        'env.env_manager_type',
+        'env.frame_stak',
+        'policy.learn.batch_size',
+        'policy.learn.algo.nstp',
+        'policy.model.duelling',
+        'replay_buffer.agent.meta_maxlen',
+        'evaluator.stop_vall',
+        'learner.load_pat',
+        'actor.n_sample',
+    ]:
         assert sum(path in problem.split(':')[0] + problem[:40] for problem in problems) == 1, (path, problems)
     assert len(problems) == 12
 
@@ -224,9 +261,8 @@ def test_empty_sections_of_yaml_count_as_empty(config):
     assert compile_config(config).commander.max_env_step == 10_000_000
 
 
-
 def test_a_class_without_declarations_of_its_own_keeps_its_section_open(config, fakes, caplog):
-    own = type('OwnPolicy', (fakes['FakePolicyBase'], ), {})
+    own = type('OwnPolicy', (fakes['FakePolicyBase'],), {})
     learn = dict(batch_size=16, my_weight=0.5, algo=dict(nstep=3, tau=1))
     config['policy'] = dict(my_flag=1, learn=learn, command=dict(eps=1))
     resolved = compile_config(config, policy=own)
@@ -241,7 +277,7 @@ def test_a_class_without_declarations_of_its_own_keeps_its_section_open(config, 
 
 
 def test_a_class_with_declarations_accepts_these_and_its_bases(config, fakes):
-    own = type('OwnPolicy', (fakes['FakePolicy'], ), dict(config=dict(learn=dict(my_weight=0.5))))
+    own = type('OwnPolicy', (fakes['FakePolicy'],), dict(config=dict(learn=dict(my_weight=0.5))))
     config['policy']['learn'] = dict(my_weight=1, train_step=7)
     resolved = compile_config(config, policy=own)
     assert (resolved.policy.learn.my_weight, resolved.policy.learn.train_step) == (1, 7)
@@ -290,6 +326,7 @@ def test_an_empty_nested_declaration_is_open_unless_its_rule_is_empty_too(config
 
 def test_numpy_numbers_become_plain_ones(config):
     import numpy as np
+
     config['policy']['learn'].update(batch_size=np.int64(8), learning_rate=np.float32(0.5))
     learn = compile_config(config).policy.learn
     assert type(learn.batch_size) is int and type(learn.learning_rate) is float

@@ -11,13 +11,16 @@ def problem_of(config, **kwargs):
     return caught.value.problems[0]
 
 
-@pytest.mark.parametrize('given, value, follows', [
-    ('policy.learn.algo.nstep', 3, 'policy.collect.algo.nstep'),
-    ('policy.collect.algo.nstep', 3, 'policy.learn.algo.nstep'),
-    ('policy.collect.traj_len', 16, 'actor.traj_len'),
-    ('actor.traj_len', 16, 'policy.collect.traj_len'),
-    ('policy.collect.traj_len', 'inf', 'actor.traj_len'),
-])
+@pytest.mark.parametrize(
+    'given, value, follows',
+    [
+        ('policy.learn.algo.nstep', 3, 'policy.collect.algo.nstep'),
+        ('policy.collect.algo.nstep', 3, 'policy.learn.algo.nstep'),
+        ('policy.collect.traj_len', 16, 'actor.traj_len'),
+        ('actor.traj_len', 16, 'policy.collect.traj_len'),
+        ('policy.collect.traj_len', 'inf', 'actor.traj_len'),
+    ],
+)
 def test_a_fact_is_stated_once(config, given, value, follows):
     set_path(config, given, value)
     resolved = compile_config(config)
@@ -26,8 +29,11 @@ def test_a_fact_is_stated_once(config, given, value, follows):
 
 def test_env_counts_reach_a_policy_that_asks_for_them(config, fakes):
     assert 'env_num' not in compile_config(config).policy.collect
-    own = type('Own', (fakes['FakePolicy'], ), dict(config=dict(collect=dict(env_num=None)), config_rules=dict(
-        eval=dict(env_num=int))))
+    own = type(
+        'Own',
+        (fakes['FakePolicy'],),
+        dict(config=dict(collect=dict(env_num=None)), config_rules=dict(eval=dict(env_num=int))),
+    )
     resolved = compile_config(config, policy=own)
     assert resolved.policy.collect.env_num == 8 and resolved.policy.eval.env_num == 5
     config['policy']['collect'] = dict(env_num=4)
@@ -36,14 +42,17 @@ def test_env_counts_reach_a_policy_that_asks_for_them(config, fakes):
 
 def test_a_policy_that_does_not_know_the_second_place_does_not_get_it(config, fakes):
     declared = dict(learn=dict(algo=dict(nstep=2)), collect=dict(algo=dict(x=1)))
-    own = type('Own', (fakes['FakePolicyBase'], ), dict(config=declared))
+    own = type('Own', (fakes['FakePolicyBase'],), dict(config=declared))
     assert compile_config(config, policy=own).policy.collect.algo == dict(x=1)
 
 
-@pytest.mark.parametrize('pair', [
-    {'policy.learn.algo.nstep': 1, 'policy.collect.algo.nstep': 3},
-    {'policy.collect.traj_len': 1, 'actor.traj_len': 'inf'},
-])
+@pytest.mark.parametrize(
+    'pair',
+    [
+        {'policy.learn.algo.nstep': 1, 'policy.collect.algo.nstep': 3},
+        {'policy.collect.traj_len': 1, 'actor.traj_len': 'inf'},
+    ],
+)
 def test_two_statements_that_differ_name_both(config, pair):
     for path, value in pair.items():
         set_path(config, path, value)

@@ -1,4 +1,5 @@
 """Whatever is wrong with a config, the answer is a ConfigError; whatever is accepted resolves to itself."""
+
 import random
 
 import pytest
@@ -7,9 +8,32 @@ from nervex.config import ConfigError, compile_config, save_config
 from nervex.config.tree import leaves, plain_copy, set_path
 
 GARBAGE = [
-    None, True, 0, -1, 7, 1.5, float('nan'), float('inf'), '', 'inf', 'text', 'a.b', [], [1, 'a'], (), {},
-    {'type': 'x'}, {'x': {'y': 1}}, {3: 4}, object, len, b'bytes', {1, 2}, [{'a': 1}],
-    {'type': None}, {'buffer_name': 3},
+    None,
+    True,
+    0,
+    -1,
+    7,
+    1.5,
+    float('nan'),
+    float('inf'),
+    '',
+    'inf',
+    'text',
+    'a.b',
+    [],
+    [1, 'a'],
+    (),
+    {},
+    {'type': 'x'},
+    {'x': {'y': 1}},
+    {3: 4},
+    object,
+    len,
+    b'bytes',
+    {1, 2},
+    [{'a': 1}],
+    {'type': None},
+    {'buffer_name': 3},
 ]
 
 

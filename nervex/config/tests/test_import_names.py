@@ -28,9 +28,15 @@ def package(tmp_path, monkeypatch):
         del sys.modules[name]
 
 
-@pytest.mark.parametrize('path', [
-    'env.import_names', 'policy.import_names', 'policy.model.import_names', 'import_names',
-])
+@pytest.mark.parametrize(
+    'path',
+    [
+        'env.import_names',
+        'policy.import_names',
+        'policy.model.import_names',
+        'import_names',
+    ],
+)
 def test_listed_modules_are_imported_from_every_place(config, package, path):
     for names in (['my_own_package.policies'], 'my_own_package.policies'):
         sys.modules.pop('my_own_package.policies', None)
@@ -39,17 +45,23 @@ def test_listed_modules_are_imported_from_every_place(config, package, path):
         assert sys.modules['my_own_package.policies'].IMPORTED
 
 
-@pytest.mark.parametrize('name, words', [
-    ('my_own_package.policy', "'my_own_package' exists and has no 'policy'; did you mean 'my_own_package.policies'?"),
-    ('my_own_pakage.policies', "'my_own_pakage' on the Python path; did you mean 'my_own_package.policies'?"),
-    ('my_own_package.policies.deeper', "'my_own_package.policies' exists, but it is a file and not a package"),
-    ('zzz_qqq', "module 'zzz_qqq' does not exist"),
-    ('my_own_package.broken', 'broken.py:2: invalid syntax'),
-    ('my_own_package.raising', 'failed: ValueError: not today ('),
-    ('my_own_package.needing', "needs 'no_such_module_at_all', which is not installed"),
-    (3, 'must be the dotted name of a module'),
-    ('', 'must be the dotted name of a module'),
-])
+@pytest.mark.parametrize(
+    'name, words',
+    [
+        (
+            'my_own_package.policy',
+            "'my_own_package' exists and has no 'policy'; did you mean 'my_own_package.policies'?",
+        ),
+        ('my_own_pakage.policies', "'my_own_pakage' on the Python path; did you mean 'my_own_package.policies'?"),
+        ('my_own_package.policies.deeper', "'my_own_package.policies' exists, but it is a file and not a package"),
+        ('zzz_qqq', "module 'zzz_qqq' does not exist"),
+        ('my_own_package.broken', 'broken.py:2: invalid syntax'),
+        ('my_own_package.raising', 'failed: ValueError: not today ('),
+        ('my_own_package.needing', "needs 'no_such_module_at_all', which is not installed"),
+        (3, 'must be the dotted name of a module'),
+        ('', 'must be the dotted name of a module'),
+    ],
+)
 def test_a_module_that_cannot_be_imported_says_why(config, package, name, words):
     problem = problem_of(config, 'policy.import_names', [name])
     assert problem.startswith('policy.import_names: ') and words in problem
@@ -68,6 +80,7 @@ def test_a_registration_in_a_listed_module_is_seen(config, package, monkeypatch)
     (package / 'registering.py').write_text(
         'from nervex.utils import ENV_REGISTRY\n'
         "@ENV_REGISTRY.register('from_my_own_package')\n"
-        'class Env:\n    config = dict(size=3)\n')
+        'class Env:\n    config = dict(size=3)\n'
+    )
     config['env'].update(env_type='from_my_own_package', import_names=['my_own_package.registering'])
     assert compile_config(config).env.size == 3

@@ -45,6 +45,7 @@ def test_a_model_that_is_built_already_is_not_checked(config):
 
 def test_a_partial_is_checked_by_what_is_left_of_its_signature(config, fakes, monkeypatch):
     from nervex.utils import MODEL_REGISTRY
+
     monkeypatch.setitem(MODEL_REGISTRY._entries, 'small_net', functools.partial(fakes['FakeNet'], embedding_dim=8))
     config['policy']['model'] = dict(model_type='small_net', dueling=False)
     assert compile_config(config).policy.model.model_type == 'small_net'
@@ -52,18 +53,22 @@ def test_a_partial_is_checked_by_what_is_left_of_its_signature(config, fakes, mo
     assert problems_of(config) == ["policy.model.dueling: got 'no', must be a bool"]
 
 
-@pytest.mark.parametrize('given, words', [
-    (dict(sizes='wide'), "sizes: got 'wide', must be list[int] | None"),
-    (dict(sizes=[1, 'a']), "sizes: got [1, 'a'], must be list[int] | None"),
-    (dict(dim=2.5), 'dim: got 2.5, must be int | list[int]'),
-    (dict(rate='fast'), "rate: got 'fast', must be a float"),
-    (dict(dim=[4, 84, 84], sizes=None, rate=1, other=object()), None),
-    (dict(dim=(4, 84), sizes=[]), None),
-])
+@pytest.mark.parametrize(
+    'given, words',
+    [
+        (dict(sizes='wide'), "sizes: got 'wide', must be list[int] | None"),
+        (dict(sizes=[1, 'a']), "sizes: got [1, 'a'], must be list[int] | None"),
+        (dict(dim=2.5), 'dim: got 2.5, must be int | list[int]'),
+        (dict(rate='fast'), "rate: got 'fast', must be a float"),
+        (dict(dim=[4, 84, 84], sizes=None, rate=1, other=object()), None),
+        (dict(dim=(4, 84), sizes=[]), None),
+    ],
+)
 def test_plain_annotations_are_checked(config, given, words):
     class Own:
-        def __init__(self, dim: int | list[int] = 1, sizes: list[int] | None = None, rate: float = 0.,
-                     other: 'Own' = 0):
+        def __init__(
+            self, dim: int | list[int] = 1, sizes: list[int] | None = None, rate: float = 0.0, other: 'Own' = 0
+        ):
             pass
 
     config['policy']['model'] = given
@@ -74,7 +79,7 @@ def test_plain_annotations_are_checked(config, given, words):
 
 
 def test_the_policys_model_settings_are_for_its_own_model_only(config, fakes):
-    own = type('Own', (fakes['FakePolicy'], ), dict(config=dict(model=dict(embedding_dim=32))))
+    own = type('Own', (fakes['FakePolicy'],), dict(config=dict(model=dict(embedding_dim=32))))
 
     class Net:
         def __init__(self, obs_dim, action_dim):
@@ -87,7 +92,7 @@ def test_the_policys_model_settings_are_for_its_own_model_only(config, fakes):
 
 def test_a_policy_that_builds_its_model_itself_keeps_the_section_open(config, fakes):
     build = dict(config={}, _create_model_from_cfg=lambda self, cfg, model_type=None: None)
-    own = type('Own', (fakes['FakePolicy'], ), build)
+    own = type('Own', (fakes['FakePolicy'],), build)
     config['policy']['model'] = dict(anything=1)
     assert compile_config(config, policy=own).policy.model.anything == 1
 
@@ -105,8 +110,8 @@ def test_a_default_model_may_depend_on_the_config(config, fakes):
 
 
 def test_a_default_model_that_fails_is_reported(config, fakes):
-    own = type('Own', (fakes['FakePolicy'], ), dict(config={}, default_model=lambda self: 1 / 0))
-    problem, = problems_of(config, policy=own)
+    own = type('Own', (fakes['FakePolicy'],), dict(config={}, default_model=lambda self: 1 / 0))
+    (problem,) = problems_of(config, policy=own)
     assert problem == 'policy.model: Own.default_model() failed: ZeroDivisionError: division by zero'
 
 

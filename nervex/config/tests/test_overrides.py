@@ -4,11 +4,25 @@ from easydict import EasyDict
 from nervex.config import ConfigError, apply_overrides, compile_config
 
 
-@pytest.mark.parametrize('text, value', [
-    ('3e-4', 3e-4), ('7', 7), ('true', True), ('null', None), ('', ''), ('exp', 'exp'), ('"7"', '7'),
-    ('[6, 6]', [6, 6]),
-    ('{a: 1}', {'a': 1}), (' 5 ', 5), ('a=b', 'a=b'), ('inf', 'inf'), ('1e5', 1e5), ('./ckpt/a.tar', './ckpt/a.tar'),
-])
+@pytest.mark.parametrize(
+    'text, value',
+    [
+        ('3e-4', 3e-4),
+        ('7', 7),
+        ('true', True),
+        ('null', None),
+        ('', ''),
+        ('exp', 'exp'),
+        ('"7"', '7'),
+        ('[6, 6]', [6, 6]),
+        ('{a: 1}', {'a': 1}),
+        (' 5 ', 5),
+        ('a=b', 'a=b'),
+        ('inf', 'inf'),
+        ('1e5', 1e5),
+        ('./ckpt/a.tar', './ckpt/a.tar'),
+    ],
+)
 def test_values_are_read_as_yaml(text, value):
     got = apply_overrides({}, [f'policy.x={text}']).policy.x
     assert got == value and type(got) is type(EasyDict(x=value).x)
@@ -24,7 +38,8 @@ def test_the_config_is_copied_and_dicts_are_made_on_the_way():
 def test_a_dict_merges_and_a_list_replaces():
     config = dict(policy=dict(eps=dict(start=1, end=0), sizes=[1, 2]))
     assert apply_overrides(config, ['policy.eps={end: 0.5}', 'policy.sizes=[3]']).policy == dict(
-        eps=dict(start=1, end=0.5), sizes=[3])
+        eps=dict(start=1, end=0.5), sizes=[3]
+    )
 
 
 @pytest.mark.parametrize('text', ['policy.x', '=3', 'policy..x=3', '.x=1', 'a .b=1'])
@@ -79,8 +94,11 @@ def test_an_override_wins_over_the_settings_that_must_agree_with_it(config):
 
 
 def test_two_overrides_that_disagree_are_an_error(config):
-    for pair in (['actor.n_sample=3', 'actor.n_episode=3'], ['actor.traj_len=3', 'policy.collect.traj_len=4'],
-                 ['policy.learn.train_step=3', 'policy.learn.update_per_collect=4']):
+    for pair in (
+        ['actor.n_sample=3', 'actor.n_episode=3'],
+        ['actor.traj_len=3', 'policy.collect.traj_len=4'],
+        ['policy.learn.train_step=3', 'policy.learn.update_per_collect=4'],
+    ):
         with pytest.raises(ConfigError):
             compile_config(config, overrides=pair)
 

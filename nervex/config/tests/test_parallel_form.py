@@ -1,4 +1,5 @@
 """Parallel configs of the older form become today's sections; mistakes in them name the right key."""
+
 import pytest
 from easydict import EasyDict
 
@@ -66,9 +67,7 @@ def older_form():
     actor = dict(role, comm_actor_type='flask_fs', queue_maxsize=8)
     interaction = dict(host='auto', port='auto')
     return EasyDict(
-        coordinator=dict(
-            actor_task_timeout=30, learner_task_timeout=600, interaction=interaction, commander=commander
-        ),
+        coordinator=dict(actor_task_timeout=30, learner_task_timeout=600, interaction=interaction, commander=commander),
         learner0=learner,
         actor0=actor,
         actor1=dict(actor),

@@ -1,4 +1,5 @@
 """The declarations of the framework's own classes, and documented configs of several dialects on top of them."""
+
 import pytest
 
 from nervex.config import ConfigError, builtin_configs, compile_config, read_config, save_config
@@ -6,26 +7,47 @@ from nervex.utils import ENV_REGISTRY, POLICY_REGISTRY
 
 DOCUMENTED = dict(
     env=dict(
-        env_manager_type='base', manager=dict(shared_memory=True),
-        import_names=['app_zoo.classic_control.cartpole.envs.cartpole_env'], env_type='cartpole',
-        actor_env_num=8, evaluator_env_num=5,
+        env_manager_type='base',
+        manager=dict(shared_memory=True),
+        import_names=['app_zoo.classic_control.cartpole.envs.cartpole_env'],
+        env_type='cartpole',
+        actor_env_num=8,
+        evaluator_env_num=5,
     ),
     policy=dict(
-        use_cuda=False, policy_type='dqn', import_names=['nervex.policy.dqn'], on_policy=False,
+        use_cuda=False,
+        policy_type='dqn',
+        import_names=['nervex.policy.dqn'],
+        on_policy=False,
         model=dict(obs_dim=4, action_dim=2, embedding_dim=64, dueling=True),
-        learn=dict(train_step=3, batch_size=64, learning_rate=0.001, weight_decay=0.0,
-                   algo=dict(target_update_freq=100, discount_factor=0.97, nstep=1)),
+        learn=dict(
+            train_step=3,
+            batch_size=64,
+            learning_rate=0.001,
+            weight_decay=0.0,
+            algo=dict(target_update_freq=100, discount_factor=0.97, nstep=1),
+        ),
         collect=dict(traj_len=1, unroll_len=1, algo=dict(nstep=1)),
         command=dict(eps=dict(type='exp', start=0.95, end=0.1, decay=10000)),
     ),
     replay_buffer=dict(buffer_name=['agent'], agent=dict(meta_maxlen=100000, max_reuse=100, min_sample_ratio=1)),
     actor=dict(n_sample=8, traj_len=1, traj_print_freq=100, collect_print_freq=100),
     evaluator=dict(n_episode=5, eval_freq=200, stop_val=195),
-    learner=dict(load_path='', hook=dict(
-        save_ckpt_after_iter=dict(name='save_ckpt_after_iter', type='save_ckpt', priority=20, position='after_iter',
-                                  ext_args=dict(freq=100)),
-        log_show=dict(name='log_show', type='log_show', priority=20, position='after_iter', ext_args=dict(freq=100)),
-    )),
+    learner=dict(
+        load_path='',
+        hook=dict(
+            save_ckpt_after_iter=dict(
+                name='save_ckpt_after_iter',
+                type='save_ckpt',
+                priority=20,
+                position='after_iter',
+                ext_args=dict(freq=100),
+            ),
+            log_show=dict(
+                name='log_show', type='log_show', priority=20, position='after_iter', ext_args=dict(freq=100)
+            ),
+        ),
+    ),
     commander=dict(),
 )
 
@@ -58,12 +80,25 @@ def test_the_documented_config_resolves_to_what_it_says():
     says(DOCUMENTED, resolved)
 
 
-@pytest.mark.parametrize('path', [
-    'env.mangaer.step_timeout=3', 'env.manager.step_timout=3', 'env.max_episode_stps=3', 'policy.use_cda=1',
-    'policy.learn.algo.duoble_q=1', 'policy.collect.unrol_len=2', 'policy.command.eps.decy=3', 'policy.model.obs_dm=3',
-    'replay_buffer.agent.alhpa=0.5', 'replay_buffer.agent.monitor.log_frq=3', 'actor.traj_print_frq=1',
-    'evaluator.evl_freq=2', 'learner.log_windw=2', 'commander.max_trian_iter=3',
-])
+@pytest.mark.parametrize(
+    'path',
+    [
+        'env.mangaer.step_timeout=3',
+        'env.manager.step_timout=3',
+        'env.max_episode_stps=3',
+        'policy.use_cda=1',
+        'policy.learn.algo.duoble_q=1',
+        'policy.collect.unrol_len=2',
+        'policy.command.eps.decy=3',
+        'policy.model.obs_dm=3',
+        'replay_buffer.agent.alhpa=0.5',
+        'replay_buffer.agent.monitor.log_frq=3',
+        'actor.traj_print_frq=1',
+        'evaluator.evl_freq=2',
+        'learner.log_windw=2',
+        'commander.max_trian_iter=3',
+    ],
+)
 def test_no_section_of_the_framework_is_open(path):
     with pytest.raises(ConfigError, match='unknown setting; did you mean'):
         compile_config(DOCUMENTED, overrides=[path])
@@ -90,15 +125,17 @@ def test_a_manager_may_wait_for_parts_of_a_second():
 def test_defaults_can_be_read_as_the_sections_that_they_fill():
     from nervex.config.buffer_manager import buffer_manager_default_config
     from nervex.config.serial import base_learner_default_config
+
     assert buffer_manager_default_config.replay_buffer.armor.meta_maxlen == 4096
     assert base_learner_default_config.load_path == ''
     with pytest.raises(AttributeError, match='has no attribute'):
         from nervex.config import serial
+
         _ = serial.nothing
 
 
 @pytest.mark.parametrize('given, known', [(dict(frq=5), 'freq'), (dict(freq=5, load_pth='x'), 'freq')])
 def test_what_a_hook_of_the_framework_does_not_take_is_named(given, known):
     hook = dict(log_show=dict(ext_args=given))
-    with pytest.raises(ConfigError, match=rf"log_show.ext_args.{list(given)[-1]}: unknown setting .*Known: {known}"):
+    with pytest.raises(ConfigError, match=rf'log_show.ext_args.{list(given)[-1]}: unknown setting .*Known: {known}'):
         compile_config({**read_config('cartpole_dqn'), 'learner': dict(hook=hook)})

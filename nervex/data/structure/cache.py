@@ -1,4 +1,5 @@
 """Cache: collects items and hands them on in portions, from a thread of its own."""
+
 from __future__ import annotations
 
 import threading
@@ -26,7 +27,7 @@ class Cache:
         self._consume = consume
         self._items: list[Any] = []
         self._count = 0
-        self._since = 0.
+        self._since = 0.0
         self._wake = threading.Condition()
         self._busy = threading.Lock()  # a portion is on its way: the next one waits, so that the order stays
         self._error: BaseException | None = None

@@ -1,4 +1,5 @@
 """What goes into and out of a buffer: windows of the recent past."""
+
 from __future__ import annotations
 
 from collections.abc import Callable

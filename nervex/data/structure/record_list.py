@@ -1,4 +1,5 @@
 """RecordList: a list that remembers what was removed from it."""
+
 from __future__ import annotations
 
 from typing import Any

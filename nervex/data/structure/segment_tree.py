@@ -1,4 +1,5 @@
 """Segment trees: a running sum or minimum over any range, changed and searched in whole batches."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -25,7 +26,7 @@ class SegmentTree:
         if not isinstance(capacity, (int, np.integer)) or capacity < 1:
             raise ValueError(f'{type(self).__name__}: capacity must be a number >= 1, got {capacity!r}')
         if neutral_element is None:
-            neutral_element = {np.add: 0., np.minimum: np.inf, np.maximum: -np.inf}.get(operation)
+            neutral_element = {np.add: 0.0, np.minimum: np.inf, np.maximum: -np.inf}.get(operation)
             if neutral_element is None:
                 raise ValueError(f'{type(self).__name__}: {operation} needs a neutral_element')
         self.capacity = 1 << (int(capacity) - 1).bit_length()
@@ -82,7 +83,7 @@ class SumSegmentTree(SegmentTree):
     """
 
     def __init__(self, capacity: int) -> None:
-        super().__init__(capacity, np.add, 0.)
+        super().__init__(capacity, np.add, 0.0)
 
     def find_prefixsum_idx(self, prefixsum: Any) -> Any:
         """

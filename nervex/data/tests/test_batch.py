@@ -1,4 +1,5 @@
 """Batch: columns and rows at once."""
+
 import copy
 import pickle
 
@@ -13,7 +14,7 @@ from nervex.data import Batch
 
 
 def numbers(n, mixed=True):
-    batch = Batch(a=np.arange(n), b={'c': np.arange(2. * n).reshape(n, 2)})
+    batch = Batch(a=np.arange(n), b={'c': np.arange(2.0 * n).reshape(n, 2)})
     if mixed:
         batch.t = torch.arange(n * 3).reshape(n, 3)
     return batch
@@ -25,23 +26,29 @@ def test_values_become_columns_and_print_readably():
     assert isinstance(data.b, np.ndarray) and data.b.tolist() == [5, 5]
     assert data.d.dtype == object
     data.b = np.array([3, 4, 5])
-    assert repr(data) == """Batch(
+    assert (
+        repr(data)
+        == """Batch(
     a: 4,
     b: array([3, 4, 5]),
     c: '2312312',
     d: array(['a', '-2', '-3'], dtype=object),
 )"""
+    )
 
 
 def test_in_place_arithmetic_on_an_index_of_all_columns():
     data = Batch(obs={'index': np.zeros((2, 3))}, act=torch.zeros((2, 2)))
     data[:, 1] += 6
-    assert repr(data[-1]) == """Batch(
+    assert (
+        repr(data[-1])
+        == """Batch(
     obs: Batch(
              index: array([0., 6., 0.]),
          ),
     act: tensor([0., 6.]),
 )"""
+    )
 
 
 def test_list_of_dicts_is_stacked():
@@ -50,7 +57,7 @@ def test_list_of_dicts_is_stacked():
 
 
 def test_batch_dimension_of_a_single_observation():
-    batch = Batch(obs=[np.array([1., 2.])])
+    batch = Batch(obs=[np.array([1.0, 2.0])])
     assert batch.obs.shape == (1, 2) and len(batch) == 1
 
 
@@ -75,7 +82,7 @@ def test_length_and_rows():
     batch = numbers(4)
     assert len(batch) == 4 and len(list(batch)) == 4
     row = batch[-1]
-    assert row.a == 3 and row.b.c.tolist() == [6., 7.] and row.t.tolist() == [9, 10, 11]
+    assert row.a == 3 and row.b.c.tolist() == [6.0, 7.0] and row.t.tolist() == [9, 10, 11]
     with pytest.raises(TypeError, match='one row'):
         len(row)
     with pytest.raises(TypeError):
@@ -93,13 +100,28 @@ def test_slices_are_views_and_gathers_are_copies():
     assert batch.a[5] == 5
 
 
-@pytest.mark.parametrize('key', [[2, 0], np.array([2, 0], np.uint8), torch.tensor([2, 0]), np.array([-2, 0]),
-                                 [True, False, True, False], slice(None, None, -2), slice(1, 3), slice(9, 12), []])
+@pytest.mark.parametrize(
+    'key',
+    [
+        [2, 0],
+        np.array([2, 0], np.uint8),
+        torch.tensor([2, 0]),
+        np.array([-2, 0]),
+        [True, False, True, False],
+        slice(None, None, -2),
+        slice(1, 3),
+        slice(9, 12),
+        [],
+    ],
+)
 def test_every_kind_of_index_means_the_same_for_numpy_and_torch(key):
     batch = Batch(x=np.arange(4), y=torch.arange(4))
     found = batch[key]
-    expected = np.arange(4)[np.asarray(key, dtype=np.int64 if isinstance(key, list) and not key else None)
-                            if not isinstance(key, slice) else key]
+    expected = np.arange(4)[
+        np.asarray(key, dtype=np.int64 if isinstance(key, list) and not key else None)
+        if not isinstance(key, slice)
+        else key
+    ]
     if isinstance(key, np.ndarray):
         expected = np.arange(4)[key.astype(np.int64)]
     assert found.x.tolist() == found.y.tolist() == expected.tolist()
@@ -117,16 +139,19 @@ def test_splitting_covers_every_row_once():
 # ---- assignment
 def test_row_assignment():
     batch = numbers(3)
-    batch[0] = {'a': 7, 'b': {'c': [1., 1.]}, 't': torch.zeros(3, dtype=torch.int64)}
-    assert batch.a[0] == 7 and batch.b.c[0].tolist() == [1., 1.]
+    batch[0] = {'a': 7, 'b': {'c': [1.0, 1.0]}, 't': torch.zeros(3, dtype=torch.int64)}
+    assert batch.a[0] == 7 and batch.b.c[0].tolist() == [1.0, 1.0]
     batch[np.array([True, False, True])] = batch[1]
     assert batch.a.tolist() == [1, 1, 1]
 
 
-@pytest.mark.parametrize('key, value, words', [
-    (slice(0, 2), {'a': np.zeros(3)}, ["'a'", '(4,)', '(3,)', 'int64', 'float64']),
-    (0, {'a': 0.5}, ["'a'", 'float64', 'int64', 'exactly']),
-])
+@pytest.mark.parametrize(
+    'key, value, words',
+    [
+        (slice(0, 2), {'a': np.zeros(3)}, ["'a'", '(4,)', '(3,)', 'int64', 'float64']),
+        (0, {'a': 0.5}, ["'a'", 'float64', 'int64', 'exactly']),
+    ],
+)
 def test_row_assignment_that_does_not_fit_names_everything(key, value, words):
     batch = Batch(a=np.arange(4))
     with pytest.raises(ValueError) as e:
@@ -154,7 +179,7 @@ def test_arithmetic_with_numbers_and_batches():
     batch = numbers(3)
     assert (batch + 1 - 1) == batch and (2 * batch) == batch + batch and (-batch) == batch * -1
     assert (1 - batch).a.tolist() == [1, 0, -1]
-    assert (batch / 2).b.c[2].tolist() == [2., 2.5]
+    assert (batch / 2).b.c[2].tolist() == [2.0, 2.5]
     assert batch.a.tolist() == [0, 1, 2]
 
 
@@ -170,7 +195,7 @@ def test_stack_makes_rows_a_batch_and_cat_joins_them():
     batch = numbers(3)
     assert Batch.stack(list(batch)) == batch
     assert Batch.cat([batch[:1], batch[1:]]) == batch
-    assert Batch.stack([Batch(a=np.array([0., 2.]), b=5), Batch(a=np.array([1., 3.]), b=-5)]).b.tolist() == [5, -5]
+    assert Batch.stack([Batch(a=np.array([0.0, 2.0]), b=5), Batch(a=np.array([1.0, 3.0]), b=-5)]).b.tolist() == [5, -5]
     assert Batch.cat([Batch(), batch]) == batch
 
 
@@ -183,8 +208,19 @@ def test_joining_different_columns_names_them():
 
 # ---- rows in
 def test_rows_of_documented_kinds():
-    rows = [EasyDict(obs=torch.full((2, ), float(k)), reward=torch.ones(1), done=k == 1, n=k, f=.5, none=None, s='x',
-                     nested={'deep': np.zeros(3, np.uint8)}) for k in range(2)]
+    rows = [
+        EasyDict(
+            obs=torch.full((2,), float(k)),
+            reward=torch.ones(1),
+            done=k == 1,
+            n=k,
+            f=0.5,
+            none=None,
+            s='x',
+            nested={'deep': np.zeros(3, np.uint8)},
+        )
+        for k in range(2)
+    ]
     batch = Batch.from_rows(rows)
     assert batch.obs.shape == (2, 2) and isinstance(batch.obs, torch.Tensor) and batch.reward.shape == (2, 1)
     assert batch.done.dtype == bool and batch.n.dtype == np.int64 and batch.f.dtype == np.float64
@@ -192,13 +228,13 @@ def test_rows_of_documented_kinds():
     assert batch.nested.deep.shape == (2, 3) and batch.nested.deep.dtype == np.uint8
 
 
-@pytest.mark.parametrize('shapes', [[(2, 3), (3, 2)], [(2, 3), (2, 4)], [(2, 3), (6, )], [(2, ), (4, ), (3, )]])
+@pytest.mark.parametrize('shapes', [[(2, 3), (3, 2)], [(2, 3), (2, 4)], [(2, 3), (6,)], [(2,), (4,), (3,)]])
 def test_arrays_of_other_shapes_do_not_stack(shapes):
     with pytest.raises(ValueError, match="column 'a' does not join"):
         Batch.stack([Batch(a=np.zeros(shape)) for shape in shapes])
 
 
-@pytest.mark.parametrize('shape', [(), (0, ), (3, ), (2, 0), (2, 3)])
+@pytest.mark.parametrize('shape', [(), (0,), (3,), (2, 0), (2, 3)])
 def test_stacking_is_that_of_numpy(shape):
     parts = [np.arange(np.prod(shape)).reshape(shape).astype(dtype) for dtype in (np.int32, np.float32, np.int64)]
     stacked = Batch.stack([Batch(a=part) for part in parts]).a
@@ -245,12 +281,15 @@ def test_equality_sees_values_columns_and_shapes():
 
 # ---- properties against a list of dicts
 def column(n):
-    shape = st.sampled_from([(), (2, ), (2, 3)])
+    shape = st.sampled_from([(), (2,), (2, 3)])
     dtype = st.sampled_from([np.float32, np.int64, np.uint8, bool])
     seed = st.integers(0, 2**31)
     make = st.builds(lambda s, d, r: np.random.default_rng(r).integers(0, 200, (n, *s)).astype(d), shape, dtype, seed)
-    return st.one_of(make, make.map(torch.from_numpy),
-                     st.lists(st.one_of(st.none(), st.text(max_size=2)), min_size=n, max_size=n).map(as_objects))
+    return st.one_of(
+        make,
+        make.map(torch.from_numpy),
+        st.lists(st.one_of(st.none(), st.text(max_size=2)), min_size=n, max_size=n).map(as_objects),
+    )
 
 
 def as_objects(values):
@@ -270,10 +309,12 @@ def batches(draw, n=None):
 
 def model(batch):
     """The same data as a list of plain dicts."""
-    return [{k: model(Batch.of({'v': v}))[i]['v'] if not isinstance(v, Batch) else model(v)[i]
-             for k, v in batch.items()} if any(isinstance(v, Batch) for v in batch.values())
-            else {k: v[i].tolist() if hasattr(v[i], 'tolist') else v[i] for k, v in batch.items()}
-            for i in range(len(batch))]
+    return [
+        {k: model(Batch.of({'v': v}))[i]['v'] if not isinstance(v, Batch) else model(v)[i] for k, v in batch.items()}
+        if any(isinstance(v, Batch) for v in batch.values())
+        else {k: v[i].tolist() if hasattr(v[i], 'tolist') else v[i] for k, v in batch.items()}
+        for i in range(len(batch))
+    ]
 
 
 @settings(max_examples=60, deadline=None)
@@ -281,9 +322,11 @@ def model(batch):
 def test_index_agrees_with_the_model(data):
     batch = data.draw(batches())
     rows, n = model(batch), len(batch)
-    index = data.draw(st.one_of(
-        st.lists(st.integers(-n, n - 1), max_size=8), st.lists(st.booleans(), min_size=n, max_size=n),
-        st.slices(n)))
+    index = data.draw(
+        st.one_of(
+            st.lists(st.integers(-n, n - 1), max_size=8), st.lists(st.booleans(), min_size=n, max_size=n), st.slices(n)
+        )
+    )
     picked = batch[index]
     if isinstance(index, slice):
         assert model(picked) == rows[index]
@@ -324,9 +367,9 @@ def test_in_place_arithmetic_that_does_not_fit_names_the_column():
 
 
 def test_bfloat16_columns_compare_and_become_arrays():
-    data = Batch(a=torch.tensor([1., 2.], dtype=torch.bfloat16))
-    assert data == copy.deepcopy(data) and data != Batch(a=torch.tensor([1., 3.], dtype=torch.bfloat16))
-    assert data.to_numpy().a.dtype == np.float32 and data.to_numpy().a.tolist() == [1., 2.]
+    data = Batch(a=torch.tensor([1.0, 2.0], dtype=torch.bfloat16))
+    assert data == copy.deepcopy(data) and data != Batch(a=torch.tensor([1.0, 3.0], dtype=torch.bfloat16))
+    assert data.to_numpy().a.dtype == np.float32 and data.to_numpy().a.tolist() == [1.0, 2.0]
 
 
 def test_a_nested_column_of_another_length_is_refused():

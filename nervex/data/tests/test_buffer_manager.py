@@ -1,4 +1,5 @@
 """BufferManager: forms of its config, pushing, sampling, limits, state."""
+
 import copy
 import logging
 
@@ -14,8 +15,13 @@ from nervex.utils.errors import ConfigError, UnknownNameError
 
 def rows(start, n, **more):
     k = np.arange(start, start + n)
-    return Batch(obs=np.stack([k, k], 1).astype(np.float32), action=k, reward=torch.from_numpy(k)[:, None].float(),
-                 done=k % 3 == 0, **more)
+    return Batch(
+        obs=np.stack([k, k], 1).astype(np.float32),
+        action=k,
+        reward=torch.from_numpy(k)[:, None].float(),
+        done=k % 3 == 0,
+        **more,
+    )
 
 
 def manager(**cfg):
@@ -34,12 +40,15 @@ def test_forms_of_config_and_names():
     assert (two.count('policy'), two.count('value'), two.count()) == (2, 5, 2)
 
 
-@pytest.mark.parametrize('cfg, words', [
-    ({'meta_maxlen': 0}, ['replay_buffer.meta_maxlen', '0']),
-    ({'meta_maxln': 5}, ['replay_buffer.meta_maxln', "did you mean 'meta_maxlen'"]),
-    ({'agent': {'alpha': -1, 'type': 'lifo'}, 'buffer_name': 'agent'}, ['agent.alpha', 'agent.type', 'lifo']),
-    ({'monitor': {'log_frq': 1}}, ["did you mean 'log_freq'"]),
-])
+@pytest.mark.parametrize(
+    'cfg, words',
+    [
+        ({'meta_maxlen': 0}, ['replay_buffer.meta_maxlen', '0']),
+        ({'meta_maxln': 5}, ['replay_buffer.meta_maxln', "did you mean 'meta_maxlen'"]),
+        ({'agent': {'alpha': -1, 'type': 'lifo'}, 'buffer_name': 'agent'}, ['agent.alpha', 'agent.type', 'lifo']),
+        ({'monitor': {'log_frq': 1}}, ["did you mean 'log_freq'"]),
+    ],
+)
 def test_wrong_settings_are_named_together(cfg, words):
     with pytest.raises(ConfigError) as e:
         BufferManager(cfg)
@@ -57,7 +66,7 @@ def test_rows_come_back_as_they_went_in():
     assert len(batch) == 200 and set(batch.action.tolist()) == set(range(4, 12))
     assert isinstance(batch.reward, torch.Tensor) and batch.reward.shape == (200, 1) and batch.done.dtype == bool
     assert (batch.obs[:, 0] == batch.action).all() and (batch.reward[:, 0].numpy() == batch.action).all()
-    assert default_collate(batch)['reward'].shape == (200, )
+    assert default_collate(batch)['reward'].shape == (200,)
 
 
 def test_sample_rows_carry_the_documented_keys_and_are_independent():
@@ -66,7 +75,7 @@ def test_sample_rows_carry_the_documented_keys_and_are_independent():
     data = buffer.sample(50, 10)
     for row in data:
         assert row['replay_unique_id'] == f'armor_{row.action}' and row['replay_buffer_idx'] == row.action % 4
-        assert row['IS'] == 1. and row['priority'] == 1. and row['staleness'] == 10 - row.action
+        assert row['IS'] == 1.0 and row['priority'] == 1.0 and row['staleness'] == 10 - row.action
     counts = np.bincount(data.action, minlength=6)
     assert all(row['use'] == counts[row.action] for row in data)
     first, second = (next(r for r in data if r.action == k) for k in (2, 2))
@@ -107,8 +116,9 @@ def test_none_until_there_is_enough():
 
 
 def test_several_buffers(caplog):
-    buffer = manager(buffer_name=['agent', 'demo'], agent={'meta_maxlen': 10}, demo={'meta_maxlen': 20},
-                     min_sample_ratio=1)
+    buffer = manager(
+        buffer_name=['agent', 'demo'], agent={'meta_maxlen': 10}, demo={'meta_maxlen': 20}, min_sample_ratio=1
+    )
     buffer.push_data(rows(0, 5))
     buffer.push_data(rows(100, 7), buffer_name=['demo'])
     buffer.push_data([{**dict(row.items()), 'buffer_name': ['agent']} for row in rows(200, 2)])
@@ -118,9 +128,14 @@ def test_several_buffers(caplog):
     assert buffer.sample({'agent': 8, 'demo': 1}) is None
     assert {k: len(v) for k, v in buffer.sample(4).items()} == {'agent': 4, 'demo': 4}
     mixed = [row for part in both.values() for row in part]
-    buffer.update({'priority': [2.] * 9, 'replay_unique_id': [r['replay_unique_id'] for r in mixed],
-                   'replay_buffer_idx': [r['replay_buffer_idx'] for r in mixed]})
-    assert buffer.sample(4)['demo'].priority.max() > 2.
+    buffer.update(
+        {
+            'priority': [2.0] * 9,
+            'replay_unique_id': [r['replay_unique_id'] for r in mixed],
+            'replay_buffer_idx': [r['replay_buffer_idx'] for r in mixed],
+        }
+    )
+    assert buffer.sample(4)['demo'].priority.max() > 2.0
     buffer.clear(['agent'])
     assert buffer.count('agent') == 0 and buffer.count('demo') == 12
     with pytest.raises(UnknownNameError, match="did you mean 'demo'"):
@@ -141,8 +156,12 @@ def test_objects_are_not_shared_between_buffers():
 def test_rows_that_do_not_fit_are_refused_and_what_was_stored_stays_sound():
     buffer = manager(meta_maxlen=4)
     buffer.push_data(rows(0, 4))
-    for bad, error in (({'obs': np.zeros((2, 3), np.float32)}, ValueError), ({'reward': torch.zeros(2, 2)}, ValueError),
-                       ({'extra': np.zeros(2)}, KeyError), ({'done': np.array(['x', 'y'])}, ValueError)):
+    for bad, error in (
+        ({'obs': np.zeros((2, 3), np.float32)}, ValueError),
+        ({'reward': torch.zeros(2, 2)}, ValueError),
+        ({'extra': np.zeros(2)}, KeyError),
+        ({'done': np.array(['x', 'y'])}, ValueError),
+    ):
         with pytest.raises(error, match="replay buffer 'armor'"):
             buffer.push_data(Batch.of({**rows(4, 2)._columns, **bad}))
     batch = buffer.sample(100) or Batch(obs=np.zeros((0, 2)), action=np.zeros(0))
@@ -225,7 +244,7 @@ def test_on_policy_batches_go_through_every_row_once_an_epoch_and_empty_the_buff
     assert buffer.count() == 10
     batches = [(b.action.tolist(), b.obs[:, 0].tolist()) for b in buffer.batches(4, 2)]
     assert [len(a) for a, _ in batches] == [4, 4, 2] * 2 and all(a == o for a, o in batches)
-    epochs = [[k for actions, _ in batches[i:i + 3] for k in actions] for i in (0, 3)]
+    epochs = [[k for actions, _ in batches[i : i + 3] for k in actions] for i in (0, 3)]
     assert sorted(epochs[0]) == sorted(epochs[1]) == list(range(10)) and epochs[0] != epochs[1]
     assert buffer.count() == 0 and buffer.sample(1) is None
     buffer.push_data(rows(0, 5))
@@ -238,7 +257,7 @@ def test_on_policy_keeps_everything_and_can_drop_the_last_minibatch():
     buffer = manager(type='on_policy', drop_last=True, meta_maxlen=4)
     buffer.push_data(rows(0, 11))
     assert buffer.count() == 11
-    buffer.update({'priority': [1.], 'replay_unique_id': [0], 'replay_buffer_idx': [0]})
+    buffer.update({'priority': [1.0], 'replay_unique_id': [0], 'replay_buffer_idx': [0]})
     assert len(set(buffer.sample(11).action.tolist())) == 11 and buffer.count() == 11
     assert [len(b) for b in buffer.batches(4, 1)] == [4, 4]
 
@@ -252,8 +271,16 @@ def test_replay_batches_stop_with_a_warning_when_data_runs_out(caplog):
 
 
 # ---- state
-@pytest.mark.parametrize('cfg', [{}, {'use_priority': True}, {'max_reuse': 6, 'max_staleness': 40},
-                                 {'type': 'on_policy'}, {'use_priority': True, 'max_reuse': 9}])
+@pytest.mark.parametrize(
+    'cfg',
+    [
+        {},
+        {'use_priority': True},
+        {'max_reuse': 6, 'max_staleness': 40},
+        {'type': 'on_policy'},
+        {'use_priority': True, 'max_reuse': 9},
+    ],
+)
 def test_state_continues_exactly(cfg, tmp_path):
     def go_on(buffer):
         seen = []
@@ -262,8 +289,13 @@ def test_state_continues_exactly(cfg, tmp_path):
             for batch in buffer.batches(6, 2, k):
                 seen.append(copy.deepcopy(batch.describe()))
                 if cfg.get('use_priority'):
-                    buffer.update({'priority': batch.obs[:, 0] / 7, 'replay_unique_id': batch['replay_unique_id'],
-                                   'replay_buffer_idx': batch['replay_buffer_idx']})
+                    buffer.update(
+                        {
+                            'priority': batch.obs[:, 0] / 7,
+                            'replay_unique_id': batch['replay_unique_id'],
+                            'replay_buffer_idx': batch['replay_buffer_idx'],
+                        }
+                    )
         return seen
 
     buffer, twin = (BufferManager({'monitor': {'log_freq': 0}, 'meta_maxlen': 32, **cfg}, seed=s) for s in (1, 2))
@@ -290,7 +322,7 @@ def test_state_of_other_buffers_is_refused():
 @pytest.mark.parametrize('use_priority', [False, True])
 def test_rows_that_are_sampled_twice_are_independent(reuse, deepcopy, use_priority):
     buffer = manager(meta_maxlen=4, deepcopy=deepcopy, use_priority=use_priority)
-    stored = [{'path': [k], 'deep': {'er': {'state': [torch.full((2, ), float(k))]}}} for k in range(2)]
+    stored = [{'path': [k], 'deep': {'er': {'state': [torch.full((2,), float(k))]}}} for k in range(2)]
     buffer.push_data([{'a': k, 'info': ['text', stored[k]], 'nest': {'o': [stored[k], None]}} for k in range(2)])
     for _ in range(3):
         sample = buffer.sample(12, reuse=reuse)
@@ -411,11 +443,14 @@ def test_priorities_for_a_buffer_that_is_not_there_are_an_error():
     manager = BufferManager({'agent': {'meta_maxlen': 10}})
     manager.push_data([{'a': 1}] * 5)
     batch = manager.sample(2)
-    info = {'priority': [1., 2.], 'replay_unique_id': batch.replay_unique_id,
-            'replay_buffer_idx': batch.replay_buffer_idx}
+    info = {
+        'priority': [1.0, 2.0],
+        'replay_unique_id': batch.replay_unique_id,
+        'replay_buffer_idx': batch.replay_buffer_idx,
+    }
     with pytest.raises(KeyError, match="unknown buffer 'agnt'; did you mean 'agent'"):
         manager.update({'agnt': info})
-    manager.update({'loss': 3., 'other': {'no': 'priorities'}})  # nothing to do
+    manager.update({'loss': 3.0, 'other': {'no': 'priorities'}})  # nothing to do
 
 
 @pytest.mark.parametrize('data', [3, None, 'text', 2.5])

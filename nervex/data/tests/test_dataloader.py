@@ -1,4 +1,5 @@
 """AsyncDataLoader: order, bounds, shutdown, errors."""
+
 import functools
 import gc
 import threading
@@ -91,7 +92,7 @@ def test_closing_while_the_source_waits_for_data():
         return buffer.sample(n)
 
     loader = AsyncDataLoader(source, 5, device='cpu')
-    assert next(loader)['k'].shape == (5, ) and started.is_set()
+    assert next(loader)['k'].shape == (5,) and started.is_set()
     loader.close()
     assert 'data loader' not in names()
 
@@ -124,7 +125,7 @@ def test_a_loader_that_is_dropped_ends_its_thread():
     thread, _ = loader._thread, next(loader)
     del loader
     gc.collect()
-    thread.join(timeout=10.)
+    thread.join(timeout=10.0)
     assert not thread.is_alive()
 
 

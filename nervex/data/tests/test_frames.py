@@ -1,4 +1,5 @@
 """Frames that are kept once: the same samples as plain storage, in a fraction of the memory."""
+
 import gc
 
 import numpy as np
@@ -27,9 +28,9 @@ class FakeAtari:
     def episode(self):
         length = int(self.rng.integers(1, 2 * self.mean_length))
         frames = [self.frame()] * 4 + [self.frame() for _ in range(length)]
-        if self.rng.random() < .3:
+        if self.rng.random() < 0.3:
             frames[-2] = frames[-1]  # nothing moved
-        stacks = [np.stack(frames[k:k + 4], self.axis) for k in range(length + 1)]
+        stacks = [np.stack(frames[k : k + 4], self.axis) for k in range(length + 1)]
         return [(stacks[k], stacks[min(k + self.nstep, length)], k + 1 == length) for k in range(length)]
 
     def block(self, which=None):
@@ -48,7 +49,7 @@ def test_samples_equal_those_of_plain_storage(axis, nstep, torch_columns):
     env = FakeAtari(3, axis, nstep)
     plain, once = manager(100, None), manager(100, axis)
     for k in range(120):
-        block = env.block(env.rng.permutation(3)[:env.rng.integers(1, 4)])
+        block = env.block(env.rng.permutation(3)[: env.rng.integers(1, 4)])
         if torch_columns:
             block.obs, block.next_obs = torch.from_numpy(block.obs), torch.from_numpy(block.next_obs)
         plain.push_data(block)
@@ -126,7 +127,7 @@ def test_single_frames_with_stacking_derived_take_little_more_than_the_frames():
     size, frames = 3000, np.random.default_rng(0).integers(0, 256, (3000, 84, 84), dtype=np.uint8)
     buf = ReplayBuffer(size, stack_num=4, ignore_obs_next=True)
     for k in range(size):
-        buf.add(obs=frames[k], act=k % 4, rew=0., done=k % 100 == 99)
+        buf.add(obs=frames[k], act=k % 4, rew=0.0, done=k % 100 == 99)
     time_bytes = buf._time._begins.nbytes
     assert buf._store.nbytes + time_bytes <= 1.01 * frames.nbytes
     row = buf[150]
@@ -137,6 +138,7 @@ def test_single_frames_with_stacking_derived_take_little_more_than_the_frames():
 @pytest.mark.parametrize('kind', ['single frames', 'stacks'])
 def test_memory_of_100_000_frames(kind):
     """The process may grow by at most 1.1 times the bytes of the frames."""
+
     def resident():
         with open('/proc/self/statm', encoding='ascii') as f:
             return int(f.read().split()[1]) * 4096
@@ -147,7 +149,7 @@ def test_memory_of_100_000_frames(kind):
     if kind == 'single frames':
         buffer = ReplayBuffer(size, stack_num=4, ignore_obs_next=True)
         for k in range(size):
-            buffer.add(obs=rng.integers(0, 256, (84, 84), dtype=np.uint8), act=k % 4, rew=0., done=k % 1000 == 999)
+            buffer.add(obs=rng.integers(0, 256, (84, 84), dtype=np.uint8), act=k % 4, rew=0.0, done=k % 1000 == 999)
         assert len(buffer) == size
     else:
         buffer = manager(size, 2)
@@ -155,7 +157,7 @@ def test_memory_of_100_000_frames(kind):
         for k in range(size):
             new = rng.integers(0, 256, (84, 84), dtype=np.uint8)
             following = np.concatenate([stack[:, :, 1:], new[:, :, None]], 2)
-            buffer.push_data({'obs': stack, 'next_obs': following, 'action': 1, 'reward': 0., 'done': False})
+            buffer.push_data({'obs': stack, 'next_obs': following, 'action': 1, 'reward': 0.0, 'done': False})
             stack = following if k % 1000 != 999 else np.stack([new] * 4, 2)
         assert buffer.count() == size
     grown = resident() - before

@@ -5,7 +5,7 @@ from nervex.data import Batch, BufferManager
 from nervex.data.memory import aligned_empty
 
 
-@pytest.mark.parametrize('shape', [(1, ), (7, 5), (64, 84, 84)])
+@pytest.mark.parametrize('shape', [(1,), (7, 5), (64, 84, 84)])
 def test_arrays_begin_at_multiples_of_64_bytes(shape):
     for dtype in (np.uint8, np.float32, np.float64):
         array = aligned_empty(shape, np.dtype(dtype))

@@ -1,4 +1,5 @@
 """ReplayBuffer and its variants: order of time, stacking, derived observations, priorities."""
+
 import pickle
 
 import numpy as np
@@ -36,12 +37,29 @@ def test_stacked_reading_with_derived_next_observations():
         buf.add(obs={'id': i}, act=i, rew=i, done=i % 5 == 0, obs_next={'id': i + 1})
     assert buf.obs.id.tolist() == [9, 10, 11, 12, 13, 14, 15, 7, 8] and 'obs_next' not in repr(buf)
     index = np.arange(len(buf))
-    stacked = [[7, 7, 8, 9], [7, 8, 9, 10], [11, 11, 11, 11], [11, 11, 11, 12], [11, 11, 12, 13], [11, 12, 13, 14],
-               [12, 13, 14, 15], [7, 7, 7, 7], [7, 7, 7, 8]]
+    stacked = [
+        [7, 7, 8, 9],
+        [7, 8, 9, 10],
+        [11, 11, 11, 11],
+        [11, 11, 11, 12],
+        [11, 11, 12, 13],
+        [11, 12, 13, 14],
+        [12, 13, 14, 15],
+        [7, 7, 7, 7],
+        [7, 7, 7, 8],
+    ]
     assert buf.get(index, 'obs').id.tolist() == stacked == buf[index].obs.id.tolist()
     assert buf[:].obs_next.id.tolist() == [
-        [7, 8, 9, 10], [7, 8, 9, 10], [11, 11, 11, 12], [11, 11, 12, 13], [11, 12, 13, 14], [12, 13, 14, 15],
-        [12, 13, 14, 15], [7, 7, 7, 8], [7, 7, 8, 9]]
+        [7, 8, 9, 10],
+        [7, 8, 9, 10],
+        [11, 11, 11, 12],
+        [11, 11, 12, 13],
+        [11, 12, 13, 14],
+        [12, 13, 14, 15],
+        [12, 13, 14, 15],
+        [7, 7, 7, 8],
+        [7, 7, 8, 9],
+    ]
     assert buf.get(3, 'act', stack_num=1) == 12 and buf.get([3, 4], 'act').shape == (2, 4)
 
 
@@ -67,23 +85,25 @@ def test_values_are_kept_exactly_even_if_the_first_ones_were_simpler():
     buf.add(obs=1, act=0, rew=0, done=False)
     buf.add(obs=2, act=1, rew=0.5, done=False)
     buf.add(obs=2**40, act=1, rew=1e-9, done=True)
-    assert buf.rew.tolist()[:3] == [0., .5, 1e-9] and buf.obs.tolist()[:3] == [1, 2, 2**40]
+    assert buf.rew.tolist()[:3] == [0.0, 0.5, 1e-9] and buf.obs.tolist()[:3] == [1, 2, 2**40]
 
 
 def test_what_does_not_fit_is_refused_and_nothing_is_damaged():
     buf = ReplayBuffer(3)
     for k in range(3):
-        buf.add(np.full(2, k, np.float32), k, 0., False)
+        buf.add(np.full(2, k, np.float32), k, 0.0, False)
     for bad in (np.zeros(3, np.float32), np.zeros(1, np.float32), np.zeros((2, 2), np.float32)):
         with pytest.raises(ValueError, match="column 'obs' stores rows of shape"):
-            buf.add(bad, 1, 0., False)
+            buf.add(bad, 1, 0.0, False)
     with pytest.raises(ValueError, match="column 'done'"):
-        buf.add(np.zeros(2, np.float32), 1, 0., np.zeros(2, bool))
+        buf.add(np.zeros(2, np.float32), 1, 0.0, np.zeros(2, bool))
     with pytest.raises(KeyError, match='columns'):
-        buf.add(np.zeros(2, np.float32), 1, 0., False, extra=1)
-    rows = {tuple(row.obs) + (row.act, ) for row in buf[:]}
-    assert rows <= {(0., 0., 0), (1., 1., 1), (2., 2., 2)} and len(buf) == 3  # a failed add takes the oldest with it
-    buf.add(np.full(2, 9., np.float32), 9, 0., False)
+        buf.add(np.zeros(2, np.float32), 1, 0.0, False, extra=1)
+    rows = {tuple(row.obs) + (row.act,) for row in buf[:]}
+    assert (
+        rows <= {(0.0, 0.0, 0), (1.0, 1.0, 1), (2.0, 2.0, 2)} and len(buf) == 3
+    )  # a failed add takes the oldest with it
+    buf.add(np.full(2, 9.0, np.float32), 9, 0.0, False)
     assert buf.act.tolist() == [9, 1, 2]
 
 
@@ -91,16 +111,16 @@ def test_nested_observations_and_infos_that_come_and_go():
     buf = ReplayBuffer(5)
     for k in range(7):
         info = {'TimeLimit.truncated': True, 'deep': {'x': k}} if k == 4 else {}
-        buf.add(obs={'image': np.full((2, 2), k, np.uint8), 'speed': float(k)}, act=k, rew=1., done=False, info=info)
+        buf.add(obs={'image': np.full((2, 2), k, np.uint8), 'speed': float(k)}, act=k, rew=1.0, done=False, info=info)
     assert buf.obs.image.dtype == np.uint8 and buf[2].obs.image.tolist() == [[2, 2], [2, 2]]
     assert buf.info['TimeLimit.truncated'].tolist() == [False, False, False, False, True]
-    assert buf[4].info.deep.x == 4 and buf[0].info.deep.x == 0 and buf[1].obs.speed == 6.
+    assert buf[4].info.deep.x == 4 and buf[0].info.deep.x == 0 and buf[1].obs.speed == 6.0
 
 
 def test_terminated_and_truncated_make_done():
     buf = ReplayBuffer(4, ignore_obs_next=True)
     for k, (terminated, truncated) in enumerate([(False, False), (False, True), (True, False)]):
-        buf.add(obs=k, act=k, rew=0., terminated=terminated, truncated=truncated)
+        buf.add(obs=k, act=k, rew=0.0, terminated=terminated, truncated=truncated)
     assert buf.done[:3].tolist() == [False, True, True] and buf[:].obs_next.tolist() == [1, 1, 2]
 
 
@@ -119,7 +139,7 @@ def test_indexing():
 def test_tensors_stay_tensors():
     buf = ReplayBuffer(3, stack_num=2)
     for k in range(4):
-        buf.add(obs=torch.full((2, ), float(k)), act=torch.tensor(k), rew=1., done=False)
+        buf.add(obs=torch.full((2,), float(k)), act=torch.tensor(k), rew=1.0, done=False)
     batch, _ = buf.sample(0)
     assert isinstance(batch.obs, torch.Tensor) and batch.obs.shape == (3, 2, 2) and batch.act.tolist() == [1, 2, 3]
 
@@ -128,7 +148,7 @@ def test_sampling_is_seeded_and_uniform():
     a, b = filled(50, 80, seed=3), filled(50, 80, seed=3)
     assert all((a.sample(7)[1] == b.sample(7)[1]).all() for _ in range(3))
     counts = np.bincount(a.sample(50_000)[1], minlength=50)
-    assert ((counts - 1000)**2 / 1000).sum() < 85.4  # chi-square with 49 degrees of freedom, p = 0.001
+    assert ((counts - 1000) ** 2 / 1000).sum() < 85.4  # chi-square with 49 degrees of freedom, p = 0.001
     with pytest.raises(ValueError, match='empty'):
         ReplayBuffer(3).sample(1)
     order = filled(10, 15)
@@ -143,8 +163,11 @@ def test_sample_avail_gives_full_stacks_only():
 
 
 def test_pickling_keeps_contents_and_draws():
-    for buf in (filled(9, 16, stack_num=3, ignore_obs_next=True), filled(9, 16, PrioritizedReplayBuffer),
-                filled(4, 16, ListReplayBuffer)):
+    for buf in (
+        filled(9, 16, stack_num=3, ignore_obs_next=True),
+        filled(9, 16, PrioritizedReplayBuffer),
+        filled(4, 16, ListReplayBuffer),
+    ):
         buf.add(obs=16, act=16, rew=16, done=False, obs_next=17, env_id=3)
         twin = pickle.loads(pickle.dumps(buf))
         assert type(twin) is type(buf) and len(twin) == len(buf)
@@ -201,13 +224,17 @@ class Model:
 
 
 @settings(max_examples=80, deadline=None)
-@given(size=st.integers(1, 12), stack_num=st.integers(1, 4), single=st.integers(0, 15),
-       events=st.lists(st.tuples(st.integers(0, 3), st.booleans(), st.booleans()), max_size=40))
+@given(
+    size=st.integers(1, 12),
+    stack_num=st.integers(1, 4),
+    single=st.integers(0, 15),
+    events=st.lists(st.tuples(st.integers(0, 3), st.booleans(), st.booleans()), max_size=40),
+)
 def test_stacks_and_next_observations_stay_in_their_trajectory(size, stack_num, single, events):
     """First ``single`` steps of one env without an id, then steps of several envs, alone or in blocks."""
     buf, model = ReplayBuffer(size, stack_num, ignore_obs_next=True), Model(size, stack_num)
     for k in range(single):
-        buf.add(obs=k, act=k, rew=0., done=k % 4 == 3)
+        buf.add(obs=k, act=k, rew=0.0, done=k % 4 == 3)
         model.add(0, k % 4 == 3)
     block = []
     for env, done, wait in events:
@@ -218,11 +245,11 @@ def test_stacks_and_next_observations_stay_in_their_trajectory(size, stack_num, 
             buf.extend({'obs': numbers, 'act': numbers, 'rew': np.zeros(len(block)), 'done': dones}, env_id=envs)
             block = []
     for number, env, done in block:
-        buf.add(obs=number, act=number, rew=0., done=done, env_id=env)
+        buf.add(obs=number, act=number, rew=0.0, done=done, env_id=env)
     stored = list(model.stored())
     if not stored:
         return
-    assert sorted(buf.obs[:len(buf)].tolist()) == stored
+    assert sorted(buf.obs[: len(buf)].tolist()) == stored
     for slot in range(len(buf)):
         number = int(buf.obs[slot])
         expected, following = model.stack(number), model.stack(model.next(number))
@@ -232,9 +259,13 @@ def test_stacks_and_next_observations_stay_in_their_trajectory(size, stack_num, 
 
 
 @settings(max_examples=60, deadline=None)
-@given(size=st.integers(1, 9), stack_num=st.integers(2, 4),
-       events=st.lists(st.tuples(st.integers(1, 5), st.booleans(), st.sampled_from(['read', 'pickle', 'cut', ''])),
-                       max_size=12))
+@given(
+    size=st.integers(1, 9),
+    stack_num=st.integers(2, 4),
+    events=st.lists(
+        st.tuples(st.integers(1, 5), st.booleans(), st.sampled_from(['read', 'pickle', 'cut', ''])), max_size=12
+    ),
+)
 def test_plain_steps_are_put_in_order_whenever_somebody_asks(size, stack_num, events):
     """Complete plain steps are only written at first; reading, pickling or appending others then finds their order."""
     buf, model = ReplayBuffer(size, stack_num), Model(size, stack_num)
@@ -243,7 +274,7 @@ def test_plain_steps_are_put_in_order_whenever_somebody_asks(size, stack_num, ev
         number, done = np.arange(first, first + n), np.full(n, False)
         done[-1] = ends
         if n == 1:
-            buf.add(first, first, 0., bool(ends), first)
+            buf.add(first, first, 0.0, bool(ends), first)
         else:
             buf.extend(Batch(obs=number, act=number, rew=np.zeros(n), done=done, obs_next=number))
         for end in done:
@@ -279,21 +310,21 @@ def test_update_appends_in_order_and_does_not_join_episodes(first, second, envs,
 # ---- priorities
 @pytest.mark.parametrize('compiled', [False, None])
 def test_prioritized_buffer_draws_by_weight_and_corrects_for_it(compiled):
-    buf = PrioritizedReplayBuffer(4, alpha=1., beta=.5, seed=0, compiled=compiled)
+    buf = PrioritizedReplayBuffer(4, alpha=1.0, beta=0.5, seed=0, compiled=compiled)
     for k in range(4):
-        buf.add(obs=k, act=k, rew=0., done=False, obs_next=k, weight=float(k))
+        buf.add(obs=k, act=k, rew=0.0, done=False, obs_next=k, weight=float(k))
     batch, index = buf.sample(6000)
-    expected = np.array([.01, 1., 2., 3.]) / 6.01 * 6000  # a weight of 0 counts as 0.01; draws are stratified
+    expected = np.array([0.01, 1.0, 2.0, 3.0]) / 6.01 * 6000  # a weight of 0 counts as 0.01; draws are stratified
     assert np.abs(np.bincount(index, minlength=4) - expected).max() < 2
-    assert np.allclose(batch.weight, (np.array([.01, 1., 2., 3.])[index] / .01)**-.5)  # (p / p_min) ** -beta
+    assert np.allclose(batch.weight, (np.array([0.01, 1.0, 2.0, 3.0])[index] / 0.01) ** -0.5)  # (p / p_min) ** -beta
     assert batch == buf[index]
     buf.update_weight([1, 2, 3], np.zeros(3) + 1e-12)
-    buf.update_weight(0, 2.)
+    buf.update_weight(0, 2.0)
     assert set(buf.sample(100)[1].tolist()) == {0}
-    buf.add(obs=9, act=9, rew=0., done=False, obs_next=9)  # takes slot 0 and the largest weight so far, 3
+    buf.add(obs=9, act=9, rew=0.0, done=False, obs_next=9)  # takes slot 0 and the largest weight so far, 3
     assert set(buf.sample(10)[0].act.tolist()) == {9}
     with pytest.raises(ValueError, match='step 2: -1'):
-        buf.update_weight([1, 2], [1., -1.])
+        buf.update_weight([1, 2], [1.0, -1.0])
     with pytest.raises(ValueError, match='step 1: nan'):
         buf.update_weight([1], [np.nan])
 
@@ -301,11 +332,11 @@ def test_prioritized_buffer_draws_by_weight_and_corrects_for_it(compiled):
 def test_lists_become_arrays():
     buf = ReplayBuffer(4)
     for i in range(3):
-        buf.add(obs=[i, i + .5], act=(i, 0), rew=1., done=False, obs_next=[i + 1, 0.], info={'path': [i] * 3})
+        buf.add(obs=[i, i + 0.5], act=(i, 0), rew=1.0, done=False, obs_next=[i + 1, 0.0], info={'path': [i] * 3})
     assert buf.obs.shape == (4, 2) and buf.obs.dtype == np.float64 and buf.act.tolist()[:3] == [[0, 0], [1, 0], [2, 0]]
     assert buf[[0, 2]].info.path.tolist() == [[0] * 3, [2] * 3]
     with pytest.raises(ValueError, match="column 'obs' stores rows of shape"):
-        buf.add(obs=[1., 2., 3.], act=(0, 0), rew=1., done=False, obs_next=[1., 2.], info={'path': [0] * 3})
+        buf.add(obs=[1.0, 2.0, 3.0], act=(0, 0), rew=1.0, done=False, obs_next=[1.0, 2.0], info={'path': [0] * 3})
 
 
 @pytest.mark.parametrize('stack_num', [-1, 2.5, 'two'])
@@ -318,17 +349,25 @@ def test_stack_num_is_a_number_of_steps(stack_num):
 def test_a_write_that_fails_after_a_dtype_has_changed_loses_nothing_later(by_step):
     buf = ReplayBuffer(6)
     for i in range(3):
-        buf.add(obs=float(i), act=i, rew=0., done=False, obs_next=i + 1.)
-    bad = Batch(obs=np.array([3.]), act=np.array([2.5]), rew=np.zeros((1, 2)), done=np.array([False]),
-                obs_next=np.array([4.]))
+        buf.add(obs=float(i), act=i, rew=0.0, done=False, obs_next=i + 1.0)
+    bad = Batch(
+        obs=np.array([3.0]), act=np.array([2.5]), rew=np.zeros((1, 2)), done=np.array([False]), obs_next=np.array([4.0])
+    )
     with pytest.raises(ValueError, match="column 'rew' stores rows of shape"):
         buf.extend(bad)  # by now act is float64
     if by_step:
-        buf.add(obs=3., act=np.float64(3.5), rew=0., done=False, obs_next=4.)
+        buf.add(obs=3.0, act=np.float64(3.5), rew=0.0, done=False, obs_next=4.0)
     else:
-        buf.extend(Batch(obs=np.array([3.]), act=np.array([3.5]), rew=np.zeros(1), done=np.array([False]),
-                         obs_next=np.array([4.])))
-    assert buf[:].act.tolist() == [0., 1., 2., 3.5] and buf[:].obs.tolist() == [0., 1., 2., 3.]
+        buf.extend(
+            Batch(
+                obs=np.array([3.0]),
+                act=np.array([3.5]),
+                rew=np.zeros(1),
+                done=np.array([False]),
+                obs_next=np.array([4.0]),
+            )
+        )
+    assert buf[:].act.tolist() == [0.0, 1.0, 2.0, 3.5] and buf[:].obs.tolist() == [0.0, 1.0, 2.0, 3.0]
 
 
 def test_slots_of_extend_are_right_beyond_those_kept_ahead(monkeypatch):

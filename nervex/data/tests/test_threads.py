@@ -1,4 +1,5 @@
 """Many threads on one BufferManager, and its lock."""
+
 import gc
 import threading
 
@@ -41,7 +42,7 @@ def test_an_error_gives_the_lock_back_and_a_waiting_thread_gets_it():
         assert lock.locked
         thread = threading.Thread(target=work)
         thread.start()
-        assert not entered.wait(.02)
+        assert not entered.wait(0.02)
         raise KeyError
     thread.join()
     assert entered.is_set() and not lock.locked
@@ -63,9 +64,15 @@ def test_batches_that_are_collected_as_garbage_in_the_middle_of_a_call_do_not_bl
     assert buffer.count() == 0 and not buffer._lock.locked
 
 
-@pytest.mark.parametrize('cfg', [{'use_priority': True}, {'use_priority': False},
-                                 {'use_priority': True, 'max_reuse': 50},
-                                 {'use_priority': False, 'enable_cache': True, 'cache_maxlen': 64, 'timeout': .01}])
+@pytest.mark.parametrize(
+    'cfg',
+    [
+        {'use_priority': True},
+        {'use_priority': False},
+        {'use_priority': True, 'max_reuse': 50},
+        {'use_priority': False, 'enable_cache': True, 'cache_maxlen': 64, 'timeout': 0.01},
+    ],
+)
 def test_concurrent_pushes_samples_and_updates_lose_and_duplicate_nothing(cfg):
     """Each row says who pushed it and has a checksum; when all is done every row must be there once."""
     pushers, rounds, rows = 4, 60, 7
@@ -90,8 +97,13 @@ def test_concurrent_pushes_samples_and_updates_lose_and_duplicate_nothing(cfg):
                 continue
             assert (batch.check == batch.who * 10**6 + batch.number).all()
             ids = batch['replay_unique_id']
-            buffer.update({'priority': np.random.default_rng(0).random(16), 'replay_unique_id': ids,
-                           'replay_buffer_idx': batch['replay_buffer_idx']})
+            buffer.update(
+                {
+                    'priority': np.random.default_rng(0).random(16),
+                    'replay_unique_id': ids,
+                    'replay_buffer_idx': batch['replay_buffer_idx'],
+                }
+            )
 
     def guarded(work, *args):
         try:
@@ -100,7 +112,7 @@ def test_concurrent_pushes_samples_and_updates_lose_and_duplicate_nothing(cfg):
             errors.append(e)
 
     threads = [threading.Thread(target=guarded, args=(push, who)) for who in range(pushers)]
-    learners = [threading.Thread(target=guarded, args=(learn, )) for _ in range(2)]
+    learners = [threading.Thread(target=guarded, args=(learn,)) for _ in range(2)]
     for thread in threads + learners:
         thread.start()
     for thread in threads:

@@ -1,4 +1,5 @@
 """Files of episodes: exact round trips, damage, and learning from them."""
+
 import json
 import logging
 import os
@@ -16,9 +17,15 @@ from nervex.data.trajectory_file import read_trajectory_file, write_trajectory_f
 
 def episode(length, start=0):
     k = np.arange(start, start + length)
-    return Batch(obs={'image': np.full((length, 2, 2), start, np.uint8), 'speed': torch.from_numpy(k).float()},
-                 action=k, reward=torch.randn(length, 1), done=k == start + length - 1, value=k / 3,
-                 half=torch.ones(length, dtype=torch.bfloat16), note=notes(length))
+    return Batch(
+        obs={'image': np.full((length, 2, 2), start, np.uint8), 'speed': torch.from_numpy(k).float()},
+        action=k,
+        reward=torch.randn(length, 1),
+        done=k == start + length - 1,
+        value=k / 3,
+        half=torch.ones(length, dtype=torch.bfloat16),
+        note=notes(length),
+    )
 
 
 def notes(length):
@@ -55,9 +62,12 @@ def test_numpy_alone_opens_a_file(tmp_path):
 
 
 @settings(max_examples=30, deadline=None)
-@given(lengths=st.lists(st.integers(1, 5), min_size=1, max_size=6), seed=st.integers(0, 1000),
-       dtype=st.sampled_from(['f2', 'f4', 'f8', 'i1', 'u2', 'i8', '?', 'c8']),
-       shape=st.sampled_from([(), (3, ), (2, 0)]))
+@given(
+    lengths=st.lists(st.integers(1, 5), min_size=1, max_size=6),
+    seed=st.integers(0, 1000),
+    dtype=st.sampled_from(['f2', 'f4', 'f8', 'i1', 'u2', 'i8', '?', 'c8']),
+    shape=st.sampled_from([(), (3,), (2, 0)]),
+)
 def test_round_trip_of_any_dtype(tmp_path_factory, lengths, seed, dtype, shape):
     rng = np.random.default_rng(seed)
     raw = [rng.integers(0, 256, (n, *shape, 16), dtype=np.uint8).astype(dtype)[..., 0] for n in lengths]
@@ -101,8 +111,8 @@ def test_large_files_are_split_by_bytes(tmp_path):
 def test_interleaved_steps_become_episodes(tmp_path):
     rng, expected, running, writer = np.random.default_rng(0), [], {}, TrajectoryWriter(str(tmp_path))
     for number in range(200):
-        envs = rng.permutation(3)[:rng.integers(1, 4)]
-        done = rng.random(len(envs)) < .2
+        envs = rng.permutation(3)[: rng.integers(1, 4)]
+        done = rng.random(len(envs)) < 0.2
         writer.record(Batch(number=np.full(len(envs), number), env_id=envs, done=done))
         for env, end in zip(envs.tolist(), done.tolist()):
             running.setdefault(env, []).append(number)
@@ -140,8 +150,23 @@ def archive_bytes(tmp_path, **arrays):
 META = {'format': 'nervex-trajectories', 'version': 1, 'columns': [{'key': 'column.x', 'path': ['x'], 'kind': 'numpy'}]}
 
 
-@pytest.mark.parametrize('damage', ['empty', 'text', 'foreign npz', 'npy', 'pickled', 'newer', 'short column',
-                                    'no column', 'cut', 'bit', 'meta is no json', 'unknown kind'])
+@pytest.mark.parametrize(
+    'damage',
+    [
+        'empty',
+        'text',
+        'foreign npz',
+        'npy',
+        'pickled',
+        'newer',
+        'short column',
+        'no column',
+        'cut',
+        'bit',
+        'meta is no json',
+        'unknown kind',
+    ],
+)
 def test_a_damaged_file_is_one_clear_error_and_the_others_load(tmp_path, damage, caplog):
     good = str(tmp_path / 'good.npz')
     write_trajectory_file(good, [episode(3)])
@@ -156,8 +181,11 @@ def test_a_damaged_file_is_one_clear_error_and_the_others_load(tmp_path, damage,
 
     x = {'column.x': np.zeros(3), 'lengths': np.array([3])}
     content = {
-        'empty': lambda: b'', 'text': lambda: b'hello', 'cut': lambda: whole[:len(whole) // 2],
-        'bit': lambda: bytes(flipped), 'foreign npz': lambda: archive_bytes(tmp_path, a=np.zeros(3)),
+        'empty': lambda: b'',
+        'text': lambda: b'hello',
+        'cut': lambda: whole[: len(whole) // 2],
+        'bit': lambda: bytes(flipped),
+        'foreign npz': lambda: archive_bytes(tmp_path, a=np.zeros(3)),
         'npy': lambda: (np.save(tmp_path / 'y.npy', np.zeros(2)), (tmp_path / 'y.npy').read_bytes())[1],
         'pickled': lambda: archive_bytes(tmp_path, meta=np.array([{'a': 1}], dtype=object)),
         'newer': lambda: made({**META, 'version': 2}, **x),
@@ -170,7 +198,7 @@ def test_a_damaged_file_is_one_clear_error_and_the_others_load(tmp_path, damage,
     with caplog.at_level(logging.ERROR):
         data = TrajectoryDataset(folder)
     assert data.steps.action.tolist() == [0, 1, 2, 10, 11, 12]
-    (error, ) = data.errors
+    (error,) = data.errors
     assert 'trajectories_00001x.npz' in str(error) and "expected a .npz archive with 'meta'" in str(error)
     assert caplog.text.count('trajectories_00001x.npz') == 1
     with pytest.raises(TrajectoryError, match='trajectories_00001x'):
@@ -206,6 +234,7 @@ def test_dataset_feeds_a_learner(tmp_path):
     assert len({*batches[0].action.tolist(), *batches[1].action.tolist()}) == 16
     again = TrajectoryDataset(str(tmp_path), seed=0)
     assert all(same(a, b) for a, b in zip(batches, again.batches(8, 5)))
+
     def collate(rows):
         return default_collate([{key: row[key] for key in ('obs', 'reward')} for row in rows])
 
@@ -218,10 +247,13 @@ def test_dataset_feeds_a_learner(tmp_path):
         next(data.batches(21, 1))
 
 
-@pytest.mark.parametrize('lengths', [[1.5, .5], [3, -1], [[2]], 2, [], [0, 2], [True, True]])
+@pytest.mark.parametrize('lengths', [[1.5, 0.5], [3, -1], [[2]], 2, [], [0, 2], [True, True]])
 def test_lengths_that_are_no_numbers_of_steps_are_refused(tmp_path, lengths):
-    meta = {'format': 'nervex-trajectories', 'version': 1,
-            'columns': [{'key': 'column.a', 'path': ['a'], 'kind': 'numpy'}]}
+    meta = {
+        'format': 'nervex-trajectories',
+        'version': 1,
+        'columns': [{'key': 'column.a', 'path': ['a'], 'kind': 'numpy'}],
+    }
     path = str(tmp_path / 'trajectories_00000.npz')
     np.savez(path, meta=np.array(json.dumps(meta)), lengths=np.array(lengths), **{'column.a': np.zeros(2)})
     with pytest.raises(TrajectoryError, match=r"trajectories_00000.npz' is no readable .*'lengths' must be"):

@@ -2,6 +2,12 @@ from nervex.envs.common.encoders import batch_encode, binary_encode, div_one_hot
 from nervex.envs.common.env_element import EnvElement, EnvElementInfo, EnvElementRunner
 
 __all__ = [
-    'EnvElement', 'EnvElementInfo', 'EnvElementRunner', 'batch_encode', 'binary_encode', 'div_one_hot', 'one_hot',
+    'EnvElement',
+    'EnvElementInfo',
+    'EnvElementRunner',
+    'batch_encode',
+    'binary_encode',
+    'div_one_hot',
+    'one_hot',
     'sqrt_one_hot',
 ]

@@ -1,4 +1,5 @@
 """Encodings of integers as float32 vectors, for hand-made observations."""
+
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -17,7 +18,7 @@ def one_hot(value: int | Sequence[int] | np.ndarray, num: int, clip: bool = Fals
     elif index.size and (index.min() < 0 or index.max() >= num):
         raise ValueError(f'one_hot: values must lie in [0, {num - 1}], got {index.min()}..{index.max()}; or clip=True')
     out = np.zeros((*index.shape, num), np.float32)
-    np.put_along_axis(out, index[..., None], 1., axis=-1)
+    np.put_along_axis(out, index[..., None], 1.0, axis=-1)
     return out
 
 

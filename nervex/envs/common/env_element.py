@@ -1,4 +1,5 @@
 """Description of one element of an env (observation, action or reward), and the parts that produce one."""
+
 from abc import ABC, abstractmethod
 from collections import namedtuple
 from typing import Any

@@ -9,5 +9,11 @@ from nervex.envs.env.base_env import (
 )
 
 __all__ = [
-    'BaseEnv', 'BaseEnvInfo', 'BaseEnvTimestep', 'env_mapping', 'get_env_cls', 'get_vec_env_setting', 'register_env',
+    'BaseEnv',
+    'BaseEnvInfo',
+    'BaseEnvTimestep',
+    'env_mapping',
+    'get_env_cls',
+    'get_vec_env_setting',
+    'register_env',
 ]

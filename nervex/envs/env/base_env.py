@@ -1,4 +1,5 @@
 """What an environment is: BaseEnv, and the tuples that its methods answer with."""
+
 import copy
 from abc import ABC, abstractmethod
 from collections import namedtuple
@@ -9,12 +10,19 @@ from easydict import EasyDict
 from nervex.envs.env.env_setting import env_mapping, get_env_cls, get_vec_env_setting, register_env
 
 __all__ = [
-    'BaseEnv', 'BaseEnvInfo', 'BaseEnvTimestep', 'env_mapping', 'get_env_cls', 'get_vec_env_setting', 'register_env',
+    'BaseEnv',
+    'BaseEnvInfo',
+    'BaseEnvTimestep',
+    'env_mapping',
+    'get_env_cls',
+    'get_vec_env_setting',
+    'register_env',
 ]
 
 BaseEnvTimestep = namedtuple('BaseEnvTimestep', ['obs', 'reward', 'done', 'info'])
-BaseEnvInfo = namedtuple('BaseEnvInfo', ['agent_num', 'obs_space', 'act_space', 'rew_space', 'use_wrappers'],
-                         defaults=[None])
+BaseEnvInfo = namedtuple(
+    'BaseEnvInfo', ['agent_num', 'obs_space', 'act_space', 'rew_space', 'use_wrappers'], defaults=[None]
+)
 
 
 class BaseEnv(ABC):
@@ -34,7 +42,7 @@ class BaseEnv(ABC):
     """
 
     config: dict = dict(
-        actor_env_num=1,      # envs that collect
+        actor_env_num=1,  # envs that collect
         evaluator_env_num=1,  # envs that evaluate
     )
 
@@ -100,12 +108,14 @@ class BaseEnv(ABC):
     def observation_space(self) -> Any:
         """The observation space as a Gymnasium space."""
         from nervex.envs.spaces import to_gymnasium
+
         return to_gymnasium(self.info().obs_space)
 
     @property
     def action_space(self) -> Any:
         """The action space as a Gymnasium space."""
         from nervex.envs.spaces import to_gymnasium
+
         return to_gymnasium(self.info().act_space)
 
     def __enter__(self) -> 'BaseEnv':
@@ -126,8 +136,11 @@ def _merge(old: dict, new: dict) -> dict:
     """A deep copy of ``old`` with ``new`` laid over it; nested dicts merge, everything else replaces."""
     merged = {k: _copied(v) for k, v in old.items()}
     for key, value in new.items():
-        merged[key] = _merge(merged[key], value) if isinstance(value, dict) and isinstance(merged.get(key), dict) \
+        merged[key] = (
+            _merge(merged[key], value)
+            if isinstance(value, dict) and isinstance(merged.get(key), dict)
             else _copied(value)
+        )
     return merged
 
 

@@ -1,4 +1,5 @@
 """From the ``env`` section of a config to an env class and the configs of its instances."""
+
 import importlib
 from collections.abc import Iterable
 from typing import Any
@@ -22,7 +23,7 @@ def get_env_cls(cfg: dict) -> Any:
     """
     names = cfg.get('import_names') or []
     if isinstance(names, str) or not isinstance(names, Iterable):
-        raise TypeError(f"env.import_names: must be a list of dotted module paths, got {names!r}")
+        raise TypeError(f'env.import_names: must be a list of dotted module paths, got {names!r}')
     for name in names:
         importlib.import_module(name)
     env_type = cfg.get('env_type')
@@ -33,7 +34,7 @@ def get_env_cls(cfg: dict) -> Any:
     if env_type not in ENV_REGISTRY:
         text = unknown_name('env', env_type, ENV_REGISTRY)
         raise UnknownNameError(
-            f"invalid env type: {text}. If it is your own, list its module in env.import_names; any Gymnasium id runs "
+            f'invalid env type: {text}. If it is your own, list its module in env.import_names; any Gymnasium id runs '
             f"with env_type='gym', env_id='{env_type}'"
         )
     return ENV_REGISTRY.get(env_type)
@@ -51,5 +52,6 @@ def get_vec_env_setting(cfg: dict) -> tuple[Any, list[dict], list[dict]]:
     env_fn = get_env_cls(cfg)
     if not hasattr(env_fn, 'create_actor_env_cfg'):  # a function that makes envs: every env gets the section itself
         from nervex.envs.env.base_env import BaseEnv
+
         return env_fn, BaseEnv.create_actor_env_cfg(cfg), BaseEnv.create_evaluator_env_cfg(cfg)
     return env_fn, env_fn.create_actor_env_cfg(cfg), env_fn.create_evaluator_env_cfg(cfg)

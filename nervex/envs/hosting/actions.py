@@ -1,4 +1,5 @@
 """From a policy's action columns to what each env's step takes."""
+
 from collections.abc import Sequence
 from typing import Any
 
@@ -51,8 +52,13 @@ class ActionRows:
 
     def split(self, actions: Any, form: str) -> Sequence[Any]:
         """One action a row; ``form`` is what single numbers become: PLAIN, NUMPY or ARRAY."""
-        if form is NUMPY and self._numpy_int and type(actions) is np.ndarray and actions.dtype is INT64 \
-                and actions.ndim == 1:
+        if (
+            form is NUMPY
+            and self._numpy_int
+            and type(actions) is np.ndarray
+            and actions.dtype is INT64
+            and actions.ndim == 1
+        ):
             try:
                 return list(map(self._numpy_int, actions.tolist()))
             except KeyError:  # a large or a negative number: made now

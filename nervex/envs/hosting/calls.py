@@ -1,4 +1,5 @@
 """Reading attributes and calling methods of an env from outside, also across a process border."""
+
 from typing import Any
 
 

@@ -1,4 +1,5 @@
 """EnvHost: the envs that one process (or thread) owns: it builds, seeds, resets and steps them, and writes rows."""
+
 import inspect
 import pickle
 import traceback
@@ -18,6 +19,7 @@ from nervex.envs.hosting.store import SLOTS, BlockStore
 
 class EnvFault(NamedTuple):
     """What went wrong in one env: ``phase`` is build, reset or step; ``kind`` is error, invalid, abnormal, ..."""
+
     env_id: int
     phase: str
     kind: str
@@ -48,8 +50,14 @@ class EnvHost:
         build, attach, seed, reset, step, renew, close
     """
 
-    def __init__(self, env_fn: Callable[[dict], Any], cfgs: Sequence[dict], first_id: int = 0, auto_reset: bool = True,
-                 episode_num: float = float('inf')) -> None:
+    def __init__(
+        self,
+        env_fn: Callable[[dict], Any],
+        cfgs: Sequence[dict],
+        first_id: int = 0,
+        auto_reset: bool = True,
+        episode_num: float = float('inf'),
+    ) -> None:
         self.num, self.first_id = len(cfgs), first_id
         self.envs: list[Any] = [None] * self.num
         self.auto_reset, self.episode_num = auto_reset, episode_num
@@ -58,7 +66,7 @@ class EnvHost:
         self._env_fn, self._cfgs = env_fn, list(cfgs)
         self._seeds: list[tuple[int, bool | None] | None] = [None] * self.num
         self.renewed = [0] * self.num
-        self.returns: list[Any] = [0.] * self.num
+        self.returns: list[Any] = [0.0] * self.num
         self._age, self._born = 0, [0] * self.num  # steps so far; the step before an env's episode began
         self._dirty, self.times = False, StepTimes()
         self.resetting: Any = [0]  # a cell that tells a watching process which env is being reset, counted from 1
@@ -69,6 +77,7 @@ class EnvHost:
         env = self._env_fn(self._cfgs[index])
         if not callable(getattr(env, 'info', None)):
             from nervex.envs.gym_env import GymEnv
+
             env = GymEnv(env)
         self.envs[index] = env
         if self._seeds[index] is not None:
@@ -159,7 +168,7 @@ class EnvHost:
         loop, limits = make_loop(self)
         plain = all(has_step_into(env) for env in self.envs)
         self.action_form = NUMPY if limits is not None else PLAIN if plain else ARRAY
-        self._limits, self._due = limits or [None] * self.num, 0.
+        self._limits, self._due = limits or [None] * self.num, 0.0
         self._loop = self.times.around(self, loop)
 
     # ------------------------------------------------------------------ running
@@ -171,7 +180,7 @@ class EnvHost:
                 obs, self._first = self._first, None
             else:
                 obs = self.envs[index].reset(**self.reset_kwargs[index])
-            self.returns[index], self._born[index] = 0., self._age
+            self.returns[index], self._born[index] = 0.0, self._age
             write_row(self.rows[slot][index], obs)
             self._check_row(slot, index, 'the first observation')
         finally:
@@ -199,7 +208,7 @@ class EnvHost:
         if total != total:  # a reward was NaN
             return self._find_nan(slot, events or Events(), which)
         for view, zeros in self._floats[slot]:
-            if view.dot(zeros) != 0.:  # 0 * x is 0 for every finite x, NaN for the others: one pass, no temporary
+            if view.dot(zeros) != 0.0:  # 0 * x is 0 for every finite x, NaN for the others: one pass, no temporary
                 return self._find_nan(slot, events or Events(), which)
         return events
 
@@ -236,8 +245,9 @@ class EnvHost:
         events.faults.append(self.fault(k, 'step', error))
         return events
 
-    def settle(self, k: int, slot: int, terminated: Any, truncated: Any, info: Any,
-               events: Events | None) -> Events | None:
+    def settle(
+        self, k: int, slot: int, terminated: Any, truncated: Any, info: Any, events: Events | None
+    ) -> Events | None:
         """What seldom happens in a step: an info, or the end of an episode."""
         if info is not None and not isinstance(info, dict):
             raise InvalidStepError(f'info must be a dict, got {info!r}')
@@ -267,7 +277,7 @@ class EnvHost:
         if info and not (len(info) == 2 and info.get('final_eval_reward') == total and 'truncated' in info):
             events.infos[k] = info
         copy_row(self.final_rows[k], self.rows[slot][k])
-        self.returns[k], self._born[k] = 0., self._age
+        self.returns[k], self._born[k] = 0.0, self._age
         self.episodes[k] += 1
         if self.auto_reset and self.episodes[k] < self.episode_num:
             try:
@@ -279,7 +289,7 @@ class EnvHost:
     def _check_row(self, slot: int, k: int, what: str) -> None:
         """Rows that are about to be overwritten, or have just begun, are checked one by one."""
         for view, zeros in self._row_checks[slot][k]:
-            if view.dot(zeros) != 0. and np.isnan(view).any():
+            if view.dot(zeros) != 0.0 and np.isnan(view).any():
                 raise InvalidStepError(f'{what} has NaN in it: {view.tolist() if view.size <= 8 else "..."}')
 
     def _find_nan(self, slot: int, events: Events, which: Iterable[int]) -> Events | None:
@@ -322,7 +332,7 @@ class EnvHost:
         seed, dynamic = self._seeds[index]
         env = self.envs[index]
         if self.renewed[index] and dynamic is not False:
-            seed = int(np.random.SeedSequence([abs(seed), self.renewed[index]]).generate_state(1)[0] % (2 ** 31))
+            seed = int(np.random.SeedSequence([abs(seed), self.renewed[index]]).generate_state(1)[0] % (2**31))
         if dynamic is None or 'dynamic_seed' not in inspect.signature(env.seed).parameters:
             env.seed(seed)
         else:

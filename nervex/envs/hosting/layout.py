@@ -4,6 +4,7 @@ How observations lie in memory: one array a leaf, one row an env.
 An observation is an array, or a dict (of dicts) of arrays. Whatever is not a numeric array (text, ragged lists,
 objects) is kept in an object column.
 """
+
 from collections.abc import Callable
 from typing import Any
 
@@ -217,7 +218,11 @@ def layout_from(info: Any, obs: Any) -> Any:
     space = getattr(info, 'obs_space', None)
     layout = layout_of(obs, getattr(space, 'value', None))
     shape = getattr(space, 'shape', None)
-    if not isinstance(layout, dict) and isinstance(shape, (tuple, list)) and not layout.is_object \
-            and tuple(shape) != layout.shape:
+    if (
+        not isinstance(layout, dict)
+        and isinstance(shape, (tuple, list))
+        and not layout.is_object
+        and tuple(shape) != layout.shape
+    ):
         raise InvalidStepError(f'the first observation has shape {layout.shape}, but info() says {tuple(shape)}')
     return layout

@@ -3,6 +3,7 @@ The inner loops of a step: what runs once per env and step, and nothing else.
 
 Both are closures, made once for a host, so that all they use is at hand without attribute look-ups.
 """
+
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -20,8 +21,12 @@ def make_loop(host: Any) -> tuple[Callable[[int, Sequence[Any], Iterable[int], A
     """
     direct = [env.direct_step() if hasattr(env, 'direct_step') else None for env in host.envs]
     layout = host.store.layout
-    if all(d is not None for d in direct) and host.store.reward_size == 1 and not isinstance(layout, dict) \
-            and not layout.is_object:
+    if (
+        all(d is not None for d in direct)
+        and host.store.reward_size == 1
+        and not isinstance(layout, dict)
+        and not layout.is_object
+    ):
         return _direct_loop(host, [d[0] for d in direct]), [d[1] for d in direct]
     return _step_into_loop(host), None
 

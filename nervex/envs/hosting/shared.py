@@ -4,6 +4,7 @@ Shared memory that has no name: it cannot be left behind.
 A file descriptor is handed to the children; the kernel frees the memory when the last process that maps it is gone,
 however it went. Nothing appears in /dev/shm.
 """
+
 import mmap
 import os
 import tempfile
@@ -61,7 +62,7 @@ class Control:
     def __init__(self, workers: int, envs: int, action: tuple[tuple[int, ...], Any] | None, buffer: Any) -> None:
         words = np.frombuffer(buffer, np.int64, len(self.FIELDS) * workers + 2)
         for place, name in enumerate(self.FIELDS):
-            setattr(self, name, memoryview(words[place * workers:(place + 1) * workers]))
+            setattr(self, name, memoryview(words[place * workers : (place + 1) * workers]))
         self.main_waits, self.main_core = memoryview(words[-2:-1]), memoryview(words[-1:])
         start = words.nbytes
         self.chosen = np.frombuffer(buffer, np.uint8, envs, start)

@@ -1,4 +1,5 @@
 """How long the envs of a host take for a step, measured over the first few hundred steps and then no more."""
+
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -10,6 +11,7 @@ WARM_UP, MEASURED = 20, 200  # calls of the loop
 
 class StepTime(NamedTuple):
     """Seconds of one step of one env: mean and standard deviation; and the share of it that the processor works."""
+
     mean: float
     std: float
     busy: float
@@ -46,5 +48,5 @@ class StepTimes:
 
     def _finish(self) -> None:
         wall, cpu = np.array(self._wall[WARM_UP:]), np.array(self._cpu[WARM_UP:])
-        self.result = StepTime(float(wall.mean()), float(wall.std()), float(min(cpu.sum() / wall.sum(), 1.)))
+        self.result = StepTime(float(wall.mean()), float(wall.std()), float(min(cpu.sum() / wall.sum(), 1.0)))
         self._wall, self._cpu = [], []

@@ -1,4 +1,5 @@
 """How a host calls one env: ``step_into`` where the env offers it, else ``step`` with every answer checked."""
+
 from collections.abc import Callable
 from typing import Any
 

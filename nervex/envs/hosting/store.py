@@ -1,4 +1,5 @@
 """The block of memory that a step writes: observations, rewards, and what is known about finished episodes."""
+
 from typing import Any
 
 import numpy as np
@@ -31,10 +32,10 @@ class BlockStore:
         self.obs, self.reward = [], []
         for _ in range(SLOTS):
             self.obs.append(allocate(layout, num) if private else _tree(cursor, layout, num))
-            self.reward.append(cursor.array((num, ) if reward_size == 1 else (num, reward_size), np.float32))
+            self.reward.append(cursor.array((num,) if reward_size == 1 else (num, reward_size), np.float32))
         self.final = allocate(layout, num) if private else _tree(cursor, layout, num)
-        self.done, self.truncated = cursor.array((num, ), bool), cursor.array((num, ), bool)
-        self.episode_return, self.episode_length = cursor.array((num, ), np.float64), cursor.array((num, ), np.int64)
+        self.done, self.truncated = cursor.array((num,), bool), cursor.array((num,), bool)
+        self.episode_return, self.episode_length = cursor.array((num,), np.float64), cursor.array((num,), np.int64)
         self.rows = [[row_of(block, k) for k in range(num)] for block in self.obs]
         self.final_rows = [row_of(self.final, k) for k in range(num)]
 
@@ -75,7 +76,7 @@ class _Cursor:
         begin = self._bytes.ctypes.data + self._at
         start = self._at + (-begin) % ALIGNMENT
         self._at = start + size
-        return self._bytes[start:self._at].view(dtype).reshape(shape)
+        return self._bytes[start : self._at].view(dtype).reshape(shape)
 
 
 def _tree(cursor: _Cursor, layout: Any, num: int) -> Any:

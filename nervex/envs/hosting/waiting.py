@@ -1,4 +1,5 @@
 """How the two sides of the shared memory wait for each other: look for some microseconds, then sleep on a pipe."""
+
 import ctypes
 import os
 import platform
@@ -9,9 +10,9 @@ import time
 from collections.abc import Callable
 
 SPIN_SECONDS = 50e-6  # a wake-up over a pipe costs about 20-40 us: longer spinning costs more than it saves
-LOOKS = 200           # looks between two looks at the clock, some 7 us
+LOOKS = 200  # looks between two looks at the clock, some 7 us
 RECHECK_S = 1e-3
-PART_EVERY = 8        # vain waits
+PART_EVERY = 8  # vain waits
 
 _core = getattr(ctypes.CDLL(None), 'sched_getcpu', None) if sys.platform == 'linux' else None
 

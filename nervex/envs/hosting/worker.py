@@ -1,4 +1,5 @@
 """What runs in an env subprocess: a host, driven through shared memory and two pipes."""
+
 import os
 import random
 import signal
@@ -20,7 +21,7 @@ from nervex.envs.hosting.store import BlockStore
 from nervex.envs.hosting.waiting import Apart, Sleeper, keeps_order, make_fence, spin_while
 
 STOPS = (signal.SIGINT, signal.SIGTERM)
-GRACE_S = 10.  # between SIGTERM and the end of a worker
+GRACE_S = 10.0  # between SIGTERM and the end of a worker
 
 
 class WorkerSetup:
@@ -35,10 +36,12 @@ class WorkerSetup:
 
     def __getstate__(self) -> bytes:
         import cloudpickle
+
         return cloudpickle.dumps(self.__dict__)
 
     def __setstate__(self, state: bytes) -> None:
         import pickle
+
         self.__dict__.update(pickle.loads(state))
 
 
@@ -106,7 +109,7 @@ class Worker:
     def _map(self, plan: dict) -> None:
         """Attach the host to the shared memory."""
         block = SharedBlock.receive(self._pipe)
-        memory = memoryview(block.buffer)[plan['control_bytes']:]
+        memory = memoryview(block.buffer)[plan['control_bytes'] :]
         store = BlockStore(plan['layout'], plan['envs'], plan['reward_size'], memory, plan['private'])
         control = Control(plan['workers'], plan['envs'], plan['action'], block.buffer)
         self._attach(plan, control, store, self.host.first_id)
@@ -115,10 +118,10 @@ class Worker:
         self._plan, self._control, self._row = plan, control, row
         self._news, self._by_pipe = control.news, plan['by_pipe']
         self.host.attach(store, row)
-        self.host.resetting = control.resetting[self._w:self._w + 1]
+        self.host.resetting = control.resetting[self._w : self._w + 1]
         self._low, high = self.host.first_id, self.host.first_id + self.host.num
-        self._actions = None if control.actions is None else control.actions[self._low:high]
-        self._chosen = control.chosen[self._low:high]
+        self._actions = None if control.actions is None else control.actions[self._low : high]
+        self._chosen = control.chosen[self._low : high]
         self._split = ActionRows(plan['act_space']).split
 
     def run(self) -> None:
@@ -220,15 +223,22 @@ class Worker:
             rows += [(k, True, self.host.final_rows[k]) for k in events.finished]
         private = self._plan['private']
         return [
-            (self._low + k, final, [leaf.get() if isinstance(leaf, ObjectCell) else leaf.copy()
-                                    for leaf in tree_leaves(row) if private or isinstance(leaf, ObjectCell)])
+            (
+                self._low + k,
+                final,
+                [
+                    leaf.get() if isinstance(leaf, ObjectCell) else leaf.copy()
+                    for leaf in tree_leaves(row)
+                    if private or isinstance(leaf, ObjectCell)
+                ],
+            )
             for k, final, row in rows
         ]
 
 
 def _leave_later(number: int, frame: Any) -> None:
     """SIGTERM often reaches the whole group: the main process then has a moment to save the envs."""
-    leaving = threading.Timer(GRACE_S, os._exit, (128 + number, ))
+    leaving = threading.Timer(GRACE_S, os._exit, (128 + number,))
     leaving.daemon = True
     leaving.start()
 

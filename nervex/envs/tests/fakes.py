@@ -4,6 +4,7 @@ Envs for tests, with returns that are known beforehand.
 CounterEnv: the observation says which env, which episode and which step; the reward is the step's number.
 FaultyEnv: a CounterEnv that goes wrong, in many ways, at chosen steps.
 """
+
 import os
 import time
 from types import SimpleNamespace
@@ -23,7 +24,7 @@ def box(shape: tuple[int, ...], dtype: Any = np.float32) -> EnvElementInfo:
 
 def discrete(n: int) -> EnvElementInfo:
     """A discrete action."""
-    return EnvElementInfo((n, ), {'min': 0, 'max': n - 1, 'dtype': np.int64, 'kind': 'discrete', 'n': n})
+    return EnvElementInfo((n,), {'min': 0, 'max': n - 1, 'dtype': np.int64, 'kind': 'discrete', 'n': n})
 
 
 class CounterEnv(BaseEnv):
@@ -34,13 +35,13 @@ class CounterEnv(BaseEnv):
     """
 
     config = dict(
-        tag=0,             # first number of every observation: which env it is
-        length=5,          # steps of an episode
-        truncate=False,    # True: episodes end by a time limit
-        act_dim=0,         # 0: two discrete actions; k: k continuous ones
-        obs='vector',      # 'vector' | 'dict' | 'image' | 'object'
-        step_info=False,   # True: every step has an info
-        sleep_s=0.,        # seconds that a step takes
+        tag=0,  # first number of every observation: which env it is
+        length=5,  # steps of an episode
+        truncate=False,  # True: episodes end by a time limit
+        act_dim=0,  # 0: two discrete actions; k: k continuous ones
+        obs='vector',  # 'vector' | 'dict' | 'image' | 'object'
+        step_info=False,  # True: every step has an info
+        sleep_s=0.0,  # seconds that a step takes
     )
 
     def __init__(self, cfg: dict | None = None) -> None:
@@ -59,7 +60,7 @@ class CounterEnv(BaseEnv):
         self.draw = float(self._rng.random())  # differs between episodes with a dynamic seed
         self.resets_seen.append(kwargs)
         self.episode += 1
-        self.steps, self.total = 0, 0.
+        self.steps, self.total = 0, 0.0
         return self._obs(-1)
 
     def step(self, action: Any) -> BaseEnvTimestep:
@@ -71,21 +72,28 @@ class CounterEnv(BaseEnv):
         info = {'step': self.steps} if self._cfg.step_info else {}
         if done:
             info.update(final_eval_reward=self.total, truncated=bool(self._cfg.truncate))
-        return BaseEnvTimestep(self._obs(float(np.asarray(action).reshape(-1)[0])),
-                               np.array([self.steps], np.float32), done, info)
+        return BaseEnvTimestep(
+            self._obs(float(np.asarray(action).reshape(-1)[0])), np.array([self.steps], np.float32), done, info
+        )
 
     def info(self) -> BaseEnvInfo:
-        act = discrete(2) if not self._cfg.act_dim else EnvElementInfo(
-            (self._cfg.act_dim, ), {'min': -1., 'max': 1., 'dtype': np.float32, 'kind': 'continuous'})
+        act = (
+            discrete(2)
+            if not self._cfg.act_dim
+            else EnvElementInfo(
+                (self._cfg.act_dim,), {'min': -1.0, 'max': 1.0, 'dtype': np.float32, 'kind': 'continuous'}
+            )
+        )
         kind = self._cfg.obs
         if kind == 'dict':
-            obs = EnvElementInfo({'vector': (4, ), 'image': (2, 3)}, {'vector': {'dtype': np.float32},
-                                                                     'image': {'dtype': np.uint8}})
+            obs = EnvElementInfo(
+                {'vector': (4,), 'image': (2, 3)}, {'vector': {'dtype': np.float32}, 'image': {'dtype': np.uint8}}
+            )
         elif kind == 'object':
             obs = EnvElementInfo(None, None)
         else:
-            obs = box((4, )) if kind == 'vector' else box((8, 8), np.uint8)
-        return BaseEnvInfo(1, obs, act, box((1, )))
+            obs = box((4,)) if kind == 'vector' else box((8, 8), np.uint8)
+        return BaseEnvInfo(1, obs, act, box((1,)))
 
     def close(self) -> None:
         self.closed = True
@@ -140,7 +148,7 @@ class CounterEngine:
         rows = []
         for k, env in enumerate(self.envs):
             if self._ended[k]:
-                rows.append((env.reset(), 0., False, False, None))
+                rows.append((env.reset(), 0.0, False, False, None))
                 self._ended[k] = False
                 continue
             obs, reward, done, info = env.step(actions[k])
@@ -151,8 +159,15 @@ class CounterEngine:
             rows.append((obs, float(reward[0]), done and not cut, cut, first))
         obs, reward, ended, cut, final = zip(*rows)
         final = list(final) if self.same_step else None
-        return Answer(np.arange(self.num), self._stack(obs), np.array(reward, np.float32), np.array(ended, bool),
-                      np.array(cut, bool), {}, final)
+        return Answer(
+            np.arange(self.num),
+            self._stack(obs),
+            np.array(reward, np.float32),
+            np.array(ended, bool),
+            np.array(cut, bool),
+            {},
+            final,
+        )
 
     def final_row(self, final_obs: list, k: int) -> Any:
         return final_obs[k]
@@ -183,15 +198,15 @@ class FaultyEnv(CounterEnv):
     """
 
     config = dict(
-        fault=None,      # raise | sleep | shape | broadcast | dtype | nan | nan_reward | none | none_reward | exit |
-                         # kill | huge_info | abnormal | interrupt | bad_done | close_pipes |
-                         # system_exit; with the prefix 'reset_': in reset
-        at=2,            # the step of the episode
-        episodes=None,   # list of episodes (1, 2, ...) in which it happens
-        seconds=30.,     # how long 'sleep' sleeps
+        fault=None,  # raise | sleep | shape | broadcast | dtype | nan | nan_reward | none | none_reward | exit |
+        # kill | huge_info | abnormal | interrupt | bad_done | close_pipes |
+        # system_exit; with the prefix 'reset_': in reset
+        at=2,  # the step of the episode
+        episodes=None,  # list of episodes (1, 2, ...) in which it happens
+        seconds=30.0,  # how long 'sleep' sleeps
         once_file=None,  # path of a marker file
         hang_file=None,  # path of a file that is there while 'sleep' sleeps, until the env is made again
-        mb=4,            # size of 'huge_info'
+        mb=4,  # size of 'huge_info'
     )
 
     def __init__(self, cfg: dict | None = None) -> None:
@@ -203,7 +218,7 @@ class FaultyEnv(CounterEnv):
         obs = super().reset(**kwargs)
         fault = self._cfg.fault or ''
         if fault.startswith('reset_') and self._due():
-            answer = self._go_wrong(fault[len('reset_'):], BaseEnvTimestep(obs, np.zeros(1, np.float32), False, {}))
+            answer = self._go_wrong(fault[len('reset_') :], BaseEnvTimestep(obs, np.zeros(1, np.float32), False, {}))
             return answer.obs if isinstance(answer, tuple) else answer
         return obs
 
@@ -253,7 +268,7 @@ class FaultyEnv(CounterEnv):
             'none_reward': timestep._replace(reward=None),
             'bad_done': timestep._replace(done=None),
             'abnormal': timestep._replace(info={**info, 'abnormal': True}),
-            'huge_info': timestep._replace(info={**info, 'blob': b'x' * int(self._cfg.mb * 2 ** 20)}),
+            'huge_info': timestep._replace(info={**info, 'blob': b'x' * int(self._cfg.mb * 2**20)}),
         }
         return answers.get(fault, timestep)
 

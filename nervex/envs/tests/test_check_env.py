@@ -1,4 +1,5 @@
 """check_env says what is wrong, all of it, and nothing else."""
+
 import random
 
 import numpy as np
@@ -18,6 +19,7 @@ class Sound(CartPoleEnv):
 
 def spoiled(**changes):
     """A class whose timesteps have these fields replaced."""
+
     class Spoiled(Sound):
         def step(self, action):
             timestep = super().step(action)
@@ -30,21 +32,24 @@ def test_sound_env_has_no_problems():
     assert check_env(Sound()) == [] and check_env(Sound) == []
 
 
-@pytest.mark.parametrize('env,words', [
-    (spoiled(reward=lambda t: 1.), ['reward must be a float32 array of shape (1, ), got float']),
-    (spoiled(reward=lambda t: None), ['the reward must be a number, got None']),
-    (spoiled(reward=lambda t: t.reward * np.nan), ['the reward is nan']),
-    (spoiled(done=lambda t: None), ['done must be a bool, got None']),
-    (spoiled(done=lambda t: np.bool_(t.done)), ['done must be a Python bool']),
-    (spoiled(info=lambda t: None), ['info must be a dict, got NoneType']),
-    (spoiled(info=lambda t: {}), ["must have 'final_eval_reward'"]),
-    (spoiled(info=lambda t: {'final_eval_reward': np.ones(1)}), ['as a Python number']),
-    (spoiled(info=lambda t: {'final_eval_reward': 1., 'TimeLimit.truncated': True}), ["reads 'truncated'"]),
-    (spoiled(obs=lambda t: t.obs.astype(np.float64)), ['gives float64']),
-    (spoiled(obs=lambda t: t.obs[:3]), ['shape (3,), but info() says (4,)']),
-    (spoiled(obs=lambda t: t.obs * np.nan), ['observation with NaN']),
-    (spoiled(obs=lambda t: 'text'), ['observations differ in form']),
-])
+@pytest.mark.parametrize(
+    'env,words',
+    [
+        (spoiled(reward=lambda t: 1.0), ['reward must be a float32 array of shape (1, ), got float']),
+        (spoiled(reward=lambda t: None), ['the reward must be a number, got None']),
+        (spoiled(reward=lambda t: t.reward * np.nan), ['the reward is nan']),
+        (spoiled(done=lambda t: None), ['done must be a bool, got None']),
+        (spoiled(done=lambda t: np.bool_(t.done)), ['done must be a Python bool']),
+        (spoiled(info=lambda t: None), ['info must be a dict, got NoneType']),
+        (spoiled(info=lambda t: {}), ["must have 'final_eval_reward'"]),
+        (spoiled(info=lambda t: {'final_eval_reward': np.ones(1)}), ['as a Python number']),
+        (spoiled(info=lambda t: {'final_eval_reward': 1.0, 'TimeLimit.truncated': True}), ["reads 'truncated'"]),
+        (spoiled(obs=lambda t: t.obs.astype(np.float64)), ['gives float64']),
+        (spoiled(obs=lambda t: t.obs[:3]), ['shape (3,), but info() says (4,)']),
+        (spoiled(obs=lambda t: t.obs * np.nan), ['observation with NaN']),
+        (spoiled(obs=lambda t: 'text'), ['observations differ in form']),
+    ],
+)
 def test_wrong_timesteps(env, words):
     problems = check_env(env())
     for word in words:
@@ -52,8 +57,9 @@ def test_wrong_timesteps(env, words):
 
 
 def test_everything_is_said_in_one_pass():
-    env = spoiled(reward=lambda t: 1., done=lambda t: int(t.done), info=lambda t: {},
-                  obs=lambda t: t.obs.astype(np.float64))
+    env = spoiled(
+        reward=lambda t: 1.0, done=lambda t: int(t.done), info=lambda t: {}, obs=lambda t: t.obs.astype(np.float64)
+    )
     problems = check_env(env())
     assert len(problems) >= 4
     for word in ('reward', 'done', 'final_eval_reward', 'float64'):
@@ -102,6 +108,7 @@ class UsesRandom(Sound):
 class UsesTorch(Sound):
     def reset(self, **kwargs):
         import torch
+
         torch.rand(1)
         return super().reset()
 
@@ -114,7 +121,7 @@ class Raises(Sound):
 class WrongSpace(Sound):
     def info(self):
         info = super().info()
-        return info._replace(act_space=info.act_space._replace(shape=(1, )))
+        return info._replace(act_space=info.act_space._replace(shape=(1,)))
 
 
 class ClosesOnce(Sound):
@@ -122,14 +129,23 @@ class ClosesOnce(Sound):
         del self._limit
 
 
-@pytest.mark.parametrize('env,word', [
-    (NoSeed, 'must take (seed, dynamic_seed=True)'), (NotReproducible, 'the same seed gives different episodes'),
-    (NeverFixed, 'every episode must begin alike'), (SharedObs, 'changed by the next step(): return a copy'),
-    (TupleReset, 'returns (obs, info)'), (Endless, 'no episode ended'), (UsesRandom, 'global generator of random'),
-    (UsesTorch, 'global generator of torch'), (GlobalSeedEnv, 'global generator of NumPy'),
-    (Raises, 'step() raises ZeroDivisionError: by design'), (WrongSpace, 'has the shape (2, ), got (1,)'),
-    (ClosesOnce, 'close() must work a second time'),
-])
+@pytest.mark.parametrize(
+    'env,word',
+    [
+        (NoSeed, 'must take (seed, dynamic_seed=True)'),
+        (NotReproducible, 'the same seed gives different episodes'),
+        (NeverFixed, 'every episode must begin alike'),
+        (SharedObs, 'changed by the next step(): return a copy'),
+        (TupleReset, 'returns (obs, info)'),
+        (Endless, 'no episode ended'),
+        (UsesRandom, 'global generator of random'),
+        (UsesTorch, 'global generator of torch'),
+        (GlobalSeedEnv, 'global generator of NumPy'),
+        (Raises, 'step() raises ZeroDivisionError: by design'),
+        (WrongSpace, 'has the shape (2, ), got (1,)'),
+        (ClosesOnce, 'close() must work a second time'),
+    ],
+)
 def test_other_faults(env, word):
     problems = check_env(env())
     assert any(word in p for p in problems), problems

@@ -1,4 +1,5 @@
 """Gymnasium ids, Gymnasium objects and old gym objects behind GymEnv."""
+
 import pickle
 
 import gymnasium
@@ -10,8 +11,17 @@ from nervex.envs import BaseEnv, BaseEnvTimestep, GymEnv, check_env, get_vec_env
 from nervex.utils import UnknownNameError
 from nervex.worker.actor.env_manager import BaseEnvManager, VectorEnvManager
 
-BUILT_IN = ['CartPole-v0', 'CartPole-v1', 'Acrobot-v1', 'MountainCar-v0', 'MountainCarContinuous-v0', 'Pendulum-v1',
-            'Blackjack-v1', 'FrozenLake-v1', 'CliffWalking-v1']
+BUILT_IN = [
+    'CartPole-v0',
+    'CartPole-v1',
+    'Acrobot-v1',
+    'MountainCar-v0',
+    'MountainCarContinuous-v0',
+    'Pendulum-v1',
+    'Blackjack-v1',
+    'FrozenLake-v1',
+    'CliffWalking-v1',
+]
 TAXI = next(name for name in gymnasium.registry if name.startswith('Taxi-'))
 
 
@@ -60,7 +70,7 @@ def test_same_steps_as_gymnasium_itself():
         action = int(rng.integers(2))
         timestep, (obs, reward, terminated, truncated, _) = ours.step(action), theirs.step(action)
         assert (timestep.obs == obs).all() and timestep.reward.tolist() == [reward]
-        assert timestep.reward.dtype == np.float32 and timestep.reward.shape == (1, )
+        assert timestep.reward.dtype == np.float32 and timestep.reward.shape == (1,)
         assert timestep.done == (terminated or truncated)
         if timestep.done:
             assert (ours.reset() == theirs.reset()[0]).all()  # a dynamic seed goes on with the generator
@@ -77,7 +87,7 @@ def test_fixed_seed_begins_every_episode_alike():
 class OldEnv:
     """gym 0.21: seed(), reset() -> obs, step() -> 4 values."""
 
-    observation_space, action_space = spaces.Box(-1, 1, (2, )), spaces.Discrete(2)
+    observation_space, action_space = spaces.Box(-1, 1, (2,)), spaces.Discrete(2)
 
     def __init__(self, limit_flag=True):
         self.limit_flag, self.seeded = limit_flag, []
@@ -93,7 +103,7 @@ class OldEnv:
         self.t += 1
         done = self.t == 3
         info = {'TimeLimit.truncated': True} if done and self.limit_flag else {}
-        return np.full(2, self.t / 4, np.float32), 1., done, info
+        return np.full(2, self.t / 4, np.float32), 1.0, done, info
 
 
 class MiddleEnv(OldEnv):
@@ -114,11 +124,11 @@ def test_old_gym_objects(cls, limit_flag):
     inner = cls(limit_flag)
     env = GymEnv(inner)
     env.seed(11)
-    assert env.reset().tolist() == [0., 0.] and 11 in inner.seeded
+    assert env.reset().tolist() == [0.0, 0.0] and 11 in inner.seeded
     timesteps = [env.step(1) for _ in range(3)]
     assert [t.done for t in timesteps] == [False, False, True]
-    assert timesteps[2].info['truncated'] is limit_flag and timesteps[2].info['final_eval_reward'] == 3.
-    assert timesteps[2].obs.tolist() == [.75, .75]
+    assert timesteps[2].info['truncated'] is limit_flag and timesteps[2].info['final_eval_reward'] == 3.0
+    assert timesteps[2].obs.tolist() == [0.75, 0.75]
 
 
 def test_old_gym_objects_in_a_manager():
@@ -136,12 +146,12 @@ def test_real_old_gym():
     assert check_env(env, steps=100) == []
     env.seed(0)
     first = env.reset()
-    assert first.shape == (4, ) and (env.reset() != first).any()
+    assert first.shape == (4,) and (env.reset() != first).any()
 
 
 def test_tuple_observation_is_not_taken_for_obs_and_info():
     class Pair(MiddleEnv):
-        observation_space = spaces.Tuple([spaces.Discrete(2), spaces.Box(0, 1, (1, ))])
+        observation_space = spaces.Tuple([spaces.Discrete(2), spaces.Box(0, 1, (1,))])
 
         def reset(self, *, seed=None, options=None):
             super().reset()
@@ -151,7 +161,7 @@ def test_tuple_observation_is_not_taken_for_obs_and_info():
             return ((0, np.ones(1, np.float32)), *super().step(action)[1:])
 
     env = GymEnv(Pair())
-    assert env.reset()['0'].tolist() == [0., 1.] and env.step(0).obs['1'].tolist() == [1.]
+    assert env.reset()['0'].tolist() == [0.0, 1.0] and env.step(0).obs['1'].tolist() == [1.0]
 
 
 def test_setting_from_a_config():
@@ -164,6 +174,7 @@ def test_setting_from_a_config():
 
 def test_both_ways_of_stepping_give_the_same_numbers():
     """Managers call a plain Gymnasium env directly; a subclass is called by its step."""
+
     class Through(GymEnv):
         def step(self, action):
             return super().step(action)
@@ -176,15 +187,21 @@ def test_both_ways_of_stepping_give_the_same_numbers():
             found = []
             for t in range(60):
                 block = manager.advance(manager.all_ids, np.array([t % 2, 1]))
-                found += [block.obs.copy(), block.reward.copy(), block.done.copy(), block.truncated.copy(),
-                          manager.observe()[1].copy(), block.episode_return[block.done]]
+                found += [
+                    block.obs.copy(),
+                    block.reward.copy(),
+                    block.done.copy(),
+                    block.truncated.copy(),
+                    manager.observe()[1].copy(),
+                    block.episode_return[block.done],
+                ]
             rows.append(found)
     assert all((a == b).all() for a, b in zip(*rows)) and any(d.any() for d in rows[0][2::6])
 
 
 def test_wrong_observation_of_a_plain_env_is_noticed():
     class Liar(gymnasium.Env):
-        observation_space, action_space = spaces.Box(-1, 1, (2, )), spaces.Discrete(2)
+        observation_space, action_space = spaces.Box(-1, 1, (2,)), spaces.Discrete(2)
 
         def reset(self, *, seed=None, options=None):
             self.t = 0
@@ -192,14 +209,14 @@ def test_wrong_observation_of_a_plain_env_is_noticed():
 
         def step(self, action):
             self.t += 1
-            answers = [np.zeros(2), np.zeros(1, np.float32)]          # float64 is converted; one number is not spread
-            return answers[self.t - 1], 1., False, False, {}
+            answers = [np.zeros(2), np.zeros(1, np.float32)]  # float64 is converted; one number is not spread
+            return answers[self.t - 1], 1.0, False, False, {}
 
     with BaseEnvManager(lambda cfg: Liar(), [{}]) as manager:
         manager.launch()
         assert len(manager.advance(manager.all_ids, np.array([0]))) == 1 and manager.faults.total == 0
         block = manager.advance(manager.all_ids, np.array([0]))
-        assert block.abnormal == (0, ) and 'shape (2,), got (1,)' in manager.faults.recent[0].text
+        assert block.abnormal == (0,) and 'shape (2,), got (1,)' in manager.faults.recent[0].text
 
 
 def test_pickled_in_mid_episode_goes_on_alike():
@@ -225,19 +242,21 @@ def test_vectorised_gymnasium(env_id, backend):
             ids, obs = manager.observe()
             leaf = next(iter(obs.values())) if isinstance(obs, dict) else obs
             assert len(leaf) == len(ids) > 0
-            shape = (len(ids), 1) if env_id == 'Pendulum-v1' else (len(ids), )
+            shape = (len(ids), 1) if env_id == 'Pendulum-v1' else (len(ids),)
             block = manager.advance(ids, np.ones(shape, np.float32 if env_id == 'Pendulum-v1' else np.int64))
             totals[block.env_id] += block.reward
             for k in np.flatnonzero(block.done):
                 assert block.episode_return[k] == pytest.approx(totals[block.env_id[k]], rel=1e-5)
                 assert block.truncated[k] == (env_id == 'Pendulum-v1')
-                totals[block.env_id[k]], ends = 0., ends + 1
+                totals[block.env_id[k]], ends = 0.0, ends + 1
         assert ends >= 3
 
 
 def test_unknown_vector_backend():
-    with pytest.raises(ValueError, match="did you mean 'envpool'"), \
-            VectorEnvManager(GymEnv, [dict(env_id='CartPole-v1', vector_backend='envpol')]) as manager:
+    with (
+        pytest.raises(ValueError, match="did you mean 'envpool'"),
+        VectorEnvManager(GymEnv, [dict(env_id='CartPole-v1', vector_backend='envpol')]) as manager,
+    ):
         manager.launch()
 
 
@@ -248,6 +267,6 @@ def test_deprecated_version_names_the_present_one():
 
 def test_base_env_is_a_context_manager_with_spaces():
     with GymEnv(dict(env_id='Pendulum-v1')) as env:
-        assert isinstance(env, BaseEnv) and env.action_space == spaces.Box(-2, 2, (1, ))
+        assert isinstance(env, BaseEnv) and env.action_space == spaces.Box(-2, 2, (1,))
         env.reset()
-        assert isinstance(env.step([0.]), BaseEnvTimestep)
+        assert isinstance(env.step([0.0]), BaseEnvTimestep)

@@ -1,4 +1,5 @@
 """How the processes of an env manager wait for each other, and in which form actions reach an env."""
+
 import os
 
 import gymnasium
@@ -17,7 +18,7 @@ from nervex.worker.actor.env_manager import create_env_manager
 class Recorder(gymnasium.Env):
     """Keeps the actions that it was given."""
 
-    observation_space, action_space = spaces.Box(-1, 1, (2, ), np.float32), spaces.Discrete(3)
+    observation_space, action_space = spaces.Box(-1, 1, (2,), np.float32), spaces.Discrete(3)
 
     def __init__(self) -> None:
         self.actions = []
@@ -27,7 +28,7 @@ class Recorder(gymnasium.Env):
 
     def step(self, action: object) -> tuple:
         self.actions.append(action)
-        return np.zeros(2, np.float32), 1., False, False, {}
+        return np.zeros(2, np.float32), 1.0, False, False, {}
 
 
 def rows() -> ActionRows:
@@ -36,7 +37,7 @@ def rows() -> ActionRows:
 
 @pytest.mark.parametrize('form, kind', [(PLAIN, int), (NUMPY, np.int64), (ARRAY, np.ndarray)])
 def test_each_form_keeps_the_number(form, kind):
-    given = [0, 2, -1, KEPT, 10 ** 12]  # the last three are no actions of the env: it has to see and refuse them
+    given = [0, 2, -1, KEPT, 10**12]  # the last three are no actions of the env: it has to see and refuse them
     split = rows().split(np.array(given), form)
     assert [type(action) for action in split] == [kind] * len(given)
     assert [int(action) for action in split] == given

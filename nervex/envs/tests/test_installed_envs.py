@@ -1,4 +1,5 @@
 """Envs of other packages by their id; each test needs its package."""
+
 import numpy as np
 import pytest
 

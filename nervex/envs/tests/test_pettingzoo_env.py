@@ -1,4 +1,5 @@
 """A PettingZoo parallel env as one env."""
+
 import numpy as np
 import pytest
 from gymnasium import spaces
@@ -15,10 +16,10 @@ class Duel:
 
     def __init__(self, truncate=False, state=True):
         self.truncate, self.received, self.agents = truncate, [], []
-        self.state_space = spaces.Box(0, 9, (1, )) if state else None
+        self.state_space = spaces.Box(0, 9, (1,)) if state else None
 
     def observation_space(self, agent):
-        return spaces.Box(-1, 9, (2 if agent == 'a' else 3, ))
+        return spaces.Box(-1, 9, (2 if agent == 'a' else 3,))
 
     def action_space(self, agent):
         return spaces.Discrete(2 if agent == 'a' else 4)
@@ -35,7 +36,7 @@ class Duel:
         obs = self._obs()
         self.agents = [a for a in playing if not ended[a]]
         flags, no = {a: ended[a] for a in playing}, dict.fromkeys(playing, False)
-        rewards = {a: 1. if a == 'a' else 3. for a in playing}
+        rewards = {a: 1.0 if a == 'a' else 3.0 for a in playing}
         return obs, rewards, no if self.truncate else flags, flags if self.truncate else no, {a: {} for a in playing}
 
     def state(self):
@@ -51,13 +52,13 @@ class Duel:
 def test_agents_are_rows():
     env = PettingZooEnv(Duel())
     info = env.info()
-    assert info.agent_num == 2 and info.act_space.value['n'] == (2, 4) and info.act_space.shape == (2, )
-    assert info.obs_space.shape == {'agent_state': (2, 3), 'agent_alive': (2, ), 'global_state': (1, )}
+    assert info.agent_num == 2 and info.act_space.value['n'] == (2, 4) and info.act_space.shape == (2,)
+    assert info.obs_space.shape == {'agent_state': (2, 3), 'agent_alive': (2,), 'global_state': (1,)}
     obs = env.reset()
     assert obs['agent_state'].tolist() == [[0, 0, 0], [0, 0, 0]] and obs['agent_alive'].tolist() == [1, 1]
     timestep = env.step(np.array([1, 3]))
     assert timestep.obs['agent_state'].tolist() == [[1, 1, 0], [1, 1, 1]]  # what a does not see is 0
-    assert timestep.reward.tolist() == [2.] and not timestep.done and timestep.obs['global_state'].tolist() == [1.]
+    assert timestep.reward.tolist() == [2.0] and not timestep.done and timestep.obs['global_state'].tolist() == [1.0]
 
 
 @pytest.mark.parametrize('truncate', [False, True])
@@ -69,9 +70,9 @@ def test_agent_that_has_left(truncate):
     assert inner.received == [{'a': 1, 'b': 2}] * 2 + [{'b': 2}] * 2
     assert [t.obs['agent_alive'].tolist() for t in timesteps] == [[1, 1], [0, 1], [0, 1], [0, 0]]
     assert timesteps[2].obs['agent_state'][0].tolist() == [0, 0, 0]
-    assert [t.reward.tolist() for t in timesteps] == [[2.], [2.], [1.5], [1.5]]
+    assert [t.reward.tolist() for t in timesteps] == [[2.0], [2.0], [1.5], [1.5]]
     assert [t.done for t in timesteps] == [False] * 3 + [True]
-    assert timesteps[3].info == {'final_eval_reward': 7., 'truncated': truncate}
+    assert timesteps[3].info == {'final_eval_reward': 7.0, 'truncated': truncate}
     with pytest.raises(RuntimeError, match=r'reset\(\)'):
         env.step(np.array([1, 2]))
 
@@ -79,7 +80,7 @@ def test_agent_that_has_left(truncate):
 def test_reward_of_each_agent():
     env = PettingZooEnv(dict(env_fn=Duel, team_reward=False))
     env.reset()
-    assert env.info().rew_space.shape == (2, ) and env.step([0, 0]).reward.tolist() == [1., 3.]
+    assert env.info().rew_space.shape == (2,) and env.step([0, 0]).reward.tolist() == [1.0, 3.0]
 
 
 def test_sound_and_in_a_manager():
@@ -109,7 +110,7 @@ def test_fixed_seed_comes_every_time():
 def test_real_one():
     pytest.importorskip('mpe2')
     env = PettingZooEnv(dict(env_id='mpe2.simple_spread_v3', make_kwargs=dict(N=3, max_cycles=5)))
-    assert check_env(env) == [] and env.info().obs_space.shape['global_state'] == (54, )
+    assert check_env(env) == [] and env.info().obs_space.shape['global_state'] == (54,)
 
 
 def test_package_that_is_missing():

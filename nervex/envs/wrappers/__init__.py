@@ -1,4 +1,5 @@
 """Wrappers of Gym objects. A config names them: ``env.wrappers = ['atari']``; see ``wrap`` for the forms."""
+
 from nervex.envs.wrappers.atari import (
     ClipReward,
     EpisodicLife,
@@ -15,6 +16,18 @@ from nervex.envs.wrappers.time_limit import TimeLimit
 from nervex.envs.wrappers.video import RecordVideo
 
 __all__ = [
-    'WRAPPER_REGISTRY', 'ClipReward', 'EpisodicLife', 'FireReset', 'FrameStack', 'GymWrapper',
-    'MaxAndSkip', 'NoopReset', 'RecordVideo', 'ScaledFloat', 'TimeLimit', 'WarpFrame', 'wrap', 'wrap_atari',
+    'WRAPPER_REGISTRY',
+    'ClipReward',
+    'EpisodicLife',
+    'FireReset',
+    'FrameStack',
+    'GymWrapper',
+    'MaxAndSkip',
+    'NoopReset',
+    'RecordVideo',
+    'ScaledFloat',
+    'TimeLimit',
+    'WarpFrame',
+    'wrap',
+    'wrap_atari',
 ]

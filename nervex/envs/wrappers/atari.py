@@ -1,4 +1,5 @@
 """The usual preprocessing of Atari games (Mnih et al. 2015, doi:10.1038/nature14236; Machado et al. 2018)."""
+
 from collections import deque
 from typing import Any
 
@@ -34,7 +35,7 @@ class MaxAndSkip(GymWrapper):
         self._skip = skip
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict]:
-        total, last, before = 0., None, None
+        total, last, before = 0.0, None, None
         for _ in range(self._skip):
             before = last
             last, reward, terminated, truncated, info = super().step(action)
@@ -119,15 +120,15 @@ class ScaledFloat(GymWrapper):
 
     def __init__(self, env: Any) -> None:
         super().__init__(env)
-        self.observation_space = _space(env.observation_space.shape, 0., 1., np.float32)
+        self.observation_space = _space(env.observation_space.shape, 0.0, 1.0, np.float32)
 
     def reset(self, *, seed: int | None = None, **kwargs: Any) -> tuple[Any, dict]:
         obs, info = super().reset(seed=seed, **kwargs)
-        return np.asarray(obs, np.float32) / 255., info
+        return np.asarray(obs, np.float32) / 255.0, info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict]:
         obs, *rest = super().step(action)
-        return (np.asarray(obs, np.float32) / 255., *rest)
+        return (np.asarray(obs, np.float32) / 255.0, *rest)
 
 
 class ClipReward(GymWrapper):
@@ -135,10 +136,10 @@ class ClipReward(GymWrapper):
 
     def __init__(self, env: Any) -> None:
         super().__init__(env)
-        self._return = 0.
+        self._return = 0.0
 
     def reset(self, *, seed: int | None = None, **kwargs: Any) -> tuple[Any, dict]:
-        self._return = 0.
+        self._return = 0.0
         return super().reset(seed=seed, **kwargs)
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict]:
@@ -170,8 +171,17 @@ class FrameStack(GymWrapper):
         return (np.stack(self._frames), *rest)
 
 
-def wrap_atari(env: Any, role: str | None = None, frame_stack: int = 4, size: int = 84, skip: int = 4,
-               noop_max: int = 30, episodic_life: bool = True, clip_reward: bool = True, scale: bool = False) -> Any:
+def wrap_atari(
+    env: Any,
+    role: str | None = None,
+    frame_stack: int = 4,
+    size: int = 84,
+    skip: int = 4,
+    noop_max: int = 30,
+    episodic_life: bool = True,
+    clip_reward: bool = True,
+    scale: bool = False,
+) -> Any:
     """
     Overview:
         The whole set, in its usual order. Lives end episodes and rewards are clipped for actors only.
@@ -197,4 +207,5 @@ def _pixels(shape: tuple[int, ...]) -> Any:
 
 def _space(shape: tuple[int, ...], low: Any, high: Any, dtype: Any) -> Any:
     from gymnasium.spaces import Box
+
     return Box(low, high, shape=tuple(shape), dtype=np.dtype(dtype).type)

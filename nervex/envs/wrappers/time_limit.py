@@ -1,4 +1,5 @@
 """A time limit for Gym objects that have none."""
+
 from typing import Any
 
 from nervex.envs.wrappers.base import GymWrapper

@@ -1,4 +1,5 @@
 """Videos of all episodes, written while they are played."""
+
 import os
 from typing import Any
 
@@ -19,7 +20,7 @@ class RecordVideo(GymWrapper):
         super().__init__(env)
         encoder()  # what is missing is told now, not in the first episode
         metadata = getattr(env, 'metadata', None) or {}
-        self._folder, self._fps = folder, fps or metadata.get('render_fps') or 30.
+        self._folder, self._fps = folder, fps or metadata.get('render_fps') or 30.0
         self._film: Film | None = None
         self._count = 0
 

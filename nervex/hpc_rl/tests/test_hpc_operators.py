@@ -13,7 +13,7 @@ from nervex.rl_utils import (
 )
 
 pytest.importorskip('numba')
-SHAPES = [(1, 1), (2, 1), (5, 1), (2048, 1), (7, 3), (128, 8), (9, 100), (6, ), (3, 2, 2)]
+SHAPES = [(1, 1), (2, 1), (5, 1), (2048, 1), (7, 3), (128, 8), (9, 100), (6,), (3, 2, 2)]
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_equal_to_plain_torch(shape, kind, hpc):
                 lambda fields=fields, log_rho=log_rho, lambda_=lambda_: torch.stack(
                     vtrace_targets(vtrace_targets_data(log_rho, *fields), 0.97, lambda_, 1.2, 1.2, 1.2)
                 )
-                for lambda_ in (1., 0.9, 0.2)
+                for lambda_ in (1.0, 0.9, 0.2)
             ),
         ]
         for job in jobs:
@@ -70,13 +70,13 @@ def test_scan_with_and_without_init_and_with_gradient(shape, hpc):
     generator = torch.Generator().manual_seed(1)
     a, b = torch.rand(2, *shape, generator=generator)
     init = torch.rand(shape[1:], generator=generator)
-    for factors, start in ((a, None), (a, init), (0.9, None), (0.9, 2.)):
+    for factors, start in ((a, None), (a, init), (0.9, None), (0.9, 2.0)):
         results = []
         for on in (False, True):
             hpc(on)
             terms = b.clone().requires_grad_()
             y = reverse_scan(factors, terms, start)
-            (y ** 2).sum().backward()
+            (y**2).sum().backward()
             results.append((y.detach(), terms.grad))
         for plain, fast in zip(*results):
             assert torch.allclose(plain, fast, atol=1e-5, rtol=1e-5)
@@ -86,11 +86,11 @@ def test_the_kernels_really_answer(hpc, monkeypatch):
     from nervex.hpc_rl import kernels
 
     calls = []
-    monkeypatch.setattr(kernels, 'gae', lambda *args: calls.append(args) or args[-1].fill(7.))
+    monkeypatch.setattr(kernels, 'gae', lambda *args: calls.append(args) or args[-1].fill(7.0))
     fields = gae_data(torch.zeros(3, 2), torch.zeros(2, 2))
-    assert gae(fields).tolist() == [[0., 0.], [0., 0.]] and not calls
+    assert gae(fields).tolist() == [[0.0, 0.0], [0.0, 0.0]] and not calls
     hpc(True)
-    assert gae(fields).tolist() == [[7., 7.], [7., 7.]] and len(calls) == 1
+    assert gae(fields).tolist() == [[7.0, 7.0], [7.0, 7.0]] and len(calls) == 1
     gae(fields._replace(value=torch.zeros(3, 2, requires_grad=True)))
     assert len(calls) == 1  # a gradient is wanted: the ordinary way
 
@@ -116,15 +116,24 @@ def test_addresses_are_taken_of_what_fits_exactly():
     assert addressed(value.double(), reward.double(), done.double(), None, None) is not None
     learning = torch.zeros(5, 3, requires_grad=True)
     others = [
-        (value, reward, None, None, None), (value, reward, done, done, reward), (value, reward, done, None, reward),
-        (value[:4], reward, done, None, None), (value[:, :2], reward, done, None, None),
+        (value, reward, None, None, None),
+        (value, reward, done, done, reward),
+        (value, reward, done, None, reward),
+        (value[:4], reward, done, None, None),
+        (value[:, :2], reward, done, None, None),
         (value, reward, done[:3], None, None),
-        (value, reward, done.long(), None, None), (value, reward, done.double(), None, None),
-        (value.double(), reward, done, None, None), (value.half(), reward.half(), done, None, None),
-        (value.t().contiguous().t(), reward, done, None, None), (value, reward.t().contiguous().t(), done, None, None),
-        (value, reward, done.t().contiguous().t(), None, None), (value[:1], reward[:0], done[:0], None, None),
-        (value[:, :0], reward[:, :0], done[:, :0], None, None), (value[:, 0], reward[:, 0], done[:, 0], None, None),
-        (learning, reward, done, None, None), (torch.zeros(5, 3, device='meta'), reward, done, None, None),
+        (value, reward, done.long(), None, None),
+        (value, reward, done.double(), None, None),
+        (value.double(), reward, done, None, None),
+        (value.half(), reward.half(), done, None, None),
+        (value.t().contiguous().t(), reward, done, None, None),
+        (value, reward.t().contiguous().t(), done, None, None),
+        (value, reward, done.t().contiguous().t(), None, None),
+        (value[:1], reward[:0], done[:0], None, None),
+        (value[:, :0], reward[:, :0], done[:, :0], None, None),
+        (value[:, 0], reward[:, 0], done[:, 0], None, None),
+        (learning, reward, done, None, None),
+        (torch.zeros(5, 3, device='meta'), reward, done, None, None),
     ]
     assert [addressed(*fields) for fields in others] == [None] * len(others)
     with torch.no_grad():

@@ -55,12 +55,12 @@ def test_one_instance_for_each_shape():
         def __call__(self, x):
             return len(x)
 
-    @hpc_wrapper(shape_fn=lambda args: (len(args[0]), ))
+    @hpc_wrapper(shape_fn=lambda args: (len(args[0]),))
     def size(x):
         return None
 
     register_hpc_op('size', Operator)
-    assert [size('ab'), size('cd'), size('e')] == [2, 2, 1] and built == [(2, ), (1, )]
+    assert [size('ab'), size('cd'), size('e')] == [2, 2, 1] and built == [(2,), (1,)]
 
 
 def test_method_does_not_hand_over_self():

@@ -72,7 +72,7 @@ def test_tuples_are_predicate_and_error_or_predicate_function_and_error():
     with pytest.raises(KeyError, match='0 is bad'):
         Loader((lambda v: v > 0, lambda v: KeyError(f'{v} is bad')))(0)
     assert Loader((lambda v: v > 0, lambda v: -v, 'no'))(2) == -2
-    for parts in ((), (bool, ), (bool, bool, 'no', None)):
+    for parts in ((), (bool,), (bool, bool, 'no', None)):
         with pytest.raises(ValueError, match='2 parts'):
             Loader(parts)
 

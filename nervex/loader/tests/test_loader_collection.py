@@ -83,7 +83,7 @@ def test_length():
 def test_contains_cofilter_and_tpselector():
     loader = contains('item') & list & collection(str)
     assert loader(['item', 'b']) == ['item', 'b']
-    for bad, error in ((['b'], ValueError), (('item', ), TypeError), (['item', 1], CollectionError), (1, TypeError)):
+    for bad, error in ((['b'], ValueError), (('item',), TypeError), (['item', 1], CollectionError), (1, TypeError)):
         with pytest.raises(error):
             loader(bad)
     assert cofilter(lambda x: x > 0)((1, -2, 3)) == (1, 3)
@@ -92,4 +92,4 @@ def test_contains_cofilter_and_tpselector():
     assert halves([1, 0, 1]) == [1, 0, 1] and not halves.check([1, 0, 0])
     assert tpselector(0, 2)((1, 2, 3)) == (1, 3)
     with pytest.raises(IndexError):
-        tpselector(5)((1, ))
+        tpselector(5)((1,))

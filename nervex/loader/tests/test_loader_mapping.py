@@ -29,7 +29,8 @@ from nervex.loader import (
 def test_dict_builds_a_new_dict_from_the_whole_value():
     assert dict_(b=item('a'), a=item('b'))({'a': 1, 'b': 2}) == {'a': 2, 'b': 1}
     two = dict_(real=msum(item('a'), item('b')), said=item('sum') | item('result')) >> dict_(
-        right=norm(item('real')) == norm(item('said')))
+        right=norm(item('real')) == norm(item('said'))
+    )
     assert two({'a': 1, 'b': 2, 'result': 3}) == {'right': True}
     assert two({'a': 1, 'b': 2, 'sum': 4}) == {'right': False}
 
@@ -84,17 +85,21 @@ def whole_config():
     positive_int = is_type(int) & is_positive()
     traj_len = positive_int | ((lambda v: v == 'inf', 'must be inf') >> raw(float('inf')))
     elements = dict_(
-        env=item('env') >> dict_(
+        env=item('env')
+        >> dict_(
             env_type=item('env_type') >> is_type(str),
             actor_env_num=item('actor_env_num') >> interval(1, 32),
         ),
-        policy=item('policy') >> dict_(
+        policy=item('policy')
+        >> dict_(
             on_policy=item('on_policy') | raw(True),
-            learn=item('learn') >> dict_(
+            learn=item('learn')
+            >> dict_(
                 batch_size=item('batch_size') >> positive_int,
                 learning_rate=item('learning_rate') >> interval(0, 1, left_ok=False),
             ),
-            collect=item('collect') >> dict_(
+            collect=item('collect')
+            >> dict_(
                 unroll_len=item('unroll_len') >> positive_int,
                 traj_len=item('traj_len') >> traj_len,
             ),
@@ -119,8 +124,12 @@ def test_a_whole_config_reports_all_mistakes_with_their_paths():
     with pytest.raises(CompositeStructureError) as caught:
         whole_config()(bad)
     assert [path for path, _ in caught.value.flatten()] == [
-        'env.env_type', 'env.actor_env_num', 'policy.learn.batch_size', 'policy.learn.learning_rate',
-        'policy.collect.traj_len']
+        'env.env_type',
+        'env.actor_env_num',
+        'policy.learn.batch_size',
+        'policy.learn.learning_rate',
+        'policy.collect.traj_len',
+    ]
 
 
 def test_nothing_in_the_input_changes():

@@ -8,8 +8,29 @@ A, B = norm(item('a')), norm(item('b'))
 VALUE = {'a': 13, 'b': 5, 'list': [1, 2]}
 
 
-@pytest.mark.parametrize('name', ['add', 'sub', 'mul', 'truediv', 'floordiv', 'mod', 'pow', 'lshift', 'rshift', 'and_',
-                                  'or_', 'xor', 'eq', 'ne', 'lt', 'le', 'gt', 'ge'])
+@pytest.mark.parametrize(
+    'name',
+    [
+        'add',
+        'sub',
+        'mul',
+        'truediv',
+        'floordiv',
+        'mod',
+        'pow',
+        'lshift',
+        'rshift',
+        'and_',
+        'or_',
+        'xor',
+        'eq',
+        'ne',
+        'lt',
+        'le',
+        'gt',
+        'ge',
+    ],
+)
 def test_every_operator_between_norms_and_plain_values_on_both_sides(name):
     function = getattr(operator, name)
     assert function(A, B)(VALUE) == function(13, 5)

@@ -30,9 +30,15 @@ from nervex.loader import (
 )
 
 
-@pytest.mark.parametrize('value, error', [
-    ('1', TypeError), (None, TypeError), (True, TypeError), (math.nan, ValueError),
-])
+@pytest.mark.parametrize(
+    'value, error',
+    [
+        ('1', TypeError),
+        (None, TypeError),
+        (True, TypeError),
+        (math.nan, ValueError),
+    ],
+)
 def test_numeric_refuses(value, error):
     with pytest.raises(error):
         numeric()(value)
@@ -50,15 +56,18 @@ def test_numeric_options():
         numeric(int_ok=False, float_ok=False)
 
 
-@pytest.mark.parametrize('options, inside, outside', [
-    (dict(lo=1, hi=3.5), [1, 2, 3.5], [0.999, 3.501]),
-    (dict(lo=1, hi=3.5, left_ok=False, right_ok=False), [1.001, 3.499], [1, 3.5]),
-    (dict(lo=1), [1, 1e300], [0.9]),
-    (dict(hi=3.5, right_ok=False), [-1e300, 3.499], [3.5]),
-    (dict(lo=1.0, eps=0.01), [0.995], [0.98]),
-    (dict(lo=1.0, left_ok=False, eps=0.01), [1.02], [1.005]),
-    (dict(), [0, -5], [math.nan]),
-])
+@pytest.mark.parametrize(
+    'options, inside, outside',
+    [
+        (dict(lo=1, hi=3.5), [1, 2, 3.5], [0.999, 3.501]),
+        (dict(lo=1, hi=3.5, left_ok=False, right_ok=False), [1.001, 3.499], [1, 3.5]),
+        (dict(lo=1), [1, 1e300], [0.9]),
+        (dict(hi=3.5, right_ok=False), [-1e300, 3.499], [3.5]),
+        (dict(lo=1.0, eps=0.01), [0.995], [0.98]),
+        (dict(lo=1.0, left_ok=False, eps=0.01), [1.02], [1.005]),
+        (dict(), [0, -5], [math.nan]),
+    ],
+)
 def test_interval(options, inside, outside):
     loader = interval(**options)
     assert all(loader(value) == value for value in inside)
@@ -87,11 +96,22 @@ def test_signs():
     assert [positive()(v) for v in values] == values and [negative()(v) for v in values] == [1, 0, -1]
 
 
-@pytest.mark.parametrize('loader, result', [
-    (plus(2), 5), (minus(2), 1), (minus_with(2), -1), (multi(2), 6), (divide(2), 1.5), (divide_with(6), 2.0),
-    (power(2), 9), (power_with(2), 8), (plus(negative()), 0), (multi(keep()), 9),
-    (power(keep()) >> power(keep()), 27**27),
-])
+@pytest.mark.parametrize(
+    'loader, result',
+    [
+        (plus(2), 5),
+        (minus(2), 1),
+        (minus_with(2), -1),
+        (multi(2), 6),
+        (divide(2), 1.5),
+        (divide_with(6), 2.0),
+        (power(2), 9),
+        (power_with(2), 8),
+        (plus(negative()), 0),
+        (multi(keep()), 9),
+        (power(keep()) >> power(keep()), 27**27),
+    ],
+)
 def test_arithmetic_on_three(loader, result):
     assert loader(3) == result
 

@@ -1,4 +1,5 @@
 """Heads of policies: logits for discrete actions, mean and deviation for continuous ones."""
+
 from collections.abc import Sequence
 
 import torch
@@ -27,16 +28,23 @@ class GaussianHead(nn.Module):
         - input :math:`(*, hidden\\_dim)`, mu and sigma :math:`(*, action\\_dim)`
     """
 
-    def __init__(self, hidden_dim: int, action_dim: int, widths: Sequence[int] = (),
-                 activation: str | Activation = 'relu', sigma_type: str = 'independent', sigma: float = 1.,
-                 bound_mu: bool = False) -> None:
+    def __init__(
+        self,
+        hidden_dim: int,
+        action_dim: int,
+        widths: Sequence[int] = (),
+        activation: str | Activation = 'relu',
+        sigma_type: str = 'independent',
+        sigma: float = 1.0,
+        bound_mu: bool = False,
+    ) -> None:
         super().__init__()
         if sigma_type not in ('independent', 'conditioned', 'fixed'):
             raise ValueError(f"sigma_type is 'independent', 'conditioned' or 'fixed', got {sigma_type!r}")
-        if sigma <= 0.:
+        if sigma <= 0.0:
             raise ValueError(f'sigma is a standard deviation: positive, got {sigma}')
         self.mu = mlp(hidden_dim, widths, action_dim, activation)
-        log_sigma = torch.full((action_dim, ), float(sigma)).log()
+        log_sigma = torch.full((action_dim,), float(sigma)).log()
         if sigma_type == 'conditioned':
             self.log_sigma: nn.Module | Tensor = mlp(hidden_dim, widths, action_dim, activation)
             with torch.no_grad():
@@ -53,7 +61,7 @@ class GaussianHead(nn.Module):
         if self._bound_mu:
             mu = torch.tanh(mu)
         if self._conditioned:
-            return mu, self.log_sigma(x).clamp(-20., 2.).exp()  # type: ignore[operator]
+            return mu, self.log_sigma(x).clamp(-20.0, 2.0).exp()  # type: ignore[operator]
         return mu, self.log_sigma.exp().expand_as(mu)  # type: ignore[operator,union-attr]
 
 
@@ -68,9 +76,18 @@ class LogitHeads(nn.Module):
         return [head(x) for head in self.heads]
 
 
-def policy_head(hidden_dim: int, action_dim: int | Sequence[int], continuous: bool, widths: Sequence[int],
-                activation: str | Activation, ortho_init: bool, sigma_type: str, sigma: float) -> nn.Module:
+def policy_head(
+    hidden_dim: int,
+    action_dim: int | Sequence[int],
+    continuous: bool,
+    widths: Sequence[int],
+    activation: str | Activation,
+    ortho_init: bool,
+    sigma_type: str,
+    sigma: float,
+) -> nn.Module:
     """The head for an action space: features -> logit, list of logits, or (mu, sigma)."""
+
     def finished(head: nn.Module) -> nn.Module:
         return orthogonal_out(head, 0.01) if ortho_init else head
 

@@ -1,4 +1,5 @@
 """Actor-critic networks: a policy and a state value from one observation."""
+
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,8 +27,9 @@ class ValueAC(ActorCriticBase):
 
     modes = ('compute_action_value', 'compute_action', 'compute_value')
 
-    def __init__(self, encoder: nn.Module, actor: nn.Module, critic: nn.Module,
-                 critic_encoder: nn.Module | None = None) -> None:
+    def __init__(
+        self, encoder: nn.Module, actor: nn.Module, critic: nn.Module, critic_encoder: nn.Module | None = None
+    ) -> None:
         super().__init__()
         self.encoder = encoder
         self.critic_encoder = critic_encoder
@@ -99,15 +101,35 @@ class FCValueAC(ValueAC):
         - obs :math:`(*, obs\\_dim)`, logit :math:`(*, A)`, value :math:`(*)`
     """
 
-    def __init__(self, obs_dim: int | Sequence[int], action_dim: int | Sequence[int], embedding_dim: int = 64,
-                 head_hidden_dim: int = 128, continous: bool = False, hidden_dim_list: Sequence[int] | None = None,
-                 head_layer_num: int = 1, share_encoder: bool = True, activation: str | Activation = 'relu',
-                 ortho_init: bool = False, sigma_type: str = 'independent', sigma: float = 1.,
-                 continuous: bool | None = None) -> None:
+    def __init__(
+        self,
+        obs_dim: int | Sequence[int],
+        action_dim: int | Sequence[int],
+        embedding_dim: int = 64,
+        head_hidden_dim: int = 128,
+        continous: bool = False,
+        hidden_dim_list: Sequence[int] | None = None,
+        head_layer_num: int = 1,
+        share_encoder: bool = True,
+        activation: str | Activation = 'relu',
+        ortho_init: bool = False,
+        sigma_type: str = 'independent',
+        sigma: float = 1.0,
+        continuous: bool | None = None,
+    ) -> None:
         hidden = [128, embedding_dim] if hidden_dim_list is None else list(hidden_dim_list)
         encoders = [FCEncoder(obs_dim, hidden, activation) for _ in range(1 if share_encoder else 2)]
-        assemble(self, encoders, action_dim, continous if continuous is None else continuous,
-                 [head_hidden_dim] * head_layer_num, activation, ortho_init, sigma_type, sigma)
+        assemble(
+            self,
+            encoders,
+            action_dim,
+            continous if continuous is None else continuous,
+            [head_hidden_dim] * head_layer_num,
+            activation,
+            ortho_init,
+            sigma_type,
+            sigma,
+        )
 
 
 class ConvValueAC(ValueAC):
@@ -123,28 +145,61 @@ class ConvValueAC(ValueAC):
         - obs :math:`(*, C, H, W)` uint8 or float, logit :math:`(*, A)`, value :math:`(*)`
     """
 
-    def __init__(self, obs_dim: Sequence[int], action_dim: int | Sequence[int], embedding_dim: int = 512,
-                 head_hidden_dim: int = 128, continous: bool = False, hidden_dim_list: Sequence[int] | None = None,
-                 head_layer_num: int = 1, share_encoder: bool = True, activation: str | Activation = 'relu',
-                 ortho_init: bool = False, sigma_type: str = 'independent', sigma: float = 1.,
-                 continuous: bool | None = None, channels: Sequence[int] = (32, 64, 64),
-                 kernels: Sequence[int] = (8, 4, 3), strides: Sequence[int] = (4, 2, 1)) -> None:
+    def __init__(
+        self,
+        obs_dim: Sequence[int],
+        action_dim: int | Sequence[int],
+        embedding_dim: int = 512,
+        head_hidden_dim: int = 128,
+        continous: bool = False,
+        hidden_dim_list: Sequence[int] | None = None,
+        head_layer_num: int = 1,
+        share_encoder: bool = True,
+        activation: str | Activation = 'relu',
+        ortho_init: bool = False,
+        sigma_type: str = 'independent',
+        sigma: float = 1.0,
+        continuous: bool | None = None,
+        channels: Sequence[int] = (32, 64, 64),
+        kernels: Sequence[int] = (8, 4, 3),
+        strides: Sequence[int] = (4, 2, 1),
+    ) -> None:
         hidden = [embedding_dim] if hidden_dim_list is None else list(hidden_dim_list)
-        encoders = [ConvEncoder(obs_dim, hidden, channels, kernels, strides, activation)
-                    for _ in range(1 if share_encoder else 2)]
-        assemble(self, encoders, action_dim, continous if continuous is None else continuous,
-                 [head_hidden_dim] * head_layer_num, activation, ortho_init, sigma_type, sigma)
+        encoders = [
+            ConvEncoder(obs_dim, hidden, channels, kernels, strides, activation)
+            for _ in range(1 if share_encoder else 2)
+        ]
+        assemble(
+            self,
+            encoders,
+            action_dim,
+            continous if continuous is None else continuous,
+            [head_hidden_dim] * head_layer_num,
+            activation,
+            ortho_init,
+            sigma_type,
+            sigma,
+        )
 
 
-def assemble(net: ValueAC, encoders: Sequence[Any], action_dim: int | Sequence[int], continuous: bool,
-             widths: Sequence[int], activation: str | Activation, ortho_init: bool, sigma_type: str,
-             sigma: float, features: int | None = None) -> None:
+def assemble(
+    net: ValueAC,
+    encoders: Sequence[Any],
+    action_dim: int | Sequence[int],
+    continuous: bool,
+    widths: Sequence[int],
+    activation: str | Activation,
+    ortho_init: bool,
+    sigma_type: str,
+    sigma: float,
+    features: int | None = None,
+) -> None:
     """Build heads for the encoders, or for so many features behind them, and fill ``net`` with all of it."""
     sizes = [encoder.out_dim if features is None else features for encoder in (encoders[0], encoders[-1])]
     actor = policy_head(sizes[0], action_dim, continuous, widths, activation, ortho_init, sigma_type, sigma)
     critic = mlp(sizes[1], widths, 1, activation)
     if ortho_init:
-        orthogonal_out(critic, 1.)
+        orthogonal_out(critic, 1.0)
         for encoder in encoders:
             orthogonal(encoder)
     ValueAC.__init__(net, encoders[0], actor, critic, encoders[1] if len(encoders) == 2 else None)

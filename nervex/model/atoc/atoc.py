@@ -1,4 +1,5 @@
 """ATOC: actor and critic of agents that learn when to communicate."""
+
 from collections.abc import Sequence
 from typing import Any
 
@@ -31,11 +32,22 @@ class ATOCQAC(ModeNet):
     Interfaces:
         forward, compute_action, compute_q, optimize_actor, optimize_actor_attention
     """
+
     modes = ('compute_action', 'compute_q', 'optimize_actor', 'optimize_actor_attention')
 
-    def __init__(self, obs_dim: int | Sequence[int], action_dim: int | Sequence[int], thought_dim: int = 16,
-                 n_agent: int = 5, agent_per_group: int = 2, T_initiate: int = 1, m_group: int | None = None,
-                 communication: bool = True, hidden_dim: int = 64, activation: str | Activation = 'relu') -> None:
+    def __init__(
+        self,
+        obs_dim: int | Sequence[int],
+        action_dim: int | Sequence[int],
+        thought_dim: int = 16,
+        n_agent: int = 5,
+        agent_per_group: int = 2,
+        T_initiate: int = 1,
+        m_group: int | None = None,
+        communication: bool = True,
+        hidden_dim: int = 64,
+        activation: str | Activation = 'relu',
+    ) -> None:
         super().__init__()
         size = agent_per_group if m_group is None else m_group
         action_size = as_size(action_dim, 'action_dim')
@@ -95,11 +107,11 @@ class ATOCQAC(ModeNet):
         infinity = torch.full_like(gain, float('inf'))
         low = torch.where(called > 0, gain, infinity).min()
         high = torch.where(called > 0, gain, -infinity).max()
-        scaled = ((gain - low) / (high - low).clamp(min=1e-8)).clamp(0., 1.)
-        wanted = torch.where(high > low, scaled, (gain > 0.).to(gain.dtype))
-        prob = data['initiator_prob'].clamp(1e-6, 1. - 1e-6)
-        loss = -(wanted * prob.log() + (1. - wanted) * (1. - prob).log())
-        return {'loss': (loss * called).sum() / called.sum().clamp(min=1.)}
+        scaled = ((gain - low) / (high - low).clamp(min=1e-8)).clamp(0.0, 1.0)
+        wanted = torch.where(high > low, scaled, (gain > 0.0).to(gain.dtype))
+        prob = data['initiator_prob'].clamp(1e-6, 1.0 - 1e-6)
+        loss = -(wanted * prob.log() + (1.0 - wanted) * (1.0 - prob).log())
+        return {'loss': (loss * called).sum() / called.sum().clamp(min=1.0)}
 
 
 ATOC = ATOCQAC

@@ -1,4 +1,5 @@
 """The actor of ATOC: agents think, some of them call a group, and the group's thoughts are joined."""
+
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,8 +24,16 @@ class ATOCActor(nn.Module):
         - hidden_dim (:obj:`int`): width of the hidden layers
     """
 
-    def __init__(self, obs_dim: int | Sequence[int], action_dim: int, thought_dim: int, n_agent: int,
-                 agent_per_group: int, hidden_dim: int = 64, activation: str | Activation = 'relu') -> None:
+    def __init__(
+        self,
+        obs_dim: int | Sequence[int],
+        action_dim: int,
+        thought_dim: int,
+        n_agent: int,
+        agent_per_group: int,
+        hidden_dim: int = 64,
+        activation: str | Activation = 'relu',
+    ) -> None:
         super().__init__()
         if not 1 <= agent_per_group <= n_agent:
             raise ValueError(f'agent_per_group is between 1 and n_agent={n_agent}, got {agent_per_group}')
@@ -54,8 +63,14 @@ class ATOCActor(nn.Module):
         if groups is None:
             groups = {'is_initiator': prob > 0.5, 'group': self._nearest(old.detach())}
         new = self._joined(old, groups['is_initiator'], groups['group'])
-        return {'action': self.action_of(old, new), 'old_thoughts': old, 'new_thoughts': new, 'initiator_prob': prob,
-                'is_initiator': groups['is_initiator'], 'group': groups['group']}
+        return {
+            'action': self.action_of(old, new),
+            'old_thoughts': old,
+            'new_thoughts': new,
+            'initiator_prob': prob,
+            'is_initiator': groups['is_initiator'],
+            'group': groups['group'],
+        }
 
     def action_of(self, own: Tensor, joined: Tensor) -> Tensor:
         """The action for an agent's own thought and the one after communication."""

@@ -1,4 +1,5 @@
 """COMA: decentral actors and one critic that knows everything."""
+
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -24,10 +25,18 @@ class ComaCritic(nn.Module):
         - agent_state :math:`(T, B, A, N)`, global_state :math:`(T, B, M)`, action :math:`(T, B, A)`, q_value
           :math:`(T, B, A, P)`
     """
+
     agents: Tensor
 
-    def __init__(self, agent_num: int, obs_dim: int, global_obs_dim: int, action_dim: int,
-                 hidden_dim_list: Sequence[int], activation: str | Activation = 'relu') -> None:
+    def __init__(
+        self,
+        agent_num: int,
+        obs_dim: int,
+        global_obs_dim: int,
+        action_dim: int,
+        hidden_dim_list: Sequence[int],
+        activation: str | Activation = 'relu',
+    ) -> None:
         super().__init__()
         in_dim = global_obs_dim + obs_dim + 2 * agent_num * action_dim + agent_num
         self.net = MLP(in_dim, hidden_dim_list, action_dim, activation, name='state with actions')
@@ -38,7 +47,7 @@ class ComaCritic(nn.Module):
         steps, batch, agents = action.shape
         taken = F.one_hot(action.long(), self._action_dim).to(agent_state.dtype)
         joint = taken.flatten(2).unsqueeze(2).expand(-1, -1, agents, -1)
-        others = joint * (1. - self.agents).repeat_interleave(self._action_dim, 1)
+        others = joint * (1.0 - self.agents).repeat_interleave(self._action_dim, 1)
         last = torch.cat([torch.zeros_like(joint[:1]), joint[:-1]])
         state = global_state.unsqueeze(2).expand(-1, -1, agents, -1)
         identity = self.agents.expand(steps, batch, -1, -1)
@@ -62,24 +71,35 @@ class ComaNetwork(ModeNet):
     Interfaces:
         forward, compute_action, compute_q_value
     """
+
     modes = ('compute_action', 'compute_q_value')
 
-    def __init__(self, agent_num: int, obs_dim: int | Sequence[int] | Mapping[str, Any], action_dim: int,
-                 embedding_dim: int = 64, hidden_dim_list: Sequence[int] | None = None,
-                 global_obs_dim: int | Sequence[int] | None = None, lstm_type: str = 'gru',
-                 activation: str | Activation = 'relu') -> None:
+    def __init__(
+        self,
+        agent_num: int,
+        obs_dim: int | Sequence[int] | Mapping[str, Any],
+        action_dim: int,
+        embedding_dim: int = 64,
+        hidden_dim_list: Sequence[int] | None = None,
+        global_obs_dim: int | Sequence[int] | None = None,
+        lstm_type: str = 'gru',
+        activation: str | Activation = 'relu',
+    ) -> None:
         super().__init__()
         own_dim: Any = obs_dim
         if isinstance(obs_dim, Mapping):
             own_dim, global_obs_dim = obs_dim['agent_state'], obs_dim['global_state']
         if global_obs_dim is None:
-            raise ValueError("the critic needs the size of the global state: global_obs_dim=..., or obs_dim="
-                             "{'agent_state': ..., 'global_state': ...}")
+            raise ValueError(
+                'the critic needs the size of the global state: global_obs_dim=..., or obs_dim='
+                "{'agent_state': ..., 'global_state': ...}"
+            )
         widths = [128, embedding_dim] if hidden_dim_list is None else list(hidden_dim_list)
         self.agent_num = agent_num
         self.actor = AgentNet(own_dim, action_dim, widths, lstm_type, activation)
-        self.critic = ComaCritic(agent_num, as_size(own_dim), as_size(global_obs_dim, 'global_obs_dim'), action_dim,
-                                 widths, activation)
+        self.critic = ComaCritic(
+            agent_num, as_size(own_dim), as_size(global_obs_dim, 'global_obs_dim'), action_dim, widths, activation
+        )
 
     def compute_action(self, data: dict[str, Any], single_step: bool | None = None) -> dict[str, Any]:
         """

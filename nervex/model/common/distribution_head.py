@@ -1,4 +1,5 @@
 """Heads that give the distribution of the return: categorical (C51) and by quantiles (QR, IQN)."""
+
 import math
 from collections.abc import Callable
 from functools import partial
@@ -14,8 +15,15 @@ from nervex.utils.errors import UnknownNameError, unknown_name
 from .q_head import DuelingHead
 
 
-def _outputs(hidden_dim: int, action_dim: int, outputs: int, dueling: bool, layer_num: int,
-             activation: str | Activation, linear: LinearType) -> nn.Module:
+def _outputs(
+    hidden_dim: int,
+    action_dim: int,
+    outputs: int,
+    dueling: bool,
+    layer_num: int,
+    activation: str | Activation,
+    linear: LinearType,
+) -> nn.Module:
     """A module (*, hidden_dim) -> (*, A, outputs), or (*, A) for a single output."""
     if dueling:
         return DuelingHead(hidden_dim, action_dim, layer_num, activation, linear, outputs)
@@ -39,11 +47,21 @@ class DistributionHead(nn.Module):
     Shapes:
         - input :math:`(*, hidden\\_dim)`, distribution :math:`(*, A, n\\_atom)`, logit :math:`(*, A)`
     """
+
     support: Tensor
 
-    def __init__(self, hidden_dim: int, action_dim: int, n_atom: int = 51, v_min: float = -10., v_max: float = 10.,
-                 dueling: bool = True, layer_num: int = 1, activation: str | Activation = 'relu',
-                 linear: LinearType = nn.Linear) -> None:
+    def __init__(
+        self,
+        hidden_dim: int,
+        action_dim: int,
+        n_atom: int = 51,
+        v_min: float = -10.0,
+        v_max: float = 10.0,
+        dueling: bool = True,
+        layer_num: int = 1,
+        activation: str | Activation = 'relu',
+        linear: LinearType = nn.Linear,
+    ) -> None:
         super().__init__()
         if n_atom < 2 or v_min >= v_max:
             raise ValueError(f'a distribution needs n_atom >= 2 and v_min < v_max, got {n_atom}, {v_min}, {v_max}')
@@ -64,10 +82,19 @@ class QuantileRegressionHead(nn.Module):
         - input :math:`(*, hidden\\_dim)`, q :math:`(*, A, num\\_quantiles)`, logit :math:`(*, A)`,
           tau :math:`(*, num\\_quantiles, 1)`: midpoints of the quantiles
     """
+
     midpoints: Tensor
 
-    def __init__(self, hidden_dim: int, action_dim: int, num_quantiles: int = 32, dueling: bool = False,
-                 layer_num: int = 0, activation: str | Activation = 'relu', linear: LinearType = nn.Linear) -> None:
+    def __init__(
+        self,
+        hidden_dim: int,
+        action_dim: int,
+        num_quantiles: int = 32,
+        dueling: bool = False,
+        layer_num: int = 0,
+        activation: str | Activation = 'relu',
+        linear: LinearType = nn.Linear,
+    ) -> None:
         super().__init__()
         if num_quantiles < 2:
             raise ValueError(f'num_quantiles is at least 2, got {num_quantiles}')
@@ -96,16 +123,26 @@ class QuantileHead(nn.Module):
         - input :math:`(*, hidden\\_dim)` of B rows, q :math:`(\\tau, *, A)`, quantiles :math:`(\\tau B, 1)`,
           logit :math:`(*, A)`
     """
+
     frequencies: Tensor
 
-    def __init__(self, hidden_dim: int, action_dim: int, num_quantiles: int = 32, quantile_embedding_dim: int = 128,
-                 beta_function_type: str | Callable[[Tensor], Tensor] = 'uniform', beta_eta: float = 0.71,
-                 dueling: bool = True, layer_num: int = 1, activation: str | Activation = 'relu',
-                 linear: LinearType = nn.Linear) -> None:
+    def __init__(
+        self,
+        hidden_dim: int,
+        action_dim: int,
+        num_quantiles: int = 32,
+        quantile_embedding_dim: int = 128,
+        beta_function_type: str | Callable[[Tensor], Tensor] = 'uniform',
+        beta_eta: float = 0.71,
+        dueling: bool = True,
+        layer_num: int = 1,
+        activation: str | Activation = 'relu',
+        linear: LinearType = nn.Linear,
+    ) -> None:
         super().__init__()
         self.embed = nn.Linear(quantile_embedding_dim, hidden_dim)
         self.q = _outputs(hidden_dim, action_dim, 1, dueling, layer_num, activation, linear)
-        self.register_buffer('frequencies', math.pi * torch.arange(1., quantile_embedding_dim + 1), persistent=False)
+        self.register_buffer('frequencies', math.pi * torch.arange(1.0, quantile_embedding_dim + 1), persistent=False)
         self._num_quantiles = num_quantiles
         self._beta = _beta_function(beta_function_type, beta_eta)
         self._act = get_activation(activation)
@@ -134,7 +171,7 @@ def _uniform(tau: Tensor, eta: float) -> Tensor:
 
 
 def _cpw(tau: Tensor, eta: float) -> Tensor:
-    return tau ** eta / (tau ** eta + (1. - tau) ** eta) ** (1. / eta)
+    return tau**eta / (tau**eta + (1.0 - tau) ** eta) ** (1.0 / eta)
 
 
 def _cvar(tau: Tensor, eta: float) -> Tensor:
@@ -142,5 +179,5 @@ def _cvar(tau: Tensor, eta: float) -> Tensor:
 
 
 def _pow(tau: Tensor, eta: float) -> Tensor:
-    exponent = 1. / (1. + abs(eta))
-    return tau ** exponent if eta >= 0. else 1. - (1. - tau) ** exponent
+    exponent = 1.0 / (1.0 + abs(eta))
+    return tau**exponent if eta >= 0.0 else 1.0 - (1.0 - tau) ** exponent

@@ -1,4 +1,5 @@
 """Encoders: an observation becomes a feature vector."""
+
 from collections.abc import Sequence
 
 import torch
@@ -22,8 +23,14 @@ class FCEncoder(MLP):
         - input :math:`(*, obs\\_dim)` of any dtype, output :math:`(*, hidden\\_dim\\_list[-1])`
     """
 
-    def __init__(self, obs_dim: int | Sequence[int], hidden_dim_list: Sequence[int] = (128, 128, 64),
-                 activation: str | Activation = 'relu', norm: bool = False, linear: LinearType = nn.Linear) -> None:
+    def __init__(
+        self,
+        obs_dim: int | Sequence[int],
+        hidden_dim_list: Sequence[int] = (128, 128, 64),
+        activation: str | Activation = 'relu',
+        norm: bool = False,
+        linear: LinearType = nn.Linear,
+    ) -> None:
         if not hidden_dim_list:
             raise ValueError('hidden_dim_list needs at least one width')
         super().__init__(obs_dim, hidden_dim_list, None, activation, norm, linear, name='obs')
@@ -45,10 +52,16 @@ class ConvEncoder(KnowsDtype):
         - input :math:`(*, C, H, W)` uint8 or float, output :math:`(*, hidden\\_dim\\_list[-1])`
     """
 
-    def __init__(self, obs_dim: Sequence[int], hidden_dim_list: Sequence[int] = (512, ),
-                 channels: Sequence[int] = (32, 64, 64), kernels: Sequence[int] = (8, 4, 3),
-                 strides: Sequence[int] = (4, 2, 1), activation: str | Activation = 'relu',
-                 linear: LinearType = nn.Linear) -> None:
+    def __init__(
+        self,
+        obs_dim: Sequence[int],
+        hidden_dim_list: Sequence[int] = (512,),
+        channels: Sequence[int] = (32, 64, 64),
+        kernels: Sequence[int] = (8, 4, 3),
+        strides: Sequence[int] = (4, 2, 1),
+        activation: str | Activation = 'relu',
+        linear: LinearType = nn.Linear,
+    ) -> None:
         super().__init__()
         self.obs_shape = as_shape(obs_dim)
         if len(self.obs_shape) != 3:
@@ -61,8 +74,10 @@ class ConvEncoder(KnowsDtype):
         for kernel, stride in zip(kernels, strides):
             height, width = (height - kernel) // stride + 1, (width - kernel) // stride + 1
             if min(height, width) < 1:
-                raise ValueError(f'images of {self.obs_shape[1]}x{self.obs_shape[2]} are too small for kernels '
-                                 f'{tuple(kernels)} with strides {tuple(strides)}; give smaller ones')
+                raise ValueError(
+                    f'images of {self.obs_shape[1]}x{self.obs_shape[2]} are too small for kernels '
+                    f'{tuple(kernels)} with strides {tuple(strides)}; give smaller ones'
+                )
         self.fc = MLP(channels[-1] * height * width, hidden_dim_list, None, activation, linear=linear)
         self.out_dim = self.fc.out_dim
         self._act = get_activation(activation)

@@ -1,10 +1,11 @@
 """Starting weights."""
+
 import math
 
 import torch.nn as nn
 
 
-def orthogonal(module: nn.Module, gain: float = math.sqrt(2.)) -> nn.Module:
+def orthogonal(module: nn.Module, gain: float = math.sqrt(2.0)) -> nn.Module:
     """Orthogonal weights and zero biases in all linear layers and convolutions of ``module``, which is returned."""
     for layer in module.modules():
         if isinstance(layer, (nn.Linear, nn.Conv2d)):

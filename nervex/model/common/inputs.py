@@ -1,4 +1,5 @@
 """What a model finds in its input, and how many action heads it has."""
+
 from collections.abc import Sequence
 from typing import Any
 

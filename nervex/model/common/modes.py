@@ -1,4 +1,5 @@
 """Models with several ways to be called: ``model(data, mode='compute_q')``."""
+
 from typing import Any
 
 import torch.nn as nn
@@ -12,6 +13,7 @@ class ModeNet(nn.Module):
         ``forward(data, mode=...)`` calls the method of that name. A subclass lists its methods in ``modes``; a call
         without a mode means the first.
     """
+
     modes: tuple[str, ...] = ()
 
     def forward(self, data: Any, mode: str | None = None, **kwargs: Any) -> dict[str, Any]:
@@ -37,6 +39,7 @@ class ActorCriticBase(ModeNet):
     Interfaces:
         forward, compute_action_value, compute_action
     """
+
     modes = ('compute_action_value', 'compute_action')
 
     def compute_action_value(self, data: Any) -> dict[str, Any]:

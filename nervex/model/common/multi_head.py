@@ -1,4 +1,5 @@
 """One head for each entry of a multi-discrete action."""
+
 from collections.abc import Callable, Sequence
 
 import torch.nn as nn

@@ -1,4 +1,5 @@
 """Heads of action values: plain or dueling."""
+
 import torch.nn as nn
 import torch.nn.functional as F
 from torch import Tensor
@@ -32,8 +33,14 @@ class DiscreteHead(nn.Module):
         - input :math:`(*, hidden\\_dim)`, logit :math:`(*, A)`
     """
 
-    def __init__(self, hidden_dim: int, action_dim: int, layer_num: int = 0, activation: str | Activation = 'relu',
-                 linear: LinearType = nn.Linear) -> None:
+    def __init__(
+        self,
+        hidden_dim: int,
+        action_dim: int,
+        layer_num: int = 0,
+        activation: str | Activation = 'relu',
+        linear: LinearType = nn.Linear,
+    ) -> None:
         super().__init__()
         self.q = mlp(hidden_dim, [hidden_dim] * layer_num, action_dim, activation, linear)
 
@@ -54,8 +61,15 @@ class DuelingHead(nn.Module):
         - input :math:`(*, hidden\\_dim)`, logit :math:`(*, A)`, or :math:`(*, A, outputs)` if there are several
     """
 
-    def __init__(self, hidden_dim: int, action_dim: int, layer_num: int = 1, activation: str | Activation = 'relu',
-                 linear: LinearType = nn.Linear, outputs: int = 1) -> None:
+    def __init__(
+        self,
+        hidden_dim: int,
+        action_dim: int,
+        layer_num: int = 1,
+        activation: str | Activation = 'relu',
+        linear: LinearType = nn.Linear,
+        outputs: int = 1,
+    ) -> None:
         super().__init__()
         self._outputs = outputs
         self._action_dim = action_dim
@@ -82,8 +96,14 @@ class DuelingHead(nn.Module):
         return value + (advantage - advantage.mean(-1, keepdim=True))
 
 
-def make_q_head(hidden_dim: int, action_dim: int, dueling: bool, layer_num: int, activation: str | Activation = 'relu',
-                linear: LinearType = nn.Linear) -> nn.Module:
+def make_q_head(
+    hidden_dim: int,
+    action_dim: int,
+    dueling: bool,
+    layer_num: int,
+    activation: str | Activation = 'relu',
+    linear: LinearType = nn.Linear,
+) -> nn.Module:
     """The cheapest head that does what is asked."""
     if dueling:
         return DuelingHead(hidden_dim, action_dim, layer_num, activation, linear)

@@ -1,4 +1,5 @@
 """Action values of continuous actions: networks over observation and action together."""
+
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,8 +25,13 @@ class QOfAction(nn.Module):
           :math:`(*)`
     """
 
-    def __init__(self, obs_dim: int | Sequence[int], action_dim: int | Sequence[int],
-                 hidden_dim_list: Sequence[int] = (256, 256), activation: str | Activation = 'relu') -> None:
+    def __init__(
+        self,
+        obs_dim: int | Sequence[int],
+        action_dim: int | Sequence[int],
+        hidden_dim_list: Sequence[int] = (256, 256),
+        activation: str | Activation = 'relu',
+    ) -> None:
         super().__init__()
         self._obs_shape, self._action_dim = as_shape(obs_dim), as_size(action_dim, 'action_dim')
         self.net = MLP(as_size(obs_dim) + self._action_dim, hidden_dim_list, 1, activation, name='obs with action')
@@ -34,9 +40,11 @@ class QOfAction(nn.Module):
         obs = flattened(obs, self._obs_shape)
         if self._action_dim == 1 and action.dim() == obs.dim() - 1:
             action = action.unsqueeze(-1)
-        if action.shape[-1:] != (self._action_dim, ) or action.shape[:-1] != obs.shape[:-1]:
-            raise InputShapeError(f'action of shape {tuple(action.shape)} does not fit: the critic expects '
-                                  f'{(*obs.shape[:-1], self._action_dim)} beside obs {tuple(obs.shape)}')
+        if action.shape[-1:] != (self._action_dim,) or action.shape[:-1] != obs.shape[:-1]:
+            raise InputShapeError(
+                f'action of shape {tuple(action.shape)} does not fit: the critic expects '
+                f'{(*obs.shape[:-1], self._action_dim)} beside obs {tuple(obs.shape)}'
+            )
         return self.net(torch.cat([obs, action.to(obs.dtype)], -1)).squeeze(-1)
 
 

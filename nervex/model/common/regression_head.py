@@ -1,4 +1,5 @@
 """A head whose outputs are plain numbers."""
+
 from collections.abc import Sequence
 
 import torch
@@ -23,8 +24,15 @@ class RegressionHead(MLP):
         - input :math:`(*, hidden\\_dim)`, output :math:`(*, output\\_dim)`
     """
 
-    def __init__(self, hidden_dim: int | Sequence[int], output_dim: int, widths: Sequence[int] = (),
-                 activation: str | Activation = 'relu', final_tanh: bool = False, name: str = 'features') -> None:
+    def __init__(
+        self,
+        hidden_dim: int | Sequence[int],
+        output_dim: int,
+        widths: Sequence[int] = (),
+        activation: str | Activation = 'relu',
+        final_tanh: bool = False,
+        name: str = 'features',
+    ) -> None:
         super().__init__(hidden_dim, widths, output_dim, activation, name=name)
         self._final_tanh = final_tanh
 

@@ -1,4 +1,5 @@
 """Networks of action values for discrete actions: encoder, on request a memory, head."""
+
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -34,11 +35,19 @@ class DiscreteNet(nn.Module):
         forward, initial_state
     """
 
-    def __init__(self, obs_dim: int | Sequence[int], action_dim: int | Sequence[int], embedding_dim: int = 64,
-                 hidden_dim_list: Sequence[int] | None = None, dueling: bool = True,
-                 head_layer_num: int | None = None, activation: str | Activation = 'relu',
-                 encoder_kwargs: Mapping[str, Any] | None = None, lstm_kwargs: Mapping[str, Any] | None = None,
-                 head_kwargs: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        obs_dim: int | Sequence[int],
+        action_dim: int | Sequence[int],
+        embedding_dim: int = 64,
+        hidden_dim_list: Sequence[int] | None = None,
+        dueling: bool = True,
+        head_layer_num: int | None = None,
+        activation: str | Activation = 'relu',
+        encoder_kwargs: Mapping[str, Any] | None = None,
+        lstm_kwargs: Mapping[str, Any] | None = None,
+        head_kwargs: Mapping[str, Any] | None = None,
+    ) -> None:
         super().__init__()
         encoder: Any = make_encoder(obs_dim, embedding_dim, hidden_dim_list, activation, **(encoder_kwargs or {}))
         self.encoder = encoder

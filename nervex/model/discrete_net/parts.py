@@ -1,4 +1,5 @@
 """Encoders and heads of discrete nets by name."""
+
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -19,8 +20,14 @@ _ENCODERS = {'fc': FCEncoder, 'conv': ConvEncoder}
 _HEADS = {'base': make_q_head, 'dist': DistributionHead, 'quantile': QuantileHead, 'qr': QuantileRegressionHead}
 
 
-def make_encoder(obs_dim: int | Sequence[int], embedding_dim: int, hidden_dim_list: Sequence[int] | None,
-                 activation: str | Activation, encoder_type: str | type = 'fc', **kwargs: Any) -> nn.Module:
+def make_encoder(
+    obs_dim: int | Sequence[int],
+    embedding_dim: int,
+    hidden_dim_list: Sequence[int] | None,
+    activation: str | Activation,
+    encoder_type: str | type = 'fc',
+    **kwargs: Any,
+) -> nn.Module:
     """
     Overview:
         The encoder of an observation.
@@ -41,9 +48,17 @@ def make_encoder(obs_dim: int | Sequence[int], embedding_dim: int, hidden_dim_li
     return build(obs_dim, list(widths), activation=activation, **kwargs)
 
 
-def make_head(hidden_dim: int, action_dim: int | Sequence[int], dueling: bool, layer_num: int | None,
-              activation: str | Activation, head_type: str | type = 'base', noise: bool = False,
-              noise_sigma: float = 0.4, **kwargs: Any) -> nn.Module:
+def make_head(
+    hidden_dim: int,
+    action_dim: int | Sequence[int],
+    dueling: bool,
+    layer_num: int | None,
+    activation: str | Activation,
+    head_type: str | type = 'base',
+    noise: bool = False,
+    noise_sigma: float = 0.4,
+    **kwargs: Any,
+) -> nn.Module:
     """
     Overview:
         The head, or one for each entry of ``action_dim``.
@@ -59,8 +74,9 @@ def make_head(hidden_dim: int, action_dim: int | Sequence[int], dueling: bool, l
     build: Any = _HEADS[head_type] if isinstance(head_type, str) else head_type
     layers = int(dueling) if layer_num is None else layer_num
     settings = {'dueling': dueling, 'layer_num': layers, 'activation': activation, **kwargs}
-    return one_or_many(lambda n: build(hidden_dim, n, linear=linear_type(noise, noise_sigma), **settings),
-                       action_heads(action_dim))
+    return one_or_many(
+        lambda n: build(hidden_dim, n, linear=linear_type(noise, noise_sigma), **settings), action_heads(action_dim)
+    )
 
 
 def linear_type(noise: bool, noise_sigma: float) -> LinearType:

@@ -1,4 +1,5 @@
 """The twin network of soft Q-learning."""
+
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,13 +24,22 @@ class SQNDiscreteNet(nn.Module):
           entry a network
     """
 
-    def __init__(self, obs_dim: int | Sequence[int], action_dim: int | Sequence[int], embedding_dim: int = 64,
-                 hidden_dim_list: Sequence[int] | None = None, dueling: bool = False, head_layer_num: int | None = None,
-                 activation: str | Activation = 'relu', use_twin_q: bool = True) -> None:
+    def __init__(
+        self,
+        obs_dim: int | Sequence[int],
+        action_dim: int | Sequence[int],
+        embedding_dim: int = 64,
+        hidden_dim_list: Sequence[int] | None = None,
+        dueling: bool = False,
+        head_layer_num: int | None = None,
+        activation: str | Activation = 'relu',
+        use_twin_q: bool = True,
+    ) -> None:
         super().__init__()
         self.nets = nn.ModuleList(
             FCDiscreteNet(obs_dim, action_dim, embedding_dim, hidden_dim_list, dueling, head_layer_num, activation)
-            for _ in range(2 if use_twin_q else 1))
+            for _ in range(2 if use_twin_q else 1)
+        )
 
     def forward(self, data: Tensor | dict[str, Any]) -> dict[str, Any]:
         outputs = [net(data) for net in self.nets]

@@ -1,4 +1,5 @@
 """Networks of action values by encoder and memory: FC or Conv, R with a memory, Noise with noisy layers."""
+
 from collections.abc import Sequence
 
 from nervex.torch_utils.network.activation import Activation
@@ -18,11 +19,27 @@ class FCDiscreteNet(DiscreteNet):
         - obs :math:`(*, obs\\_dim)`, logit :math:`(*, A)`
     """
 
-    def __init__(self, obs_dim: int | Sequence[int], action_dim: int | Sequence[int], embedding_dim: int = 64,
-                 hidden_dim_list: Sequence[int] | None = None, dueling: bool = True,
-                 head_layer_num: int | None = None, activation: str | Activation = 'relu', norm: bool = False) -> None:
-        super().__init__(obs_dim, action_dim, embedding_dim, hidden_dim_list, dueling, head_layer_num, activation,
-                         encoder_kwargs={'norm': norm})
+    def __init__(
+        self,
+        obs_dim: int | Sequence[int],
+        action_dim: int | Sequence[int],
+        embedding_dim: int = 64,
+        hidden_dim_list: Sequence[int] | None = None,
+        dueling: bool = True,
+        head_layer_num: int | None = None,
+        activation: str | Activation = 'relu',
+        norm: bool = False,
+    ) -> None:
+        super().__init__(
+            obs_dim,
+            action_dim,
+            embedding_dim,
+            hidden_dim_list,
+            dueling,
+            head_layer_num,
+            activation,
+            encoder_kwargs={'norm': norm},
+        )
 
 
 class ConvDiscreteNet(DiscreteNet):
@@ -38,14 +55,30 @@ class ConvDiscreteNet(DiscreteNet):
         - obs :math:`(*, C, H, W)` uint8 or float, logit :math:`(*, A)`
     """
 
-    def __init__(self, obs_dim: Sequence[int], action_dim: int | Sequence[int], embedding_dim: int = 512,
-                 hidden_dim_list: Sequence[int] | None = None, dueling: bool = True,
-                 head_layer_num: int | None = None, activation: str | Activation = 'relu',
-                 channels: Sequence[int] = (32, 64, 64), kernels: Sequence[int] = (8, 4, 3),
-                 strides: Sequence[int] = (4, 2, 1)) -> None:
+    def __init__(
+        self,
+        obs_dim: Sequence[int],
+        action_dim: int | Sequence[int],
+        embedding_dim: int = 512,
+        hidden_dim_list: Sequence[int] | None = None,
+        dueling: bool = True,
+        head_layer_num: int | None = None,
+        activation: str | Activation = 'relu',
+        channels: Sequence[int] = (32, 64, 64),
+        kernels: Sequence[int] = (8, 4, 3),
+        strides: Sequence[int] = (4, 2, 1),
+    ) -> None:
         encoder = {'encoder_type': 'conv', 'channels': channels, 'kernels': kernels, 'strides': strides}
-        super().__init__(obs_dim, action_dim, embedding_dim, hidden_dim_list, dueling, head_layer_num, activation,
-                         encoder_kwargs=encoder)
+        super().__init__(
+            obs_dim,
+            action_dim,
+            embedding_dim,
+            hidden_dim_list,
+            dueling,
+            head_layer_num,
+            activation,
+            encoder_kwargs=encoder,
+        )
 
 
 class FCRDiscreteNet(DiscreteNet):
@@ -61,13 +94,32 @@ class FCRDiscreteNet(DiscreteNet):
         - obs :math:`(B, obs\\_dim)` or :math:`(T, B, obs\\_dim)`, logit :math:`(B, A)` or :math:`(T, B, A)`
     """
 
-    def __init__(self, obs_dim: int | Sequence[int], action_dim: int | Sequence[int], embedding_dim: int = 64,
-                 hidden_dim_list: Sequence[int] | None = None, dueling: bool = True,
-                 head_layer_num: int | None = None, activation: str | Activation = 'relu', norm: bool = False,
-                 lstm_type: str = 'lstm', lstm_hidden_dim: int | None = None, lstm_layer_num: int = 1) -> None:
+    def __init__(
+        self,
+        obs_dim: int | Sequence[int],
+        action_dim: int | Sequence[int],
+        embedding_dim: int = 64,
+        hidden_dim_list: Sequence[int] | None = None,
+        dueling: bool = True,
+        head_layer_num: int | None = None,
+        activation: str | Activation = 'relu',
+        norm: bool = False,
+        lstm_type: str = 'lstm',
+        lstm_hidden_dim: int | None = None,
+        lstm_layer_num: int = 1,
+    ) -> None:
         lstm = {'lstm_type': lstm_type, 'hidden_dim': lstm_hidden_dim, 'num_layers': lstm_layer_num}
-        super().__init__(obs_dim, action_dim, embedding_dim, hidden_dim_list, dueling, head_layer_num, activation,
-                         encoder_kwargs={'norm': norm}, lstm_kwargs=lstm)
+        super().__init__(
+            obs_dim,
+            action_dim,
+            embedding_dim,
+            hidden_dim_list,
+            dueling,
+            head_layer_num,
+            activation,
+            encoder_kwargs={'norm': norm},
+            lstm_kwargs=lstm,
+        )
 
 
 class ConvRDiscreteNet(DiscreteNet):
@@ -80,16 +132,35 @@ class ConvRDiscreteNet(DiscreteNet):
         - obs :math:`(B, C, H, W)` or :math:`(T, B, C, H, W)`, logit :math:`(B, A)` or :math:`(T, B, A)`
     """
 
-    def __init__(self, obs_dim: Sequence[int], action_dim: int | Sequence[int], embedding_dim: int = 512,
-                 hidden_dim_list: Sequence[int] | None = None, dueling: bool = True,
-                 head_layer_num: int | None = None, activation: str | Activation = 'relu', lstm_type: str = 'lstm',
-                 lstm_hidden_dim: int | None = None, lstm_layer_num: int = 1,
-                 channels: Sequence[int] = (32, 64, 64), kernels: Sequence[int] = (8, 4, 3),
-                 strides: Sequence[int] = (4, 2, 1)) -> None:
+    def __init__(
+        self,
+        obs_dim: Sequence[int],
+        action_dim: int | Sequence[int],
+        embedding_dim: int = 512,
+        hidden_dim_list: Sequence[int] | None = None,
+        dueling: bool = True,
+        head_layer_num: int | None = None,
+        activation: str | Activation = 'relu',
+        lstm_type: str = 'lstm',
+        lstm_hidden_dim: int | None = None,
+        lstm_layer_num: int = 1,
+        channels: Sequence[int] = (32, 64, 64),
+        kernels: Sequence[int] = (8, 4, 3),
+        strides: Sequence[int] = (4, 2, 1),
+    ) -> None:
         encoder = {'encoder_type': 'conv', 'channels': channels, 'kernels': kernels, 'strides': strides}
         lstm = {'lstm_type': lstm_type, 'hidden_dim': lstm_hidden_dim, 'num_layers': lstm_layer_num}
-        super().__init__(obs_dim, action_dim, embedding_dim, hidden_dim_list, dueling, head_layer_num, activation,
-                         encoder_kwargs=encoder, lstm_kwargs=lstm)
+        super().__init__(
+            obs_dim,
+            action_dim,
+            embedding_dim,
+            hidden_dim_list,
+            dueling,
+            head_layer_num,
+            activation,
+            encoder_kwargs=encoder,
+            lstm_kwargs=lstm,
+        )
 
 
 class NoiseFCDiscreteNet(DiscreteNet):
@@ -104,9 +175,26 @@ class NoiseFCDiscreteNet(DiscreteNet):
         - obs :math:`(*, obs\\_dim)`, logit :math:`(*, A)`
     """
 
-    def __init__(self, obs_dim: int | Sequence[int], action_dim: int | Sequence[int], embedding_dim: int = 64,
-                 hidden_dim_list: Sequence[int] | None = None, dueling: bool = True,
-                 head_layer_num: int | None = None, activation: str | Activation = 'relu', norm: bool = False,
-                 noise_sigma: float = 0.4) -> None:
-        super().__init__(obs_dim, action_dim, embedding_dim, hidden_dim_list, dueling, head_layer_num, activation,
-                         encoder_kwargs={'norm': norm}, head_kwargs={'noise': True, 'noise_sigma': noise_sigma})
+    def __init__(
+        self,
+        obs_dim: int | Sequence[int],
+        action_dim: int | Sequence[int],
+        embedding_dim: int = 64,
+        hidden_dim_list: Sequence[int] | None = None,
+        dueling: bool = True,
+        head_layer_num: int | None = None,
+        activation: str | Activation = 'relu',
+        norm: bool = False,
+        noise_sigma: float = 0.4,
+    ) -> None:
+        super().__init__(
+            obs_dim,
+            action_dim,
+            embedding_dim,
+            hidden_dim_list,
+            dueling,
+            head_layer_num,
+            activation,
+            encoder_kwargs={'norm': norm},
+            head_kwargs={'noise': True, 'noise_sigma': noise_sigma},
+        )

@@ -1,4 +1,5 @@
 """Phasic policy gradient: a policy network with a value head of its own, and a value network beside it."""
+
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,6 +22,7 @@ class PPG(ModeNet):
     Interfaces:
         forward, compute_action_value, compute_action, compute_value, compute_aux
     """
+
     modes = ('compute_action_value', 'compute_action', 'compute_value', 'compute_aux')
 
     def __init__(self, policy_net: ValueAC, value_net: nn.Module) -> None:
@@ -57,15 +59,35 @@ class FCPPG(PPG):
         - obs :math:`(*, obs\\_dim)`, logit :math:`(*, A)`, value and aux_value :math:`(*)`
     """
 
-    def __init__(self, obs_dim: int | Sequence[int], action_dim: int | Sequence[int], embedding_dim: int = 64,
-                 head_hidden_dim: int = 128, continous: bool = False, hidden_dim_list: Sequence[int] | None = None,
-                 head_layer_num: int = 1, activation: str | Activation = 'relu', ortho_init: bool = False,
-                 continuous: bool | None = None) -> None:
-        policy_net = FCValueAC(obs_dim, action_dim, embedding_dim, head_hidden_dim, continous, hidden_dim_list,
-                               head_layer_num, activation=activation, ortho_init=ortho_init, continuous=continuous)
+    def __init__(
+        self,
+        obs_dim: int | Sequence[int],
+        action_dim: int | Sequence[int],
+        embedding_dim: int = 64,
+        head_hidden_dim: int = 128,
+        continous: bool = False,
+        hidden_dim_list: Sequence[int] | None = None,
+        head_layer_num: int = 1,
+        activation: str | Activation = 'relu',
+        ortho_init: bool = False,
+        continuous: bool | None = None,
+    ) -> None:
+        policy_net = FCValueAC(
+            obs_dim,
+            action_dim,
+            embedding_dim,
+            head_hidden_dim,
+            continous,
+            hidden_dim_list,
+            head_layer_num,
+            activation=activation,
+            ortho_init=ortho_init,
+            continuous=continuous,
+        )
         hidden = [128, embedding_dim] if hidden_dim_list is None else list(hidden_dim_list)
-        value_net = nn.Sequential(FCEncoder(obs_dim, hidden, activation),
-                                  mlp(hidden[-1], [head_hidden_dim] * head_layer_num, 1, activation))
+        value_net = nn.Sequential(
+            FCEncoder(obs_dim, hidden, activation), mlp(hidden[-1], [head_hidden_dim] * head_layer_num, 1, activation)
+        )
         super().__init__(policy_net, value_net)
 
 
@@ -79,16 +101,39 @@ class ConvPPG(PPG):
         - obs :math:`(*, C, H, W)`, logit :math:`(*, A)`, value and aux_value :math:`(*)`
     """
 
-    def __init__(self, obs_dim: Sequence[int], action_dim: int | Sequence[int], embedding_dim: int = 512,
-                 head_hidden_dim: int = 128, continous: bool = False, hidden_dim_list: Sequence[int] | None = None,
-                 head_layer_num: int = 1, activation: str | Activation = 'relu', ortho_init: bool = False,
-                 channels: Sequence[int] = (32, 64, 64), kernels: Sequence[int] = (8, 4, 3),
-                 strides: Sequence[int] = (4, 2, 1), continuous: bool | None = None) -> None:
+    def __init__(
+        self,
+        obs_dim: Sequence[int],
+        action_dim: int | Sequence[int],
+        embedding_dim: int = 512,
+        head_hidden_dim: int = 128,
+        continous: bool = False,
+        hidden_dim_list: Sequence[int] | None = None,
+        head_layer_num: int = 1,
+        activation: str | Activation = 'relu',
+        ortho_init: bool = False,
+        channels: Sequence[int] = (32, 64, 64),
+        kernels: Sequence[int] = (8, 4, 3),
+        strides: Sequence[int] = (4, 2, 1),
+        continuous: bool | None = None,
+    ) -> None:
         convs: Any = {'channels': channels, 'kernels': kernels, 'strides': strides}
-        policy_net = ConvValueAC(obs_dim, action_dim, embedding_dim, head_hidden_dim, continous, hidden_dim_list,
-                                 head_layer_num, activation=activation, ortho_init=ortho_init,
-                                 continuous=continuous, **convs)
+        policy_net = ConvValueAC(
+            obs_dim,
+            action_dim,
+            embedding_dim,
+            head_hidden_dim,
+            continous,
+            hidden_dim_list,
+            head_layer_num,
+            activation=activation,
+            ortho_init=ortho_init,
+            continuous=continuous,
+            **convs,
+        )
         hidden = [embedding_dim] if hidden_dim_list is None else list(hidden_dim_list)
-        value_net = nn.Sequential(ConvEncoder(obs_dim, hidden, activation=activation, **convs),
-                                  mlp(hidden[-1], [head_hidden_dim] * head_layer_num, 1, activation))
+        value_net = nn.Sequential(
+            ConvEncoder(obs_dim, hidden, activation=activation, **convs),
+            mlp(hidden[-1], [head_hidden_dim] * head_layer_num, 1, activation),
+        )
         super().__init__(policy_net, value_net)

@@ -1,4 +1,5 @@
 """Deterministic actor and critic (DDPG, TD3)."""
+
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,11 +28,19 @@ class QAC(ModeNet):
     Interfaces:
         forward, compute_action, compute_q
     """
+
     modes = ('compute_action', 'compute_q')
 
-    def __init__(self, obs_dim: int | Sequence[int], action_dim: int | Sequence[int], use_twin_critic: bool = False,
-                 hidden_dim_list: Sequence[int] = (256, 256), actor_hidden_dim_list: Sequence[int] | None = None,
-                 critic_hidden_dim_list: Sequence[int] | None = None, activation: str | Activation = 'relu') -> None:
+    def __init__(
+        self,
+        obs_dim: int | Sequence[int],
+        action_dim: int | Sequence[int],
+        use_twin_critic: bool = False,
+        hidden_dim_list: Sequence[int] = (256, 256),
+        actor_hidden_dim_list: Sequence[int] | None = None,
+        critic_hidden_dim_list: Sequence[int] | None = None,
+        activation: str | Activation = 'relu',
+    ) -> None:
         super().__init__()
         actor_widths = hidden_dim_list if actor_hidden_dim_list is None else actor_hidden_dim_list
         critic_widths = hidden_dim_list if critic_hidden_dim_list is None else critic_hidden_dim_list

@@ -1,4 +1,5 @@
 """A recurrent network that all agents share, and what the multi-agent models do with its output."""
+
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ from nervex.torch_utils.network.rnn import RNN
 from nervex.torch_utils.network.shapes import InputShapeError, misfit
 
 #: value of an action that is not legal: below every real one, yet finite, so that losses stay finite
-ILLEGAL_Q = -9999999.
+ILLEGAL_Q = -9999999.0
 
 
 class AgentNet(nn.Module):
@@ -30,8 +31,14 @@ class AgentNet(nn.Module):
         - obs :math:`(T, B, A, N)`, logit :math:`(T, B, A, P)`
     """
 
-    def __init__(self, obs_dim: int | Sequence[int], action_dim: int, hidden_dim_list: Sequence[int] = (128, 64),
-                 lstm_type: str = 'gru', activation: str | Activation = 'relu') -> None:
+    def __init__(
+        self,
+        obs_dim: int | Sequence[int],
+        action_dim: int,
+        hidden_dim_list: Sequence[int] = (128, 64),
+        lstm_type: str = 'gru',
+        activation: str | Activation = 'relu',
+    ) -> None:
         super().__init__()
         self.encoder = MLP(obs_dim, hidden_dim_list, None, activation, name='agent_state')
         self.rnn = RNN(self.encoder.out_dim, self.encoder.out_dim, lstm_type)
@@ -47,7 +54,7 @@ class AgentNet(nn.Module):
         agents = obs.shape[2]
         x = self.encoder(obs)
         x, states = self.rnn(x.flatten(1, 2), flat_states(prev_state, obs.shape[1], agents))
-        next_state = [states[i:i + agents] for i in range(0, len(states), agents)]
+        next_state = [states[i : i + agents] for i in range(0, len(states), agents)]
         return self.head(x.unflatten(1, (-1, agents))), next_state
 
 

@@ -1,4 +1,5 @@
 """CollaQ: what an agent is worth alone, and what it is worth to the others."""
+
 from collections.abc import Sequence
 from typing import Any
 
@@ -30,13 +31,16 @@ class AllyAttention(nn.Module):
         - obs :math:`(*, N)`, result :math:`(*, out\\_dim)`
     """
 
-    def __init__(self, obs_dim: int, ally_num: int, self_range: Sequence[int], ally_range: Sequence[int],
-                 attention_dim: int = 32) -> None:
+    def __init__(
+        self, obs_dim: int, ally_num: int, self_range: Sequence[int], ally_range: Sequence[int], attention_dim: int = 32
+    ) -> None:
         super().__init__()
         width = ally_range[1] - ally_range[0]
         if width <= 0 or width % ally_num or not 0 <= self_range[0] < self_range[1] <= obs_dim >= ally_range[1]:
-            raise ValueError(f'self_feature_range {list(self_range)} and ally_feature_range {list(ally_range)} must '
-                             f'lie in the observation of {obs_dim}, the latter in equal parts for {ally_num} allies')
+            raise ValueError(
+                f'self_feature_range {list(self_range)} and ally_feature_range {list(ally_range)} must '
+                f'lie in the observation of {obs_dim}, the latter in equal parts for {ally_num} allies'
+            )
         self.query = nn.Linear(self_range[1] - self_range[0], attention_dim)
         self.key = nn.Linear(width // ally_num, attention_dim)
         self.value = nn.Linear(width // ally_num, attention_dim)
@@ -47,7 +51,7 @@ class AllyAttention(nn.Module):
         allies = obs[..., self._allies].unflatten(-1, (self._ally_num, -1))
         query = self.query(obs[..., self._self]).unsqueeze(-2)
         summary = nn.functional.scaled_dot_product_attention(query, self.key(allies), self.value(allies)).squeeze(-2)
-        return torch.cat([obs[..., :self._allies.start], obs[..., self._allies.stop:], summary], -1)
+        return torch.cat([obs[..., : self._allies.start], obs[..., self._allies.stop :], summary], -1)
 
 
 class CollaQ(nn.Module):
@@ -63,12 +67,24 @@ class CollaQ(nn.Module):
         - the others: see ``QMix``
     """
 
-    def __init__(self, agent_num: int, obs_dim: int | Sequence[int], alone_obs_dim: int | Sequence[int],
-                 global_obs_dim: int, action_dim: int, embedding_dim: int = 64,
-                 hidden_dim_list: Sequence[int] | None = None, attention: bool = False,
-                 self_feature_range: Sequence[int] | None = None, ally_feature_range: Sequence[int] | None = None,
-                 attention_dim: int = 32, use_mixer: bool = True, lstm_type: str = 'gru',
-                 activation: str | Activation = 'relu', hypernet_dim: int = 64) -> None:
+    def __init__(
+        self,
+        agent_num: int,
+        obs_dim: int | Sequence[int],
+        alone_obs_dim: int | Sequence[int],
+        global_obs_dim: int,
+        action_dim: int,
+        embedding_dim: int = 64,
+        hidden_dim_list: Sequence[int] | None = None,
+        attention: bool = False,
+        self_feature_range: Sequence[int] | None = None,
+        ally_feature_range: Sequence[int] | None = None,
+        attention_dim: int = 32,
+        use_mixer: bool = True,
+        lstm_type: str = 'gru',
+        activation: str | Activation = 'relu',
+        hypernet_dim: int = 64,
+    ) -> None:
         super().__init__()
         widths = [128, embedding_dim] if hidden_dim_list is None else list(hidden_dim_list)
         self.agent_num = agent_num
@@ -77,8 +93,9 @@ class CollaQ(nn.Module):
         if attention:
             if self_feature_range is None or ally_feature_range is None:
                 raise ValueError('attention=True needs self_feature_range and ally_feature_range')
-            self.attention = AllyAttention(as_size(obs_dim), agent_num - 1, self_feature_range, ally_feature_range,
-                                           attention_dim)
+            self.attention = AllyAttention(
+                as_size(obs_dim), agent_num - 1, self_feature_range, ally_feature_range, attention_dim
+            )
         colla_dim = obs_dim if self.attention is None else self.attention.out_dim
         self.colla_net = AgentNet(colla_dim, action_dim, widths, lstm_type, activation)
         self.alone_net = AgentNet(alone_obs_dim, action_dim, widths, lstm_type, activation)
@@ -124,5 +141,5 @@ def _by_net(prev_state: Any) -> dict[str, Any]:
     if prev_state is None:
         return dict.fromkeys(_STATES)
     if any(row is not None and len(row) != len(_STATES) for row in prev_state):
-        raise InputShapeError(f'prev_state: each row has {len(_STATES)} lists of agents\' states: {", ".join(_STATES)}')
+        raise InputShapeError(f"prev_state: each row has {len(_STATES)} lists of agents' states: {', '.join(_STATES)}")
     return {name: [None if row is None else row[i] for row in prev_state] for i, name in enumerate(_STATES)}

@@ -1,4 +1,5 @@
 """The monotonic mixing network of QMIX."""
+
 import torch
 import torch.nn as nn
 from torch import Tensor

@@ -1,4 +1,5 @@
 """QMIX and VDN: one recurrent network for all agents, and a mixer of their action values."""
+
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,9 +30,19 @@ class QMix(nn.Module):
         - hypernet_dim (:obj:`int`): see ``Mixer``
     """
 
-    def __init__(self, agent_num: int, obs_dim: int | Sequence[int], global_obs_dim: int, action_dim: int,
-                 embedding_dim: int = 64, hidden_dim_list: Sequence[int] | None = None, use_mixer: bool = True,
-                 lstm_type: str = 'gru', activation: str | Activation = 'relu', hypernet_dim: int = 64) -> None:
+    def __init__(
+        self,
+        agent_num: int,
+        obs_dim: int | Sequence[int],
+        global_obs_dim: int,
+        action_dim: int,
+        embedding_dim: int = 64,
+        hidden_dim_list: Sequence[int] | None = None,
+        use_mixer: bool = True,
+        lstm_type: str = 'gru',
+        activation: str | Activation = 'relu',
+        hypernet_dim: int = 64,
+    ) -> None:
         super().__init__()
         widths = [128, embedding_dim] if hidden_dim_list is None else list(hidden_dim_list)
         self.agent_num = agent_num

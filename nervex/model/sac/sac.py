@@ -1,4 +1,5 @@
 """Soft actor-critic: a squashed Gaussian policy, twin action values and, on request, a state value."""
+
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -15,7 +16,7 @@ from nervex.torch_utils.network.activation import Activation
 from nervex.torch_utils.network.mlp import MLP
 from nervex.torch_utils.network.shapes import as_size
 
-_LOG_SIGMA_MIN, _LOG_SIGMA_MAX = -20., 2.
+_LOG_SIGMA_MIN, _LOG_SIGMA_MAX = -20.0, 2.0
 
 
 class SquashedGaussianActor(nn.Module):
@@ -26,8 +27,13 @@ class SquashedGaussianActor(nn.Module):
         - input :math:`(*, obs\\_dim)`, mu and log_sigma :math:`(*, action\\_dim)`
     """
 
-    def __init__(self, obs_dim: int | Sequence[int], action_dim: int, hidden_dim_list: Sequence[int],
-                 activation: str | Activation) -> None:
+    def __init__(
+        self,
+        obs_dim: int | Sequence[int],
+        action_dim: int,
+        hidden_dim_list: Sequence[int],
+        activation: str | Activation,
+    ) -> None:
         super().__init__()
         self.net = MLP(obs_dim, hidden_dim_list, 2 * action_dim, activation, name='obs')
 
@@ -51,19 +57,27 @@ class SACModel(ModeNet):
     Interfaces:
         forward, compute_action, evaluate, compute_q, compute_value
     """
+
     modes = ('compute_action', 'evaluate', 'compute_q', 'compute_value')
 
-    def __init__(self, obs_dim: int | Sequence[int], action_dim: int | Sequence[int], use_twin_q: bool = True,
-                 use_value_net: bool = False, hidden_dim_list: Sequence[int] = (256, 256),
-                 activation: str | Activation = 'relu') -> None:
+    def __init__(
+        self,
+        obs_dim: int | Sequence[int],
+        action_dim: int | Sequence[int],
+        use_twin_q: bool = True,
+        use_value_net: bool = False,
+        hidden_dim_list: Sequence[int] = (256, 256),
+        activation: str | Activation = 'relu',
+    ) -> None:
         super().__init__()
         action_size = as_size(action_dim, 'action_dim')
         self.actor = SquashedGaussianActor(obs_dim, action_size, hidden_dim_list, activation)
         self.critic = TwinQ(2 if use_twin_q else 1, obs_dim, action_size, hidden_dim_list, activation)
         self.value = MLP(obs_dim, hidden_dim_list, 1, activation, name='obs') if use_value_net else None
 
-    def compute_action(self, data: Tensor | dict[str, Any], deterministic: bool = False,
-                       generator: torch.Generator | None = None) -> dict[str, Any]:
+    def compute_action(
+        self, data: Tensor | dict[str, Any], deterministic: bool = False, generator: torch.Generator | None = None
+    ) -> dict[str, Any]:
         """
         Overview:
             The action to play.
@@ -91,8 +105,8 @@ class SACModel(ModeNet):
         noise = _noise_like(mu, generator)
         raw = mu + log_sigma.exp() * noise
         # log(1 - tanh(x)^2) = 2 (log 2 - x - softplus(-2 x)), which stays finite where tanh is 1 in floats
-        squash = 2. * (math.log(2.) - raw - F.softplus(-2. * raw))
-        log_prob = (-0.5 * noise * noise - log_sigma - 0.5 * math.log(2. * math.pi) - squash).sum(-1)
+        squash = 2.0 * (math.log(2.0) - raw - F.softplus(-2.0 * raw))
+        log_prob = (-0.5 * noise * noise - log_sigma - 0.5 * math.log(2.0 * math.pi) - squash).sum(-1)
         return {'action': torch.tanh(raw), 'log_prob': log_prob, 'mean': mu, 'log_std': log_sigma}
 
     def compute_q(self, data: dict[str, Any]) -> dict[str, Any]:

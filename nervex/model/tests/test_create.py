@@ -97,13 +97,19 @@ def test_a_users_model_registers_itself_when_its_module_is_imported(monkeypatch)
     assert create_model({'model_type': 'users_net', 'import_names': ['users_models'], 'width': 3}).width == 3
 
 
-@pytest.mark.parametrize('cfg, text', [
-    ({'obs_dim': 4}, r'model_type: missing.*fc_discrete_net'),
-    ({'model_type': 'fc_discret_net', 'obs_dim': 4}, "did you mean 'fc_discrete_net'"),
-    ({'model_type': 'fc_discrete_net', 'obs_dim': 4}, r"'action_dim'.*hidden_dim_list"),
-    ({'model_type': 'fc_discrete_net', 'obs_dim': 4, 'action_dim': 2, 'embeding_dim': 3}, 'embeding_dim'),
-    ({'model_type': 'fc_vac', 'import_names': ['nervex.modles']}, r"import_names: 'nervex.modles' cannot be imported"),
-])
+@pytest.mark.parametrize(
+    'cfg, text',
+    [
+        ({'obs_dim': 4}, r'model_type: missing.*fc_discrete_net'),
+        ({'model_type': 'fc_discret_net', 'obs_dim': 4}, "did you mean 'fc_discrete_net'"),
+        ({'model_type': 'fc_discrete_net', 'obs_dim': 4}, r"'action_dim'.*hidden_dim_list"),
+        ({'model_type': 'fc_discrete_net', 'obs_dim': 4, 'action_dim': 2, 'embeding_dim': 3}, 'embeding_dim'),
+        (
+            {'model_type': 'fc_vac', 'import_names': ['nervex.modles']},
+            r"import_names: 'nervex.modles' cannot be imported",
+        ),
+    ],
+)
 def test_mistakes_are_named(cfg, text):
     with pytest.raises((ValueError, KeyError), match=text):
         create_model(cfg)

@@ -1,4 +1,5 @@
 """Temporal-difference errors, and the returns that they aim at."""
+
 from nervex.rl_utils.td.distributional import (
     dist_1step_td_data,
     dist_1step_td_error,

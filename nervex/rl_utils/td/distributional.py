@@ -1,4 +1,5 @@
 """Temporal-difference errors of categorical value distributions (C51)."""
+
 from collections import namedtuple
 
 import torch
@@ -40,7 +41,12 @@ def dist_1step_td_error(
 
 @hpc_wrapper()
 def dist_nstep_td_error(
-    data: dist_nstep_td_data, gamma: float, v_min: float, v_max: float, n_atom: int, nstep: int = 1,
+    data: dist_nstep_td_data,
+    gamma: float,
+    v_min: float,
+    v_max: float,
+    n_atom: int,
+    nstep: int = 1,
     value_gamma: torch.Tensor | float | None = None,
 ) -> TDLoss:
     """
@@ -69,8 +75,13 @@ def dist_nstep_td_error(
     where = 'dist_nstep_td_error'
     check_rank(where, 'dist', dist, 3, '(B, N, n_atom)')
     batch = dist.shape[:1]
-    check_shape(where, next_n_dist=(next_dist, dist.shape), act=(action, batch), next_n_act=(next_action, batch),
-                weight=(weight, batch))
+    check_shape(
+        where,
+        next_n_dist=(next_dist, dist.shape),
+        act=(action, batch),
+        next_n_act=(next_action, batch),
+        weight=(weight, batch),
+    )
     if dist.shape[2] != n_atom or n_atom < 2 or not v_min < v_max:
         raise ShapeError(
             f'{where}: dist has {dist.shape[2]} atoms; needs n_atom = {n_atom} >= 2 of them and v_min < v_max, '

@@ -1,4 +1,5 @@
 """Returns that mix all step lengths, TD(lambda)."""
+
 from collections import namedtuple
 
 import torch
@@ -37,12 +38,17 @@ def td_lambda_error(data: td_lambda_data, gamma: float = 0.9, lambda_: float = 0
     with torch.no_grad():
         target = generalized_lambda_returns(value, reward, gamma, lambda_, done, truncated, next_value)
     check_shape('td_lambda_error', weight=(weight, reward.shape))
-    return 0.5 * weighted_mean(F.mse_loss(value[:reward.shape[0]], target, reduction='none'), weight)
+    return 0.5 * weighted_mean(F.mse_loss(value[: reward.shape[0]], target, reduction='none'), weight)
 
 
 def generalized_lambda_returns(
-    bootstrap_values: torch.Tensor, rewards: torch.Tensor, gammas: Factor, lambda_: Factor,
-    done: torch.Tensor | None = None, truncated: torch.Tensor | None = None, next_value: torch.Tensor | None = None,
+    bootstrap_values: torch.Tensor,
+    rewards: torch.Tensor,
+    gammas: Factor,
+    lambda_: Factor,
+    done: torch.Tensor | None = None,
+    truncated: torch.Tensor | None = None,
+    next_value: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """
     Overview:

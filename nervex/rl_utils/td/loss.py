@@ -1,4 +1,5 @@
 """What the temporal-difference losses return, and the pieces that they share."""
+
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ class TDLoss(NamedTuple):
         A loss and the error of each sample. It unpacks as the pair ``loss, td_error_per_sample``, and it can be used
         as the loss itself through ``backward()`` and ``item()``.
     """
+
     loss: torch.Tensor
     td_error_per_sample: torch.Tensor
 

@@ -1,4 +1,5 @@
 """TD errors of several discrete heads at once."""
+
 from collections.abc import Callable
 from typing import Any
 

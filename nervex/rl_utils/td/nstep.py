@@ -1,4 +1,5 @@
 """Sums of n rewards and the value that follows them."""
+
 from collections import namedtuple
 
 import torch
@@ -44,8 +45,14 @@ def check_nstep_reward(where: str, reward: torch.Tensor, batch: int, nstep: int)
 
 
 def nstep_target(
-    reward: torch.Tensor, next_value: torch.Tensor, done: torch.Tensor | None, gamma: float, nstep: int,
-    value_gamma: torch.Tensor | float | None = None, cum_reward: bool = False, where: str = 'nstep_return',
+    reward: torch.Tensor,
+    next_value: torch.Tensor,
+    done: torch.Tensor | None,
+    gamma: float,
+    nstep: int,
+    value_gamma: torch.Tensor | float | None = None,
+    cum_reward: bool = False,
+    where: str = 'nstep_return',
 ) -> torch.Tensor:
     """
     Overview:
@@ -58,9 +65,9 @@ def nstep_target(
         - next_value (:obj:`torch.FloatTensor`), done, value_gamma: :math:`(B, )`
     """
     batch = next_value.shape[0]
-    check_shape(where, done=(done, (batch, )))
+    check_shape(where, done=(done, (batch,)))
     if cum_reward:
-        check_shape(where, reward=(reward, (batch, )))
+        check_shape(where, reward=(reward, (batch,)))
         total = reward
     else:
         rewards = check_nstep_reward(where, reward, batch, nstep)
@@ -68,10 +75,10 @@ def nstep_target(
     keep = not_done(done, next_value)
     if isinstance(value_gamma, torch.Tensor):
         if value_gamma.dim() > 0:
-            check_shape(where, value_gamma=(value_gamma, (batch, )))
+            check_shape(where, value_gamma=(value_gamma, (batch,)))
         keep = value_gamma if keep is None else keep * value_gamma
         return torch.addcmul(total, keep, next_value)
-    factor = gamma ** nstep if value_gamma is None else value_gamma
+    factor = gamma**nstep if value_gamma is None else value_gamma
     if keep is None:
         return torch.add(total, next_value, alpha=factor)
     return torch.addcmul(total, keep, next_value, value=factor)

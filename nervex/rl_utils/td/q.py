@@ -1,4 +1,5 @@
 """Temporal-difference errors of action values."""
+
 from collections import namedtuple
 from collections.abc import Callable
 
@@ -38,15 +39,19 @@ def q_1step_td_error(data: q_1step_td_data, gamma: float, criterion: Criterion =
     """
     q, next_q, act, next_act, reward, done, weight = data
     value, next_value = take_actions('q_1step_td_error', q, next_q, act, next_act, weight)
-    check_shape('q_1step_td_error', reward=(reward, (q.shape[0], )))
+    check_shape('q_1step_td_error', reward=(reward, (q.shape[0],)))
     target = nstep_target(reward, next_value, done, gamma, 1, cum_reward=True, where='q_1step_td_error')
     return reduce_td(value, target, weight, criterion, 'q_1step_td_error').loss
 
 
 @hpc_wrapper()
 def q_nstep_td_error(
-    data: q_nstep_td_data, gamma: float, nstep: int = 1, cum_reward: bool = False,
-    value_gamma: torch.Tensor | float | None = None, criterion: Criterion = squared_error,
+    data: q_nstep_td_data,
+    gamma: float,
+    nstep: int = 1,
+    cum_reward: bool = False,
+    value_gamma: torch.Tensor | float | None = None,
+    criterion: Criterion = squared_error,
 ) -> TDLoss:
     """
     Overview:
@@ -77,9 +82,14 @@ def q_nstep_td_error(
 
 @hpc_wrapper()
 def q_nstep_td_error_with_rescale(
-    data: q_nstep_td_data, gamma: float, nstep: int = 1, cum_reward: bool = False,
-    value_gamma: torch.Tensor | float | None = None, criterion: Criterion = squared_error,
-    trans_fn: Rescale = value_transform, inv_trans_fn: Rescale = value_inv_transform,
+    data: q_nstep_td_data,
+    gamma: float,
+    nstep: int = 1,
+    cum_reward: bool = False,
+    value_gamma: torch.Tensor | float | None = None,
+    criterion: Criterion = squared_error,
+    trans_fn: Rescale = value_transform,
+    inv_trans_fn: Rescale = value_inv_transform,
 ) -> TDLoss:
     """
     Overview:
@@ -106,7 +116,11 @@ def q_nstep_td_error_with_rescale(
 
 
 def take_actions(
-    where: str, q: torch.Tensor, next_q: torch.Tensor, action: torch.Tensor, next_action: torch.Tensor,
+    where: str,
+    q: torch.Tensor,
+    next_q: torch.Tensor,
+    action: torch.Tensor,
+    next_action: torch.Tensor,
     weight: torch.Tensor | None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """
@@ -117,6 +131,11 @@ def take_actions(
     """
     check_rank(where, 'q', q, 2, '(B, N)')
     batch = q.shape[:1]
-    check_shape(where, next_q=(next_q, q.shape), action=(action, batch), next_action=(next_action, batch),
-                weight=(weight, batch))
+    check_shape(
+        where,
+        next_q=(next_q, q.shape),
+        action=(action, batch),
+        next_action=(next_action, batch),
+        weight=(weight, batch),
+    )
     return chosen(where, q, action), chosen(where, next_q.detach(), next_action)

@@ -1,4 +1,5 @@
 """Temporal-difference errors of quantile value distributions (IQN, QR-DQN)."""
+
 from collections import namedtuple
 
 import torch
@@ -16,7 +17,10 @@ qrdqn_nstep_td_data = namedtuple(
 
 
 def iqn_nstep_td_error(
-    data: iqn_nstep_td_data, gamma: float, nstep: int = 1, kappa: float = 1.0,
+    data: iqn_nstep_td_data,
+    gamma: float,
+    nstep: int = 1,
+    kappa: float = 1.0,
     value_gamma: torch.Tensor | float | None = None,
 ) -> TDLoss:
     """
@@ -48,8 +52,13 @@ def iqn_nstep_td_error(
     check_rank(where, 'q', q, 3, '(tau, B, N)')
     check_rank(where, 'next_n_q', next_q, 3, "(tau', B, N)")
     tau, batch, _ = q.shape
-    check_shape(where, next_n_q=(next_q, (next_q.shape[0], *q.shape[1:])), action=(action, (batch, )),
-                next_n_action=(next_action, (batch, )), weight=(weight, (batch, )))
+    check_shape(
+        where,
+        next_n_q=(next_q, (next_q.shape[0], *q.shape[1:])),
+        action=(action, (batch,)),
+        next_n_action=(next_action, (batch,)),
+        weight=(weight, (batch,)),
+    )
     if quantiles.numel() != tau * batch:
         raise ShapeError(f'{where}: replay_quantiles has shape {tuple(quantiles.shape)}, expected {(tau, batch)}')
     value = chosen(where, q, action.expand(tau, batch)).t()
@@ -59,7 +68,10 @@ def iqn_nstep_td_error(
 
 
 def qrdqn_nstep_td_error(
-    data: qrdqn_nstep_td_data, gamma: float, nstep: int = 1, value_gamma: torch.Tensor | float | None = None,
+    data: qrdqn_nstep_td_data,
+    gamma: float,
+    nstep: int = 1,
+    value_gamma: torch.Tensor | float | None = None,
     kappa: float = 1.0,
 ) -> TDLoss:
     """
@@ -87,10 +99,15 @@ def qrdqn_nstep_td_error(
     check_rank(where, 'q', q, 3, '(B, N, tau)')
     check_rank(where, 'next_n_q', next_q, 3, "(B, N, tau')")
     batch, _, count = q.shape
-    check_shape(where, next_n_q=(next_q, (*q.shape[:2], next_q.shape[2])), action=(action, (batch, )),
-                next_n_action=(next_action, (batch, )), weight=(weight, (batch, )))
+    check_shape(
+        where,
+        next_n_q=(next_q, (*q.shape[:2], next_q.shape[2])),
+        action=(action, (batch,)),
+        next_n_action=(next_action, (batch,)),
+        weight=(weight, (batch,)),
+    )
     if tau.numel() not in (count, batch * count):
-        raise ShapeError(f'{where}: tau has shape {tuple(tau.shape)}, expected {(count, )} or {(batch, count)}')
+        raise ShapeError(f'{where}: tau has shape {tuple(tau.shape)}, expected {(count,)} or {(batch, count)}')
     value = chosen(where, q.transpose(1, 2), action.unsqueeze(1).expand(batch, count))
     next_value = chosen(where, next_q.transpose(1, 2), next_action.unsqueeze(1).expand(batch, next_q.shape[2]))
     fractions = tau.reshape(-1, count)
@@ -98,9 +115,17 @@ def qrdqn_nstep_td_error(
 
 
 def _quantile_td(
-    value: torch.Tensor, next_value: torch.Tensor, fractions: torch.Tensor, reward: torch.Tensor,
-    done: torch.Tensor | None, weight: torch.Tensor | None, gamma: float, nstep: int, kappa: float,
-    value_gamma: torch.Tensor | float | None, where: str,
+    value: torch.Tensor,
+    next_value: torch.Tensor,
+    fractions: torch.Tensor,
+    reward: torch.Tensor,
+    done: torch.Tensor | None,
+    weight: torch.Tensor | None,
+    gamma: float,
+    nstep: int,
+    kappa: float,
+    value_gamma: torch.Tensor | float | None,
+    where: str,
 ) -> TDLoss:
     """Shapes: value (B, tau), next_value (B, tau'), fractions (B or 1, tau)."""
     if kappa < 0:

@@ -1,4 +1,5 @@
 """n-step returns of every step of a rollout."""
+
 from collections import namedtuple
 
 import torch

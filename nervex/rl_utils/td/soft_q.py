@@ -1,4 +1,5 @@
 """Soft (maximum-entropy) action values with discrete actions."""
+
 from collections import namedtuple
 
 import torch
@@ -28,7 +29,7 @@ def soft_value(q: torch.Tensor, alpha: torch.Tensor | float, logit: torch.Tensor
         return alpha * torch.logsumexp(q / alpha, dim=-1)
     check_shape('soft_value', logit=(logit, q.shape))
     log_p = torch.log_softmax(logit, dim=-1)
-    finite = log_p.masked_fill(log_p.isneginf(), 0.)  # a masked action has probability 0 and adds nothing
+    finite = log_p.masked_fill(log_p.isneginf(), 0.0)  # a masked action has probability 0 and adds nothing
     return (log_p.exp() * (q - alpha * finite)).sum(-1)
 
 
@@ -58,8 +59,12 @@ def q_v_1step_td_error(data: q_v_1step_td_data, gamma: float, criterion: Criteri
 
 
 def soft_q_nstep_td_error(
-    data: soft_q_nstep_td_data, gamma: float, alpha: torch.Tensor | float, nstep: int = 1,
-    value_gamma: torch.Tensor | float | None = None, criterion: Criterion = squared_error,
+    data: soft_q_nstep_td_data,
+    gamma: float,
+    alpha: torch.Tensor | float,
+    nstep: int = 1,
+    value_gamma: torch.Tensor | float | None = None,
+    criterion: Criterion = squared_error,
 ) -> TDLoss:
     """
     Overview:

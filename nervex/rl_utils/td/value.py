@@ -1,4 +1,5 @@
 """Temporal-difference errors of state values."""
+
 from collections import namedtuple
 
 from nervex.rl_utils.checks import check_rank, check_shape
@@ -7,7 +8,7 @@ from nervex.rl_utils.td.nstep import nstep_target
 
 v_1step_td_data = namedtuple('v_1step_td_data', ['v', 'next_v', 'reward', 'done', 'weight'])
 v_nstep_td_data = namedtuple(
-    'v_nstep_td_data', ['v', 'next_n_v', 'reward', 'done', 'weight', 'value_gamma'], defaults=(None, )
+    'v_nstep_td_data', ['v', 'next_n_v', 'reward', 'done', 'weight', 'value_gamma'], defaults=(None,)
 )
 
 

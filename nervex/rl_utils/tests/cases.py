@@ -1,4 +1,5 @@
 """One case for each operator: inputs drawn for a shape, the call, and what the slow reference gives."""
+
 from collections import namedtuple
 
 import numpy as np
@@ -8,7 +9,7 @@ GAMMA, LAMBDA, NSTEP = 0.9, 0.8, 3
 # call(*inputs) -> tensor or tuple of tensors; inputs are what the gradient is checked for; expected: arrays in that
 # order
 # surrogate: where a loss holds parts of itself constant, the same loss with the reference's numbers in their place
-Case = namedtuple('Case', ['call', 'inputs', 'expected', 'surrogate'], defaults=(None, ))
+Case = namedtuple('Case', ['call', 'inputs', 'expected', 'surrogate'], defaults=(None,))
 CASES = {}
 
 

@@ -1,4 +1,5 @@
 """Cases of returns over rollouts and of policy losses."""
+
 import numpy as np
 import torch
 
@@ -15,7 +16,7 @@ def rollout_nstep_return(d):
     def call(reward, following):
         return rl.rollout_nstep_return(rl.rollout_nstep_data(value, reward, done, truncated, following), GAMMA, NSTEP)
 
-    return Case(call, (reward, following), (ref.rollout_nstep(table, GAMMA, NSTEP), ))
+    return Case(call, (reward, following), (ref.rollout_nstep(table, GAMMA, NSTEP),))
 
 
 @case
@@ -23,7 +24,7 @@ def gae(d):
     value, reward, done, _, _ = d.rollout()
     table = ref.steps_of(*arrays(value, reward, done))
     call = lambda value, reward: rl.gae(rl.gae_data(value, reward, done), GAMMA, LAMBDA)  # noqa: E731
-    return Case(call, (value, reward), (ref.gae(table, GAMMA, LAMBDA), ))
+    return Case(call, (value, reward), (ref.gae(table, GAMMA, LAMBDA),))
 
 
 @case
@@ -34,7 +35,7 @@ def gae_with_time_limits(d):
     def call(value, following):
         return rl.gae(rl.gae_data(value[:-1], reward, done, truncated, following), GAMMA, LAMBDA)
 
-    return Case(call, (value, following), (ref.gae(table, GAMMA, LAMBDA), ))
+    return Case(call, (value, following), (ref.gae(table, GAMMA, LAMBDA),))
 
 
 @case
@@ -45,7 +46,7 @@ def td_lambda_error(d):
     errors = ref.lambda_return(ref.steps_of(V, R, D, C, F), GAMMA, LAMBDA) - V[:-1]
     fields = (reward, weight, done, truncated, following)
     call = lambda value: rl.td_lambda_error(rl.td_lambda_data(value, *fields), GAMMA, LAMBDA)  # noqa: E731
-    return Case(call, (value, ), (0.5 * ref.mean(errors ** 2, W), ))
+    return Case(call, (value,), (0.5 * ref.mean(errors**2, W),))
 
 
 @case
@@ -55,7 +56,7 @@ def generalized_lambda_returns(d):
     V, R, D, G, L = arrays(value, reward, done, gammas, lambdas)
     expected = ref.lambda_return(ref.steps_of(V, R, D), G, L)
     call = lambda value, reward: rl.generalized_lambda_returns(value, reward, gammas, lambdas, done)  # noqa: E731
-    return Case(call, (value, reward), (expected, ))
+    return Case(call, (value, reward), (expected,))
 
 
 @case
@@ -63,7 +64,7 @@ def upgo_returns(d):
     value, reward, done, truncated, following = d.rollout()
     table = ref.steps_of(*arrays(value, reward, done, truncated, following))
     call = lambda reward: rl.upgo_returns(reward, value, GAMMA, done, truncated, following)  # noqa: E731
-    return Case(call, (reward, ), (ref.upgo(table, GAMMA), ))
+    return Case(call, (reward,), (ref.upgo(table, GAMMA),))
 
 
 @case
@@ -75,7 +76,7 @@ def upgo_loss(d):
     adv = P * (ref.upgo(ref.steps_of(V, R, D), GAMMA) - V[:-1])
     expected = -ref.mean(adv * (ref.log_prob(L, A) * M).sum(-1))
     call = lambda logit: rl.upgo_loss(logit, rho, action, reward, value, mask, GAMMA, done)  # noqa: E731
-    return Case(call, (logit, ), (expected, ))
+    return Case(call, (logit,), (expected,))
 
 
 def off_policy_fields(d):
@@ -89,7 +90,7 @@ def compute_importance_weights(d):
     T, B, A = arrays(target, behaviour, action)
     expected = np.exp(ref.log_prob(T, A) - ref.log_prob(B, A))
     call = lambda target: rl.compute_importance_weights(target, behaviour, action, requires_grad=True)  # noqa: E731
-    return Case(call, (target, ), (expected, ))
+    return Case(call, (target,), (expected,))
 
 
 CLIPS = (1.2, 0.9, 1.1)
@@ -110,7 +111,7 @@ def vtrace_error(d):
         return rl.vtrace_error(data, GAMMA, LAMBDA, *CLIPS)
 
     def surrogate(target, value):
-        distribution, w = torch.distributions.Categorical(logits=target), 1. if weight is None else weight
+        distribution, w = torch.distributions.Categorical(logits=target), 1.0 if weight is None else weight
         policy = -(w * distribution.log_prob(action) * torch.tensor(adv)).mean()
         return policy, (w * (torch.tensor(vs) - value[:-1]) ** 2).mean(), (w * distribution.entropy()).mean()
 
@@ -124,7 +125,7 @@ def vtrace_parts(d):
     V, R, P, K, G = arrays(value, reward, rho, c, pg)
     expected = V[:-1].copy()
     for t in reversed(range(d.steps)):
-        after = expected[t + 1] - V[t + 1] if t < d.steps - 1 else 0.
+        after = expected[t + 1] - V[t + 1] if t < d.steps - 1 else 0.0
         expected[t] += P[t] * (R[t] + GAMMA * V[t + 1] - V[t]) + GAMMA * LAMBDA * K[t] * after
     after = np.concatenate([expected[1:], V[-1:]])
 
@@ -226,7 +227,7 @@ def coma_case(d, with_done):
         return rl.coma_error(rl.coma_data(logit, action, q, target_q, reward, weight, done), GAMMA, LAMBDA)
 
     def surrogate(logit, q_value):
-        distribution, w = torch.distributions.Categorical(logits=logit), 1. if weight is None else weight
+        distribution, w = torch.distributions.Categorical(logits=logit), 1.0 if weight is None else weight
         adv = ((torch.nn.functional.one_hot(action, d.actions) - distribution.probs) * q).sum(-1).detach()
         policy = -(w * distribution.log_prob(action) * adv).mean()
         targets, counted = ref.coma_targets(A, TQ, R, GAMMA, LAMBDA, D)
@@ -250,6 +251,6 @@ def coma_error_with_ends(d):
 @case
 def value_rescale(d):
     x = 30 * d.normal(d.batch)
-    X, = arrays(x)
+    (X,) = arrays(x)
     expected = ([ref.squash(v) for v in X], [ref.unsquash(v) for v in X])
-    return Case(lambda x: (rl.value_transform(x), rl.value_inv_transform(x)), (x, ), expected)
+    return Case(lambda x: (rl.value_transform(x), rl.value_inv_transform(x)), (x,), expected)

@@ -1,4 +1,5 @@
 """Cases of the temporal-difference errors."""
+
 import numpy as np
 import torch
 
@@ -13,7 +14,7 @@ def q_1step_td_error(d):
     Q, NQ, A, NA, R, D, W = arrays(q, next_q, action, next_action, reward, done, weight)
     expected = ref.td(taken(Q, A), ref.nstep_target(R[:1], taken(NQ, NA), D, GAMMA), W)[:1]
     fields = (next_q, action, next_action, reward[0], done, weight)
-    return Case(lambda q: rl.q_1step_td_error(rl.q_1step_td_data(q, *fields), GAMMA), (q, ), expected)
+    return Case(lambda q: rl.q_1step_td_error(rl.q_1step_td_data(q, *fields), GAMMA), (q,), expected)
 
 
 @case
@@ -23,7 +24,7 @@ def q_nstep_td_error(d):
     Q, NQ, A, NA, R, D, W, VG = arrays(q, *fields, value_gamma)
     expected = ref.td(taken(Q, A), ref.nstep_target(R, taken(NQ, NA), D, GAMMA, VG), W)
     call = lambda q: rl.q_nstep_td_error(rl.q_nstep_td_data(q, *fields), GAMMA, NSTEP, value_gamma=value_gamma)  # noqa: E731
-    return Case(call, (q, ), expected)
+    return Case(call, (q,), expected)
 
 
 @case
@@ -33,7 +34,7 @@ def q_nstep_td_error_with_rescale(d):
     next_value = [ref.unsquash(x) for x in taken(NQ, NA)]
     target = [ref.squash(x) for x in ref.nstep_target(R, next_value, D, GAMMA)]
     call = lambda q: rl.q_nstep_td_error_with_rescale(rl.q_nstep_td_data(q, *fields), GAMMA, NSTEP)  # noqa: E731
-    return Case(call, (q, ), ref.td(taken(Q, A), target, W))
+    return Case(call, (q,), ref.td(taken(Q, A), target, W))
 
 
 @case
@@ -63,10 +64,10 @@ def dist_1step_td_error(d):
     _, _, action, next_action, reward, done, weight = q_fields(d)
     dist, next_dist = dist_fields(d)
     P, NP, A, NA, R, D, W = arrays(dist, next_dist, action, next_action, reward[:1], done, weight)
-    expected = ref.distributional(P, NP, A, NA, R, D, GAMMA, -1., 2., weight=W)[:1]
+    expected = ref.distributional(P, NP, A, NA, R, D, GAMMA, -1.0, 2.0, weight=W)[:1]
     fields = (next_dist, action, next_action, reward[0], done, weight)
-    call = lambda dist: rl.dist_1step_td_error(rl.dist_1step_td_data(dist, *fields), GAMMA, -1., 2., 7)  # noqa: E731
-    return Case(call, (dist, ), expected)
+    call = lambda dist: rl.dist_1step_td_error(rl.dist_1step_td_data(dist, *fields), GAMMA, -1.0, 2.0, 7)  # noqa: E731
+    return Case(call, (dist,), expected)
 
 
 @case
@@ -75,13 +76,13 @@ def dist_nstep_td_error(d):
     dist, next_dist = dist_fields(d)
     value_gamma = d.positive(d.batch)
     P, NP, A, NA, R, D, W, VG = arrays(dist, next_dist, *fields, value_gamma)
-    expected = ref.distributional(P, NP, A, NA, R, D, GAMMA, -3., 3., VG, W)
+    expected = ref.distributional(P, NP, A, NA, R, D, GAMMA, -3.0, 3.0, VG, W)
 
     def call(dist):
         data = rl.dist_nstep_td_data(dist, next_dist, *fields)
-        return rl.dist_nstep_td_error(data, GAMMA, -3., 3., 7, NSTEP, value_gamma)
+        return rl.dist_nstep_td_error(data, GAMMA, -3.0, 3.0, 7, NSTEP, value_gamma)
 
-    return Case(call, (dist, ), expected)
+    return Case(call, (dist,), expected)
 
 
 @case
@@ -98,24 +99,24 @@ def iqn_nstep_td_error(d):
         data = rl.iqn_nstep_td_data(q, next_q, action, next_action, reward, done, quantiles, weight)
         return rl.iqn_nstep_td_error(data, GAMMA, NSTEP, kappa=0.7)
 
-    return Case(call, (q, ), expected)
+    return Case(call, (q,), expected)
 
 
 @case
 def qrdqn_nstep_td_error(d):
     _, _, action, next_action, reward, done, weight = q_fields(d)
     q, next_q = d.normal(d.batch, d.actions, 4), d.normal(d.batch, d.actions, 4)
-    tau = torch.tensor([.1, .4, .6, .9], dtype=d.dtype)
+    tau = torch.tensor([0.1, 0.4, 0.6, 0.9], dtype=d.dtype)
     value_gamma = d.positive(d.batch)
     Q, NQ, F, A, NA, R, D, W, VG = arrays(q, next_q, tau, action, next_action, reward, done, weight, value_gamma)
     target = [ref.nstep_target(R, taken(NQ[:, :, i], NA), D, GAMMA, VG) for i in range(4)]
-    expected = ref.quantile(taken(Q, A), np.transpose(target), [F] * d.batch, 1., W)
+    expected = ref.quantile(taken(Q, A), np.transpose(target), [F] * d.batch, 1.0, W)
 
     def call(q):
         data = rl.qrdqn_nstep_td_data(q, next_q, action, next_action, reward, done, tau, weight)
         return rl.qrdqn_nstep_td_error(data, GAMMA, NSTEP, value_gamma)
 
-    return Case(call, (q, ), expected)
+    return Case(call, (q,), expected)
 
 
 @case
@@ -125,7 +126,7 @@ def v_1step_td_error(d):
     V, NV, R, D, W = arrays(v, next_v, reward, done, weight)
     expected = ref.td(V, ref.nstep_target(R[None], NV, D, GAMMA), W)
     fields = (next_v, reward, done, weight)
-    return Case(lambda v: rl.v_1step_td_error(rl.v_1step_td_data(v, *fields), GAMMA), (v, ), expected)
+    return Case(lambda v: rl.v_1step_td_error(rl.v_1step_td_data(v, *fields), GAMMA), (v,), expected)
 
 
 @case
@@ -135,7 +136,7 @@ def v_nstep_td_error(d):
     V, NV, R, D, W, VG = arrays(v, next_v, reward, done, weight, value_gamma)
     expected = ref.td(V, ref.nstep_target(R, NV, D, GAMMA, VG), W)
     fields = (next_v, reward, done, weight, value_gamma)
-    return Case(lambda v: rl.v_nstep_td_error(rl.v_nstep_td_data(v, *fields), GAMMA, NSTEP), (v, ), expected)
+    return Case(lambda v: rl.v_nstep_td_error(rl.v_nstep_td_data(v, *fields), GAMMA, NSTEP), (v,), expected)
 
 
 @case
@@ -145,7 +146,7 @@ def q_v_1step_td_error(d):
     Q, V, A, R, D, W = arrays(q, v, action, reward, done, weight)
     expected = ref.td(taken(Q, A), ref.nstep_target(R[:1], V, D, GAMMA), W)
     fields = (v, action, reward[0], done, weight)
-    return Case(lambda q: rl.q_v_1step_td_error(rl.q_v_1step_td_data(q, *fields), GAMMA), (q, ), expected)
+    return Case(lambda q: rl.q_v_1step_td_error(rl.q_v_1step_td_data(q, *fields), GAMMA), (q,), expected)
 
 
 @case
@@ -157,7 +158,7 @@ def soft_q_nstep_td_error(d):
     expected = ref.td(taken(Q, A), ref.nstep_target(R, value, D, GAMMA), W)
     fields = (next_q, action, reward, done, weight)
     call = lambda q: rl.soft_q_nstep_td_error(rl.soft_q_nstep_td_data(q, *fields), GAMMA, 0.5, NSTEP)  # noqa: E731
-    return Case(call, (q, ), expected)
+    return Case(call, (q,), expected)
 
 
 @case
@@ -166,7 +167,7 @@ def soft_value(d):
     Q, L = arrays(q, logit)
     policy = [ref.softmax(row) for row in L]
     expected = [sum(p * (x - 0.3 * np.log(p)) for p, x in zip(*pair)) for pair in zip(policy, Q)]
-    return Case(lambda q, logit: rl.soft_value(q, 0.3, logit), (q, logit), (expected, ))
+    return Case(lambda q, logit: rl.soft_value(q, 0.3, logit), (q, logit), (expected,))
 
 
 @case
@@ -174,4 +175,4 @@ def nstep_return(d):
     reward, value, done = d.normal(NSTEP, d.batch), d.normal(d.batch), d.done(d.batch)
     expected = ref.nstep_target(*arrays(reward, value, done), GAMMA)
     call = lambda reward, value: rl.nstep_return(rl.nstep_return_data(reward, value, done), GAMMA, NSTEP)  # noqa: E731
-    return Case(call, (reward, value), (expected, ))
+    return Case(call, (reward, value), (expected,))

@@ -1,4 +1,5 @@
 """Slow versions of the operators: NumPy in double precision, one number at a time, written from the formulas alone."""
+
 import math
 
 import numpy as np
@@ -6,7 +7,7 @@ import numpy as np
 
 def mean(terms, weight=None):
     terms = np.asarray(terms, float)
-    return float((terms * (1. if weight is None else weight)).sum() / terms.size)
+    return float((terms * (1.0 if weight is None else weight)).sum() / terms.size)
 
 
 def softmax(x):
@@ -19,8 +20,8 @@ def nstep_target(reward, next_value, done, gamma, value_gamma=None):
     result = np.zeros(batch)
     for b in range(batch):
         for k in range(n):
-            result[b] += gamma ** k * reward[k, b]
-        factor = gamma ** n if value_gamma is None else value_gamma[b]
+            result[b] += gamma**k * reward[k, b]
+        factor = gamma**n if value_gamma is None else value_gamma[b]
         result[b] += factor * (1 - float(done[b])) * next_value[b]
     return result
 
@@ -36,7 +37,7 @@ def squash(x, eps=1e-2):
 
 def unsquash(x, eps=1e-2):
     root = (math.sqrt(1 + 4 * eps * (abs(x) + 1 + eps)) - 1) / (2 * eps)
-    return math.copysign(1, x) * (root ** 2 - 1)
+    return math.copysign(1, x) * (root**2 - 1)
 
 
 def distributional(
@@ -48,11 +49,16 @@ def distributional(
     for b in range(batch):
         target = np.zeros(atoms)
         for j in range(atoms):
-            z = nstep_target(reward[:, b:b + 1], [v_min + j * gap], done[b:b + 1], gamma,
-                             None if value_gamma is None else value_gamma[b:b + 1])[0]
+            z = nstep_target(
+                reward[:, b : b + 1],
+                [v_min + j * gap],
+                done[b : b + 1],
+                gamma,
+                None if value_gamma is None else value_gamma[b : b + 1],
+            )[0]
             position = (min(max(z, v_min), v_max) - v_min) / gap
             for i in range(atoms):  # each atom of the support takes 1 minus its distance, if that is positive
-                target[i] += max(0., 1 - abs(position - i)) * next_dist[b, next_action[b], j]
+                target[i] += max(0.0, 1 - abs(position - i)) * next_dist[b, next_action[b], j]
         losses.append(-sum(target[i] * math.log(dist[b, action[b], i]) for i in range(atoms)))
     return mean(losses, weight), np.array(losses)
 
@@ -61,12 +67,12 @@ def quantile(value, target, fractions, kappa, weight=None):
     """value (B, tau), target (B, tau'), fractions (B, tau)"""
     losses = []
     for b in range(len(value)):
-        total = 0.
+        total = 0.0
         for i, v in enumerate(value[b]):
             for t in target[b]:
                 delta = t - v
-                huber = 0.5 * delta ** 2 if abs(delta) <= kappa else kappa * (abs(delta) - 0.5 * kappa)
-                total += abs(fractions[b][i] - (1. if delta < 0 else 0.)) * huber / kappa
+                huber = 0.5 * delta**2 if abs(delta) <= kappa else kappa * (abs(delta) - 0.5 * kappa)
+                total += abs(fractions[b][i] - (1.0 if delta < 0 else 0.0)) * huber / kappa
         losses.append(total / len(target[b]))
     return mean(losses, weight), np.array(losses)
 
@@ -104,7 +110,7 @@ def rollout_nstep(table, gamma, n):
         for t in range(steps):
             for k in range(n):
                 r, _, following, boots, goes_on = table[t + k, b]
-                result[t, b] += gamma ** k * r
+                result[t, b] += gamma**k * r
                 if not goes_on or t + k == steps - 1 or k == n - 1:
                     result[t, b] += gamma ** (k + 1) * boots * following
                     break
@@ -130,7 +136,7 @@ def vtrace(rho, table, gamma, lambda_, rho_max, c_max, pg_max):
     targets, adv = np.zeros((steps, batch)), np.zeros((steps, batch))
     for b in range(batch):
         for t in range(steps):
-            targets[t, b], product = table[t, b, 1], 1.
+            targets[t, b], product = table[t, b, 1], 1.0
             for k in range(t, steps):
                 r, v, following, boots, goes_on = table[k, b]
                 delta = min(rho_max, rho[k, b]) * (r + gamma * boots * following - v)
@@ -180,7 +186,7 @@ def gaussian_log_prob(mu, sigma, action):
 
 
 def gaussian_entropy(sigma):
-    return np.array([sum(0.5 * math.log(2 * math.pi * math.e * s ** 2) for s in row) for row in sigma])
+    return np.array([sum(0.5 * math.log(2 * math.pi * math.e * s**2) for s in row) for row in sigma])
 
 
 def ppo_policy(logp_new, logp_old, adv, clip, dual_clip=None, weight=None):
@@ -229,7 +235,7 @@ def coma(logit, action, q, target_q, reward, gamma, lambda_, done=None, weight=N
     targets, counted = coma_targets(action, target_q, reward, gamma, lambda_, done)
     policy, critic, entropies = [], [], []
     for index in np.ndindex(action.shape):
-        w = 1. if weight is None else weight[index]
+        w = 1.0 if weight is None else weight[index]
         p, taken = softmax(logit[index]), action[index]
         baseline = sum(p[i] * q[index][i] for i in range(len(p)))
         policy.append(-w * math.log(p[taken]) * (q[index][taken] - baseline))

@@ -10,8 +10,13 @@ from nervex.rl_utils import Adder, flatten_time
 
 
 def row(t, done=False):
-    return {'obs': torch.tensor([float(t)]), 'next_obs': torch.tensor([t + 1.]), 'action': t,
-            'reward': torch.tensor([10. ** t]), 'done': done}
+    return {
+        'obs': torch.tensor([float(t)]),
+        'next_obs': torch.tensor([t + 1.0]),
+        'action': t,
+        'reward': torch.tensor([10.0**t]),
+        'done': done,
+    }
 
 
 def episode(length, done_at=()):
@@ -19,26 +24,65 @@ def episode(length, done_at=()):
 
 
 def as_batch(rows):
-    return Batch.of({
-        'obs': torch.stack([r['obs'] for r in rows]), 'next_obs': torch.stack([r['next_obs'] for r in rows]),
-        'action': torch.tensor([r['action'] for r in rows]), 'reward': torch.cat([r['reward'] for r in rows]),
-        'done': torch.tensor([r['done'] for r in rows]),
-    })
+    return Batch.of(
+        {
+            'obs': torch.stack([r['obs'] for r in rows]),
+            'next_obs': torch.stack([r['next_obs'] for r in rows]),
+            'action': torch.tensor([r['action'] for r in rows]),
+            'reward': torch.cat([r['reward'] for r in rows]),
+            'done': torch.tensor([r['done'] for r in rows]),
+        }
+    )
 
 
 # rewards 1, 10, 100, 1000, 10000; on the left the done rows, on the right (rewards, next_obs, done, steps) of each
 # sample
 TABLES = [
-    ((4, ), 1, [([1], 1, 0, 1), ([10], 2, 0, 1), ([100], 3, 0, 1), ([1000], 4, 0, 1), ([10000], 5, 1, 1)]),
-    ((4, ), 3, [([1, 10, 100], 3, 0, 3), ([10, 100, 1000], 4, 0, 3), ([100, 1000, 10000], 5, 1, 3),
-                ([1000, 10000, 0], 5, 1, 2), ([10000, 0, 0], 5, 1, 1)]),
-    ((), 3, [([1, 10, 100], 3, 0, 3), ([10, 100, 1000], 4, 0, 3), ([100, 1000, 10000], 5, 0, 3),
-             ([1000, 10000, 0], 5, 0, 2), ([10000, 0, 0], 5, 0, 1)]),
-    ((0, 2), 3, [([1, 0, 0], 1, 1, 1), ([10, 100, 0], 3, 1, 2), ([100, 0, 0], 3, 1, 1), ([1000, 10000, 0], 5, 0, 2),
-                 ([10000, 0, 0], 5, 0, 1)]),
-    ((4, ), 5, [([1, 10, 100, 1000, 10000], 5, 1, 5), ([10, 100, 1000, 10000, 0], 5, 1, 4),
-                ([100, 1000, 10000, 0, 0], 5, 1, 3), ([1000, 10000, 0, 0, 0], 5, 1, 2),
-                ([10000, 0, 0, 0, 0], 5, 1, 1)]),
+    ((4,), 1, [([1], 1, 0, 1), ([10], 2, 0, 1), ([100], 3, 0, 1), ([1000], 4, 0, 1), ([10000], 5, 1, 1)]),
+    (
+        (4,),
+        3,
+        [
+            ([1, 10, 100], 3, 0, 3),
+            ([10, 100, 1000], 4, 0, 3),
+            ([100, 1000, 10000], 5, 1, 3),
+            ([1000, 10000, 0], 5, 1, 2),
+            ([10000, 0, 0], 5, 1, 1),
+        ],
+    ),
+    (
+        (),
+        3,
+        [
+            ([1, 10, 100], 3, 0, 3),
+            ([10, 100, 1000], 4, 0, 3),
+            ([100, 1000, 10000], 5, 0, 3),
+            ([1000, 10000, 0], 5, 0, 2),
+            ([10000, 0, 0], 5, 0, 1),
+        ],
+    ),
+    (
+        (0, 2),
+        3,
+        [
+            ([1, 0, 0], 1, 1, 1),
+            ([10, 100, 0], 3, 1, 2),
+            ([100, 0, 0], 3, 1, 1),
+            ([1000, 10000, 0], 5, 0, 2),
+            ([10000, 0, 0], 5, 0, 1),
+        ],
+    ),
+    (
+        (4,),
+        5,
+        [
+            ([1, 10, 100, 1000, 10000], 5, 1, 5),
+            ([10, 100, 1000, 10000, 0], 5, 1, 4),
+            ([100, 1000, 10000, 0, 0], 5, 1, 3),
+            ([1000, 10000, 0, 0, 0], 5, 1, 2),
+            ([10000, 0, 0, 0, 0], 5, 1, 1),
+        ],
+    ),
 ]
 
 
@@ -55,16 +99,20 @@ def test_nstep_tables_for_rows_and_columns(done_at, nstep, table):
         assert samples[t]['next_obs'].item() == batch['next_obs'][t].item() == next_obs
         assert samples[t]['done'] == batch['done'][t] == done
         assert samples[t]['obs'].item() == batch['obs'][t].item() == t and samples[t]['action'] == t
-        assert samples[t]['value_gamma'] == 0.5 ** steps
+        assert samples[t]['value_gamma'] == 0.5**steps
         if nstep > 1:
-            assert batch['value_gamma'][t] == 0.5 ** steps
+            assert batch['value_gamma'][t] == 0.5**steps
 
 
 def test_many_envs_equal_single_ones_and_numpy_equals_torch():
     rng = np.random.default_rng(0)
-    columns = {'obs': rng.normal(size=(9, 3, 2)), 'next_obs': rng.normal(size=(9, 3, 2)),
-               'reward': rng.normal(size=(9, 3)).astype(np.float32), 'done': rng.random((9, 3)) < 0.3,
-               'truncated': rng.random((9, 3)) < 0.3}
+    columns = {
+        'obs': rng.normal(size=(9, 3, 2)),
+        'next_obs': rng.normal(size=(9, 3, 2)),
+        'reward': rng.normal(size=(9, 3)).astype(np.float32),
+        'done': rng.random((9, 3)) < 0.3,
+        'truncated': rng.random((9, 3)) < 0.3,
+    }
     nested = Batch.of({**columns, 'next_obs': Batch.of({'a': columns['next_obs']})})
     adder = Adder()
     for overlap in (0, 2, 4, 9):
@@ -82,7 +130,7 @@ def test_many_envs_equal_single_ones_and_numpy_equals_torch():
 @pytest.mark.parametrize('length', [1, 3, 12])
 def test_every_row_gets_its_full_target_across_windows(window, length):
     nstep, adder, live, samples = 3, Adder(), deque(maxlen=64), []
-    rows = episode(length, (length - 1, ))
+    rows = episode(length, (length - 1,))
     for r in rows:
         live.append(r)
         if (window != 'inf' and len(live) >= window) or r['done']:
@@ -97,7 +145,7 @@ def test_every_row_gets_its_full_target_across_windows(window, length):
 
 def test_blocks_with_overlap_give_every_row_once_and_whole():
     batch, adder = as_batch(episode(12, (4, 11))), Adder()
-    parts = [adder.get_nstep_return_data(batch[s:s + 6], 3, overlap=3) for s in (0, 3, 6)]
+    parts = [adder.get_nstep_return_data(batch[s : s + 6], 3, overlap=3) for s in (0, 3, 6)]
     rewards = torch.cat([p['reward'] for p in parts])
     assert torch.equal(rewards, adder.get_nstep_return_data(batch, 3)['reward'][:9])
 
@@ -120,31 +168,42 @@ def test_get_traj_takes_nothing_it_could_not_use():
 def test_gae_of_rows_and_columns_by_hand():
     # gamma = lambda = .5, r = 1: d2 = 1 + .5 * 8 - 4 = 1; d1 = 1 + 2 - 2 = 1, A1 = 1.25; d0 = 1 + 1 - 1 = 1, A0 =
     # 1.3125
-    rows = [{'value': torch.tensor([v]), 'reward': torch.tensor([1.]), 'done': False} for v in (1., 2., 4.)]
-    assert [r['adv'].tolist() for r in Adder().get_gae(rows, torch.tensor([8.]), 0.5, 0.5)] == [[1.3125], [1.25], [1.]]
-    batch = Batch.of({'value': torch.tensor([1., 2., 4.]), 'reward': torch.ones(3), 'done': torch.zeros(3)})
-    assert Adder().get_gae(batch, 8., 0.5, 0.5)['adv'].tolist() == [1.3125, 1.25, 1.]
+    rows = [{'value': torch.tensor([v]), 'reward': torch.tensor([1.0]), 'done': False} for v in (1.0, 2.0, 4.0)]
+    assert [r['adv'].tolist() for r in Adder().get_gae(rows, torch.tensor([8.0]), 0.5, 0.5)] == [
+        [1.3125],
+        [1.25],
+        [1.0],
+    ]
+    batch = Batch.of({'value': torch.tensor([1.0, 2.0, 4.0]), 'reward': torch.ones(3), 'done': torch.zeros(3)})
+    assert Adder().get_gae(batch, 8.0, 0.5, 0.5)['adv'].tolist() == [1.3125, 1.25, 1.0]
 
 
 def test_gae_default_last_value():
-    rows = [{'value': torch.tensor([v]), 'reward': torch.tensor([1.]), 'done': d} for v, d in ((1., False), (2., True))]
+    rows = [
+        {'value': torch.tensor([v]), 'reward': torch.tensor([1.0]), 'done': d} for v, d in ((1.0, False), (2.0, True))
+    ]
     # over: d1 = 1 - 2 = -1, A0 = 1 + 1 - 1 - .25 = .75; not over: the last row lends its value, A0 = 1 + .5 * 2 - 1 = 1
     done = Adder().get_gae_with_default_last_value(copy.deepcopy(rows), True, 0.5, 0.5)
-    assert [r['adv'].item() for r in done] == [0.75, -1.]
+    assert [r['adv'].item() for r in done] == [0.75, -1.0]
     cut = Adder().get_gae_with_default_last_value(copy.deepcopy(rows), False, 0.5, 0.5)
-    assert [r['adv'].item() for r in cut] == [1.]
+    assert [r['adv'].item() for r in cut] == [1.0]
 
 
 def test_truncated_row_uses_the_last_value_and_inner_ones_need_their_own():
-    rows = [{'value': 1., 'reward': 1., 'done': True, 'truncated': True} for _ in range(2)]
-    assert Adder().get_gae(rows[:1], 4., 0.5, 0.5)[0]['adv'].item() == 2.
+    rows = [{'value': 1.0, 'reward': 1.0, 'done': True, 'truncated': True} for _ in range(2)]
+    assert Adder().get_gae(rows[:1], 4.0, 0.5, 0.5)[0]['adv'].item() == 2.0
     with pytest.raises(ValueError, match='next_value'):
-        Adder().get_gae(rows, 4., 0.5, 0.5)
+        Adder().get_gae(rows, 4.0, 0.5, 0.5)
 
 
-UNROLL = [('last', 5, [[0, 1], [2, 3], [3, 4]]), ('drop', 5, [[0, 1], [2, 3]]),
-          ('null_padding', 5, [[0, 1], [2, 3], [4, 4]]),
-          ('last', 4, [[0, 1], [2, 3]]), ('last', 1, [[0, 0]]), ('drop', 1, [])]
+UNROLL = [
+    ('last', 5, [[0, 1], [2, 3], [3, 4]]),
+    ('drop', 5, [[0, 1], [2, 3]]),
+    ('null_padding', 5, [[0, 1], [2, 3], [4, 4]]),
+    ('last', 4, [[0, 1], [2, 3]]),
+    ('last', 1, [[0, 0]]),
+    ('drop', 1, []),
+]
 
 
 @pytest.mark.parametrize('last_fn_type, length, expected', UNROLL)
@@ -156,7 +215,7 @@ def test_unroll(last_fn_type, length, expected):
     padded = length % 2 and (last_fn_type == 'null_padding' or (length == 1 and last_fn_type == 'last'))
     if padded:
         assert pieces[-1]['done'] == batch['done'][-1].tolist() == [False, True]
-        assert pieces[-1]['reward'][1].item() == batch['reward'][-1, 1].item() == 0.
+        assert pieces[-1]['reward'][1].item() == batch['reward'][-1, 1].item() == 0.0
         assert not rows[-1]['done']
 
 

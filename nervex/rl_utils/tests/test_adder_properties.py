@@ -1,4 +1,5 @@
 """Rows, columns and windows of the adder give the same samples whatever the episode looks like."""
+
 from collections import deque
 
 import numpy as np
@@ -13,9 +14,18 @@ flags = st.lists(st.booleans(), min_size=1, max_size=14)
 
 
 def rows_of(done):
-    return [{'obs': torch.tensor([float(t)]), 'next_obs': torch.tensor([t + 1.]), 'reward': torch.tensor([1. + t * t]),
-             'value': torch.tensor([float(t % 3)]), 'done': bool(d), 'truncated': bool(d) and t % 2 == 0,
-             'next_value': torch.tensor([float(t % 5)])} for t, d in enumerate(done)]
+    return [
+        {
+            'obs': torch.tensor([float(t)]),
+            'next_obs': torch.tensor([t + 1.0]),
+            'reward': torch.tensor([1.0 + t * t]),
+            'value': torch.tensor([float(t % 3)]),
+            'done': bool(d),
+            'truncated': bool(d) and t % 2 == 0,
+            'next_value': torch.tensor([float(t % 5)]),
+        }
+        for t, d in enumerate(done)
+    ]
 
 
 def columns_of(rows):
@@ -57,7 +67,7 @@ def test_blocks_lose_and_shorten_nothing(done, nstep, block):
     batch, overlap = columns_of(rows_of(done)), nstep - 1
     whole, parts, start = Adder().get_nstep_return_data(batch, nstep, gamma=0.9), [], 0
     while start + block + overlap < len(done):
-        part = batch[start:start + block + overlap]
+        part = batch[start : start + block + overlap]
         parts.append(Adder().get_nstep_return_data(part, nstep, gamma=0.9, overlap=overlap))
         start += block
     parts.append(Adder().get_nstep_return_data(batch[start:], nstep, gamma=0.9))
@@ -69,5 +79,5 @@ def test_blocks_lose_and_shorten_nothing(done, nstep, block):
 @given(done=flags)
 def test_advantages_of_rows_equal_those_of_columns(done):
     rows = rows_of(done)
-    batch = Adder().get_gae(columns_of(rows), 2., 0.9, 0.8)
-    assert torch.allclose(torch.cat([row['adv'] for row in Adder().get_gae(rows, 2., 0.9, 0.8)]), batch['adv'])
+    batch = Adder().get_gae(columns_of(rows), 2.0, 0.9, 0.8)
+    assert torch.allclose(torch.cat([row['adv'] for row in Adder().get_gae(rows, 2.0, 0.9, 0.8)]), batch['adv'])

@@ -1,4 +1,5 @@
 """What a caller gets wrong is named: the operator, the field, what came, what is expected."""
+
 import numpy as np
 import pytest
 import torch
@@ -31,15 +32,18 @@ TD = q_nstep_td_data(Q, Q, ACTION, ACTION, ROW.unsqueeze(0), ROW, None)
 PPO = ppo_data(Q, Q, ACTION, ROW, ROW, ROW, ROW, None)
 
 
-@pytest.mark.parametrize('change, text', [
-    ({'q': Q.numpy()}, r'q_nstep_td_error: q is a ndarray, expected a tensor'),
-    ({'reward': np.zeros((1, 2))}, 'reward is a ndarray'),
-    ({'reward': 1.}, 'reward is a float'),
-    ({'done': [False, False]}, r'done is a list, expected a tensor of shape \(2,\): torch.as_tensor'),
-    ({'weight': 0.5}, 'weight is a float'),
-    ({'action': ACTION.float()}, r'actions are torch.float32, expected integers: action.long\(\)'),
-    ({'next_n_action': ACTION.bool()}, 'actions are torch.bool'),
-])
+@pytest.mark.parametrize(
+    'change, text',
+    [
+        ({'q': Q.numpy()}, r'q_nstep_td_error: q is a ndarray, expected a tensor'),
+        ({'reward': np.zeros((1, 2))}, 'reward is a ndarray'),
+        ({'reward': 1.0}, 'reward is a float'),
+        ({'done': [False, False]}, r'done is a list, expected a tensor of shape \(2,\): torch.as_tensor'),
+        ({'weight': 0.5}, 'weight is a float'),
+        ({'action': ACTION.float()}, r'actions are torch.float32, expected integers: action.long\(\)'),
+        ({'next_n_action': ACTION.bool()}, 'actions are torch.bool'),
+    ],
+)
 def test_what_is_not_a_tensor_or_not_an_action_is_a_type_error(change, text):
     with pytest.raises(TypeError, match=text):
         q_nstep_td_error(TD._replace(**change), 0.9)
@@ -51,12 +55,14 @@ def test_actions_that_do_not_exist_are_a_value_error_in_every_loss(action):
     fractions = torch.full((5, 2), 0.5)
     calls = [
         lambda: q_nstep_td_error(TD._replace(action=action), 0.9),
-        lambda: dist_nstep_td_error(dist_nstep_td_data(atoms, atoms, action, ACTION, ROW, ROW, None), 0.9, 0., 1., 5),
-        lambda: qrdqn_nstep_td_error(qrdqn_nstep_td_data(atoms, atoms, ACTION, action, ROW, ROW, fractions.t(), None),
-                                     0.9),
+        lambda: dist_nstep_td_error(dist_nstep_td_data(atoms, atoms, action, ACTION, ROW, ROW, None), 0.9, 0.0, 1.0, 5),
+        lambda: qrdqn_nstep_td_error(
+            qrdqn_nstep_td_data(atoms, atoms, ACTION, action, ROW, ROW, fractions.t(), None), 0.9
+        ),
         lambda: iqn_nstep_td_error(
             iqn_nstep_td_data(torch.zeros(5, 2, 3), torch.zeros(4, 2, 3), action, ACTION, ROW, ROW, fractions, None),
-            0.9),
+            0.9,
+        ),
         lambda: a2c_error(a2c_data(Q, action, ROW, ROW, ROW, None)),
     ]
     for call in calls:
@@ -80,7 +86,7 @@ def test_ppo_names_the_value_that_does_not_fit():
         ppo_error(PPO._replace(value_new=ROW.unsqueeze(1), value_old=ROW.unsqueeze(1), return_=ROW.unsqueeze(1)))
     with pytest.raises(ValueError, match=r'value_old is None.*use_value_clip=False'):
         ppo_error(PPO._replace(value_old=None))
-    assert ppo_error(PPO._replace(value_old=None), use_value_clip=False)[0].value_loss.item() == 0.
+    assert ppo_error(PPO._replace(value_old=None), use_value_clip=False)[0].value_loss.item() == 0.0
 
 
 def test_logits_that_are_no_tensors_are_a_type_error():
@@ -102,7 +108,7 @@ def test_recursions_name_what_does_not_fit():
 def test_a_width_below_zero_is_refused():
     fields = (torch.zeros(5, 2, 3), torch.zeros(5, 2, 3), ACTION, ACTION, ROW, ROW, torch.full((5, 2), 0.5), None)
     with pytest.raises(ValueError, match='kappa is a width, at least 0, got -1'):
-        iqn_nstep_td_error(iqn_nstep_td_data(*fields), 0.9, kappa=-1.)
+        iqn_nstep_td_error(iqn_nstep_td_data(*fields), 0.9, kappa=-1.0)
 
 
 @pytest.mark.parametrize('field', ['next_n_q', 'action', 'done', 'weight'])

@@ -13,8 +13,8 @@ def test_equals_the_distribution_object():
 
 
 def test_masked_actions_add_nothing():
-    logit = torch.tensor([[0., 0., -torch.inf]], requires_grad=True)
+    logit = torch.tensor([[0.0, 0.0, -torch.inf]], requires_grad=True)
     logp, ent = log_prob_and_entropy(logit, torch.tensor([1]))
-    assert torch.allclose(logp.exp(), torch.tensor([0.5])) and torch.allclose(ent.exp(), torch.tensor([2.]))
+    assert torch.allclose(logp.exp(), torch.tensor([0.5])) and torch.allclose(ent.exp(), torch.tensor([2.0]))
     (logp + ent).backward()
     assert torch.isfinite(logit.grad).all()

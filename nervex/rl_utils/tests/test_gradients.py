@@ -1,4 +1,5 @@
 """A loss moves what it is to move, and nothing that only says where to."""
+
 import pytest
 import torch
 
@@ -39,22 +40,41 @@ def total(result):
 # loss, its data, and the fields that learn
 CASES = {
     'a2c': (a2c_error, a2c_data(leaf(B, N), action(B), leaf(B), leaf(B), leaf(B), None), {'logit', 'value'}),
-    'ppo': (ppo_error, ppo_data(leaf(B, N), leaf(B, N), action(B), leaf(B), leaf(B), leaf(B), leaf(B), None),
-            {'logit_new', 'value_new'}),
-    'ppo continuous': (
-        ppo_error_continuous,
-        ppo_data(torch.stack([leaf(B, 2), leaf(B, 2)]).detach().requires_grad_(), torch.rand(2, B, 2) + 0.1,
-                 torch.rand(B, 2), leaf(B), leaf(B), leaf(B), leaf(B), None),
+    'ppo': (
+        ppo_error,
+        ppo_data(leaf(B, N), leaf(B, N), action(B), leaf(B), leaf(B), leaf(B), leaf(B), None),
         {'logit_new', 'value_new'},
     ),
-    'ppg': (ppg_joint_error, ppg_data(leaf(B, N), leaf(B, N), action(B), leaf(B), leaf(B), leaf(B), None),
-            {'logit_new', 'value_new'}),
-    'coma': (lambda data: coma_error(data, 0.9, 0.8),
-             coma_data(leaf(T, B, A, N), action(T, B, A), leaf(T, B, A, N), leaf(T, B, A, N), leaf(T, B), None),
-             {'logit', 'q_value'}),
+    'ppo continuous': (
+        ppo_error_continuous,
+        ppo_data(
+            torch.stack([leaf(B, 2), leaf(B, 2)]).detach().requires_grad_(),
+            torch.rand(2, B, 2) + 0.1,
+            torch.rand(B, 2),
+            leaf(B),
+            leaf(B),
+            leaf(B),
+            leaf(B),
+            None,
+        ),
+        {'logit_new', 'value_new'},
+    ),
+    'ppg': (
+        ppg_joint_error,
+        ppg_data(leaf(B, N), leaf(B, N), action(B), leaf(B), leaf(B), leaf(B), None),
+        {'logit_new', 'value_new'},
+    ),
+    'coma': (
+        lambda data: coma_error(data, 0.9, 0.8),
+        coma_data(leaf(T, B, A, N), action(T, B, A), leaf(T, B, A, N), leaf(T, B, A, N), leaf(T, B), None),
+        {'logit', 'q_value'},
+    ),
     'td_lambda': (td_lambda_error, td_lambda_data(leaf(T + 1, B), leaf(T, B), None, None, None, leaf(T, B)), {'value'}),
-    'vtrace': (vtrace_error, vtrace_data(leaf(T, B, N), leaf(T, B, N), action(T, B), leaf(T + 1, B), leaf(T, B), None),
-               {'target_output', 'value'}),
+    'vtrace': (
+        vtrace_error,
+        vtrace_data(leaf(T, B, N), leaf(T, B, N), action(T, B), leaf(T + 1, B), leaf(T, B), None),
+        {'target_output', 'value'},
+    ),
 }
 
 

@@ -1,4 +1,5 @@
 """Every operator against its slow reference: shapes, dtypes, kinds of done, weights, gradients."""
+
 import pytest
 import torch
 
@@ -8,8 +9,15 @@ from nervex.rl_utils.tests.cases import CASES, Draw
 
 assert cases_policies and cases_values  # importing them fills the table
 SHAPES = [(1, 1, 2), (1, 4, 3), (2, 1, 2), (4, 3, 5), (9, 6, 4)]  # T, B, N: T of one and batch of one among them
-FUSED = ['gae', 'gae_with_time_limits', 'rollout_nstep_return', 'vtrace_error', 'td_lambda_error', 'upgo_loss',
-         'coma_error']
+FUSED = [
+    'gae',
+    'gae_with_time_limits',
+    'rollout_nstep_return',
+    'vtrace_error',
+    'td_lambda_error',
+    'upgo_loss',
+    'coma_error',
+]
 TOLERANCE = {torch.float64: 1e-9, torch.float32: 2e-4}
 
 

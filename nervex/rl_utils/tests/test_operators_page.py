@@ -7,7 +7,9 @@ from nervex.rl_utils.operators_page import CHAPTERS, page, public
 
 PAGE = Path(__file__).parents[3] / 'docs' / 'operators.md'
 OPERATORS = {
-    name: item for modules in CHAPTERS.values() for module in modules
+    name: item
+    for modules in CHAPTERS.values()
+    for module in modules
     for name, item in public(__import__(f'nervex.rl_utils.{module}', fromlist=['_']))
 }
 WITHOUT_FORMULA = {'Adder', 'BaseNoise', 'TrajWindow', 'create_noise_generator', 'flatten_time'}

@@ -15,15 +15,15 @@ def loop(a, b, init):
 def draw(length, width=3, dtype=torch.float32):
     generator = torch.Generator().manual_seed(length)
     a = torch.rand(length, width, generator=generator, dtype=dtype)
-    a[torch.rand(length, width, generator=generator) < 0.1] = 0.  # episode ends anywhere
+    a[torch.rand(length, width, generator=generator) < 0.1] = 0.0  # episode ends anywhere
     b = torch.randn(length + 1, width, generator=generator, dtype=dtype)
     return a, b[1:], b[0]
 
 
 def test_three_steps_by_hand():
     # y2 = 3 + 0.5 * 8 = 7; y1 = 2 + 0 * 7 = 2 (an end); y0 = 1 + 0.5 * 2 = 2
-    y = reverse_scan(torch.tensor([0.5, 0., 0.5]), torch.tensor([1., 2., 3.]), 8.)
-    assert y.tolist() == [2., 2., 7.]
+    y = reverse_scan(torch.tensor([0.5, 0.0, 0.5]), torch.tensor([1.0, 2.0, 3.0]), 8.0)
+    assert y.tolist() == [2.0, 2.0, 7.0]
 
 
 @pytest.mark.parametrize('length', [*range(1, 35), 63, 64, 65, 1000, 4095, 4096])
@@ -55,9 +55,9 @@ def test_tracers_see_torch_operators():
     from torch.fx.experimental.proxy_tensor import make_fx
 
     a, b, _ = draw(20)
-    graph = make_fx(lambda a, b: reverse_scan(a, b, 1.))(a, b)
-    fresh_a, fresh_b = a * 0.5, b + 1.
-    assert torch.allclose(graph(fresh_a, fresh_b), reverse_scan(fresh_a, fresh_b, 1.), atol=1e-6)
+    graph = make_fx(lambda a, b: reverse_scan(a, b, 1.0))(a, b)
+    fresh_a, fresh_b = a * 0.5, b + 1.0
+    assert torch.allclose(graph(fresh_a, fresh_b), reverse_scan(fresh_a, fresh_b, 1.0), atol=1e-6)
 
 
 def test_gradient_inside_a_traced_function():
@@ -70,7 +70,7 @@ def test_gradient_inside_a_traced_function():
         return torch.autograd.grad((reverse_scan(a, b) ** 2).sum(), b)[0]
 
     graph = make_fx(gradient)(a, b)
-    assert torch.allclose(graph(a * 0.5, b + 1.), gradient(a * 0.5, b + 1.), atol=1e-5)
+    assert torch.allclose(graph(a * 0.5, b + 1.0), gradient(a * 0.5, b + 1.0), atol=1e-5)
 
 
 def test_vmap_over_envs():
@@ -79,7 +79,7 @@ def test_vmap_over_envs():
     assert torch.allclose(mapped, reverse_scan(a, b), atol=1e-6)
 
 
-@pytest.mark.parametrize('shape', [(0, 3), (5, 0), (4, ), (6, 2, 3)])
+@pytest.mark.parametrize('shape', [(0, 3), (5, 0), (4,), (6, 2, 3)])
 def test_any_shape(shape):
     b = torch.randn(shape)
     y = reverse_scan(0.5, b)
@@ -90,7 +90,7 @@ def test_any_shape(shape):
 
 def test_factors_and_init_are_broadcast_and_half_precision_works():
     b = torch.ones(4, 2)
-    assert torch.equal(reverse_scan(torch.full((4, 1), 0.5), b, 2.), reverse_scan(0.5, b, torch.tensor([2., 2.])))
+    assert torch.equal(reverse_scan(torch.full((4, 1), 0.5), b, 2.0), reverse_scan(0.5, b, torch.tensor([2.0, 2.0])))
     half = reverse_scan(0.5, b.to(torch.bfloat16))
     assert half.dtype is torch.bfloat16 and half[0].tolist() == [1.875, 1.875]
     with pytest.raises(ValueError, match='float tensor'):

@@ -36,13 +36,13 @@ def column(*numbers):
 def test_state_values_by_hand():
     # targets 1 + .5 * 4 = 3 and 1 (done); v is 2: errors 1 and -1
     done = torch.tensor([False, True])
-    data = v_1step_td_data(torch.full((2, ), 2.), torch.full((2, ), 4.), torch.ones(2), done, None)
+    data = v_1step_td_data(torch.full((2,), 2.0), torch.full((2,), 4.0), torch.ones(2), done, None)
     loss, error = v_1step_td_error(data, 0.5)
-    assert loss.item() == 1. and error.tolist() == [1., -1.]
+    assert loss.item() == 1.0 and error.tolist() == [1.0, -1.0]
     # two steps: 1 + .5 + .25 * 4 = 2.5 and 1.5: errors .5 and -.5; the field value_gamma may be left out
-    data = v_nstep_td_data(data.v, data.next_v, torch.ones(2, 2), data.done, torch.tensor([1., 3.]))
+    data = v_nstep_td_data(data.v, data.next_v, torch.ones(2, 2), data.done, torch.tensor([1.0, 3.0]))
     loss, error = v_nstep_td_error(data, 0.5, nstep=2)
-    assert loss.item() == (0.25 + 3 * 0.25) / 2 and error.tolist() == [.5, -.5]
+    assert loss.item() == (0.25 + 3 * 0.25) / 2 and error.tolist() == [0.5, -0.5]
 
 
 def test_state_values_of_several_agents():
@@ -53,36 +53,38 @@ def test_state_values_of_several_agents():
 def test_rescaled_target_by_hand():
     # eps 0 would be sqrt; here with the documented 1e-2: h(r + .5 * h^-1(next)) of done is h(3) = sqrt(4) - 1 + .03
     action = torch.tensor([0])
-    data = q_nstep_td_data(torch.zeros(1, 1), torch.ones(1, 1), action, action, torch.tensor([[3.]]), action == 0, None)
+    data = q_nstep_td_data(
+        torch.zeros(1, 1), torch.ones(1, 1), action, action, torch.tensor([[3.0]]), action == 0, None
+    )
     assert q_nstep_td_error_with_rescale(data, 0.5).td_error_per_sample.item() == pytest.approx(1.03)
 
 
 def test_value_rescale_by_hand_and_near_zero():
-    assert value_transform(torch.tensor([3., -8.])).tolist() == pytest.approx([1.03, -2.08])
-    x = torch.tensor([0., 1e-6, -1e-6, 1e-3, 1., -50., 1e4])
-    assert torch.allclose(value_inv_transform(value_transform(x)), x, rtol=1e-5, atol=0.)
-    assert torch.allclose(value_inv_transform(value_transform(x, 0.), 0.), x, rtol=1e-5, atol=0.)
+    assert value_transform(torch.tensor([3.0, -8.0])).tolist() == pytest.approx([1.03, -2.08])
+    x = torch.tensor([0.0, 1e-6, -1e-6, 1e-3, 1.0, -50.0, 1e4])
+    assert torch.allclose(value_inv_transform(value_transform(x)), x, rtol=1e-5, atol=0.0)
+    assert torch.allclose(value_inv_transform(value_transform(x, 0.0), 0.0), x, rtol=1e-5, atol=0.0)
 
 
 def test_soft_values_by_hand():
     # both actions worth 1, temperature 2: 1 + 2 log 2, by the sum and by uniform logits
     q = torch.ones(1, 2)
     expected = 1 + 2 * math.log(2)
-    assert soft_value(q, 2.).item() == pytest.approx(expected)
-    assert soft_value(q, 2., torch.zeros(1, 2)).item() == pytest.approx(expected)
-    masked = soft_value(torch.tensor([[3., 9.]]), 2., torch.tensor([[0., -torch.inf]]))
-    assert masked.item() == 3.
-    data = soft_q_nstep_td_data(q, q, torch.tensor([0]), torch.tensor([1.]), torch.tensor([False]), None)
-    assert soft_q_nstep_td_error(data, 0.5, 2.).td_error_per_sample.item() == pytest.approx(0.5 * expected)
-    data = q_v_1step_td_data(q, torch.tensor([4.]), torch.tensor([0]), torch.tensor([1.]), torch.tensor([0.]), None)
-    assert q_v_1step_td_error(data, 0.5).td_error_per_sample.item() == 2.
+    assert soft_value(q, 2.0).item() == pytest.approx(expected)
+    assert soft_value(q, 2.0, torch.zeros(1, 2)).item() == pytest.approx(expected)
+    masked = soft_value(torch.tensor([[3.0, 9.0]]), 2.0, torch.tensor([[0.0, -torch.inf]]))
+    assert masked.item() == 3.0
+    data = soft_q_nstep_td_data(q, q, torch.tensor([0]), torch.tensor([1.0]), torch.tensor([False]), None)
+    assert soft_q_nstep_td_error(data, 0.5, 2.0).td_error_per_sample.item() == pytest.approx(0.5 * expected)
+    data = q_v_1step_td_data(q, torch.tensor([4.0]), torch.tensor([0]), torch.tensor([1.0]), torch.tensor([0.0]), None)
+    assert q_v_1step_td_error(data, 0.5).td_error_per_sample.item() == 2.0
 
 
 def test_heads_are_averaged_by_size_of_error():
     # errors 1 - 0 and 1 - 3: losses 1 and 4, mean 2.5; sizes 1 and 2, mean 1.5 (signed they would give -.5)
-    q = [torch.tensor([[0.]]), torch.tensor([[3., 0.]])]
+    q = [torch.tensor([[0.0]]), torch.tensor([[3.0, 0.0]])]
     action = torch.zeros(1, 2, dtype=torch.long)
-    data = q_nstep_td_data(q, q, action, [action[:, 0]] * 2, torch.ones(1, 1), torch.tensor([1.]), None)
+    data = q_nstep_td_data(q, q, action, [action[:, 0]] * 2, torch.ones(1, 1), torch.tensor([1.0]), None)
     loss, error = multi_discrete_td_error(data, 0.9)
     assert loss.item() == 2.5 and error.tolist() == [1.5]
     with pytest.raises(ValueError, match='next_n_q has 1 heads, q has 2'):
@@ -94,36 +96,36 @@ def test_heads_are_averaged_by_size_of_error():
 
 def test_lambda_returns_by_hand():
     # V = 1, 2, 4, 8; r = 1; gamma = lambda = .5: G2 = 1 + 4 = 5; G1 = 1 + .5 (2 + 2.5) = 3.25; G0 = 1 + .5 (1 + 1.625)
-    value, reward = column(1., 2., 4., 8.), torch.ones(3, 1)
-    assert generalized_lambda_returns(value, reward, 0.5, 0.5)[:, 0].tolist() == [2.3125, 3.25, 5.]
-    assert generalized_lambda_returns(value, reward, 0.5, 0.)[:, 0].tolist() == [2., 3., 5.]
+    value, reward = column(1.0, 2.0, 4.0, 8.0), torch.ones(3, 1)
+    assert generalized_lambda_returns(value, reward, 0.5, 0.5)[:, 0].tolist() == [2.3125, 3.25, 5.0]
+    assert generalized_lambda_returns(value, reward, 0.5, 0.0)[:, 0].tolist() == [2.0, 3.0, 5.0]
     # lambda 1 with an end after the second step: G1 = 1, G0 = 1 + .5
     done = torch.tensor([[False], [True], [False]])
-    assert generalized_lambda_returns(value, reward, 0.5, 1., done)[:, 0].tolist() == [1.5, 1., 5.]
+    assert generalized_lambda_returns(value, reward, 0.5, 1.0, done)[:, 0].tolist() == [1.5, 1.0, 5.0]
 
 
 def test_td_lambda_by_hand_and_without_gradient_through_targets():
     # lambda 0, targets 1 + .5 * 2 = 2 and 1 + .5 * 4 = 3; errors 1 and 1: half the mean square is .5
-    value = column(1., 2., 4.).requires_grad_()
-    loss = td_lambda_error(td_lambda_data(value, torch.ones(2, 1), None), 0.5, 0.)
+    value = column(1.0, 2.0, 4.0).requires_grad_()
+    loss = td_lambda_error(td_lambda_data(value, torch.ones(2, 1), None), 0.5, 0.0)
     loss.backward()
-    assert loss.item() == 0.5 and value.grad[:, 0].tolist() == [-.5, -.5, 0.]
+    assert loss.item() == 0.5 and value.grad[:, 0].tolist() == [-0.5, -0.5, 0.0]
 
 
 def test_rollout_nstep_by_hand():
     # V = 1, 2, 4, 8, 16; r = 1; gamma .5; n 2: G0 = 1.5 + .25 * 4; an end after the third step; the last has one step
     # only
-    value, reward = column(1., 2., 4., 8., 16.), torch.ones(4, 1)
+    value, reward = column(1.0, 2.0, 4.0, 8.0, 16.0), torch.ones(4, 1)
     done = torch.tensor([[False], [False], [True], [False]])
     result = rollout_nstep_return(rollout_nstep_data(value, reward, done), 0.5, 2)
-    assert result[:, 0].tolist() == [2.5, 1.5, 1., 9.]
+    assert result[:, 0].tolist() == [2.5, 1.5, 1.0, 9.0]
     # the same end by a time limit, its own final observation worth 6: G2 = 1 + 3, G1 = 1 + .5 * G2
-    following = column(2., 4., 6., 16.)
+    following = column(2.0, 4.0, 6.0, 16.0)
     result = rollout_nstep_return(rollout_nstep_data(value, reward, done, done, following), 0.5, 2)
-    assert result[:, 0].tolist() == [2.5, 3., 4., 9.]
-    assert rollout_nstep_return(rollout_nstep_data(value, reward), 1., 99)[:, 0].tolist() == [20., 19., 18., 17.]
+    assert result[:, 0].tolist() == [2.5, 3.0, 4.0, 9.0]
+    assert rollout_nstep_return(rollout_nstep_data(value, reward), 1.0, 99)[:, 0].tolist() == [20.0, 19.0, 18.0, 17.0]
     with pytest.raises(ValueError, match='nstep'):
-        rollout_nstep_return(rollout_nstep_data(value, reward), 1., 0)
+        rollout_nstep_return(rollout_nstep_data(value, reward), 1.0, 0)
 
 
 def test_wrong_shapes_name_the_field():
@@ -131,6 +133,8 @@ def test_wrong_shapes_name_the_field():
     with pytest.raises(ShapeError, match='reward has shape'):
         v_1step_td_error(v_1step_td_data(v, v, torch.zeros(2, 1), None, None), 0.9)
     with pytest.raises(ShapeError, match='next_n_q has shape'):
-        soft_q_nstep_td_error(soft_q_nstep_td_data(torch.zeros(2, 3), torch.zeros(2, 4), v.long(), v, v, None), 0.9, 1.)
+        soft_q_nstep_td_error(
+            soft_q_nstep_td_data(torch.zeros(2, 3), torch.zeros(2, 4), v.long(), v, v, None), 0.9, 1.0
+        )
     with pytest.raises(ShapeError, match='weight has shape'):
         td_lambda_error(td_lambda_data(torch.zeros(3, 2), torch.zeros(2, 2), torch.zeros(2)))

@@ -1,4 +1,5 @@
 """Parts of networks for structured observations: encodings, convolutions, residual blocks, attention, scatter maps."""
+
 from nervex.torch_utils.network.blocks import (
     GLU,
     build_activation,
@@ -18,8 +19,26 @@ from nervex.torch_utils.network.transformer import Attention, Transformer
 from nervex.torch_utils.network.upsample import BilinearUpsample, NearestUpsample
 
 __all__ = [
-    'GLU', 'MLP', 'RNN', 'Attention', 'BilinearUpsample', 'NearestUpsample', 'NoiseLinearLayer', 'ResBlock',
-    'ResFCBlock', 'ScatterConnection', 'SoftArgmax', 'Transformer', 'binary_encode', 'build_activation',
-    'build_normalization', 'conv1d_block', 'conv2d_block', 'deconv2d_block', 'fc_block', 'get_lstm', 'one_hot',
+    'GLU',
+    'MLP',
+    'RNN',
+    'Attention',
+    'BilinearUpsample',
+    'NearestUpsample',
+    'NoiseLinearLayer',
+    'ResBlock',
+    'ResFCBlock',
+    'ScatterConnection',
+    'SoftArgmax',
+    'Transformer',
+    'binary_encode',
+    'build_activation',
+    'build_normalization',
+    'conv1d_block',
+    'conv2d_block',
+    'deconv2d_block',
+    'fc_block',
+    'get_lstm',
+    'one_hot',
     'sequence_mask',
 ]

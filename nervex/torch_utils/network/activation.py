@@ -1,4 +1,5 @@
 """Activation functions by name. As plain functions: a module call costs as much as the activation of a small layer."""
+
 from collections.abc import Callable
 from functools import partial
 

@@ -1,4 +1,5 @@
 """A layer with its normalization and activation, as one module."""
+
 from collections.abc import Callable
 
 import torch
@@ -7,8 +8,15 @@ from torch import nn
 from nervex.utils.errors import unknown_name
 
 _ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
-    'relu': nn.ReLU, 'prelu': nn.PReLU, 'elu': nn.ELU, 'gelu': nn.GELU, 'silu': nn.SiLU, 'swish': nn.SiLU,
-    'tanh': nn.Tanh, 'sigmoid': nn.Sigmoid, 'leaky_relu': nn.LeakyReLU,
+    'relu': nn.ReLU,
+    'prelu': nn.PReLU,
+    'elu': nn.ELU,
+    'gelu': nn.GELU,
+    'silu': nn.SiLU,
+    'swish': nn.SiLU,
+    'tanh': nn.Tanh,
+    'sigmoid': nn.Sigmoid,
+    'leaky_relu': nn.LeakyReLU,
 }
 _NORMS: dict[str, dict[int | None, type[nn.Module]]] = {
     'BN': {1: nn.BatchNorm1d, 2: nn.BatchNorm2d},
@@ -56,8 +64,12 @@ def build_normalization(norm_type: str, dim: int | None = None) -> type[nn.Modul
 
 
 def fc_block(
-        in_channels: int, out_channels: int, activation: str | None = None, norm_type: str | None = None,
-        use_dropout: bool = False, dropout_probability: float = 0.5,
+    in_channels: int,
+    out_channels: int,
+    activation: str | None = None,
+    norm_type: str | None = None,
+    use_dropout: bool = False,
+    dropout_probability: float = 0.5,
 ) -> nn.Sequential:
     """Linear layer, then normalization, activation and dropout where asked for."""
     layers: list[nn.Module] = [nn.Linear(in_channels, out_channels), *_after(out_channels, 1, norm_type, activation)]
@@ -65,8 +77,15 @@ def fc_block(
 
 
 def conv1d_block(
-        in_channels: int, out_channels: int, kernel_size: int, stride: int = 1, padding: int = 0, dilation: int = 1,
-        groups: int = 1, activation: str | None = None, norm_type: str | None = None,
+    in_channels: int,
+    out_channels: int,
+    kernel_size: int,
+    stride: int = 1,
+    padding: int = 0,
+    dilation: int = 1,
+    groups: int = 1,
+    activation: str | None = None,
+    norm_type: str | None = None,
 ) -> nn.Sequential:
     """Convolution over one dimension, then normalization ('BN' or 'IN') and activation where asked for."""
     layer = nn.Conv1d(in_channels, out_channels, kernel_size, stride, padding, dilation, groups)
@@ -74,8 +93,16 @@ def conv1d_block(
 
 
 def conv2d_block(
-        in_channels: int, out_channels: int, kernel_size: int, stride: int = 1, padding: int = 0, dilation: int = 1,
-        groups: int = 1, activation: str | None = None, norm_type: str | None = None, bias: bool = True,
+    in_channels: int,
+    out_channels: int,
+    kernel_size: int,
+    stride: int = 1,
+    padding: int = 0,
+    dilation: int = 1,
+    groups: int = 1,
+    activation: str | None = None,
+    norm_type: str | None = None,
+    bias: bool = True,
 ) -> nn.Sequential:
     """Convolution over two dimensions, then normalization ('BN' or 'IN') and activation where asked for."""
     layer = nn.Conv2d(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias)
@@ -83,8 +110,15 @@ def conv2d_block(
 
 
 def deconv2d_block(
-        in_channels: int, out_channels: int, kernel_size: int, stride: int = 1, padding: int = 0,
-        output_padding: int = 0, groups: int = 1, activation: str | None = None, norm_type: str | None = None,
+    in_channels: int,
+    out_channels: int,
+    kernel_size: int,
+    stride: int = 1,
+    padding: int = 0,
+    output_padding: int = 0,
+    groups: int = 1,
+    activation: str | None = None,
+    norm_type: str | None = None,
 ) -> nn.Sequential:
     """Transposed convolution over two dimensions, then normalization and activation where asked for."""
     layer = nn.ConvTranspose2d(in_channels, out_channels, kernel_size, stride, padding, output_padding, groups)

@@ -1,4 +1,5 @@
 """Numbers as vectors, lengths as masks, maps as coordinates."""
+
 import torch
 import torch.nn.functional as F
 from torch import nn

@@ -1,4 +1,5 @@
 """Stacks of linear layers."""
+
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
@@ -28,9 +29,16 @@ class MLP(KnowsDtype, nn.Sequential):
         - input :math:`(*, in\\_dim)` of any dtype, output :math:`(*, out)`
     """
 
-    def __init__(self, in_dim: int | Sequence[int], hidden_dim_list: Sequence[int], out_dim: int | None = None,
-                 activation: str | Activation = 'relu', norm: bool = False, linear: LinearType = nn.Linear,
-                 name: str = 'input') -> None:
+    def __init__(
+        self,
+        in_dim: int | Sequence[int],
+        hidden_dim_list: Sequence[int],
+        out_dim: int | None = None,
+        activation: str | Activation = 'relu',
+        norm: bool = False,
+        linear: LinearType = nn.Linear,
+        name: str = 'input',
+    ) -> None:
         sizes = [as_size(in_dim, f'size of {name}'), *hidden_dim_list]
         if min(sizes) < 1:
             raise ValueError(f'hidden_dim_list holds the widths of layers, positive ints, got {list(hidden_dim_list)}')
@@ -70,12 +78,18 @@ class MLP(KnowsDtype, nn.Sequential):
 
     def _explained(self, x: Tensor, error: RuntimeError) -> RuntimeError:
         """The error to raise instead of torch's, when the input does not fit the first layer."""
-        fits = x.dim() > 0 and x.shape[-len(self.in_shape):] == self.in_shape
+        fits = x.dim() > 0 and x.shape[-len(self.in_shape) :] == self.in_shape
         return error if fits else misfit(x, self.in_shape, self._name)
 
 
-def mlp(in_dim: int, hidden_dim_list: Sequence[int], out_dim: int, activation: str | Activation = 'relu',
-        linear: LinearType = nn.Linear) -> nn.Module:
+def mlp(
+    in_dim: int,
+    hidden_dim_list: Sequence[int],
+    out_dim: int,
+    activation: str | Activation = 'relu',
+    linear: LinearType = nn.Linear,
+) -> nn.Module:
     """An ``MLP`` with an output, or just the one linear layer where there is nothing to stack."""
-    return MLP(in_dim, hidden_dim_list, out_dim, activation, linear=linear) if hidden_dim_list else linear(
-        in_dim, out_dim)
+    return (
+        MLP(in_dim, hidden_dim_list, out_dim, activation, linear=linear) if hidden_dim_list else linear(in_dim, out_dim)
+    )

@@ -1,4 +1,5 @@
 """Linear layers that explore by noise on their weights."""
+
 import math
 
 import torch
@@ -18,18 +19,19 @@ class NoiseLinearLayer(nn.Module):
     Shapes:
         - input :math:`(*, in\\_channels)`, output :math:`(*, out\\_channels)`
     """
+
     noise_in: Tensor
     noise_out: Tensor
 
     def __init__(self, in_channels: int, out_channels: int, sigma0: float = 0.4) -> None:
         super().__init__()
-        if sigma0 < 0.:
+        if sigma0 < 0.0:
             raise ValueError(f'sigma0 is the size of the noise: at least 0, got {sigma0}')
-        bound, sigma = 1. / math.sqrt(in_channels), sigma0 / math.sqrt(in_channels)
+        bound, sigma = 1.0 / math.sqrt(in_channels), sigma0 / math.sqrt(in_channels)
         self.weight_mu = nn.Parameter(torch.empty(out_channels, in_channels).uniform_(-bound, bound))
         self.weight_sigma = nn.Parameter(torch.full((out_channels, in_channels), sigma))
         self.bias_mu = nn.Parameter(torch.empty(out_channels).uniform_(-bound, bound))
-        self.bias_sigma = nn.Parameter(torch.full((out_channels, ), sigma))
+        self.bias_sigma = nn.Parameter(torch.full((out_channels,), sigma))
         # The factors are kept, not their product: forward makes a new product, so that noise may be drawn anew between
         # a forward and its backward pass
         self.register_buffer('noise_in', torch.zeros(in_channels))

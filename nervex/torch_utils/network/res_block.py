@@ -1,4 +1,5 @@
 """Residual blocks: the input plus what two layers make of it."""
+
 import torch
 from torch import nn
 
@@ -15,18 +16,30 @@ class ResBlock(nn.Module):
     """
 
     def __init__(
-            self, in_channels: int, activation: str | None = 'relu', norm_type: str | None = 'BN',
-            res_type: str = 'basic',
+        self,
+        in_channels: int,
+        activation: str | None = 'relu',
+        norm_type: str | None = 'BN',
+        res_type: str = 'basic',
     ) -> None:
         super().__init__()
         kernels = {'basic': (3, 3), 'bottleneck': (1, 3, 1)}
         if res_type not in kernels:
             raise ValueError(unknown_name('res_type', res_type, kernels))
         sizes = kernels[res_type]
-        self.body = nn.Sequential(*[
-            conv2d_block(in_channels, in_channels, size, padding=size // 2, norm_type=norm_type,
-                         activation=activation if i < len(sizes) - 1 else None) for i, size in enumerate(sizes)
-        ])
+        self.body = nn.Sequential(
+            *[
+                conv2d_block(
+                    in_channels,
+                    in_channels,
+                    size,
+                    padding=size // 2,
+                    norm_type=norm_type,
+                    activation=activation if i < len(sizes) - 1 else None,
+                )
+                for i, size in enumerate(sizes)
+            ]
+        )
         self.activation = build_activation(activation)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:

@@ -1,4 +1,5 @@
 """A recurrent layer between encoder and head, and the forms in which its state travels."""
+
 from typing import Any
 
 import torch
@@ -59,7 +60,7 @@ class RNN(nn.Module):
         for layer, weights in enumerate(self.rnn.all_weights):
             if self._parts == 1:
                 x = torch.gru_cell(x, state[layer], *weights)
-                results.append((x, ))
+                results.append((x,))
             else:
                 results.append(torch.lstm_cell(x, (state[0][layer], state[1][layer]), *weights))
                 x = results[-1][0]
@@ -78,8 +79,10 @@ class RNN(nn.Module):
         try:
             return self._of_parts([torch.cat([self._as_row(row[k]) for row in rows], 1) for k in range(self._parts)])
         except (RuntimeError, IndexError) as error:
-            raise InputShapeError(f'prev_state: this layer expects {self._parts} tensors of shape ({self._num_layers}, '
-                                  f'1, {self.out_dim}) a row') from error
+            raise InputShapeError(
+                f'prev_state: this layer expects {self._parts} tensors of shape ({self._num_layers}, '
+                f'1, {self.out_dim}) a row'
+            ) from error
 
     def split(self, state: Any) -> list[Any]:
         """The stacked state as a list of one state a row."""

@@ -1,4 +1,5 @@
 """Entities with positions as a map."""
+
 import torch
 from torch import nn
 

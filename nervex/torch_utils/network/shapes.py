@@ -1,4 +1,5 @@
 """Sizes as a config gives them, the dtype of weights, and the error for an input that does not fit."""
+
 import math
 import operator
 from collections.abc import Iterable, Sequence
@@ -16,6 +17,7 @@ class KnowsDtype(nn.Module):
     Overview:
         Remembers the dtype of its weights: to ask a parameter in every call costs as much as a small layer.
     """
+
     weights_dtype = torch.float32
 
     def _apply(self, *args: Any, **kwargs: Any) -> Any:
@@ -31,7 +33,7 @@ class InputShapeError(NervexError, ValueError, RuntimeError):
 def as_shape(dim: int | Sequence[int], what: str = 'obs_dim') -> tuple[int, ...]:
     """A size given as an int or as a shape, as a tuple."""
     try:
-        shape = tuple(map(operator.index, dim if isinstance(dim, Iterable) else (dim, )))
+        shape = tuple(map(operator.index, dim if isinstance(dim, Iterable) else (dim,)))
     except TypeError:
         shape = ()
     if not shape or min(shape) < 1:
@@ -59,6 +61,6 @@ def as_dtype(x: Any, dtype: torch.dtype, name: str = 'obs') -> Tensor:
 
 def flattened(x: Tensor, shape: Sequence[int], name: str = 'obs') -> Tensor:
     """The last axes of ``x``, which must have ``shape``, as one axis."""
-    if tuple(x.shape[-len(shape):]) != tuple(shape):
+    if tuple(x.shape[-len(shape) :]) != tuple(shape):
         raise misfit(x, shape, name)
     return x if len(shape) == 1 else x.flatten(-len(shape))

@@ -1,4 +1,5 @@
 """Attention between a set of entities."""
+
 import math
 
 import torch
@@ -18,7 +19,7 @@ class Attention(nn.Module):
         - y (:obj:`torch.FloatTensor`): :math:`(B, N, output_dim)`
     """
 
-    def __init__(self, input_dim: int, head_dim: int, output_dim: int, head_num: int, dropout: float = 0.) -> None:
+    def __init__(self, input_dim: int, head_dim: int, output_dim: int, head_num: int, dropout: float = 0.0) -> None:
         super().__init__()
         self.head_num, self.head_dim = head_num, head_dim
         self.qkv = nn.Linear(input_dim, 3 * head_num * head_dim)
@@ -41,8 +42,15 @@ class TransformerLayer(nn.Module):
     """Attention and a small network, each with a residual path and layer normalization after it."""
 
     def __init__(
-            self, input_dim: int, head_dim: int, hidden_dim: int, output_dim: int, head_num: int, mlp_num: int,
-            dropout: float, activation: str,
+        self,
+        input_dim: int,
+        head_dim: int,
+        hidden_dim: int,
+        output_dim: int,
+        head_num: int,
+        mlp_num: int,
+        dropout: float,
+        activation: str,
     ) -> None:
         super().__init__()
         self.attention = Attention(input_dim, head_dim, output_dim, head_num, dropout)
@@ -69,16 +77,16 @@ class Transformer(nn.Module):
     """
 
     def __init__(
-            self,
-            input_dim: int,
-            head_dim: int = 128,
-            hidden_dim: int = 1024,
-            output_dim: int = 256,
-            head_num: int = 2,
-            mlp_num: int = 2,
-            layer_num: int = 3,
-            dropout_ratio: float = 0.,
-            activation: str = 'relu',
+        self,
+        input_dim: int,
+        head_dim: int = 128,
+        hidden_dim: int = 1024,
+        output_dim: int = 256,
+        head_num: int = 2,
+        mlp_num: int = 2,
+        layer_num: int = 3,
+        dropout_ratio: float = 0.0,
+        activation: str = 'relu',
     ) -> None:
         super().__init__()
         self.embedding = fc_block(input_dim, output_dim, activation=activation)

@@ -1,4 +1,5 @@
 """Larger feature maps."""
+
 import torch.nn as nn
 import torch.nn.functional as F
 from torch import Tensor
@@ -13,6 +14,7 @@ class NearestUpsample(nn.Module):
     Shapes:
         - input :math:`(B, C, H, W)`, output :math:`(B, C, scale H, scale W)`
     """
+
     _mode = {'mode': 'nearest'}
 
     def __init__(self, scale_factor: float | tuple[float, float]) -> None:
@@ -28,4 +30,5 @@ class BilinearUpsample(NearestUpsample):
     Overview:
         Interpolates between the pixels of a feature map; arguments and shapes as in ``NearestUpsample``.
     """
+
     _mode = {'mode': 'bilinear', 'align_corners': False}  # type: ignore[dict-item]

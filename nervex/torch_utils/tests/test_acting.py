@@ -67,12 +67,15 @@ def test_weights_are_always_current():
     assert np.allclose(act({'obs': rows()})['logit'], reference(Dueling(), rows())['logit'], atol=1e-5)
 
 
-@pytest.mark.parametrize('change', [
-    lambda m: m.load_state_dict({k: v + 1 for k, v in Dueling().state_dict().items()}, assign=True),
-    lambda m: setattr(m.value, 'weight', nn.Parameter(torch.ones(1, 16))),
-    lambda m: setattr(m.value.weight, 'data', torch.ones(1, 16)),
-    lambda m: FlatParameters(m).data.mul_(2.),
-])
+@pytest.mark.parametrize(
+    'change',
+    [
+        lambda m: m.load_state_dict({k: v + 1 for k, v in Dueling().state_dict().items()}, assign=True),
+        lambda m: setattr(m.value, 'weight', nn.Parameter(torch.ones(1, 16))),
+        lambda m: setattr(m.value.weight, 'data', torch.ones(1, 16)),
+        lambda m: FlatParameters(m).data.mul_(2.0),
+    ],
+)
 def test_replaced_weights_are_seen(change):
     net = Dueling()
     act = GraphedForward(net)
@@ -121,7 +124,7 @@ class Noisy(nn.Module):
 
 
 class Scaled(nn.Module):
-    scale = 1.
+    scale = 1.0
 
     def forward(self, x):
         return x * self.scale
@@ -129,7 +132,7 @@ class Scaled(nn.Module):
 
 def test_branches_run_in_the_module(caplog):
     act = GraphedForward(Branching())
-    assert [act(np.array([v], dtype=np.float32))[0] for v in (1., -1., 2.)] == [2., -2., 3.]
+    assert [act(np.array([v], dtype=np.float32))[0] for v in (1.0, -1.0, 2.0)] == [2.0, -2.0, 3.0]
     assert act.backend == 'off' and 'becomes a Python number' in caplog.text
 
 
@@ -144,9 +147,9 @@ def test_random_modules_run_in_the_module_and_keep_the_random_stream(caplog):
 def test_a_number_that_changes_is_found_by_the_checks(caplog):
     net = Scaled()
     act, x = GraphedForward(net), np.ones(2, dtype=np.float32)
-    assert act(x).tolist() == [1., 1.]
-    net.scale = 3.
-    assert act(x).tolist() == [3., 3.] and 'Python number' in caplog.text
+    assert act(x).tolist() == [1.0, 1.0]
+    net.scale = 3.0
+    assert act(x).tolist() == [3.0, 3.0] and 'Python number' in caplog.text
 
 
 class Cancelling(nn.Module):
@@ -196,7 +199,7 @@ def test_training_and_eval_mode_are_told_apart():
 def test_many_shapes_and_nested_data():
     class Pair(nn.Module):
         def forward(self, data):
-            return [data['a']['x'] * 2., None if data['b'] is None else data['b'] + 1.]
+            return [data['a']['x'] * 2.0, None if data['b'] is None else data['b'] + 1.0]
 
     net = Dueling()
     act = GraphedForward(net)
@@ -206,7 +209,7 @@ def test_many_shapes_and_nested_data():
     pair = GraphedForward(Pair())
     for _ in range(3):
         out = pair({'a': {'x': np.ones(2, np.float32)}, 'b': np.zeros(1, np.float32)})
-        assert [o.tolist() for o in out] == [[2., 2.], [1.]]
+        assert [o.tolist() for o in out] == [[2.0, 2.0], [1.0]]
 
 
 class Everything(nn.Module):
@@ -220,13 +223,23 @@ class Everything(nn.Module):
         left, right = torch.sigmoid(x).chunk(2, -1)
         first, second = y.split([2, 4], -1)
         return {
-            'softmax': torch.softmax(x, -1), 'log_softmax': torch.log_softmax(y, -1), 'action': x.argmax(-1),
-            'clamp': torch.clamp(x, -0.1, 0.2), 'parts': torch.cat([left, right, first], -1),
+            'softmax': torch.softmax(x, -1),
+            'log_softmax': torch.log_softmax(y, -1),
+            'action': x.argmax(-1),
+            'clamp': torch.clamp(x, -0.1, 0.2),
+            'parts': torch.cat([left, right, first], -1),
             'second': second.unsqueeze(1),
-            'mix': 1. - x / (2. + y.abs()),
-            'cut': x[:, 1:5:2], 'column': y[:, 2], 'flat': x.reshape(-1), 'swap': x.t().contiguous() * 2.,
-            'sum': x.sum(-1), 'mean': y.mean(0, keepdim=True), 'neg': -torch.tanh(x), 'product': x @ y.t(),
-            'float': data['count'].float() / 255., 'std': torch.clamp(y, -5., 2.).exp(),
+            'mix': 1.0 - x / (2.0 + y.abs()),
+            'cut': x[:, 1:5:2],
+            'column': y[:, 2],
+            'flat': x.reshape(-1),
+            'swap': x.t().contiguous() * 2.0,
+            'sum': x.sum(-1),
+            'mean': y.mean(0, keepdim=True),
+            'neg': -torch.tanh(x),
+            'product': x @ y.t(),
+            'float': data['count'].float() / 255.0,
+            'std': torch.clamp(y, -5.0, 2.0).exp(),
         }
 
 
@@ -255,7 +268,7 @@ def test_other_data_than_arrays_goes_to_the_module(caplog):
             return data['x'] * data['k']
 
     act = GraphedForward(Loose())
-    assert act({'x': torch.ones(1), 'k': 3}).item() == 3. and 'more than arrays and tensors' in caplog.text
+    assert act({'x': torch.ones(1), 'k': 3}).item() == 3.0 and 'more than arrays and tensors' in caplog.text
 
 
 @pytest.mark.parametrize('backend', ['numpy', 'py', 'off'])

@@ -23,7 +23,7 @@ Pair = namedtuple('Pair', ['a', 'b'])
 
 
 def test_to_device_goes_through_all_containers_and_keeps_their_kinds():
-    item = {'t': torch.ones(2), 'p': Pair(torch.ones(1), 'x'), 'l': [torch.zeros(1), None], 'o': OrderedDict(k=(1, ))}
+    item = {'t': torch.ones(2), 'p': Pair(torch.ones(1), 'x'), 'l': [torch.zeros(1), None], 'o': OrderedDict(k=(1,))}
     moved = to_device(item, 'meta', ignore_keys=['o'])
     assert moved['t'].device.type == moved['p'].a.device.type == moved['l'][0].device.type == 'meta'
     assert type(moved['p']) is Pair and moved['p'].b == 'x' and moved['l'][1] is None and moved['o'] is item['o']
@@ -36,12 +36,24 @@ def test_to_dtype_converts_tensors_only():
 
 
 def test_to_tensor_of_everything():
-    out = to_tensor({
-        'array': np.arange(2, dtype=np.uint8), 'numbers': [1., 2.], 'rows': [np.zeros(2), np.ones(2)], 'one': True,
-        'none': None, 'pair': Pair(1, 2.), 'scalar': np.float32(3.), 'mixed': [1, [2, 3]], 'name': 'x', 'empty': [],
-    })
-    assert out['array'].dtype == torch.uint8 and out['numbers'].tolist() == [1., 2.] and out['one'].dtype == torch.bool
-    assert isinstance(out['rows'], list) and out['rows'][1].tolist() == [1., 1.] and out['none'] is None
+    out = to_tensor(
+        {
+            'array': np.arange(2, dtype=np.uint8),
+            'numbers': [1.0, 2.0],
+            'rows': [np.zeros(2), np.ones(2)],
+            'one': True,
+            'none': None,
+            'pair': Pair(1, 2.0),
+            'scalar': np.float32(3.0),
+            'mixed': [1, [2, 3]],
+            'name': 'x',
+            'empty': [],
+        }
+    )
+    assert (
+        out['array'].dtype == torch.uint8 and out['numbers'].tolist() == [1.0, 2.0] and out['one'].dtype == torch.bool
+    )
+    assert isinstance(out['rows'], list) and out['rows'][1].tolist() == [1.0, 1.0] and out['none'] is None
     assert out['pair'].b.dtype == torch.float32 and out['scalar'].shape == () and out['name'] == 'x'
     assert out['empty'] == [] and out['mixed'][0].item() == 1 and out['mixed'][1].tolist() == [2, 3]
     assert to_tensor(np.arange(3), torch.float32).dtype == torch.float32
@@ -49,16 +61,21 @@ def test_to_tensor_of_everything():
 
 
 def test_to_tensor_takes_arrays_with_negative_strides_and_no_dimension():
-    assert to_tensor(np.arange(3)[::-1]).tolist() == [2, 1, 0] and to_tensor(np.array(5.)).shape == ()
+    assert to_tensor(np.arange(3)[::-1]).tolist() == [2, 1, 0] and to_tensor(np.array(5.0)).shape == ()
 
 
 def test_to_ndarray_and_lists():
     item = {'t': torch.ones(2, requires_grad=True), 'n': 1, 'l': [1, 2], 'x': [torch.zeros(1)], 'none': None}
     out = to_ndarray(item, np.float32)
     assert out['t'].dtype == out['n'].dtype == out['l'].dtype == np.float32
-    assert out['x'][0].shape == (1, ) and out['none'] is None
+    assert out['x'][0].shape == (1,) and out['none'] is None
     assert to_list({'t': torch.ones(2), 'a': np.arange(2), 's': torch.tensor(3), 'n': 4, 'none': None}) == {
-        't': [1., 1.], 'a': [0, 1], 's': 3, 'n': 4, 'none': None}
+        't': [1.0, 1.0],
+        'a': [0, 1],
+        's': 3,
+        'n': 4,
+        'none': None,
+    }
     array = np.ones(1)
     assert tensor_to_list((torch.ones(1), array))[1] is array
 
@@ -74,7 +91,7 @@ def test_tensor_data_is_a_copy_without_graph():
     out = get_tensor_data({'x': x * 2, 'y': None})
     assert not out['x'].requires_grad and out['y'] is None
     out['x'].zero_()
-    assert x.sum().item() == 2.
+    assert x.sum().item() == 2.0
 
 
 def test_same_shape():
@@ -84,9 +101,9 @@ def test_same_shape():
 
 def test_log_dict_holds_plain_values():
     log = build_log_buffer()
-    log['loss'] = torch.tensor([2.], requires_grad=True)
+    log['loss'] = torch.tensor([2.0], requires_grad=True)
     log.update({'q': torch.ones(2), 'n': np.array(1)}, lr=0.1)
-    assert isinstance(log, LogDict) and log == {'loss': 2., 'q': [1., 1.], 'n': 1, 'lr': 0.1}
+    assert isinstance(log, LogDict) and log == {'loss': 2.0, 'q': [1.0, 1.0], 'n': 1, 'lr': 0.1}
 
 
 def test_fetcher_brings_everything_in_order_and_then_ends():

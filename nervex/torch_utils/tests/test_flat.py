@@ -56,8 +56,8 @@ def test_frozen_parameters_stay_out_unless_asked_for():
 def test_several_modules_and_bare_parameters_make_one_flat_tensor():
     actor, log_alpha = net(), nn.Parameter(torch.zeros(1))
     flat = FlatParameters([actor, log_alpha])
-    flat.data[-1] = 3.
-    assert len(flat) == 33 and log_alpha.item() == 3.
+    flat.data[-1] = 3.0
+    assert len(flat) == 33 and log_alpha.item() == 3.0
     flat.check()
 
 
@@ -68,8 +68,14 @@ def test_mixed_dtypes_are_refused_with_both_names():
         FlatParameters(module)
 
 
-@pytest.mark.parametrize('source, text', [([], 'no trainable'), (['x'], 'str'), ([torch.ones(1) * torch.ones(
-    1, requires_grad=True)], 'computed from others')])
+@pytest.mark.parametrize(
+    'source, text',
+    [
+        ([], 'no trainable'),
+        (['x'], 'str'),
+        ([torch.ones(1) * torch.ones(1, requires_grad=True)], 'computed from others'),
+    ],
+)
 def test_wrong_sources_are_refused(source, text):
     with pytest.raises((ValueError, TypeError), match=text):
         FlatParameters(source)
@@ -86,6 +92,7 @@ def test_of_finds_the_flat_of_exactly_this_module():
 def test_registry_does_not_keep_the_module_alive():
     import gc
     import weakref
+
     module = net()
     FlatParameters(module)
     ref = weakref.ref(module)
@@ -94,12 +101,18 @@ def test_registry_does_not_keep_the_module_alive():
     assert ref() is None
 
 
-@pytest.mark.parametrize('harmless', [
-    lambda m: m.zero_grad(), lambda m: m.train(False), lambda m: m.to('cpu', torch.float32),
-    lambda m: nn.init.zeros_(m[0].weight), lambda m: torch.nn.utils.spectral_norm(m[0]),
-    lambda m: torch.nn.utils.parametrizations.spectral_norm(m[0]),
-    lambda m: m.load_state_dict(net().state_dict()),
-])
+@pytest.mark.parametrize(
+    'harmless',
+    [
+        lambda m: m.zero_grad(),
+        lambda m: m.train(False),
+        lambda m: m.to('cpu', torch.float32),
+        lambda m: nn.init.zeros_(m[0].weight),
+        lambda m: torch.nn.utils.spectral_norm(m[0]),
+        lambda m: torch.nn.utils.parametrizations.spectral_norm(m[0]),
+        lambda m: m.load_state_dict(net().state_dict()),
+    ],
+)
 def test_harmless_calls_keep_it_flat(harmless):
     module = net()
     flat = FlatParameters(module)
@@ -133,13 +146,19 @@ def freeze(m):
     m[0].requires_grad_(False)
 
 
-@pytest.mark.parametrize('change, text', [
-    (double_and_back, 'storage was replaced'), (replace_data, 'storage was replaced'),
-    (FlatParameters, 'storage was replaced'),
-    (replace_parameter, "'0.weight' is not part"), (add_layer, "'3.weight' is not part"),
-    (drop_layer, 'no longer in the module'), (freeze, "'0.weight' was frozen"),
-    (lambda m: m.load_state_dict(net().state_dict(), assign=True), "'0.weight' is not part"),
-])
+@pytest.mark.parametrize(
+    'change, text',
+    [
+        (double_and_back, 'storage was replaced'),
+        (replace_data, 'storage was replaced'),
+        (FlatParameters, 'storage was replaced'),
+        (replace_parameter, "'0.weight' is not part"),
+        (add_layer, "'3.weight' is not part"),
+        (drop_layer, 'no longer in the module'),
+        (freeze, "'0.weight' was frozen"),
+        (lambda m: m.load_state_dict(net().state_dict(), assign=True), "'0.weight' is not part"),
+    ],
+)
 def test_changes_that_break_flatness_are_found_and_named(change, text):
     module = net()
     flat = FlatParameters(module)
@@ -187,14 +206,14 @@ def test_target_copy_and_momentum_include_buffers_and_frozen_parameters():
     source = nn.Sequential(nn.Linear(3, 5), nn.BatchNorm1d(5), nn.Linear(5, 1).requires_grad_(False))
     target = copy.deepcopy(source)
     a, b = FlatParameters(source), FlatParameters(target)
-    a.data.fill_(2.)
-    b.data.fill_(1.)
+    a.data.fill_(2.0)
+    b.data.fill_(1.0)
     source(torch.randn(8, 3))
-    source[2].weight.data.fill_(7.)
+    source[2].weight.data.fill_(7.0)
     b.copy_from(a, theta=0.25)  # 0.75 * 1 + 0.25 * 2
     assert torch.allclose(b.data, torch.full_like(b.data, 1.25))
     assert torch.equal(target[1].running_mean, source[1].running_mean) and target[1].num_batches_tracked == 1
-    assert target[2].weight.unique().item() == 7.
+    assert target[2].weight.unique().item() == 7.0
     b.copy_from(a)
     assert torch.equal(a.data, b.data)
 

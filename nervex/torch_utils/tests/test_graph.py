@@ -13,11 +13,17 @@ BACKENDS = ['py', 'ts']
 
 
 class Dueling(nn.Module):
-    def __init__(self, width=16, norm=False, dropout=0.):
+    def __init__(self, width=16, norm=False, dropout=0.0):
         super().__init__()
         torch.manual_seed(0)
-        self.body = nn.Sequential(nn.Linear(4, width), nn.LayerNorm(width) if norm else nn.Identity(), nn.ReLU(),
-                                  nn.Dropout(dropout), nn.Linear(width, width), nn.ReLU())
+        self.body = nn.Sequential(
+            nn.Linear(4, width),
+            nn.LayerNorm(width) if norm else nn.Identity(),
+            nn.ReLU(),
+            nn.Dropout(dropout),
+            nn.Linear(width, width),
+            nn.ReLU(),
+        )
         self.advantage, self.value = nn.Linear(width, 2), nn.Linear(width, 1)
 
     def forward(self, data):
@@ -28,9 +34,16 @@ class Dueling(nn.Module):
 
 def batches(count, size=8):
     g = torch.Generator().manual_seed(1)
-    return [dict(obs=torch.randn(size, 4, generator=g), next_obs=torch.randn(size, 4, generator=g),
-                 action=torch.randint(0, 2, (size, ), generator=g), reward=torch.randn(size, generator=g),
-                 done=(torch.rand(size, generator=g) < 0.2).float()) for _ in range(count)]
+    return [
+        dict(
+            obs=torch.randn(size, 4, generator=g),
+            next_obs=torch.randn(size, 4, generator=g),
+            action=torch.randint(0, 2, (size,), generator=g),
+            reward=torch.randn(size, generator=g),
+            done=(torch.rand(size, generator=g) < 0.2).float(),
+        )
+        for _ in range(count)
+    ]
 
 
 def dqn_loss(net, target):
@@ -38,7 +51,7 @@ def dqn_loss(net, target):
         q = net({'obs': b['obs']})['logit'].gather(1, b['action'].unsqueeze(1)).squeeze(1)
         with torch.no_grad():
             q_next = target({'obs': b['next_obs']})['logit'].max(1).values
-        error = b['reward'] + 0.9 * (1. - b['done']) * q_next - q
+        error = b['reward'] + 0.9 * (1.0 - b['done']) * q_next - q
         return error.pow(2).mean(), {'priority': error.abs()}
 
     return loss_fn
@@ -53,7 +66,7 @@ def train(backend, steps=20, **options):
     target = copy.deepcopy(net)
     update = GraphedLoss(dqn_loss(net, target), FlatParameters(net), backend)
     target_flat = FlatParameters(target)
-    optimizer = Adam(update.flat, lr=1e-2, grad_clip_type='clip_norm', clip_value=1.)
+    optimizer = Adam(update.flat, lr=1e-2, grad_clip_type='clip_norm', clip_value=1.0)
     seen = []
     for i, batch in enumerate(batches(steps)):
         loss, aux = update(batch)
@@ -89,8 +102,10 @@ def test_dropout_draws_the_same_numbers_as_eager_and_leaves_the_same_state(backe
 def test_tracing_leaves_batchnorm_statistics_and_random_state_alone(backend):
     nets = [nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3)) for _ in range(2)]
     nets[1].load_state_dict(nets[0].state_dict())
-    updates = [GraphedLoss(lambda b, n=n: n(b['obs']).pow(2).mean(), FlatParameters(n), k)
-               for n, k in zip(nets, (backend, 'off'))]
+    updates = [
+        GraphedLoss(lambda b, n=n: n(b['obs']).pow(2).mean(), FlatParameters(n), k)
+        for n, k in zip(nets, (backend, 'off'))
+    ]
     for i, batch in enumerate(batches(4)):
         state = torch.get_rng_state()
         for update in updates:
@@ -142,8 +157,8 @@ def test_a_schedule_as_a_tensor_is_followed():
     net = Dueling()
     update = GraphedLoss(lambda b: net(b)['logit'].pow(2).mean() * b['scale'], FlatParameters(net), 'py')
     batch = batches(1)[0]
-    one = update({**batch, 'scale': torch.tensor(1.)})[0]
-    assert all(update({**batch, 'scale': torch.tensor(s)})[0] == one * s for s in (0.5, 2., 4.))
+    one = update({**batch, 'scale': torch.tensor(1.0)})[0]
+    assert all(update({**batch, 'scale': torch.tensor(s)})[0] == one * s for s in (0.5, 2.0, 4.0))
 
 
 def test_a_number_in_the_batch_is_not_frozen(caplog):
@@ -151,49 +166,56 @@ def test_a_number_in_the_batch_is_not_frozen(caplog):
     update = GraphedLoss(lambda b: net(b)['logit'].pow(2).mean() * b['scale'], FlatParameters(net), 'py')
     batch = batches(1)[0]
     with caplog.at_level(logging.WARNING):
-        one, two = update({**batch, 'scale': 1.})[0], update({**batch, 'scale': 2.})[0]
+        one, two = update({**batch, 'scale': 1.0})[0], update({**batch, 'scale': 2.0})[0]
     assert two == one * 2 and 'give numbers as 0-dim tensors' in caplog.text and len(caplog.records) == 1
 
 
 def test_a_number_that_changes_behind_the_graph_is_found_by_the_checks(caplog):
-    net, settings = Dueling(), {'scale': 1.}
+    net, settings = Dueling(), {'scale': 1.0}
     update = GraphedLoss(lambda b: net(b)['logit'].pow(2).mean() * settings['scale'], FlatParameters(net), 'py')
     batch = batches(1)[0]
     one = update(batch)[0]
-    settings['scale'] = 2.
+    settings['scale'] = 2.0
     assert update(batch)[0] == one * 2 and 'Python number that changes' in caplog.text
     assert update(batch)[0] == one * 2
 
 
 def test_a_number_that_changes_late_is_found_too(caplog):
-    net, settings = Dueling(), {'scale': 1.}
+    net, settings = Dueling(), {'scale': 1.0}
     update = GraphedLoss(lambda b: net(b)['logit'].pow(2).mean() * settings['scale'], FlatParameters(net), 'py')
     batch = batches(1)[0]
     for call in range(1, 65):
-        settings['scale'] = 2. if call > 40 else 1.
+        settings['scale'] = 2.0 if call > 40 else 1.0
         loss = update(batch)[0]
     assert loss == GraphedLoss(update.loss_fn, update.flat, 'off')(batch)[0] and 'call 64' in caplog.text
 
 
 def test_a_key_that_changes_records_anew():
-    net, settings = Dueling(), {'scale': 1.}
-    update = GraphedLoss(lambda b: net(b)['logit'].pow(2).mean() * settings['scale'], FlatParameters(net), 'py',
-                         key=lambda: settings['scale'])
+    net, settings = Dueling(), {'scale': 1.0}
+    update = GraphedLoss(
+        lambda b: net(b)['logit'].pow(2).mean() * settings['scale'],
+        FlatParameters(net),
+        'py',
+        key=lambda: settings['scale'],
+    )
     batch = batches(1)[0]
     one = update(batch)[0]
-    for scale in (2., 1., 4.):
+    for scale in (2.0, 1.0, 4.0):
         settings['scale'] = scale
         assert update(batch)[0] == one * scale
     assert update.eager_reason is None
 
 
-@pytest.mark.parametrize('loss', [
-    lambda y, b: y.sum() if y.sum() > 0 else y.pow(2).sum(),
-    lambda y, b: y.sum() * float(y.mean().detach()),
-    lambda y, b: y[torch.nonzero(b['done'])].sum() + y.sum(),
-    lambda y, b: y[b['done'] > 0].sum() + y.sum(),
-    lambda y, b: torch.masked_select(y, y > 0).sum(),
-])
+@pytest.mark.parametrize(
+    'loss',
+    [
+        lambda y, b: y.sum() if y.sum() > 0 else y.pow(2).sum(),
+        lambda y, b: y.sum() * float(y.mean().detach()),
+        lambda y, b: y[torch.nonzero(b['done'])].sum() + y.sum(),
+        lambda y, b: y[b['done'] > 0].sum() + y.sum(),
+        lambda y, b: torch.masked_select(y, y > 0).sum(),
+    ],
+)
 def test_what_cannot_be_recorded_runs_in_eager_mode_and_says_so_once(loss, caplog):
     net = Dueling()
     update = GraphedLoss(lambda b: loss(net(b)['logit'], b), FlatParameters(net), 'py')
@@ -217,6 +239,7 @@ def test_lstm_gives_the_gradient_of_eager_mode(caplog):
 
 def test_random_numbers_from_outside_torch_are_found(caplog):
     import random
+
     net = Dueling()
     update = GraphedLoss(lambda b: net(b)['logit'].pow(2).mean() * random.random(), FlatParameters(net), 'py')
     for batch in batches(3):
@@ -266,10 +289,13 @@ def test_new_weights_in_the_target_are_seen():
     batch = batches(1)[0]
     update(batch)
     with torch.no_grad():
-        other.value.bias.add_(1.)
-    for change in (lambda: target.load_state_dict(other.state_dict(), assign=True),
-                   lambda: setattr(target.value, 'weight', nn.Parameter(torch.ones(1, 16))),
-                   lambda: target.double().float(), lambda: FlatParameters(target).data.mul_(2.)):
+        other.value.bias.add_(1.0)
+    for change in (
+        lambda: target.load_state_dict(other.state_dict(), assign=True),
+        lambda: setattr(target.value, 'weight', nn.Parameter(torch.ones(1, 16))),
+        lambda: target.double().float(),
+        lambda: FlatParameters(target).data.mul_(2.0),
+    ):
         change()
         assert update(batch)[0] == dqn_loss(net, target)(batch)[0]
     assert update.eager_reason is None
@@ -357,7 +383,7 @@ def test_convolutions_and_embeddings():
     flat = FlatParameters([conv, table])
     update = GraphedLoss(lambda b: conv(b['image']).pow(2).mean() + table(b['id']).sum(), flat, 'py')
     for _ in range(3):
-        batch = {'image': torch.randn(4, 2, 6, 6), 'id': torch.randint(0, 5, (4, ))}
+        batch = {'image': torch.randn(4, 2, 6, 6), 'id': torch.randint(0, 5, (4,))}
         update(batch)
         grad = flat.grad.clone()
         assert torch.allclose(grad, flat.gradient(update.loss_fn(batch)), atol=1e-5)

@@ -33,23 +33,23 @@ def test_simplified_program_is_short_and_equal():
 def test_updates_of_constants_in_place_are_seen_through_views():
     weight = torch.ones(2, 3)
     run = compile_python(trace(lambda x: [x @ weight.t()], [torch.ones(1, 3)]), [torch.ones(1, 3)])
-    weight.mul_(5.)
-    assert run(torch.ones(1, 3))[0].tolist() == [[15., 15.]]
+    weight.mul_(5.0)
+    assert run(torch.ones(1, 3))[0].tolist() == [[15.0, 15.0]]
 
 
 def test_memory_that_is_written_to_is_not_computed_in_advance():
     def step(x):
         total = torch.zeros(2)
         total.add_(x)
-        same = total.pow(1.)
+        same = total.pow(1.0)
         total.add_(x)
         return [total, same]
 
-    x = torch.tensor([1., 2.])
+    x = torch.tensor([1.0, 2.0])
     for compile_ in (compile_python, compile_script):
         run = compile_(trace(step, [x]), [x])
         for _ in range(3):
-            assert [r.tolist() for r in run(x)] == [[2., 4.], [1., 2.]]
+            assert [r.tolist() for r in run(x)] == [[2.0, 4.0], [1.0, 2.0]]
 
 
 def test_in_place_gradient_has_the_bits_of_the_joined_one():
@@ -70,11 +70,11 @@ def test_in_place_gradient_has_the_bits_of_the_joined_one():
 
 
 LITERALS = {
-    'none, bool, int list': lambda x: x.sum([0, 1], keepdim=True) + x.mean((0, ), dtype=None),
+    'none, bool, int list': lambda x: x.sum([0, 1], keepdim=True) + x.mean((0,), dtype=None),
     'float for int': lambda x: torch.nn.functional.softplus(x, 1, 20),
-    'string': lambda x: torch.div(x, 3., rounding_mode='floor') + torch.nn.functional.gelu(x, approximate='tanh'),
-    'dtype and device': lambda x: x.to(torch.float64).float() + torch.full((2, ), 2., dtype=torch.float, device='cpu'),
-    'optional tensors': lambda x: torch.nn.functional.layer_norm(x, (2, )),
+    'string': lambda x: torch.div(x, 3.0, rounding_mode='floor') + torch.nn.functional.gelu(x, approximate='tanh'),
+    'dtype and device': lambda x: x.to(torch.float64).float() + torch.full((2,), 2.0, dtype=torch.float, device='cpu'),
+    'optional tensors': lambda x: torch.nn.functional.layer_norm(x, (2,)),
     'several results': lambda x: torch.cat([x.max(1).values, x.topk(1, 1)[0].reshape(-1), *x.split(1)[0].unbind(1)]),
     'tensor list': lambda x: torch.stack([x, x * 2]).cumsum(0),
     'index list': lambda x: x[torch.tensor([1, 0]), torch.tensor([0, 0])] + x[:, torch.tensor([1])].squeeze(),
@@ -88,7 +88,7 @@ LITERALS = {
 @pytest.mark.parametrize('compile_', [compile_python, compile_script])
 @pytest.mark.parametrize('name', list(LITERALS))
 def test_all_kinds_of_arguments(name, compile_):
-    x = torch.tensor([[1., 4.], [-2., 0.5]])
+    x = torch.tensor([[1.0, 4.0], [-2.0, 0.5]])
     run = compile_(trace(lambda x: [LITERALS[name](x)], [x]), [x])
     for value in (x, x * 2, -x):
         assert torch.equal(run(value)[0], LITERALS[name](value))
@@ -98,7 +98,7 @@ def test_an_input_may_be_an_output_and_be_given_twice():
     x, y = torch.ones(2), torch.zeros(2)
     for compile_ in (compile_python, compile_script):
         run = compile_(trace(lambda a, b: [a, a + b, a], [x, y]), [x, y])
-        assert [r.tolist() for r in run(y, y)] == [[0., 0.]] * 3
+        assert [r.tolist() for r in run(y, y)] == [[0.0, 0.0]] * 3
 
 
 def square_loss(net):
@@ -146,7 +146,7 @@ def test_the_program_does_not_depend_on_the_batch_that_it_was_recorded_with():
         return [torch.cat([g.reshape(-1) for g in torch.autograd.grad(loss, params)]), loss.detach()]
 
     sources = set()
-    for scale in [0., *torch.logspace(-8, 8, 30).tolist()]:
+    for scale in [0.0, *torch.logspace(-8, 8, 30).tolist()]:
         x = torch.randn(64, 4) * scale
         sources.add(compile_python(trace(step, [x]), [x]).source)
     assert len(sources) == 1

@@ -10,7 +10,7 @@ from nervex.torch_utils.loss import LabelSmoothCELoss, MultiLogitsLoss, SoftFoca
 from nervex.torch_utils.metric import hamming_distance, levenshtein_distance
 from nervex.torch_utils.nn_test_helper import is_differentiable
 
-LOGITS = torch.tensor([[0., math.log(3.)], [math.log(4.), 0.]])  # probabilities (1/4, 3/4) and (4/5, 1/5)
+LOGITS = torch.tensor([[0.0, math.log(3.0)], [math.log(4.0), 0.0]])  # probabilities (1/4, 3/4) and (4/5, 1/5)
 
 
 def test_label_smoothing_by_hand():
@@ -18,17 +18,17 @@ def test_label_smoothing_by_hand():
     expected = -(0.8 * math.log(3 / 4) + 0.2 * math.log(1 / 4) + 0.8 * math.log(1 / 5) + 0.2 * math.log(4 / 5)) / 2
     assert LabelSmoothCELoss(0.2)(LOGITS, torch.tensor([1, 1])).item() == pytest.approx(expected, rel=1e-6)
     labels = torch.tensor([1, 0])
-    assert torch.allclose(LabelSmoothCELoss(0.)(LOGITS, labels), nn.CrossEntropyLoss()(LOGITS, labels))
+    assert torch.allclose(LabelSmoothCELoss(0.0)(LOGITS, labels), nn.CrossEntropyLoss()(LOGITS, labels))
     with pytest.raises(ValueError, match='ratio'):
-        LabelSmoothCELoss(1.)
+        LabelSmoothCELoss(1.0)
 
 
 def test_focal_loss_by_hand():
     labels = torch.tensor([1, 1])
-    each = [-(1 / 4) ** 2 * math.log(3 / 4), -(4 / 5) ** 2 * math.log(1 / 5)]
+    each = [-((1 / 4) ** 2) * math.log(3 / 4), -((4 / 5) ** 2) * math.log(1 / 5)]
     assert SoftFocalLoss()(LOGITS, labels).item() == pytest.approx(sum(each) / 2, rel=1e-5)
     assert SoftFocalLoss(reduce=False)(LOGITS, labels).tolist() == pytest.approx(each, rel=1e-5)
-    weighted = SoftFocalLoss(weight=torch.tensor([1., 3.]), size_average=False)
+    weighted = SoftFocalLoss(weight=torch.tensor([1.0, 3.0]), size_average=False)
     assert weighted(LOGITS, labels).item() == pytest.approx(3 * sum(each), rel=1e-5)
 
 
@@ -42,6 +42,7 @@ def test_criteria_by_name():
 @pytest.mark.parametrize('seed', range(20))
 def test_matching_is_the_best_of_all(seed):
     from itertools import permutations
+
     rng = random.Random(seed)
     rows = rng.randint(1, 4)
     columns = rng.randint(rows, 5)
@@ -53,9 +54,9 @@ def test_matching_is_the_best_of_all(seed):
 
 @pytest.mark.parametrize('criterion', ['cross_entropy', 'label_smooth_ce'])
 def test_multi_logits_takes_the_cheapest_order_and_is_differentiable(criterion):
-    logits = (torch.eye(3)[[2, 0, 1]] * 5.).requires_grad_()
+    logits = (torch.eye(3)[[2, 0, 1]] * 5.0).requires_grad_()
     loss = MultiLogitsLoss(criterion)(logits, torch.tensor([0, 1, 2]))
-    straight = MultiLogitsLoss(criterion)(torch.eye(3) * 5., torch.tensor([2, 1, 0]))
+    straight = MultiLogitsLoss(criterion)(torch.eye(3) * 5.0, torch.tensor([2, 1, 0]))
     assert loss.item() == pytest.approx(straight.item())
     loss.backward()
     assert logits.grad.abs().sum() > 0
@@ -68,18 +69,18 @@ def test_levenshtein_by_hand():
         a, b = (torch.tensor(x, dtype=torch.long) for x in (a, b))
         return levenshtein_distance(a, b, **kwargs).item()
 
-    assert distance([1, 2, 3], [1, 2, 3]) == 0. and distance([1, 2, 3], [1, 3]) == 1. and distance([], [4, 5]) == 2.
-    assert distance([1, 2, 3, 4], [4, 2, 5]) == 3. and distance([1], []) == 1.
-    extras = dict(pred_extra=torch.tensor([0., 1.]), target_extra=torch.tensor([0., 0.5]))
+    assert distance([1, 2, 3], [1, 2, 3]) == 0.0 and distance([1, 2, 3], [1, 3]) == 1.0 and distance([], [4, 5]) == 2.0
+    assert distance([1, 2, 3, 4], [4, 2, 5]) == 3.0 and distance([1], []) == 1.0
+    extras = dict(pred_extra=torch.tensor([0.0, 1.0]), target_extra=torch.tensor([0.0, 0.5]))
     assert distance([7, 8], [7, 8], extra_fn=lambda a, b: (a - b).abs(), **extras) == 0.5
     with pytest.raises(ValueError, match='extra_fn'):
-        distance([1], [1], extra_fn=lambda a, b: 0.)
+        distance([1], [1], extra_fn=lambda a, b: 0.0)
 
 
 def test_hamming_by_hand():
     a, b = torch.tensor([[1, 0, 1], [0, 0, 0]]), torch.tensor([[1, 1, 0], [0, 0, 0]])
-    assert hamming_distance(a, b).tolist() == [2., 0.]
-    assert hamming_distance(a, b, torch.tensor([5., 1., 2.])).tolist() == [3., 0.]
+    assert hamming_distance(a, b).tolist() == [2.0, 0.0]
+    assert hamming_distance(a, b, torch.tensor([5.0, 1.0, 2.0])).tolist() == [3.0, 0.0]
     with pytest.raises(ValueError, match='zeros and ones'):
         hamming_distance(a * 2, b)
 
@@ -92,7 +93,7 @@ def test_categorical_by_hand(kind):
     assert pd.neglogp(torch.tensor([1, 0])).item() == pytest.approx(sum(nll) / 2)
     entropy = [-(p * math.log(p) + (1 - p) * math.log(1 - p)) for p in (3 / 4, 4 / 5)]
     assert pd.entropy('none').tolist() == pytest.approx(entropy)
-    assert pd.mode().tolist() == [1, 0] and pd.sample().shape == (2, )
+    assert pd.mode().tolist() == [1, 0] and pd.sample().shape == (2,)
     with pytest.raises(ValueError, match='update_logits'):
         kind().mode()
     with pytest.raises(ValueError, match='reduction'):
@@ -107,16 +108,16 @@ def test_samples_follow_the_probabilities_and_repeat_with_a_generator():
 
 
 def test_impossible_values_are_never_drawn_and_cost_no_entropy():
-    pd = CategoricalPd(torch.tensor([[0., float('-inf')]]).expand(1000, 2))
-    assert pd.sample().sum() == 0 and pd.entropy().item() == 0. and pd.noise_mode().sum() == 0
+    pd = CategoricalPd(torch.tensor([[0.0, float('-inf')]]).expand(1000, 2))
+    assert pd.sample().sum() == 0 and pd.entropy().item() == 0.0 and pd.noise_mode().sum() == 0
     action, shown = CategoricalPd(LOGITS).mode(viz=True)
     assert action.tolist() == [1, 0] and torch.equal(shown['logit'], LOGITS)
 
 
 def test_noise_mode_explores_near_ties_only():
-    far, near = torch.tensor([[0., 1.5]]).expand(500, 2), torch.tensor([[0., 0.1]]).expand(500, 2)
+    far, near = torch.tensor([[0.0, 1.5]]).expand(500, 2), torch.tensor([[0.0, 0.1]]).expand(500, 2)
     share = CategoricalPd(near).noise_mode().float().mean()
-    assert CategoricalPd(far).noise_mode().float().mean() == 1. and 0.3 < share < 0.9
+    assert CategoricalPd(far).noise_mode().float().mean() == 1.0 and 0.3 < share < 0.9
 
 
 def test_is_differentiable_lists_what_a_loss_misses():
@@ -134,7 +135,7 @@ def test_is_differentiable_lists_what_a_loss_misses():
 
 @pytest.mark.parametrize('kind', [CategoricalPd, CategoricalPdPytorch])
 def test_noise_mode_explores_among_near_ties_only(kind):
-    pd, generator = kind(torch.tensor([0., 0.3, -2.]).expand(4000, 3)), torch.Generator().manual_seed(0)
-    share = pd.noise_mode(generator=generator).bincount(minlength=3) / 4000.
+    pd, generator = kind(torch.tensor([0.0, 0.3, -2.0]).expand(4000, 3)), torch.Generator().manual_seed(0)
+    share = pd.noise_mode(generator=generator).bincount(minlength=3) / 4000.0
     # noise uniform in [0, 1) turns a difference of 0.3 around with probability 0.7 * 0.7 / 2, one of 2.3 never
-    assert share[2] == 0. and abs(share[0] - 0.245) < 0.03
+    assert share[2] == 0.0 and abs(share[0] - 0.245) < 0.03

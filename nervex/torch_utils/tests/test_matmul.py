@@ -16,14 +16,14 @@ def measured(monkeypatch):
 
 
 def test_time_of_all_layers_together_decides(measured):
-    measured[256, 256, 256], measured[256, 256, 1] = (3., 1.5, 1e-7), (.1, .4, 1e-7)
+    measured[256, 256, 256], measured[256, 256, 1] = (3.0, 1.5, 1e-7), (0.1, 0.4, 1e-7)
     assert pays(((256, 256, 1), (256, 256, 256)))  # 3.1 against 1.9
-    measured[256, 256, 1] = (.1, 1.4, 1e-7)
+    measured[256, 256, 1] = (0.1, 1.4, 1e-7)
     assert not pays(((256, 256, 1), (256, 256, 256)))  # 3.1 against 2.9: less than a tenth is not worth it
 
 
 def test_a_larger_error_is_no_bargain(measured):
-    measured[256, 256, 256] = (3., 1., 2e-3)  # as bfloat16 would have
+    measured[256, 256, 256] = (3.0, 1.0, 2e-3)  # as bfloat16 would have
     assert not pays(((256, 256, 256),))
 
 
@@ -32,7 +32,7 @@ def test_narrow_layers_are_not_even_measured(measured):
 
 
 def test_the_switch_is_on_inside_only(measured):
-    measured[256, 256, 256] = (3., 1., 1e-7)
+    measured[256, 256, 256] = (3.0, 1.0, 1e-7)
     switch = FastMatmul(WIDE, rows=256)
     assert switch.enabled
     with switch:
@@ -44,7 +44,7 @@ def test_the_switch_is_on_inside_only(measured):
 
 
 def test_somebody_elses_choice_stays(measured):
-    measured[256, 256, 256] = (3., 1., 1e-7)
+    measured[256, 256, 256] = (3.0, 1.0, 1e-7)
     torch.set_float32_matmul_precision('high')
     try:
         with FastMatmul(WIDE, rows=256):

@@ -48,11 +48,11 @@ def test_sequence_mask_by_hand():
 
 def test_soft_argmax_finds_the_peak_and_the_middle_of_two():
     x = torch.zeros(2, 1, 4, 6)
-    x[0, 0, 2, 5] = 100.
-    x[1, 0, 0, 1] = x[1, 0, 2, 3] = 100.
+    x[0, 0, 2, 5] = 100.0
+    x[1, 0, 0, 1] = x[1, 0, 2, 3] = 100.0
     x.requires_grad_()
     out = SoftArgmax()(x)
-    assert torch.allclose(out, torch.tensor([[2., 5.], [1., 2.]]))
+    assert torch.allclose(out, torch.tensor([[2.0, 5.0], [1.0, 2.0]]))
     out.sum().backward()
     assert x.grad is not None
 
@@ -68,21 +68,28 @@ def test_activations_and_normalizations_by_name():
         build_normalization('XN')
 
 
-@pytest.mark.parametrize('block, shape, expected', [
-    (fc_block(3, 5, 'relu', 'LN', use_dropout=True), (4, 3), (4, 5)),
-    (conv1d_block(3, 5, 3, stride=2, activation='relu', norm_type='BN'), (4, 3, 9), (4, 5, 4)),
-    (conv2d_block(3, 5, 3, padding=1, activation='relu', norm_type='IN'), (4, 3, 6, 7), (4, 5, 6, 7)),
-    (deconv2d_block(3, 5, 2, stride=2, activation='relu'), (4, 3, 6, 7), (4, 5, 12, 14)),
-])
+@pytest.mark.parametrize(
+    'block, shape, expected',
+    [
+        (fc_block(3, 5, 'relu', 'LN', use_dropout=True), (4, 3), (4, 5)),
+        (conv1d_block(3, 5, 3, stride=2, activation='relu', norm_type='BN'), (4, 3, 9), (4, 5, 4)),
+        (conv2d_block(3, 5, 3, padding=1, activation='relu', norm_type='IN'), (4, 3, 6, 7), (4, 5, 6, 7)),
+        (deconv2d_block(3, 5, 2, stride=2, activation='relu'), (4, 3, 6, 7), (4, 5, 12, 14)),
+    ],
+)
 def test_blocks_have_their_shape_and_end_with_the_activation(block, shape, expected):
     out = block(torch.randn(shape))
     assert out.shape == expected and (out >= 0).all()
 
 
-@pytest.mark.parametrize('block, shape', [
-    (ResBlock(4), (2, 4, 5, 5)), (ResBlock(4, res_type='bottleneck', norm_type=None), (2, 4, 5, 5)),
-    (ResFCBlock(6), (2, 6)),
-])
+@pytest.mark.parametrize(
+    'block, shape',
+    [
+        (ResBlock(4), (2, 4, 5, 5)),
+        (ResBlock(4, res_type='bottleneck', norm_type=None), (2, 4, 5, 5)),
+        (ResFCBlock(6), (2, 6)),
+    ],
+)
 def test_residual_blocks_pass_the_input_when_their_weights_are_zero(block, shape):
     for p in block.parameters():
         nn.init.zeros_(p)
@@ -92,14 +99,18 @@ def test_residual_blocks_pass_the_input_when_their_weights_are_zero(block, shape
         ResBlock(4, res_type='other')
 
 
-@pytest.mark.parametrize('kind, x, context', [
-    ('fc', torch.randn(2, 3), torch.randn(2, 5)), ('conv2d', torch.randn(2, 3, 4, 4), torch.randn(2, 5, 4, 4)),
-])
+@pytest.mark.parametrize(
+    'kind, x, context',
+    [
+        ('fc', torch.randn(2, 3), torch.randn(2, 5)),
+        ('conv2d', torch.randn(2, 3, 4, 4), torch.randn(2, 5, 4, 4)),
+    ],
+)
 def test_glu_gates_its_input(kind, x, context):
     glu = GLU(3, 4, 5, kind)
     assert glu(x, context).shape == (2, 4, *x.shape[2:])
     nn.init.zeros_(glu.gate.weight)
-    nn.init.constant_(glu.gate.bias, 100.)
+    nn.init.constant_(glu.gate.bias, 100.0)
     assert torch.allclose(glu(x, context), glu.out(x))
     with pytest.raises(ValueError, match='input_type'):
         GLU(1, 1, 1, 'conv')
@@ -108,10 +119,14 @@ def test_glu_gates_its_input(kind, x, context):
 def test_attention_equals_torch():
     torch.manual_seed(0)
     mine, theirs = Attention(6, 3, 6, 2), nn.MultiheadAttention(6, 2, batch_first=True)
-    theirs.load_state_dict({
-        'in_proj_weight': mine.qkv.weight, 'in_proj_bias': mine.qkv.bias, 'out_proj.weight': mine.out.weight,
-        'out_proj.bias': mine.out.bias,
-    })
+    theirs.load_state_dict(
+        {
+            'in_proj_weight': mine.qkv.weight,
+            'in_proj_bias': mine.qkv.bias,
+            'out_proj.weight': mine.out.weight,
+            'out_proj.bias': mine.out.bias,
+        }
+    )
     x = torch.randn(4, 5, 6)
     mask = torch.tensor([[1, 1, 1, 1, 1], [1, 0, 0, 0, 0], [1, 1, 0, 1, 0], [0, 1, 1, 1, 1]]).bool()
     for m in (None, mask):
@@ -125,7 +140,7 @@ def test_transformer_ignores_masked_entities_and_the_order_of_the_others():
     x, mask = torch.randn(2, 4, 3), torch.tensor([[True, True, False, True]] * 2)
     out = net(x, mask)
     other = x.clone()
-    other[:, 2] = 100.
+    other[:, 2] = 100.0
     assert out.shape == (2, 4, 6)
     assert torch.allclose(net(other, mask)[:, [0, 1, 3]], out[:, [0, 1, 3]], atol=1e-5)
     order = torch.tensor([3, 0, 2, 1])
@@ -133,13 +148,13 @@ def test_transformer_ignores_masked_entities_and_the_order_of_the_others():
 
 
 def test_scatter_connection_by_hand():
-    x = torch.tensor([[[1., 10.], [2., 20.], [4., 40.]]], requires_grad=True)
+    x = torch.tensor([[[1.0, 10.0], [2.0, 20.0], [4.0, 40.0]]], requires_grad=True)
     location = torch.tensor([[[0, 1], [1, 0], [0, 1]]])
     cover, add = (ScatterConnection(kind)(x, (2, 2), location) for kind in ('cover', 'add'))
-    assert cover[0, 0].tolist() == [[0., 4.], [2., 0.]] and cover[0, 1].tolist() == [[0., 40.], [20., 0.]]
-    assert add[0, 0].tolist() == [[0., 5.], [2., 0.]]
+    assert cover[0, 0].tolist() == [[0.0, 4.0], [2.0, 0.0]] and cover[0, 1].tolist() == [[0.0, 40.0], [20.0, 0.0]]
+    assert add[0, 0].tolist() == [[0.0, 5.0], [2.0, 0.0]]
     cover.sum().backward()
-    assert x.grad.tolist() == [[[0., 0.], [1., 1.], [1., 1.]]]
+    assert x.grad.tolist() == [[[0.0, 0.0], [1.0, 1.0], [1.0, 1.0]]]
     with pytest.raises(ValueError, match='outside of the map of 2 x 2'):
         ScatterConnection()(x, (2, 2), location + 1)
     with pytest.raises(ValueError, match='scatter_type'):
@@ -147,8 +162,8 @@ def test_scatter_connection_by_hand():
 
 
 def test_upsampling_by_hand():
-    x = torch.tensor([[[[0., 4.]]]])
-    assert NearestUpsample((1, 2))(x).tolist() == [[[[0., 0., 4., 4.]]]]
+    x = torch.tensor([[[[0.0, 4.0]]]])
+    assert NearestUpsample((1, 2))(x).tolist() == [[[[0.0, 0.0, 4.0, 4.0]]]]
     # old pixel centres lie at 1 and 3 eighths times 2; new ones at odd eighths: a quarter of the way, three quarters
-    assert BilinearUpsample((1, 2))(x).tolist() == [[[[0., 1., 3., 4.]]]]
+    assert BilinearUpsample((1, 2))(x).tolist() == [[[[0.0, 1.0, 3.0, 4.0]]]]
     assert BilinearUpsample(2)(torch.zeros(2, 3, 4, 5)).shape == (2, 3, 8, 10)

@@ -26,7 +26,7 @@ class TwoBranches(nn.Module):
 
     def forward(self, x, left=True, right=True):
         h = torch.tanh(self.body(x))
-        return (self.left(h).sum() if left else 0.) + (self.right(h).pow(2).sum() if right else 0.)
+        return (self.left(h).sum() if left else 0.0) + (self.right(h).pow(2).sum() if right else 0.0)
 
 
 def distance(a, b):
@@ -153,7 +153,7 @@ def test_averages_of_the_rules_and_uneven_steps_are_in_the_state(flat):
     for x in xs[5:]:
         opt.minimize(whole(x))
         other_opt.minimize(other(x))
-    assert distance(whole, other) == 0.
+    assert distance(whole, other) == 0.0
 
 
 def test_loading_a_state_leaves_the_file_data_alone():
@@ -172,8 +172,8 @@ def test_loading_a_state_leaves_the_file_data_alone():
 @pytest.mark.parametrize('way', ['step', 'minimize'])
 def test_schedulers_change_the_rate_without_a_warning(flat, way):
     model = TwoBranches()
-    opt = Adam(FlatParameters(model) if flat else model.parameters(), lr=1.)
-    schedule = torch.optim.lr_scheduler.StepLR(opt, 1, gamma=0.)
+    opt = Adam(FlatParameters(model) if flat else model.parameters(), lr=1.0)
+    schedule = torch.optim.lr_scheduler.StepLR(opt, 1, gamma=0.0)
     x = batches(1)[0]
     with warnings.catch_warnings():
         warnings.simplefilter('error')
@@ -181,7 +181,7 @@ def test_schedulers_change_the_rate_without_a_warning(flat, way):
         schedule.step()
     before = copy.deepcopy(model)
     opt.minimize(model(x))
-    assert distance(model, before) == 0. and opt.param_groups[0]['lr'] == 0.
+    assert distance(model, before) == 0.0 and opt.param_groups[0]['lr'] == 0.0
 
 
 def test_backward_twice_accumulates_on_flat_parameters():
@@ -214,7 +214,7 @@ def test_gradient_norm_is_there_before_a_step_and_without_any_gradient():
     for source in (model.parameters(), FlatParameters(model)):
         model.zero_grad()
         opt = Adam(source)
-        assert opt.get_grad() == 0.
+        assert opt.get_grad() == 0.0
         model(batches(1)[0]).backward()
         expected = torch.cat([p.grad.reshape(-1) for p in model.parameters()]).norm().item()
         assert opt.get_grad() == pytest.approx(expected)
@@ -232,10 +232,10 @@ def test_minimize_reports_the_norm_only_where_a_rule_needs_it():
 
 def test_closures_and_groups():
     model = TwoBranches()
-    opt = Adam([{'params': model.body.parameters()}, {'params': model.left.parameters(), 'lr': 0.}], lr=1e-2)
+    opt = Adam([{'params': model.body.parameters()}, {'params': model.left.parameters(), 'lr': 0.0}], lr=1e-2)
     before = copy.deepcopy(model)
-    loss = opt.step(lambda: (model(batches(1)[0]).backward(), torch.tensor(3.))[1])
-    assert loss.item() == 3. and distance(model.left, before.left) == 0. and distance(model.body, before.body) > 0.
+    loss = opt.step(lambda: (model(batches(1)[0]).backward(), torch.tensor(3.0))[1])
+    assert loss.item() == 3.0 and distance(model.left, before.left) == 0.0 and distance(model.body, before.body) > 0.0
     with pytest.raises(ValueError, match='one parameter group'):
         Adam(FlatParameters(model)).add_param_group({'params': [nn.Parameter(torch.zeros(1))]})
 

@@ -16,7 +16,7 @@ def test_steps_with_states_equal_the_sequence(kind, layers):
     whole, last = net(x)
     state, steps = None, []
     for t in range(5):
-        y, state = net(x[t:t + 1], state)
+        y, state = net(x[t : t + 1], state)
         steps.append(y)
     assert torch.allclose(torch.cat(steps), whole, atol=1e-6)
     flat = [s[0] if kind == 'lstm' else s for s in state]
@@ -33,7 +33,7 @@ def test_one_step_equals_torchs_layer_with_gradients(kind):
     y, rows = net(x, state)
     got_state = net.joined(rows, x)
     assert torch.allclose(y, expected, atol=1e-6)
-    for a, b in zip(*[s if kind == 'lstm' else (s, ) for s in (got_state, expected_state)]):
+    for a, b in zip(*[s if kind == 'lstm' else (s,) for s in (got_state, expected_state)]):
         assert torch.allclose(a, b, atol=1e-6)
     parameters = list(net.parameters())
     for a, b in zip(torch.autograd.grad(y.sum(), parameters), torch.autograd.grad(expected.sum(), parameters)):

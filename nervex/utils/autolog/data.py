@@ -1,4 +1,5 @@
 """The recent past of one value."""
+
 import threading
 from collections import deque
 from collections.abc import Iterable

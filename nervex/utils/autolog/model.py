@@ -1,4 +1,5 @@
 """Classes whose attributes remember their recent past."""
+
 import numbers
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,5 @@
 """A ready LoggedModel: window averages of named variables."""
+
 from collections.abc import Iterable
 from functools import partial
 from typing import Any
@@ -49,7 +50,7 @@ def monitor_type(names: Iterable[str], kind: type = float) -> type[Monitor]:
     for name in names:
         if not isinstance(name, str) or name.startswith('_') or hasattr(Monitor, name):
             raise ValueError(f'a monitored variable cannot be named {name!r}')
-    return type('SimpleMonitor', (Monitor, ), {name: LoggedValue(kind) for name in names})
+    return type('SimpleMonitor', (Monitor,), {name: LoggedValue(kind) for name in names})
 
 
 def _mean(values: list) -> float:

@@ -1,4 +1,5 @@
 """What time is it: seconds, or ticks that the program counts itself."""
+
 import time
 from abc import ABC, abstractmethod
 from enum import Enum, unique
@@ -36,7 +37,7 @@ class NaturalTime(BaseTime):
     """
 
     def __init__(self) -> None:
-        self._last = 0.
+        self._last = 0.0
 
     def time(self) -> float:
         """Seconds, as a float."""

@@ -32,7 +32,7 @@ def test_seed_repeats_all_three_generators():
     assert all(a != b for a, b in zip(draw(), first))
 
 
-@pytest.mark.parametrize('seed', [-1, 1.5, True, '0', 2 ** 32])
+@pytest.mark.parametrize('seed', [-1, 1.5, True, '0', 2**32])
 def test_wrong_seed_is_refused(seed):
     with pytest.raises(ValueError, match='seed'):
         set_pkg_seed(seed)
@@ -57,7 +57,7 @@ def test_ragged_and_empty_data_are_refused():
 
 
 def test_squeeze_opens_single_element_containers_only():
-    assert squeeze((4, )) == 4 and squeeze([5]) == 5 and squeeze({'a': 6}) == 6
+    assert squeeze((4,)) == 4 and squeeze([5]) == 5 and squeeze({'a': 6}) == 6
     assert squeeze((1, 2)) == (1, 2) and squeeze([]) == [] and squeeze(7) == 7
 
 
@@ -109,6 +109,7 @@ def test_override_refuses_a_misspelt_method():
 
     assert Good().step() == 1
     with pytest.raises(NameError, match='stpe'):
+
         class Bad(Base):
             @override(Base)
             def stpe(self):

@@ -23,7 +23,7 @@ from nervex.utils.dist_helper import (
     get_world_size,
 )
 
-WORKER = '''
+WORKER = """
 import json, sys
 import torch
 from torch import nn
@@ -83,7 +83,7 @@ with DistContext(backend='gloo', rank=rank, world_size=2, init_method='file://' 
     synchronize()
 assert get_world_size() == 1
 json.dump(out, open(f'{folder}/out{rank}.json', 'w'))
-'''
+"""
 
 
 @pytest.fixture(scope='module')
@@ -115,26 +115,26 @@ def test_two_processes_make_the_update_of_one_on_the_joined_batch(two_processes,
 @pytest.mark.slow
 def test_operations_over_two_processes(two_processes):
     for out in two_processes[1]:
-        assert (out['sum'], out['mean'], out['max'], out['broadcast']) == ([3, 20], [0.5], 1, 1.)
+        assert (out['sum'], out['mean'], out['max'], out['broadcast']) == ([3, 20], [0.5], 1, 1.0)
         assert out['object'] == {'rank': 1} and "op='sum'" in out['error']
-        assert out['metrics'] == {'loss': pytest.approx((0 * 1 + 1 * 2) / 3), 'only': 5.}
+        assert out['metrics'] == {'loss': pytest.approx((0 * 1 + 1 * 2) / 3), 'only': 5.0}
 
 
 @pytest.mark.slow
 def test_parameter_is_unused_only_if_no_process_used_it(two_processes):
     for out in two_processes[1]:
-        assert out['unused'] == [[1., 0.5, 0.], [2]] and out['unused_ordinary'] == [1., 0.5, None]
+        assert out['unused'] == [[1.0, 0.5, 0.0], [2]] and out['unused_ordinary'] == [1.0, 0.5, None]
 
 
 def test_one_process_needs_no_group():
-    x = torch.tensor([3.])
+    x = torch.tensor([3.0])
     assert (get_rank(), get_world_size()) == (0, 1)
-    assert allreduce(x) is x and broadcast(x) is x and broadcast_object('a') == 'a' and x.item() == 3.
-    assert allreduce_metrics({'a': torch.tensor(2.)}) == {'a': 2.}
+    assert allreduce(x) is x and broadcast(x) is x and broadcast_object('a') == 'a' and x.item() == 3.0
+    assert allreduce_metrics({'a': torch.tensor(2.0)}) == {'a': 2.0}
     net = nn.Linear(1, 1)
     net(torch.ones(1, 1)).sum().backward()
     allreduce_gradients(net)
-    assert net.weight.grad.item() == 1.
+    assert net.weight.grad.item() == 1.0
 
 
 def test_group_of_one_works_and_ends_after_an_error(tmp_path):
@@ -147,6 +147,7 @@ def test_group_of_one_works_and_ends_after_an_error(tmp_path):
 
 def test_environment_of_torchrun_is_read(monkeypatch, tmp_path):
     from nervex.utils.system_helper import find_free_port
+
     settings = {'RANK': '0', 'WORLD_SIZE': '1', 'MASTER_ADDR': '127.0.0.1', 'MASTER_PORT': str(find_free_port())}
     for k, v in settings.items():
         monkeypatch.setenv(k, v)

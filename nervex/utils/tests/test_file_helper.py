@@ -13,10 +13,10 @@ from nervex.utils.file_helper import atomic_write, compact, read_file, remove_fi
 
 def test_what_is_saved_is_read_back(tmp_path):
     path = str(tmp_path / 'new' / 'folder' / 'x.pth.tar')
-    data = {'model': OrderedDict(w=torch.arange(3.)), 'iter': 7, 'names': ['a', None], 'pair': (1, 2.5), 'flag': True}
+    data = {'model': OrderedDict(w=torch.arange(3.0)), 'iter': 7, 'names': ['a', None], 'pair': (1, 2.5), 'flag': True}
     save_file(path, data)
     found = read_file(path)
-    assert torch.equal(found['model'].pop('w'), torch.arange(3.))
+    assert torch.equal(found['model'].pop('w'), torch.arange(3.0))
     data['model'] = OrderedDict()
     assert found == data and os.listdir(tmp_path / 'new' / 'folder') == ['x.pth.tar']
 
@@ -46,7 +46,7 @@ def test_text_mode_and_file_rights(tmp_path):
 
 class Evil:
     def __reduce__(self):
-        return os.mkdir, ('never_made', )
+        return os.mkdir, ('never_made',)
 
 
 def test_files_that_would_run_code_are_not_read(tmp_path, monkeypatch):
@@ -98,9 +98,9 @@ def test_a_whole_flat_module_costs_no_more_and_loads_strictly(tmp_path):
 
 
 def test_compact_keeps_tied_tensors_tied():
-    whole = torch.arange(10.)
+    whole = torch.arange(10.0)
     out = compact({'a': whole[:3], 'b': whole[:3], 'c': [whole[3:5]], 'd': whole})
-    assert out['a'] is out['b'] and out['c'][0].tolist() == [3., 4.] and out['d'] is whole
+    assert out['a'] is out['b'] and out['c'][0].tolist() == [3.0, 4.0] and out['d'] is whole
 
 
 def test_remove_twice(tmp_path):

@@ -26,11 +26,14 @@ def test_modules_are_imported(package):
     assert import_modules(None) == [] and import_modules([]) == []
 
 
-@pytest.mark.parametrize('name, text', [
-    ('no_such_pkg.policy', "cannot import 'no_such_pkg.policy': there is no 'no_such_pkg'.*PYTHONPATH"),
-    ('some_user_pkg.bad', "'some_user_pkg' exists but has no 'bad'"),
-    ('some_user_pkg.needy', "was found, but needs 'surely_not_installed'"),
-])
+@pytest.mark.parametrize(
+    'name, text',
+    [
+        ('no_such_pkg.policy', "cannot import 'no_such_pkg.policy': there is no 'no_such_pkg'.*PYTHONPATH"),
+        ('some_user_pkg.bad', "'some_user_pkg' exists but has no 'bad'"),
+        ('some_user_pkg.needy', "was found, but needs 'surely_not_installed'"),
+    ],
+)
 def test_the_missing_part_is_named(package, name, text):
     with pytest.raises(ModuleNotFoundError, match=text):
         import_modules([name])

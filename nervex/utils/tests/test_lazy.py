@@ -1,4 +1,5 @@
 """Names that packages offer without importing where they live."""
+
 import importlib
 import subprocess
 import sys
@@ -6,8 +7,13 @@ import sys
 import pytest
 
 PACKAGES = [
-    'nervex.data', 'nervex.data.structure', 'nervex.model', 'nervex.model.common', 'nervex.model.common_arch',
-    'nervex.torch_utils', 'nervex.utils',
+    'nervex.data',
+    'nervex.data.structure',
+    'nervex.model',
+    'nervex.model.common',
+    'nervex.model.common_arch',
+    'nervex.torch_utils',
+    'nervex.utils',
 ]
 
 

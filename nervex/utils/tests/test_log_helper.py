@@ -25,7 +25,7 @@ from nervex.utils.log_helper import (
 
 def test_files_have_the_documented_names(tmp_path):
     text, tb = build_logger(str(tmp_path), 'learner', need_tb=True)
-    tb.add_scalar('loss', 1., 0)
+    tb.add_scalar('loss', 1.0, 0)
     tb.close()
     text.close()
     assert sorted(os.listdir(tmp_path)) == ['learner_logger.txt', 'learner_tb_logger']
@@ -60,12 +60,13 @@ def test_percent_signs_without_arguments_are_plain_text(tmp_path, caplog):
 
 def read_events(folder):
     from tensorboardX.proto import event_pb2
+
     values = []
     for file in pathlib.Path(folder).rglob('events*'):
         raw, at = file.read_bytes(), 0
         while at < len(raw):
-            size = int.from_bytes(raw[at:at + 8], 'little')
-            event = event_pb2.Event.FromString(raw[at + 12:at + 12 + size])
+            size = int.from_bytes(raw[at : at + 8], 'little')
+            event = event_pb2.Event.FromString(raw[at + 12 : at + 12 + size])
             values += [(v, event.step) for v in event.summary.value]
             at += 12 + size + 4
     return values
@@ -73,9 +74,9 @@ def read_events(folder):
 
 def test_every_kind_reaches_tensorboard(tmp_path):
     with TBLogger(str(tmp_path), 'a') as tb:
-        tb.add_val('plain', torch.tensor(2.), 1)
+        tb.add_val('plain', torch.tensor(2.0), 1)
         tb.add_val('[scalar]named', 3, 2)
-        tb.add_val('[scalars]group', {'p': 4., 'q': torch.tensor(5.)}, 3)
+        tb.add_val('[scalars]group', {'p': 4.0, 'q': torch.tensor(5.0)}, 3)
         tb.add_val('[histogram]action', torch.tensor([0, 1, 1]), 4)
         tb.add_val('[histogram]listed', [torch.tensor(0), torch.tensor(1)], 4)
         tb.add_val('[histogram]empty', [], 4)
@@ -83,10 +84,10 @@ def test_every_kind_reaches_tensorboard(tmp_path):
         tb.add_val('[text]note', 'hello', 6)
     events = read_events(str(tmp_path))
     found = {v.tag: (v, step) for v, step in events}
-    assert found['plain'][0].simple_value == 2. and found['plain'][1] == 1
-    assert found['named'][0].simple_value == 3. and found['named'][1] == 2
-    assert sorted(v.simple_value for v, _ in events if v.tag.startswith('group')) == [4., 5.]
-    assert found['action'][0].histo.num == 3 and found['action'][0].histo.sum == 2.
+    assert found['plain'][0].simple_value == 2.0 and found['plain'][1] == 1
+    assert found['named'][0].simple_value == 3.0 and found['named'][1] == 2
+    assert sorted(v.simple_value for v, _ in events if v.tag.startswith('group')) == [4.0, 5.0]
+    assert found['action'][0].histo.num == 3 and found['action'][0].histo.sum == 2.0
     assert found['listed'][0].histo.num == 2
     assert found['frame'][0].image.height == 4
     assert any(tag.startswith('note') for tag in found) and 'empty' not in found
@@ -104,7 +105,7 @@ def test_loggers_of_one_folder_write_files_of_their_own(tmp_path):
     """As when a run is resumed within the second in which it was stopped."""
     for step in range(3):
         with TBLogger(str(tmp_path), 'a') as tb:
-            tb.add_scalar('x', 1., step)
+            tb.add_scalar('x', 1.0, step)
     assert sorted(step for _, step in read_events(tmp_path)) == [0, 1, 2]
 
 
@@ -133,9 +134,9 @@ def test_wrong_variable_kinds_are_refused(name):
 def test_wrong_values_say_which_variable(tmp_path):
     with TBLogger(str(tmp_path)) as tb:
         with pytest.raises(TypeError, match=r'\[scalars\]x'):
-            tb.add_val('[scalars]x', 1., 0)
+            tb.add_val('[scalars]x', 1.0, 0)
         with pytest.raises(ValueError, match=r'\[image\]'):
-            tb.add_val('[image]x', [1.], 0)
+            tb.add_val('[image]x', [1.0], 0)
 
 
 def test_nothing_is_written_before_the_first_event(tmp_path):
@@ -143,12 +144,19 @@ def test_nothing_is_written_before_the_first_event(tmp_path):
     assert os.listdir(tb.path) == []
     tb.close()
     with pytest.raises(ValueError, match='closed'):
-        tb.add_scalar('x', 1.)
+        tb.add_scalar('x', 1.0)
 
 
 def test_values_and_tables_as_text():
-    assert [format_value(v) for v in (1 / 3, 2, torch.tensor([4.]), np.float32(.5), 'x', True, None)] == [
-        '0.333333', '2', '4', '0.5', 'x', 'True', 'None']
+    assert [format_value(v) for v in (1 / 3, 2, torch.tensor([4.0]), np.float32(0.5), 'x', True, None)] == [
+        '0.333333',
+        '2',
+        '4',
+        '0.5',
+        'x',
+        'True',
+        'None',
+    ]
     assert pretty_table([['a', 'bb'], [1, 2]]).split('\n')[1:4] == ['| a | bb |', '+---+----+', '| 1 | 2  |']
 
 
@@ -156,7 +164,7 @@ def test_png_holds_the_pixels():
     pixels = np.arange(2 * 3 * 3, dtype=np.uint8).reshape(2, 3, 3)
     png = encode_png(pixels)
     size, kind = int.from_bytes(png[33:37], 'big'), png[37:41]
-    rows = np.frombuffer(zlib.decompress(png[41:41 + size]), dtype=np.uint8).reshape(2, 10)
+    rows = np.frombuffer(zlib.decompress(png[41 : 41 + size]), dtype=np.uint8).reshape(2, 10)
     assert png[:8] == b'\x89PNG\r\n\x1a\n' and kind == b'IDAT' and png[16:24] == b'\0\0\0\3\0\0\0\2'
     assert np.array_equal(rows[:, 1:].reshape(2, 3, 3), pixels) and not rows[:, 0].any()
 
@@ -173,13 +181,13 @@ def test_distribution_over_time_as_a_picture(tmp_path):
     image = DistributionTimeImage(maxlen=2)
     with pytest.raises(ValueError, match='no step'):
         image.get_image()
-    for step in ([9., 9.], [0., 1.], torch.tensor([2., 4.])):
+    for step in ([9.0, 9.0], [0.0, 1.0], torch.tensor([2.0, 4.0])):
         image.add_one_time_step(step)
-    assert image.get_image().tolist() == [[[0., 0.5], [0.25, 1.]]]
+    assert image.get_image().tolist() == [[[0.0, 0.5], [0.25, 1.0]]]
     with pytest.raises(ValueError, match='got'):
-        image.add_one_time_step([1., 2., 3.])
-    fixed = DistributionTimeImage(val_range=(0., 2.))
-    fixed.add_one_time_step([1., 5.])
-    assert fixed.get_image().tolist() == [[[0.5], [1.]]]
+        image.add_one_time_step([1.0, 2.0, 3.0])
+    fixed = DistributionTimeImage(val_range=(0.0, 2.0))
+    fixed.add_one_time_step([1.0, 5.0])
+    assert fixed.get_image().tolist() == [[[0.5], [1.0]]]
     with TBLogger(str(tmp_path)) as tb:
         tb.add_val('[image]x', image.get_image(), 0)

@@ -9,10 +9,10 @@ from nervex.utils.system_helper import PropagatingThread, find_free_port, get_ip
 
 
 def test_thread_hands_on_result_and_error():
-    thread = PropagatingThread(target=lambda a, b: a + b, args=(1, ), kwargs={'b': 2})
+    thread = PropagatingThread(target=lambda a, b: a + b, args=(1,), kwargs={'b': 2})
     thread.start()
     assert thread.join() == 3 and thread.join() == 3
-    thread = PropagatingThread(target=int, args=('x', ))
+    thread = PropagatingThread(target=int, args=('x',))
     thread.start()
     with pytest.raises(ValueError, match='invalid literal'):
         thread.join()
@@ -20,6 +20,7 @@ def test_thread_hands_on_result_and_error():
 
 def test_join_with_a_timeout_comes_back():
     import threading
+
     gate = threading.Event()
     thread = PropagatingThread(target=gate.wait, daemon=True)
     thread.start()
@@ -35,11 +36,17 @@ def test_names_ports_and_addresses():
         s.bind(('', find_free_port()))
 
 
-@pytest.mark.parametrize('text, names', [
-    ('login1', ['login1']), ('a[1-3]', ['a1', 'a2', 'a3']), ('a[08-10]', ['a08', 'a09', 'a10']),
-    ('host-10-198-[6,8-9],login1', ['host-10-198-6', 'host-10-198-8', 'host-10-198-9', 'login1']),
-    ('r[1-2]n[3,5]', ['r1n3', 'r1n5', 'r2n3', 'r2n5']), ('a[1]-x,b', ['a1-x', 'b']),
-])
+@pytest.mark.parametrize(
+    'text, names',
+    [
+        ('login1', ['login1']),
+        ('a[1-3]', ['a1', 'a2', 'a3']),
+        ('a[08-10]', ['a08', 'a09', 'a10']),
+        ('host-10-198-[6,8-9],login1', ['host-10-198-6', 'host-10-198-8', 'host-10-198-9', 'login1']),
+        ('r[1-2]n[3,5]', ['r1n3', 'r1n5', 'r2n3', 'r2n5']),
+        ('a[1]-x,b', ['a1-x', 'b']),
+    ],
+)
 def test_node_lists(text, names):
     assert node_list(text) == names
 

@@ -8,7 +8,7 @@ from nervex.utils.time_helper import EasyTimer, TimeWrapperTime, WatchDog, build
 
 
 def test_timer_measures_the_block(monkeypatch):
-    readings = iter([5., 7.5])
+    readings = iter([5.0, 7.5])
     monkeypatch.setattr(time, 'perf_counter', lambda: next(readings))
     with EasyTimer(cuda=False) as timer:
         """Nothing takes 2.5 s on this clock."""
@@ -16,12 +16,12 @@ def test_timer_measures_the_block(monkeypatch):
 
 
 def test_wrapped_function_also_returns_its_time(monkeypatch):
-    readings = iter([1., 4., 10., 12.])
+    readings = iter([1.0, 4.0, 10.0, 12.0])
     monkeypatch.setattr(time, 'perf_counter', lambda: next(readings))
     helper = build_time_helper(wrapper_type='time')
-    assert helper is TimeWrapperTime and helper.wrapper(lambda x: x + 1)(2) == (3, 3.)
+    assert helper is TimeWrapperTime and helper.wrapper(lambda x: x + 1)(2) == (3, 3.0)
     helper.start_time()
-    assert helper.end_time() == 2.
+    assert helper.end_time() == 2.0
     assert build_time_helper(EasyDict(common=dict(time_wrapper_type='cuda'))).__name__ == 'TimeWrapperCuda'
     with pytest.raises(ValueError, match="got 'clock'"):
         build_time_helper(wrapper_type='clock')
@@ -35,11 +35,11 @@ def spin(seconds):
 
 def test_watchdog_interrupts_what_takes_too_long():
     with pytest.raises(TimeoutError, match=r'not done within 0\.05 s'), WatchDog(0.05):
-        spin(3600.)
+        spin(3600.0)
 
 
 def test_watchdog_leaves_work_in_time_alone_and_may_be_used_again():
-    dog = WatchDog(3600.)
+    dog = WatchDog(3600.0)
     for _ in range(2):
         dog.start()
         with pytest.raises(RuntimeError, match='running already'):
@@ -48,7 +48,7 @@ def test_watchdog_leaves_work_in_time_alone_and_may_be_used_again():
         dog.stop()
     for thread in threading.enumerate():
         if isinstance(thread, threading.Timer):
-            thread.join(120.)
+            thread.join(120.0)
             assert not thread.is_alive()
 
 
@@ -67,17 +67,17 @@ def test_watchdog_works_in_any_thread():
     def work():
         try:
             with WatchDog(0.05):
-                spin(3600.)
+                spin(3600.0)
         except TimeoutError as e:
             seen.append(str(e))
 
     thread = threading.Thread(target=work)
     thread.start()
-    thread.join(120.)
+    thread.join(120.0)
     assert seen == ['not done within 0.05 s']
 
 
-@pytest.mark.parametrize('timeout', [0, -1.])
+@pytest.mark.parametrize('timeout', [0, -1.0])
 def test_wrong_timeouts_are_refused(timeout):
     with pytest.raises(ValueError, match='timeout'):
         WatchDog(timeout)

@@ -1,4 +1,5 @@
 """CartPole with the rules of CartPole-v0 (an episode ends after 200 steps), in plain Python floats: no gym needed."""
+
 import math
 from typing import Any
 
@@ -87,9 +88,9 @@ class CartPoleEnv(BaseEnv):
 
     def info(self) -> BaseEnvInfo:
         bound = np.array([2 * X_LIMIT, np.inf, 2 * ANGLE_LIMIT, np.inf], np.float32)
-        obs = EnvElementInfo((4, ), {'min': -bound, 'max': bound, 'dtype': np.float32, 'kind': 'continuous'})
-        act = EnvElementInfo((2, ), {'min': 0, 'max': 1, 'dtype': np.int64, 'kind': 'discrete', 'n': 2})
-        rew = EnvElementInfo((1, ), {'min': 0., 'max': 1., 'dtype': np.float32, 'kind': 'continuous'})
+        obs = EnvElementInfo((4,), {'min': -bound, 'max': bound, 'dtype': np.float32, 'kind': 'continuous'})
+        act = EnvElementInfo((2,), {'min': 0, 'max': 1, 'dtype': np.int64, 'kind': 'discrete', 'n': 2})
+        rew = EnvElementInfo((1,), {'min': 0.0, 'max': 1.0, 'dtype': np.float32, 'kind': 'continuous'})
         return BaseEnvInfo(1, obs, act, rew)
 
     render_fps = round(1 / TAU)

@@ -1,4 +1,5 @@
 """Pendulum with the rules of Pendulum-v1, in plain Python floats: no gym needed."""
+
 import math
 from typing import Any
 
@@ -23,7 +24,7 @@ class PendulumEnv(BaseEnv):
 
     config = dict(
         max_episode_steps=200,  # the time limit
-        use_act_scale=False,    # True: the policy speaks [-1, 1]
+        use_act_scale=False,  # True: the policy speaks [-1, 1]
     )
 
     def __init__(self, cfg: dict | None = None) -> None:
@@ -33,7 +34,7 @@ class PendulumEnv(BaseEnv):
         self._dynamic_seed, self._seed = True, None
         self._rng = np.random.default_rng()
         self._state: tuple[float, float] | None = None
-        self._steps, self._return, self._torque = 0, 0., 0.
+        self._steps, self._return, self._torque = 0, 0.0, 0.0
 
     def seed(self, seed: int, dynamic_seed: bool = True) -> None:
         super().seed(seed, dynamic_seed)
@@ -42,9 +43,9 @@ class PendulumEnv(BaseEnv):
     def reset(self, **kwargs: Any) -> np.ndarray:
         if self._seed is not None and not self._dynamic_seed:
             self._rng = np.random.default_rng(self._seed)
-        angle, speed = self._rng.uniform(-1., 1., 2).tolist()
+        angle, speed = self._rng.uniform(-1.0, 1.0, 2).tolist()
         self._state = (angle * math.pi, speed)
-        self._steps, self._return, self._torque = 0, 0., 0.
+        self._steps, self._return, self._torque = 0, 0.0, 0.0
         obs = np.empty(3, np.float32)
         self._look(obs)
         return obs
@@ -62,7 +63,7 @@ class PendulumEnv(BaseEnv):
         self._torque = torque = min(max(float(np.asarray(action).item()) * self._scale, -MAX_TORQUE), MAX_TORQUE)
         lean = (angle + math.pi) % (2 * math.pi) - math.pi
         reward = -(lean * lean + 0.1 * speed * speed + 0.001 * torque * torque)
-        push = 3 * GRAVITY / (2 * LENGTH) * math.sin(angle) + 3.0 / (MASS * LENGTH ** 2) * torque
+        push = 3 * GRAVITY / (2 * LENGTH) * math.sin(angle) + 3.0 / (MASS * LENGTH**2) * torque
         speed = min(max(speed + push * DT, -MAX_SPEED), MAX_SPEED)
         self._state = (angle + speed * DT, speed)
         self._look(row)
@@ -73,12 +74,12 @@ class PendulumEnv(BaseEnv):
         return reward, False, True, {'final_eval_reward': self._return, 'truncated': True}
 
     def info(self) -> BaseEnvInfo:
-        high = np.array([1., 1., MAX_SPEED], np.float32)
-        bound = 1. if self._cfg.use_act_scale else MAX_TORQUE
-        worst = math.pi ** 2 + 0.1 * MAX_SPEED ** 2 + 0.001 * MAX_TORQUE ** 2
-        obs = EnvElementInfo((3, ), {'min': -high, 'max': high, 'dtype': np.float32, 'kind': 'continuous'})
-        act = EnvElementInfo((1, ), {'min': -bound, 'max': bound, 'dtype': np.float32, 'kind': 'continuous'})
-        rew = EnvElementInfo((1, ), {'min': -worst, 'max': 0., 'dtype': np.float32, 'kind': 'continuous'})
+        high = np.array([1.0, 1.0, MAX_SPEED], np.float32)
+        bound = 1.0 if self._cfg.use_act_scale else MAX_TORQUE
+        worst = math.pi**2 + 0.1 * MAX_SPEED**2 + 0.001 * MAX_TORQUE**2
+        obs = EnvElementInfo((3,), {'min': -high, 'max': high, 'dtype': np.float32, 'kind': 'continuous'})
+        act = EnvElementInfo((1,), {'min': -bound, 'max': bound, 'dtype': np.float32, 'kind': 'continuous'})
+        rew = EnvElementInfo((1,), {'min': -worst, 'max': 0.0, 'dtype': np.float32, 'kind': 'continuous'})
         return BaseEnvInfo(1, obs, act, rew)
 
     render_fps = round(1 / DT)

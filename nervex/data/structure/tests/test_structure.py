@@ -1,4 +1,5 @@
 """Segment trees, cache, record list, monitors."""
+
 import threading
 
 import numpy as np
@@ -46,25 +47,25 @@ def test_segment_trees_agree_with_plain_loops(capacity, data):
     assert total.reduce(a, b) == sum(inside) and least.reduce(a, b) == min(inside, default=np.inf)
     assert total.reduce() == sum(values.values())
     whole = [values.get(k, 0) for k in range(capacity)]
-    for target in np.arange(0, sum(whole), 1.):
+    for target in np.arange(0, sum(whole), 1.0):
         place = total.find_prefixsum_idx(target)
-        assert sum(whole[:place]) <= target < sum(whole[:place + 1])
+        assert sum(whole[:place]) <= target < sum(whole[: place + 1])
     if sum(whole):
-        found = total.find_prefixsum_idx(np.arange(0, sum(whole), 1.))
-        assert found.tolist() == [total.find_prefixsum_idx(t) for t in np.arange(0, sum(whole), 1.)]
+        found = total.find_prefixsum_idx(np.arange(0, sum(whole), 1.0))
+        assert found.tolist() == [total.find_prefixsum_idx(t) for t in np.arange(0, sum(whole), 1.0)]
 
 
 def test_capacity_is_rounded_up_and_errors_are_named():
     tree = SumSegmentTree(5)
-    assert len(tree) == tree.capacity == 8 and tree[4] == 0. and MinSegmentTree(5)[4] == np.inf
+    assert len(tree) == tree.capacity == 8 and tree[4] == 0.0 and MinSegmentTree(5)[4] == np.inf
     assert SegmentTree(4, np.maximum).reduce() == -np.inf
-    tree[[0, 4]] = [1., 2.]
-    assert tree[[0, 4]].tolist() == [1., 2.] and tree.reduce(0, -1) == 3. and tree.find_prefixsum_idx(3.) == 4
-    for bad in (lambda: tree[8], lambda: tree.reduce(3, 9), lambda: tree.__setitem__(-1, 2.)):
+    tree[[0, 4]] = [1.0, 2.0]
+    assert tree[[0, 4]].tolist() == [1.0, 2.0] and tree.reduce(0, -1) == 3.0 and tree.find_prefixsum_idx(3.0) == 4
+    for bad in (lambda: tree[8], lambda: tree.reduce(3, 9), lambda: tree.__setitem__(-1, 2.0)):
         with pytest.raises(IndexError, match='8 places'):
             bad()
     with pytest.raises(ValueError, match=r'outside of 0 \.\. 3'):
-        tree.find_prefixsum_idx(4.)
+        tree.find_prefixsum_idx(4.0)
     with pytest.raises(ValueError, match='capacity'):
         SumSegmentTree(0)
     with pytest.raises(ValueError, match='neutral_element'):
@@ -94,7 +95,7 @@ def test_cache_gives_portions_and_the_rest_at_close():
 
 def test_cache_does_not_wait_longer_than_its_timeout():
     done = threading.Event()
-    cache = Cache(maxlen=1000, timeout=.01, consume=lambda items: done.set())
+    cache = Cache(maxlen=1000, timeout=0.01, consume=lambda items: done.set())
     cache.run()
     cache.push_data('one')
     assert done.wait(60)
@@ -131,7 +132,7 @@ def test_record_list_remembers_what_went():
 
 # ---- monitors
 class Seconds(BaseTime):
-    now = 100.
+    now = 100.0
 
     def time(self):
         return self.now
@@ -140,12 +141,12 @@ class Seconds(BaseTime):
 def test_natural_monitor_gives_rates():
     clock = Seconds()
     monitor = NaturalMonitor(clock, expire=10)
-    assert monitor.avg['in_count']() == 0.
+    assert monitor.avg['in_count']() == 0.0
     for _ in range(4):
         clock.now += 1
         monitor.in_count = 5
         monitor.out_count = 50
-    assert monitor.avg['in_count']() == pytest.approx(5.) and monitor.avg['out_count']() == pytest.approx(50.)
+    assert monitor.avg['in_count']() == pytest.approx(5.0) and monitor.avg['out_count']() == pytest.approx(50.0)
     clock.now += 8  # the first step has left the window of ten seconds
     assert monitor.avg['in_count']() == pytest.approx(1.5)
 
@@ -155,15 +156,15 @@ def test_tick_monitors_give_statistics_of_the_window():
     into, out = InTickMonitor(clock, expire=2), OutTickMonitor(clock, expire=3)
     for k in range(5):
         into.in_time = float(k)
-        out.record({'out_time': .5, 'reuse': float(k), 'priority': 2. * k, 'staleness': 1.})
+        out.record({'out_time': 0.5, 'reuse': float(k), 'priority': 2.0 * k, 'staleness': 1.0})
         clock.step()
-    assert out.max['reuse']() == 4. and out.min['priority']() >= 4. and out.avg['staleness']() == 1.
-    assert into.avg['in_time']() >= 3.
+    assert out.max['reuse']() == 4.0 and out.min['priority']() >= 4.0 and out.avg['staleness']() == 1.0
+    assert into.avg['in_time']() >= 3.0
 
 
 def test_segment_tree_takes_no_places_and_masks():
     tree = SumSegmentTree(4)
     tree[[]] = []
-    assert tree.reduce() == 0. and tree[np.zeros(0, int)].shape == (0, )
-    tree[np.array([True, False, True, False])] = [1., 2.]
-    assert tree.reduce() == 3. and tree[np.array([False, False, True, True])].tolist() == [2., 0.]
+    assert tree.reduce() == 0.0 and tree[np.zeros(0, int)].shape == (0,)
+    tree[np.array([True, False, True, False])] = [1.0, 2.0]
+    assert tree.reduce() == 3.0 and tree[np.array([False, False, True, True])].tolist() == [2.0, 0.0]

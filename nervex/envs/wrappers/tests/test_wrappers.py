@@ -1,4 +1,5 @@
 """Wrappers of Gym objects, on a small fake game whose frames and rewards are known."""
+
 import numpy as np
 import pytest
 from gymnasium.spaces import Box, Discrete
@@ -47,7 +48,7 @@ class Game:
     def step(self, action):
         self.steps += 1
         self.actions.append(action)
-        return self._frame(), -3., self.lives() == 0, False, {}
+        return self._frame(), -3.0, self.lives() == 0, False, {}
 
     def _frame(self):
         return np.full((210, 160, 3), self.steps % 256, np.uint8)
@@ -77,7 +78,7 @@ def test_max_and_skip_sums_rewards_and_takes_the_brighter_of_two_frames():
     env.reset()
     obs, reward, terminated, _, _ = env.step(2)
     assert reward == -12 and obs[0, 0, 0] == 4 and game.actions == [2] * 4 and not terminated
-    game.steps = 13                                            # two steps until the end: only two rewards
+    game.steps = 13  # two steps until the end: only two rewards
     obs, reward, terminated, _, _ = env.step(2)
     assert terminated and reward == -6 and obs[0, 0, 0] == 15
 
@@ -103,7 +104,7 @@ def test_episodic_life_ends_at_each_life_but_resets_only_at_game_over():
             steps += 1
         lengths.append(steps)
         env.reset()
-    assert lengths == [3, 2, 2, 3] and game.resets == 2        # a reset in mid-game is one step without action
+    assert lengths == [3, 2, 2, 3] and game.resets == 2  # a reset in mid-game is one step without action
 
 
 @pytest.mark.parametrize('meanings,fired', [(('NOOP', 'FIRE', 'UP'), [1]), (('NOOP', 'UP', 'DOWN'), [])])
@@ -125,8 +126,8 @@ def test_clip_reward_keeps_the_true_return():
     env = ClipReward(Game(life=1))
     env.reset()
     answers = [env.step(0) for _ in range(3)]
-    assert [a[1] for a in answers] == [-1., -1., -1.]
-    assert answers[2][4] == {'final_eval_reward': -9.} and answers[0][4] == {}
+    assert [a[1] for a in answers] == [-1.0, -1.0, -1.0]
+    assert answers[2][4] == {'final_eval_reward': -9.0} and answers[0][4] == {}
 
 
 def test_frame_stack_is_oldest_first_and_starts_with_copies():
@@ -169,29 +170,39 @@ def test_wrap_atari_for_actors_and_evaluators():
             _, reward, ended, _, info = env.step(2)
             rewards.append(reward)
         totals[name] = (set(rewards), sum(rewards), info.get('final_eval_reward'))
-    assert totals['actor'][0] == {-1.} and totals['actor'][2] < totals['actor'][1]
-    assert min(totals['evaluator'][0]) == -12. and totals['evaluator'][2] is None  # whole game, true rewards
+    assert totals['actor'][0] == {-1.0} and totals['actor'][2] < totals['actor'][1]
+    assert min(totals['evaluator'][0]) == -12.0 and totals['evaluator'][2] is None  # whole game, true rewards
 
 
 def test_wrappers_in_a_config():
-    specs = [dict(type='time_limit', max_episode_steps=5), dict(type='clip_reward', only='actor'),
-             lambda env: FrameStack(env, 2)]
+    specs = [
+        dict(type='time_limit', max_episode_steps=5),
+        dict(type='clip_reward', only='actor'),
+        lambda env: FrameStack(env, 2),
+    ]
     env = GymEnv(dict(env_id='Pendulum-v1', wrappers=specs, role='actor'))
     assert env.info().obs_space.shape == (2, 3)
     env.reset()
     for _ in range(5):
         timestep = env.step([0.5])
-    assert timestep.done and timestep.info['truncated'] and timestep.info['final_eval_reward'] not in (0., -5.)
-    assert timestep.reward.tolist() == [-1.]
-    actors, evaluators = (f({'env_id': 'Pendulum-v1', 'actor_env_num': 2, 'evaluator_env_num': 1})
-                          for f in (GymEnv.create_actor_env_cfg, GymEnv.create_evaluator_env_cfg))
+    assert timestep.done and timestep.info['truncated'] and timestep.info['final_eval_reward'] not in (0.0, -5.0)
+    assert timestep.reward.tolist() == [-1.0]
+    actors, evaluators = (
+        f({'env_id': 'Pendulum-v1', 'actor_env_num': 2, 'evaluator_env_num': 1})
+        for f in (GymEnv.create_actor_env_cfg, GymEnv.create_evaluator_env_cfg)
+    )
     assert [c['role'] for c in actors + evaluators] == ['actor', 'actor', 'evaluator']
 
 
-@pytest.mark.parametrize('spec,error,match', [
-    ('frame_stak', KeyError, "did you mean 'frame_stack'"), (3, TypeError, 'env.wrappers'),
-    ({'n': 2}, TypeError, "'type'"), ({'type': 'frame_stack', 'only': 'learner'}, ValueError, 'only='),
-])
+@pytest.mark.parametrize(
+    'spec,error,match',
+    [
+        ('frame_stak', KeyError, "did you mean 'frame_stack'"),
+        (3, TypeError, 'env.wrappers'),
+        ({'n': 2}, TypeError, "'type'"),
+        ({'type': 'frame_stack', 'only': 'learner'}, ValueError, 'only='),
+    ],
+)
 def test_bad_wrappers_are_named(spec, error, match):
     with pytest.raises(error, match=match):
         wrap(Game(), [spec])

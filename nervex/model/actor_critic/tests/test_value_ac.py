@@ -8,7 +8,7 @@ from nervex.model import FCValueAC
 def test_modes_give_equal_numbers(share_encoder):
     net, data = FCValueAC(4, 3, share_encoder=share_encoder), {'obs': torch.randn(5, 4)}
     both = net(data)
-    assert both['logit'].shape == (5, 3) and both['value'].shape == (5, )
+    assert both['logit'].shape == (5, 3) and both['value'].shape == (5,)
     assert torch.equal(both['value'], net(data, mode='compute_action_value')['value'])
     action, value = net(data, mode='compute_action'), net(data, mode='compute_value')
     assert set(action) == {'logit'} and torch.equal(action['logit'], both['logit'])

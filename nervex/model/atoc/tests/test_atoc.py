@@ -17,10 +17,15 @@ def test_shapes():
     output = make(m_group=3)({'obs': torch.randn(B, A, N)}, get_delta_q=True)
     shapes = {key: tuple(value.shape) for key, value in output.items()}
     assert shapes == {
-        'action': (B, A, 2), 'old_thoughts': (B, A, 8), 'new_thoughts': (B, A, 8), 'initiator_prob': (B, A),
-        'is_initiator': (B, A), 'group': (B, A, 3), 'delta_q': (B, A),
+        'action': (B, A, 2),
+        'old_thoughts': (B, A, 8),
+        'new_thoughts': (B, A, 8),
+        'initiator_prob': (B, A),
+        'is_initiator': (B, A),
+        'group': (B, A, 3),
+        'delta_q': (B, A),
     }
-    assert (output['action'].abs() <= 1.).all() and ATOC is ATOCQAC
+    assert (output['action'].abs() <= 1.0).all() and ATOC is ATOCQAC
     q = make()({'obs': torch.randn(B, A, N), 'action': torch.zeros(B, A, 2)}, mode='compute_q')['q_value']
     assert q.shape == (B, A)
 
@@ -61,7 +66,7 @@ def test_groups_follow_one_another():
 def test_rows_do_not_mix():
     net, obs = make(), torch.randn(B, A, N)
     whole = net({'obs': obs})['action']
-    assert all(torch.allclose(net({'obs': obs[i:i + 1]})['action'][0], whole[i], atol=1e-6) for i in range(B))
+    assert all(torch.allclose(net({'obs': obs[i : i + 1]})['action'][0], whole[i], atol=1e-6) for i in range(B))
 
 
 def test_delta_q_is_the_mean_gain_of_the_group():
@@ -77,14 +82,14 @@ def test_attention_loss_by_hand():
     data = {
         'initiator_prob': torch.tensor([[0.5, 0.25, 0.9]], requires_grad=True),
         'is_initiator': torch.tensor([[True, True, False]]),
-        'delta_q': torch.tensor([[3., 1., 7.]]),
+        'delta_q': torch.tensor([[3.0, 1.0, 7.0]]),
     }
     loss = make()(data, mode='optimize_actor_attention')['loss']
     assert loss.item() == pytest.approx((-math.log(0.5) - math.log(0.75)) / 2)  # wanted: 1 and 0
     loss.backward()
-    assert data['initiator_prob'].grad[0, 2] == 0.
+    assert data['initiator_prob'].grad[0, 2] == 0.0
     nobody = make()({**data, 'is_initiator': torch.zeros(1, 3, dtype=torch.bool)}, mode='optimize_actor_attention')
-    assert nobody['loss'].item() == 0.
+    assert nobody['loss'].item() == 0.0
 
 
 def test_actor_loss_reaches_the_actor_and_spares_the_attention():
@@ -97,7 +102,7 @@ def test_actor_loss_reaches_the_actor_and_spares_the_attention():
 def test_without_communication_agents_are_independent():
     net, obs = make(communication=False), torch.randn(B, A, N)
     other = obs.clone()
-    other[:, 1:] = 0.
+    other[:, 1:] = 0.0
     assert torch.equal(net({'obs': obs})['action'][:, 0], net({'obs': other})['action'][:, 0])
 
 

@@ -51,16 +51,19 @@ def test_other_errors_of_a_layer_pass_through():
 
 def test_default_convolutions_have_the_size_of_the_paper():
     net = ConvEncoder([4, 84, 84])
-    assert net.fc.in_shape == (64 * 7 * 7, ) and net.out_dim == 512
+    assert net.fc.in_shape == (64 * 7 * 7,) and net.out_dim == 512
     assert [tuple(c.kernel_size) for c in net.convs] == [(8, 8), (4, 4), (3, 3)]
     assert net(torch.zeros(2, 4, 84, 84, dtype=torch.uint8)).shape == (2, 512)
 
 
-@pytest.mark.parametrize('shape, text', [
-    ((2, 36, 36, 1), 'movedim'),
-    ((2, 1, 36, 35), r'expects \(\.\.\., 1, 36, 36\)'),
-    ((36, 36), r'expects \(\.\.\., 1, 36, 36\)'),
-])
+@pytest.mark.parametrize(
+    'shape, text',
+    [
+        ((2, 36, 36, 1), 'movedim'),
+        ((2, 1, 36, 35), r'expects \(\.\.\., 1, 36, 36\)'),
+        ((36, 36), r'expects \(\.\.\., 1, 36, 36\)'),
+    ],
+)
 def test_wrong_images_name_what_is_expected(shape, text):
     with pytest.raises(InputShapeError, match=text):
         ConvEncoder([1, 36, 36])(torch.zeros(*shape))
@@ -71,15 +74,18 @@ def test_one_image_without_batch():
     assert torch.allclose(net(image), net(image.unsqueeze(0))[0], atol=1e-6)
 
 
-@pytest.mark.parametrize('build, text', [
-    (lambda: ConvEncoder(4), r'obs_dim = \[C, H, W\]'),
-    (lambda: ConvEncoder([4, 20, 20]), 'too small'),
-    (lambda: ConvEncoder([4, 84, 84], kernels=[3]), 'one entry for each layer'),
-    (lambda: FCEncoder(0), 'positive int or a shape'),
-    (lambda: FCEncoder('4x'), 'positive int or a shape'),
-    (lambda: FCEncoder(4, []), 'at least one width'),
-    (lambda: FCEncoder(4, activation='rellu'), "did you mean 'relu'"),
-])
+@pytest.mark.parametrize(
+    'build, text',
+    [
+        (lambda: ConvEncoder(4), r'obs_dim = \[C, H, W\]'),
+        (lambda: ConvEncoder([4, 20, 20]), 'too small'),
+        (lambda: ConvEncoder([4, 84, 84], kernels=[3]), 'one entry for each layer'),
+        (lambda: FCEncoder(0), 'positive int or a shape'),
+        (lambda: FCEncoder('4x'), 'positive int or a shape'),
+        (lambda: FCEncoder(4, []), 'at least one width'),
+        (lambda: FCEncoder(4, activation='rellu'), "did you mean 'relu'"),
+    ],
+)
 def test_wrong_settings_are_named(build, text):
     with pytest.raises((ValueError, KeyError), match=text):
         build()

@@ -17,10 +17,10 @@ def test_dueling_is_value_plus_centred_advantage():
     head = DuelingHead(4, 3, layer_num=0)
     with torch.no_grad():
         head.value.weight.zero_()
-        head.value.bias.fill_(10.)
+        head.value.bias.fill_(10.0)
         head.advantage.weight.zero_()
-        head.advantage.bias.copy_(torch.tensor([1., 2., 6.]))
-    assert head(torch.randn(1, 4))['logit'].tolist() == [[8., 9., 13.]]  # 10 + (1, 2, 6) - 3
+        head.advantage.bias.copy_(torch.tensor([1.0, 2.0, 6.0]))
+    assert head(torch.randn(1, 4))['logit'].tolist() == [[8.0, 9.0, 13.0]]  # 10 + (1, 2, 6) - 3
 
 
 def test_dueling_streams_are_independent_after_their_joint_first_layer():
@@ -33,10 +33,10 @@ def test_dueling_streams_are_independent_after_their_joint_first_layer():
 
 @pytest.mark.parametrize('dueling', [True, False])
 def test_distribution_sums_to_one_and_logit_is_its_mean(dueling):
-    output = DistributionHead(4, 3, n_atom=5, v_min=-1., v_max=3., dueling=dueling)(torch.randn(6, 2, 4))
+    output = DistributionHead(4, 3, n_atom=5, v_min=-1.0, v_max=3.0, dueling=dueling)(torch.randn(6, 2, 4))
     distribution = output['distribution']
     assert distribution.shape == (6, 2, 3, 5) and torch.allclose(distribution.sum(-1), torch.ones(6, 2, 3))
-    assert torch.allclose(output['logit'], (distribution * torch.tensor([-1., 0., 1., 2., 3.])).sum(-1), atol=1e-6)
+    assert torch.allclose(output['logit'], (distribution * torch.tensor([-1.0, 0.0, 1.0, 2.0, 3.0])).sum(-1), atol=1e-6)
 
 
 def test_dueling_distribution_centres_each_atom():
@@ -54,7 +54,7 @@ def test_fixed_quantiles():
     assert torch.allclose(output['logit'], output['q'].mean(-1))
 
 
-@pytest.mark.parametrize('lead', [(6, ), (2, 3)])
+@pytest.mark.parametrize('lead', [(6,), (2, 3)])
 def test_drawn_quantiles_shape_and_number(lead):
     head, x = QuantileHead(4, 3, num_quantiles=5), torch.randn(*lead, 4)
     output = head(x)
@@ -72,13 +72,16 @@ def test_quantile_values_belong_to_their_quantiles_and_rows():
     assert torch.allclose(output['q'][1, 3], expected, atol=1e-5)
 
 
-@pytest.mark.parametrize('kind, expected', [
-    ('uniform', 0.4),
-    ('CVaR', 0.4 * 0.5),
-    ('Pow', 0.4 ** (1 / 1.5)),
-    ('CPW', 0.4 ** 0.5 / (0.4 ** 0.5 + 0.6 ** 0.5) ** 2),
-    (lambda tau: tau / 4, 0.1),
-])
+@pytest.mark.parametrize(
+    'kind, expected',
+    [
+        ('uniform', 0.4),
+        ('CVaR', 0.4 * 0.5),
+        ('Pow', 0.4 ** (1 / 1.5)),
+        ('CPW', 0.4**0.5 / (0.4**0.5 + 0.6**0.5) ** 2),
+        (lambda tau: tau / 4, 0.1),
+    ],
+)
 def test_distortions_of_quantiles(kind, expected):
     head = QuantileHead(4, 3, beta_function_type=kind, beta_eta=0.5)
     assert head._beta(torch.tensor(0.4)).item() == pytest.approx(expected)
@@ -88,7 +91,7 @@ def test_unknown_distortion_and_wrong_atoms():
     with pytest.raises(KeyError, match='CVaR'):
         QuantileHead(4, 3, beta_function_type='cvar')
     with pytest.raises(ValueError, match='v_min < v_max'):
-        DistributionHead(4, 3, v_min=1., v_max=1.)
+        DistributionHead(4, 3, v_min=1.0, v_max=1.0)
     with pytest.raises(ValueError, match='at least 2'):
         QuantileRegressionHead(4, 3, num_quantiles=1)
 
@@ -101,9 +104,9 @@ def test_several_heads_list_every_key():
 def test_regression_by_hand_and_squashed():
     head = RegressionHead(2, 1)
     with torch.no_grad():
-        head[0].weight.copy_(torch.tensor([[1., -2.]]))
-        head[0].bias.fill_(.5)
-    assert head(torch.tensor([3., 1.])).tolist() == [1.5]  # 3 - 2 + 0.5
+        head[0].weight.copy_(torch.tensor([[1.0, -2.0]]))
+        head[0].bias.fill_(0.5)
+    assert head(torch.tensor([3.0, 1.0])).tolist() == [1.5]  # 3 - 2 + 0.5
     bounded = RegressionHead(2, 3, [8], final_tanh=True)
-    assert bounded(1000. * torch.ones(4, 5, 2)).shape == (4, 5, 3)
-    assert bounded(1000. * torch.randn(4, 2)).abs().max() <= 1.
+    assert bounded(1000.0 * torch.ones(4, 5, 2)).shape == (4, 5, 3)
+    assert bounded(1000.0 * torch.randn(4, 2)).abs().max() <= 1.0

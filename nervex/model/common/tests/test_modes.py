@@ -13,8 +13,8 @@ class ByHand(ActorCriticBase):
 
 
 def test_an_actor_critic_by_hand_is_called_by_mode():
-    net, data = ByHand(), {'obs': torch.tensor([[1., 2.]])}
-    assert net(data)['value'].tolist() == [3.] and net(data, mode='compute_action')['logit'].tolist() == [[2., 4.]]
+    net, data = ByHand(), {'obs': torch.tensor([[1.0, 2.0]])}
+    assert net(data)['value'].tolist() == [3.0] and net(data, mode='compute_action')['logit'].tolist() == [[2.0, 4.0]]
     with pytest.raises(KeyError, match='compute_action_value'):
         net(data, mode='compute_actoin')
 

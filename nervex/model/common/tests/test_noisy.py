@@ -7,16 +7,16 @@ from nervex.model import NoiseFCDiscreteNet, NoiseLinearLayer
 def test_output_by_hand():
     layer = NoiseLinearLayer(2, 1)
     with torch.no_grad():
-        layer.weight_mu.copy_(torch.tensor([[1., 2.]]))
+        layer.weight_mu.copy_(torch.tensor([[1.0, 2.0]]))
         layer.weight_sigma.copy_(torch.tensor([[0.5, 0.25]]))
-        layer.bias_mu.fill_(3.)
+        layer.bias_mu.fill_(3.0)
         layer.bias_sigma.fill_(0.1)
-        layer.noise_in.copy_(torch.tensor([2., -4.]))
-        layer.noise_out.fill_(3.)
-    x = torch.tensor([[10., 1.]])
+        layer.noise_in.copy_(torch.tensor([2.0, -4.0]))
+        layer.noise_out.fill_(3.0)
+    x = torch.tensor([[10.0, 1.0]])
     # weights 1 + 0.5 * 3 * 2 = 4 and 2 - 0.25 * 3 * 4 = -1; bias 3 + 0.1 * 3
-    assert layer(x).item() == pytest.approx(40. - 1. + 3.3)
-    assert layer.eval()(x).item() == pytest.approx(15.)
+    assert layer(x).item() == pytest.approx(40.0 - 1.0 + 3.3)
+    assert layer.eval()(x).item() == pytest.approx(15.0)
 
 
 def test_noise_stays_until_it_is_reset():
@@ -30,8 +30,8 @@ def test_noise_stays_until_it_is_reset():
 def test_factors_are_signed_roots_of_normal_numbers():
     torch.manual_seed(0)
     layer = NoiseLinearLayer(20000, 1)
-    normal = layer.noise_in.sign() * layer.noise_in ** 2
-    assert abs(normal.mean()) < 0.03 and abs(normal.std() - 1.) < 0.03
+    normal = layer.noise_in.sign() * layer.noise_in**2
+    assert abs(normal.mean()) < 0.03 and abs(normal.std() - 1.0) < 0.03
 
 
 def test_noise_may_change_between_forward_and_backward():
@@ -58,4 +58,4 @@ def test_a_net_explores_in_training_mode_only():
         layer.reset_noise()
     assert torch.equal(quiet, net(obs)['logit'])
     with pytest.raises(ValueError, match='sigma0'):
-        NoiseLinearLayer(2, 2, sigma0=-1.)
+        NoiseLinearLayer(2, 2, sigma0=-1.0)

@@ -1,4 +1,5 @@
 """Sizes as users write them, and inputs that do not fit."""
+
 import numpy as np
 import pytest
 import torch
@@ -6,14 +7,19 @@ import torch
 from nervex.model import MLP, QAC, ComaNetwork, ConvEncoder, FCDiscreteNet, FCEncoder, InputShapeError, QMix
 
 
-@pytest.mark.parametrize('obs_dim, action_dim', [
-    (np.int64(4), np.int64(2)), (torch.Size([4]), (2, )), (np.array([4]), np.array([2])),
-])
+@pytest.mark.parametrize(
+    'obs_dim, action_dim',
+    [
+        (np.int64(4), np.int64(2)),
+        (torch.Size([4]), (2,)),
+        (np.array([4]), np.array([2])),
+    ],
+)
 def test_sizes_come_from_any_kind_of_integer(obs_dim, action_dim):
     assert FCDiscreteNet(obs_dim, action_dim)(torch.zeros(3, 4))['logit'].shape == (3, 2)
 
 
-@pytest.mark.parametrize('obs_dim', ['4', '84', 4.5, [4.], [], 0, None])
+@pytest.mark.parametrize('obs_dim', ['4', '84', 4.5, [4.0], [], 0, None])
 def test_what_is_no_size_is_refused(obs_dim):
     with pytest.raises(ValueError, match='is a positive int or a shape such as'):
         FCDiscreteNet(obs_dim, 2)
@@ -24,9 +30,13 @@ def test_widths_are_positive():
         MLP(4, [8, 0])
 
 
-@pytest.mark.parametrize('net, obs', [
-    (FCEncoder(3, [4]), torch.ones(2, 3)), (ConvEncoder([1, 8, 8], [4], [2], [3], [2]), torch.ones(2, 1, 8, 8)),
-])
+@pytest.mark.parametrize(
+    'net, obs',
+    [
+        (FCEncoder(3, [4]), torch.ones(2, 3)),
+        (ConvEncoder([1, 8, 8], [4], [2], [3], [2]), torch.ones(2, 1, 8, 8)),
+    ],
+)
 def test_inputs_follow_the_weights_to_another_dtype_and_back(net, obs):
     assert net.double()(obs).dtype == torch.float64 and net(obs.double()).dtype == torch.float64
     assert net.float()(obs.double()).dtype == torch.float32
@@ -51,10 +61,16 @@ def test_another_number_of_agents_is_refused(net):
         net({'obs': obs})
 
 
-@pytest.mark.parametrize('net, obs', [
-    (FCDiscreteNet(4, 2), {'x': torch.zeros(3, 4)}), (FCDiscreteNet(4, 2), [1., 2., 3., 4.]),
-    (FCEncoder(4), None), (ConvEncoder([1, 36, 36]), {'x': 1}), (ConvEncoder([1, 36, 36]), np.zeros((1, 1, 36, 36))),
-])
+@pytest.mark.parametrize(
+    'net, obs',
+    [
+        (FCDiscreteNet(4, 2), {'x': torch.zeros(3, 4)}),
+        (FCDiscreteNet(4, 2), [1.0, 2.0, 3.0, 4.0]),
+        (FCEncoder(4), None),
+        (ConvEncoder([1, 36, 36]), {'x': 1}),
+        (ConvEncoder([1, 36, 36]), np.zeros((1, 1, 36, 36))),
+    ],
+)
 def test_what_is_no_tensor_is_a_type_error(net, obs):
     with pytest.raises(TypeError, match=r'is a (dict|list|NoneType|ndarray), expected a tensor'):
         net({'obs': obs} if isinstance(net, FCDiscreteNet) else obs)

@@ -4,7 +4,7 @@ import torch
 from nervex.model import ConvDiscreteNet, FCDiscreteNet
 
 
-@pytest.mark.parametrize('obs_dim', [4, (4, ), [4]])
+@pytest.mark.parametrize('obs_dim', [4, (4,), [4]])
 @pytest.mark.parametrize('dueling', [True, False])
 def test_dict_or_tensor_in_dict_out(obs_dim, dueling):
     net, obs = FCDiscreteNet(obs_dim, 3, dueling=dueling), torch.randn(5, 4)
@@ -23,7 +23,7 @@ def test_action_mask_is_passed_on():
     assert FCDiscreteNet(4, 2)({'obs': torch.randn(3, 4), 'action_mask': mask})['action_mask'] is mask
 
 
-@pytest.mark.parametrize('shape', [(3, 5), (3, ), (2, 7, 1)])
+@pytest.mark.parametrize('shape', [(3, 5), (3,), (2, 7, 1)])
 def test_wrong_observation_names_what_is_expected(shape):
     with pytest.raises(ValueError, match=r'expects \(\.\.\., 4\)'):
         FCDiscreteNet(4, 2)(torch.zeros(*shape))

@@ -55,7 +55,7 @@ def test_env_by_env_through_the_armor_equals_each_env_alone():
     steps = {0: [0, 2], 1: [0, 2, 4, 5], 2: [0, 1, 3, 4]}
     for i, when in steps.items():
         alone = net(obs[when, i].unsqueeze(1))['logit'].squeeze(1)
-        assert torch.allclose(torch.stack(got[i][:len(when)]), alone, atol=1e-6)
+        assert torch.allclose(torch.stack(got[i][: len(when)]), alone, atol=1e-6)
     restarted = net(obs[[3, 4], 0].unsqueeze(1))['logit'].squeeze(1)
     assert torch.allclose(torch.stack(got[0][2:]), restarted, atol=1e-6)
 

@@ -6,7 +6,7 @@ from nervex.model import FCPPG, ConvPPG
 def test_policy_and_value_share_nothing():
     net, data = FCPPG(4, 3), {'obs': torch.randn(5, 4)}
     output = net(data)
-    assert output['logit'].shape == (5, 3) and output['value'].shape == (5, )
+    assert output['logit'].shape == (5, 3) and output['value'].shape == (5,)
     output['value'].sum().backward()
     assert all(p.grad is None for p in net.policy_net.parameters())
     assert all(p.grad is not None for p in net.value_net.parameters())
@@ -24,4 +24,4 @@ def test_each_mode():
 
 def test_images():
     output = ConvPPG([1, 36, 36], 3, embedding_dim=16)(torch.zeros(2, 1, 36, 36, dtype=torch.uint8))
-    assert output['logit'].shape == (2, 3) and output['value'].shape == (2, )
+    assert output['logit'].shape == (2, 3) and output['value'].shape == (2,)

@@ -9,8 +9,10 @@ T, B, A, N, M, P = 4, 3, 5, 7, 11, 6
 
 def observation(lead=(T, B)):
     return {
-        'agent_state': torch.randn(*lead, A, N), 'global_state': torch.randn(*lead, M),
-        'action_mask': torch.ones(*lead, A, P), 'agent_alone_state': torch.randn(*lead, A, 4),
+        'agent_state': torch.randn(*lead, A, N),
+        'global_state': torch.randn(*lead, M),
+        'action_mask': torch.ones(*lead, A, P),
+        'agent_alone_state': torch.randn(*lead, A, 4),
         'agent_alone_padding_state': torch.randn(*lead, A, N),
     }
 
@@ -29,17 +31,17 @@ def test_mixer_by_hand():
     with torch.no_grad():
         for p in mixer.parameters():
             p.zero_()
-        mixer.weight_1[-1].bias.copy_(torch.tensor([-2., 3.]))  # taken as 2 and 3
-        mixer.bias_1.bias.fill_(1.)
-        mixer.weight_2[-1].bias.fill_(-0.5)                     # taken as 0.5
-        mixer.bias_2[-1].bias.fill_(10.)
-    assert mixer(torch.tensor([[1., 2.]]), torch.zeros(1, 1)).item() == pytest.approx(14.5)  # 0.5 (2 + 6 + 1) + 10
+        mixer.weight_1[-1].bias.copy_(torch.tensor([-2.0, 3.0]))  # taken as 2 and 3
+        mixer.bias_1.bias.fill_(1.0)
+        mixer.weight_2[-1].bias.fill_(-0.5)  # taken as 0.5
+        mixer.bias_2[-1].bias.fill_(10.0)
+    assert mixer(torch.tensor([[1.0, 2.0]]), torch.zeros(1, 1)).item() == pytest.approx(14.5)  # 0.5 (2 + 6 + 1) + 10
 
 
 def test_no_agent_can_lower_the_teams_value():
     mixer, q = Mixer(A, M), torch.randn(50, A, requires_grad=True)
     mixer(q, torch.randn(50, M)).sum().backward()
-    assert (q.grad >= 0.).all() and (q.grad > 0.).any()
+    assert (q.grad >= 0.0).all() and (q.grad > 0.0).any()
 
 
 @pytest.mark.parametrize('kind', [QMix, CollaQ])
@@ -53,7 +55,7 @@ def test_sequence_equals_steps(kind, lstm_type):
     for t in range(T):
         step = net({'obs': at(obs, t), 'prev_state': state})
         state = step['next_state']
-        assert step['total_q'].shape == (B, ) and step['logit'].shape == (B, A, P)
+        assert step['total_q'].shape == (B,) and step['logit'].shape == (B, A, P)
         assert torch.allclose(step['total_q'], whole['total_q'][t], atol=1e-5)
     depth = state if kind is QMix else [row[0] for row in state]
     assert len(state) == B and all(isinstance(row, list) and len(row) == A for row in depth)
@@ -62,7 +64,7 @@ def test_sequence_equals_steps(kind, lstm_type):
 @pytest.mark.parametrize('kind', [QMix, CollaQ])
 def test_given_action_or_best_legal_one(kind):
     net, obs = make(kind, use_mixer=False), observation()
-    obs['action_mask'][..., 3:] = 0.
+    obs['action_mask'][..., 3:] = 0.0
     greedy = net({'obs': obs})
     assert torch.allclose(greedy['agent_q'], greedy['logit'][..., :3].max(-1).values)
     assert torch.allclose(greedy['total_q'], greedy['agent_q'].sum(-1))
@@ -78,10 +80,10 @@ def test_hidden_state_per_env_in_partial_batches(kind, start):
     armor.add_plugin('main', 'hidden_state', state_num=B, init_fn=lambda: list(start))
     armor.add_plugin('main', 'eps_greedy_sample', seed=0)
     armor.add_plugin('main', 'grad', enable_grad=False)
-    first = armor.forward({'obs': at(obs, 0)}, eps=1.)
+    first = armor.forward({'obs': at(obs, 0)}, eps=1.0)
     assert first['action'].shape == (B, A) and 'next_state' not in first
     row = {key: value[1, 2:] for key, value in obs.items()}
-    second = armor.forward({'obs': row}, data_id=[2], eps=0.)
+    second = armor.forward({'obs': row}, data_id=[2], eps=0.0)
     expected = net({'obs': {key: value[:2] for key, value in obs.items()}})['logit'][1, 2]
     assert torch.allclose(second['logit'][0], expected, atol=1e-5)
 

@@ -14,7 +14,7 @@ from nervex.utils.errors import UnknownNameError
 class HandTime(BaseTime):
     """A clock that shows what the test sets."""
 
-    now = 0.
+    now = 0.0
 
     def time(self):
         return self.now
@@ -76,55 +76,55 @@ def test_window_of_ten_ticks_averages_ten_values_and_two_of_a_variable_that_come
             model.priority = float(i)
         model.time.step()
     assert model.avg['out_time']() == sum(range(20, 30)) / 10
-    assert model.avg['priority']() == (20 + 25) / 2 and model.max['priority']() == 25.
+    assert model.avg['priority']() == (20 + 25) / 2 and model.max['priority']() == 25.0
 
 
 def test_natural_average_is_weighted_by_duration():
     clock = HandTime()
     model = AvgList(clock, expire=10)
-    for now, value in ((0., 11.), (1., 22.), (3., 33.)):
+    for now, value in ((0.0, 11.0), (1.0, 22.0), (3.0, 33.0)):
         clock.now = now
         model.value = value
-    clock.now = 4.
+    clock.now = 4.0
     assert model.avg['value']() == pytest.approx((1 * 11 + 2 * 22 + 1 * 33) / 4)
-    clock.now = 100.  # the last value still holds, though it came long before the window
-    assert model.range_values['value'](TimeMode.ABSOLUTE) == [((90., 100.), 33.)]
-    assert model.avg['value']() == 33.
+    clock.now = 100.0  # the last value still holds, though it came long before the window
+    assert model.range_values['value'](TimeMode.ABSOLUTE) == [((90.0, 100.0), 33.0)]
+    assert model.avg['value']() == 33.0
 
 
 def test_ranges_and_modes_by_hand():
     model = OutTickMonitor(TickTime(3), expire=2)
     seen = []
-    for value in (1., 2., 4., 8.):
+    for value in (1.0, 2.0, 4.0, 8.0):
         model.priority = value
         model.time.step()
         seen.append(model.range_values['priority']())
     assert seen == [
-        [((0, 1), 1.)],
-        [((0, 1), 1.), ((1, 2), 2.)],
-        [((1, 2), 2.), ((2, 3), 4.)],  # the window is [1, 3]
-        [((2, 3), 4.), ((3, 4), 8.)],
+        [((0, 1), 1.0)],
+        [((0, 1), 1.0), ((1, 2), 2.0)],
+        [((1, 2), 2.0), ((2, 3), 4.0)],  # the window is [1, 3]
+        [((2, 3), 4.0), ((3, 4), 8.0)],
     ]
-    assert model.range_values['priority'](TimeMode.ABSOLUTE) == [((5, 6), 4.), ((6, 7), 8.)]
-    assert model.range_values['priority'](TimeMode.RELATIVE_CURRENT_TIME) == [((-2, -1), 4.), ((-1, 0), 8.)]
+    assert model.range_values['priority'](TimeMode.ABSOLUTE) == [((5, 6), 4.0), ((6, 7), 8.0)]
+    assert model.range_values['priority'](TimeMode.RELATIVE_CURRENT_TIME) == [((-2, -1), 4.0), ((-1, 0), 8.0)]
     with pytest.raises(ValueError, match='TimeMode'):
         model.range_values['priority']('absolute')
 
 
 def test_several_values_in_one_tick_all_count_and_the_last_holds():
     model = OutTickMonitor(TickTime(), expire=5)
-    for value in (1., 2., 3.):
+    for value in (1.0, 2.0, 3.0):
         model.priority = value
     model.time.step(2)
-    assert model.range_values['priority']() == [((0, 0), 1.), ((0, 0), 2.), ((0, 2), 3.)]
-    assert model.priority == 3.
+    assert model.range_values['priority']() == [((0, 0), 1.0), ((0, 0), 2.0), ((0, 2), 3.0)]
+    assert model.priority == 3.0
 
 
 def test_value_before_the_first_tick_is_seen_alone():
     model = OutTickMonitor(TickTime(), expire=5)
     assert model.range_values['priority']() == []
-    model.priority = 7.
-    assert model.range_values['priority']() == [((0, 0), 7.)] and model.avg['priority']() == 7.
+    model.priority = 7.0
+    assert model.range_values['priority']() == [((0, 0), 7.0)] and model.avg['priority']() == 7.0
 
 
 def test_values_older_than_the_window_are_dropped_from_memory():
@@ -139,18 +139,18 @@ def test_unset_variable_and_wrong_values_raise():
     model = OutTickMonitor(TickTime(), expire=5)
     with pytest.raises(ValueError, match='no value'):
         _ = model.priority
-    model.priority = 2.
-    for wrong in (None, 'x', [1.], torch.ones(2)):
+    model.priority = 2.0
+    for wrong in (None, 'x', [1.0], torch.ones(2)):
         with pytest.raises(TypeError, match="'priority'"):
             model.priority = wrong
-    assert model.priority == 2.
+    assert model.priority == 2.0
 
 
 def test_numbers_of_other_libraries_are_numbers():
     model = OutTickMonitor(TickTime(), expire=5)
-    for value in (1, np.float32(1.), np.int64(1), torch.tensor(1.), torch.tensor([1.])):
+    for value in (1, np.float32(1.0), np.int64(1), torch.tensor(1.0), torch.tensor([1.0])):
         model.priority = value
-        assert model.priority == 1.
+        assert model.priority == 1.0
 
     class Counts(LoggedModel):
         count = LoggedValue(int)
@@ -168,17 +168,17 @@ def test_tensors_become_numbers_only_when_read_and_carry_no_graph():
     model = OutTickMonitor(TickTime(), expire=5)
     leaf = torch.ones((), requires_grad=True)
     for _ in range(2):
-        model.priority = leaf * 2.
+        model.priority = leaf * 2.0
         model.time.step()
     kept = [value for _, value in model._logged['priority']._items]
     assert all(isinstance(v, torch.Tensor) and not v.requires_grad for v in kept)
-    assert model.avg['priority']() == 2.
+    assert model.avg['priority']() == 2.0
     assert all(type(value) is float for _, value in model._logged['priority']._items)
 
 
 def test_mixed_dtypes_are_read_together():
     model = OutTickMonitor(TickTime(), expire=5)
-    for value in (torch.tensor(1, dtype=torch.int64), 2., torch.tensor(3., dtype=torch.float64), torch.tensor(4.)):
+    for value in (torch.tensor(1, dtype=torch.int64), 2.0, torch.tensor(3.0, dtype=torch.float64), torch.tensor(4.0)):
         model.priority = value
     model.time.step()
     assert model.avg['priority']() == 2.5
@@ -192,7 +192,7 @@ def test_unknown_names_say_what_exists():
         _ = model.avgg
     assert not hasattr(model, 'avgg') and hasattr(model, 'avg')
     with pytest.raises(UnknownNameError, match='variable'):
-        model.record({'priorities': 1.})
+        model.record({'priorities': 1.0})
 
 
 def test_registered_values_may_be_anything_and_are_listed():
@@ -210,11 +210,11 @@ def test_freeze_stops_the_time_of_the_model_only():
     model = OutTickMonitor(clock, expire=5)
     model.freeze()
     clock.step()
-    model.priority = 1.
+    model.priority = 1.0
     assert (model.fixed_time(), model.current_time(), clock.time()) == (0, 1, 1)
     model.freeze()
     model.unfreeze()
-    assert model.fixed_time() == 1 and model.range_values['priority']() == [((0, 1), 1.)]
+    assert model.fixed_time() == 1 and model.range_values['priority']() == [((0, 1), 1.0)]
     model.unfreeze()
     assert model.time is clock and model.expire == 5
 
@@ -222,9 +222,9 @@ def test_freeze_stops_the_time_of_the_model_only():
 def test_two_models_share_a_clock_not_values():
     clock = TickTime()
     one, two = OutTickMonitor(clock, 5), OutTickMonitor(clock, 5)
-    one.priority, two.priority = 1., 2.
+    one.priority, two.priority = 1.0, 2.0
     clock.step()
-    assert (one.avg['priority'](), two.avg['priority']()) == (1., 2.)
+    assert (one.avg['priority'](), two.avg['priority']()) == (1.0, 2.0)
 
 
 def test_variables_are_inherited_and_replaced():
@@ -233,8 +233,8 @@ def test_variables_are_inherited_and_replaced():
         priority = LoggedValue(str)
 
     model = More(TickTime(), 5)
-    model.extra, model.out_time, model.priority = 1., 2., 'high'
-    assert (model.extra, model.out_time, model.priority) == (1., 2., 'high')
+    model.extra, model.out_time, model.priority = 1.0, 2.0, 'high'
+    assert (model.extra, model.out_time, model.priority) == (1.0, 2.0, 'high')
 
 
 def test_forgotten_init_is_named():
@@ -245,7 +245,7 @@ def test_forgotten_init_is_named():
             """Does not call LoggedModel.__init__."""
 
     with pytest.raises(AttributeError, match=r'LoggedModel\.__init__'):
-        Lazy().x = 1.
+        Lazy().x = 1.0
 
 
 @pytest.mark.parametrize('expire, error', [(0, ValueError), (-1, ValueError), ('5', TypeError), (True, TypeError)])
@@ -257,7 +257,7 @@ def test_wrong_windows_are_refused(expire, error):
 def test_tick_time():
     clock = TickTime(2)
     assert clock.step() == 3 and clock.step(4) == 7 == clock.time()
-    for wrong, error in ((0, ValueError), (-1, ValueError), (1., TypeError), (True, TypeError)):
+    for wrong, error in ((0, ValueError), (-1, ValueError), (1.0, TypeError), (True, TypeError)):
         with pytest.raises(error, match='delta'):
             clock.step(wrong)
 
@@ -265,18 +265,18 @@ def test_tick_time():
 def test_natural_time_never_goes_back(monkeypatch):
     clock, before = NaturalTime(), time.time()
     assert before <= clock.time() <= time.time()
-    readings = iter([1e12, 5., 2e12])
+    readings = iter([1e12, 5.0, 2e12])
     monkeypatch.setattr(time, 'time', lambda: next(readings))
     assert [clock.time() for _ in range(3)] == [1e12, 1e12, 2e12]
 
 
 def test_a_clock_that_goes_back_is_refused():
     clock = HandTime()
-    clock.now = 5.
+    clock.now = 5.0
     model = AvgList(clock, 10)
-    clock.now = 4.
+    clock.now = 4.0
     with pytest.raises(ValueError, match=r'went back from 5\.0 to 4\.0'):
-        model.value = 1.
+        model.value = 1.0
 
 
 def test_time_proxy_created_frozen():
@@ -296,7 +296,7 @@ def test_threads_lose_no_value():
 
     def write():
         for _ in range(2000):
-            model.priority = 1.
+            model.priority = 1.0
             model.range_values['priority']() if _ % 200 == 0 else None
 
     threads = [threading.Thread(target=write) for _ in range(4)]
@@ -316,13 +316,13 @@ def test_a_model_goes_on_from_its_state_as_if_no_time_had_passed():
     for start in (0, 100):  # the second clock shows another time
         models.append(Losses(TickTime(start), expire=3))
     first, second = models
-    for value in (1., 2., 3.):
+    for value in (1.0, 2.0, 3.0):
         first.loss = value
         first.time.step()
-    second.norm = 9.
+    second.norm = 9.0
     second.load_state_dict(first.state_dict())
     for model in models:
-        model.loss = 4.
+        model.loss = 4.0
         model.time.step()
-        assert model.range_values['loss']() == [((1, 2), 2.), ((2, 3), 3.), ((3, 4), 4.)]
+        assert model.range_values['loss']() == [((1, 2), 2.0), ((2, 3), 3.0), ((3, 4), 4.0)]
         assert model.range_values['norm']() == []

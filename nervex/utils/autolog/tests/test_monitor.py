@@ -14,7 +14,7 @@ def test_averages_over_the_window_leave_out_what_did_not_appear():
         monitor.record({'total_loss': torch.tensor(float(i)), **({'aux_loss': i} if i % 5 == 0 else {})})
         monitor.time.step()
     assert monitor.averages() == {'total_loss': 19.5, 'aux_loss': 17.5}
-    assert monitor.currents() == {'total_loss': 24., 'aux_loss': 20}
+    assert monitor.currents() == {'total_loss': 24.0, 'aux_loss': 20}
     monitor.time.step(100)
     assert monitor.averages() == {}
 
@@ -26,15 +26,15 @@ def test_window_is_never_one_longer(step_last):
         monitor.record({'x': float(i)})
         if i < 5 or step_last:
             monitor.time.step()
-    assert monitor.averages() == {'x': 4.}
+    assert monitor.averages() == {'x': 4.0}
 
 
 def test_statistics_by_name():
     monitor = build('x', 'y')
-    for value in (1., 3.):
+    for value in (1.0, 3.0):
         monitor.x = value
         monitor.time.step()
-    assert (monitor.avg['x'](), monitor.max['x'](), monitor.min['x'](), monitor.val['x']()) == (2., 3., 1., 3.)
+    assert (monitor.avg['x'](), monitor.max['x'](), monitor.min['x'](), monitor.val['x']()) == (2.0, 3.0, 1.0, 3.0)
     with pytest.raises(ValueError, match="'y' has no value yet"):
         monitor.avg['y']()
 

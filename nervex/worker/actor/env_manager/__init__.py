@@ -1,4 +1,5 @@
 """The env managers: N envs behind one interface."""
+
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -14,18 +15,34 @@ from nervex.worker.actor.env_manager.thread_env_manager import ThreadEnvManager
 from nervex.worker.actor.env_manager.vector_env_manager import VectorEnvManager
 
 __all__ = [
-    'AsyncSubprocessEnvManager', 'BaseEnvManager', 'EnvManager', 'EnvState', 'EnvStateError', 'NormalizedEnvManager',
-    'Normalizer', 'RowMap', 'StepBlock',
-    'SubprocessEnvManager', 'SyncSubprocessEnvManager', 'ThreadEnvManager', 'TimestepMap', 'VectorEnvManager',
-    'create_env_manager', 'normalizer_for',
+    'AsyncSubprocessEnvManager',
+    'BaseEnvManager',
+    'EnvManager',
+    'EnvState',
+    'EnvStateError',
+    'NormalizedEnvManager',
+    'Normalizer',
+    'RowMap',
+    'StepBlock',
+    'SubprocessEnvManager',
+    'SyncSubprocessEnvManager',
+    'ThreadEnvManager',
+    'TimestepMap',
+    'VectorEnvManager',
+    'create_env_manager',
+    'normalizer_for',
 ]
 
 
 SubprocessEnvManager = AsyncSubprocessEnvManager
 
 
-def create_env_manager(manager_type: str | type, env_fn: Callable[[dict], Any], env_cfgs: Sequence[dict],
-                       manager_cfg: Mapping | None = None) -> EnvManager:
+def create_env_manager(
+    manager_type: str | type,
+    env_fn: Callable[[dict], Any],
+    env_cfgs: Sequence[dict],
+    manager_cfg: Mapping | None = None,
+) -> EnvManager:
     """
     Overview:
         The env manager that ``env.env_manager_type`` names ('base', 'subprocess', 'async_subprocess', 'thread',

@@ -1,18 +1,19 @@
 """Which kind of env manager suits a measured step time."""
+
 from collections.abc import Sequence
 
 from nervex.envs.hosting.step_times import StepTime
 from nervex.envs.hosting.waiting import cores
 
-WAKE_UP_S = 30e-6   # what one subprocess costs a step: two wake-ups, measured
-UNEVEN = 0.5        # standard deviation over mean, of a single env, from which on waiting for all is a waste
-WAITING = 0.5       # share of processor time below which an env mostly waits for something
+WAKE_UP_S = 30e-6  # what one subprocess costs a step: two wake-ups, measured
+UNEVEN = 0.5  # standard deviation over mean, of a single env, from which on waiting for all is a waste
+WAITING = 0.5  # share of processor time below which an env mostly waits for something
 
 
 def joined(times: Sequence[StepTime], envs_per_host: int) -> StepTime:
     """The step time of one env from those of several hosts, each a mean over its envs."""
     n = len(times)
-    spread = (sum(t.std ** 2 for t in times) / n * envs_per_host) ** 0.5
+    spread = (sum(t.std**2 for t in times) / n * envs_per_host) ** 0.5
     return StepTime(sum(t.mean for t in times) / n, spread, sum(t.busy for t in times) / n)
 
 

@@ -1,4 +1,5 @@
 """What is asked of env subprocesses between two steps, and what happens when one is lost there."""
+
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -35,8 +36,9 @@ class AsksWorkers:
         for w in workers:
             chosen = [i for i in self._pool.workers[w].ids if i in ids]
             low = self._pool.workers[w].ids.start
-            requests.append(('call', (name, None if call is None else [call[i] for i in chosen],
-                                      [i - low for i in chosen])))
+            requests.append(
+                ('call', (name, None if call is None else [call[i] for i in chosen], [i - low for i in chosen]))
+            )
             asked.append(chosen)
         for chosen, answer in zip(asked, self._answers(workers, requests)):
             values.update(zip(chosen, answer))

@@ -1,4 +1,5 @@
 """AsyncSubprocessEnvManager: envs in subprocesses, answered as they get ready."""
+
 import time
 from collections import deque
 from collections.abc import Iterable
@@ -61,8 +62,12 @@ class AsyncSubprocessEnvManager(AsyncJobs, SyncSubprocessEnvManager):
             return False
         have = len(self._results) + len(self._abnormal)
         if have >= wanted or (have and time.monotonic() >= end):
-            goes_on = any(not r[2] for r in self._results) or self._waiting or self._beginning() or any(
-                self._episodes[r[0]] + 1 < self._episode_num for r in self._results)
+            goes_on = (
+                any(not r[2] for r in self._results)
+                or self._waiting
+                or self._beginning()
+                or any(self._episodes[r[0]] + 1 < self._episode_num for r in self._results)
+            )
             return not goes_on
         return True
 
@@ -115,8 +120,9 @@ class AsyncSubprocessEnvManager(AsyncJobs, SyncSubprocessEnvManager):
 
     def _gather(self, rows: list[Any]) -> Any:
         """Rows as a fresh block."""
-        block = tree_map(lambda leaf: np.empty((len(rows), *(() if leaf.is_object else leaf.shape)), leaf.dtype),
-                         self._store.layout)
+        block = tree_map(
+            lambda leaf: np.empty((len(rows), *(() if leaf.is_object else leaf.shape)), leaf.dtype), self._store.layout
+        )
         for k, row in enumerate(rows):
             put_row(block, k, row)
         return block
@@ -128,12 +134,12 @@ class AsyncSubprocessEnvManager(AsyncJobs, SyncSubprocessEnvManager):
 
     def _clear(self) -> None:
         n, workers = self._env_num, len(self._pool.workers)
-        self._waiting: set[int] = set()             # envs that wait for an action
-        self._results: list[tuple] = []             # (id, slot, ended, info) of steps that were not delivered yet
-        self._abnormal: set[int] = set()            # envs whose episode was lost since the last delivery
+        self._waiting: set[int] = set()  # envs that wait for an action
+        self._results: list[tuple] = []  # (id, slot, ended, info) of steps that were not delivered yet
+        self._abnormal: set[int] = set()  # envs whose episode was lost since the last delivery
         self._jobs: dict[int, Job] = {}
         self._queues: list[deque] = [deque() for _ in range(workers)]
-        self._later: list[tuple] = []               # (when, worker, kind, ids, renew)
+        self._later: list[tuple] = []  # (when, worker, kind, ids, renew)
         self._tries, self._slot_of = [0] * n, [0] * n
         self._worker_slot = [0] * workers
         self._action_of: dict[int, Any] = {}

@@ -1,4 +1,5 @@
 """The jobs of an asynchronous manager's workers: giving them, seeing them end, replacing workers that are lost."""
+
 import time
 from typing import Any
 
@@ -54,7 +55,7 @@ class AsyncJobs:
         if len(ids) == len(mine):
             pool.command(w, STEP_ALL, slot)
         else:
-            control.chosen[mine.start:mine.stop] = 0
+            control.chosen[mine.start : mine.stop] = 0
             control.chosen[ids] = 1
             pool.command(w, STEP_SOME, slot)
         if control.actions is None:
@@ -154,8 +155,12 @@ class AsyncJobs:
         for i in self._pool.workers[w].ids:
             if self._states[i] not in (EnvState.RUN, EnvState.RESET, EnvState.ERROR):
                 continue
-            fault = EnvFault(i, 'build' if job.kind == 'start' else 'reset' if i in job.ids and job.kind == 'begin'
-                             else 'step', lost.kind, str(lost))
+            fault = EnvFault(
+                i,
+                'build' if job.kind == 'start' else 'reset' if i in job.ids and job.kind == 'begin' else 'step',
+                lost.kind,
+                str(lost),
+            )
             self._waiting.discard(i)
             if fault.phase == 'step':
                 undelivered = [r for r in self._results if r[0] == i]
@@ -172,14 +177,14 @@ class AsyncJobs:
 
     def _lost_between(self, w: int, lost: WorkerLost) -> None:
         """A worker was lost while all was at rest."""
-        self._jobs[w] = Job('step', list(self._pool.workers[w].ids), 0, 0.)
+        self._jobs[w] = Job('step', list(self._pool.workers[w].ids), 0, 0.0)
         self._lose(w, lost)
 
     def _introduce_late(self, w: int) -> None:
         """A worker that was started again has made its envs, or could not."""
         self._pool.watch(w, False)
         try:
-            answer = self._pool.introduce(w, 0.)
+            answer = self._pool.introduce(w, 0.0)
         except WorkerLost as lost:
             self._lose(w, lost)
             return
@@ -197,5 +202,3 @@ def _joined(parts: list[Any]) -> Any:
     if isinstance(parts[0], dict):
         return {k: _joined([p[k] for p in parts]) for k in parts[0]}
     return np.concatenate(parts) if isinstance(parts[0], np.ndarray) else [row for part in parts for row in part]
-
-

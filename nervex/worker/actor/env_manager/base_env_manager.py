@@ -1,4 +1,5 @@
 """BaseEnvManager: all envs in this process, one after the other. For tests, and the fastest choice for cheap envs."""
+
 import time
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -93,16 +94,33 @@ class BaseEnvManager(SavesEnvs, EnvManager):
             for i in events.finished:
                 done[i], truncated[i] = True, store.truncated[i]
                 put_row(obs, i, store.final_rows[i])
-        return StepBlock(self.all_ids, obs, store.reward[slot], done, truncated, store.episode_return.copy(),
-                         store.episode_length.copy(), events.infos)
+        return StepBlock(
+            self.all_ids,
+            obs,
+            store.reward[slot],
+            done,
+            truncated,
+            store.episode_return.copy(),
+            store.episode_length.copy(),
+            events.infos,
+        )
 
     def _part_block(self, slot: int, kept: Sequence[int], events: Events, abnormal: tuple[int, ...]) -> StepBlock:
         """The block of some envs."""
         ids = np.array(kept, np.int64)
         whole = self._whole_block(slot, events)
         infos = {k: events.infos[i] for k, i in enumerate(kept) if i in events.infos}
-        return StepBlock(ids, take_rows(whole.obs, ids), whole.reward[ids], whole.done[ids], whole.truncated[ids],
-                         whole.episode_return[ids], whole.episode_length[ids], infos, abnormal)
+        return StepBlock(
+            ids,
+            take_rows(whole.obs, ids),
+            whole.reward[ids],
+            whole.done[ids],
+            whole.truncated[ids],
+            whole.episode_return[ids],
+            whole.episode_length[ids],
+            infos,
+            abnormal,
+        )
 
     # ------------------------------------------------------------------ life
     def _open(self) -> None:
@@ -219,8 +237,9 @@ class BaseEnvManager(SavesEnvs, EnvManager):
         return self._retry(0, 'reset', self._host.first_observation)
 
     def _new_host(self, ids: range) -> EnvHost:
-        host = EnvHost(self._env_fn, [self._env_cfg[i] for i in ids], ids.start, bool(self._cfg['auto_reset']),
-                       self._episode_num)
+        host = EnvHost(
+            self._env_fn, [self._env_cfg[i] for i in ids], ids.start, bool(self._cfg['auto_reset']), self._episode_num
+        )
         for k, i in enumerate(ids):
             host.reset_kwargs[k] = self._reset_param.get(i, {})
             if self._seeds[i] is not None:

@@ -1,4 +1,5 @@
 """Counts what went wrong, says it in the log once each time, and decides when an env has failed for good."""
+
 import logging
 from collections import Counter, deque
 from collections.abc import Callable
@@ -9,7 +10,7 @@ from nervex.utils.errors import EnvError
 logger = logging.getLogger(__name__)
 
 PROGRESS_STEPS = 1000  # so many good steps count as progress even if no episode ended
-PATIENCE = 20          # restarts without progress that are borne, in units of max_retry + 1
+PATIENCE = 20  # restarts without progress that are borne, in units of max_retry + 1
 
 
 class FaultLog:
@@ -22,10 +23,10 @@ class FaultLog:
     """
 
     def __init__(self, env_num: int, max_retry: int, describe: Callable[[int], str]) -> None:
-        self.counts: Counter = Counter()                # kind of fault -> how often
-        self.per_env = [0] * env_num                    # faults of each env
+        self.counts: Counter = Counter()  # kind of fault -> how often
+        self.per_env = [0] * env_num  # faults of each env
         self.recent: deque[EnvFault] = deque(maxlen=100)
-        self.suspects: set[int] = set()                 # envs that have not made progress since their last fault
+        self.suspects: set[int] = set()  # envs that have not made progress since their last fault
         self._max_retry, self._describe = max_retry, describe
         self._in_a_row, self._without_progress = [0] * env_num, [0] * env_num
         self._good, self._said = [0] * env_num, set()
@@ -40,8 +41,14 @@ class FaultLog:
         self.counts[fault.kind] += 1
         self.per_env[fault.env_id] += 1
         self.recent.append(fault)
-        logger.warning('env %d: %s in %s (its fault number %d); its unfinished episode is dropped, it restarts\n%s',
-                       fault.env_id, fault.kind, fault.phase, self.per_env[fault.env_id], fault.text)
+        logger.warning(
+            'env %d: %s in %s (its fault number %d); its unfinished episode is dropped, it restarts\n%s',
+            fault.env_id,
+            fault.kind,
+            fault.phase,
+            self.per_env[fault.env_id],
+            fault.text,
+        )
 
     def say_once(self, text: str) -> None:
         """A warning that is no fault."""

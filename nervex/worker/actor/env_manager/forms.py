@@ -1,4 +1,5 @@
 """The documented form of an env manager: mappings env_id -> row of tensors, made from the block form."""
+
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -39,9 +40,14 @@ class DocumentedForms:
         ids, block = self._ask(actions)
         answer = self.advance(ids, block)
         reward = np.array(answer.reward, np.float32).reshape(len(answer), self._reward_size)
-        parts = (answer.env_id.tolist(), as_tensor(answer.obs), torch.from_numpy(reward),
-                 torch.from_numpy(answer.done.copy()), torch.from_numpy(answer.truncated.copy()),
-                 [dict(info) for info in answer.info])
+        parts = (
+            answer.env_id.tolist(),
+            as_tensor(answer.obs),
+            torch.from_numpy(reward),
+            torch.from_numpy(answer.done.copy()),
+            torch.from_numpy(answer.truncated.copy()),
+            [dict(info) for info in answer.info],
+        )
         if len(answer.abnormal):
             parts = tuple(_join(a, b) for a, b in zip(parts, self._abnormal_rows(answer)))
         return TimestepMap(*parts)
@@ -65,8 +71,14 @@ class DocumentedForms:
         ids = sorted(int(i) for i in answer.abnormal)
         reasons = {fault.env_id: f'{fault.kind} in {fault.phase}' for fault in self.faults.recent}
         no = torch.zeros(len(ids), dtype=torch.bool)
-        return (ids, as_tensor(self._restarted_obs(ids)), torch.zeros(len(ids), self._reward_size), no, no.clone(),
-                [{'abnormal': True, 'reason': reasons.get(i, 'fault')} for i in ids])
+        return (
+            ids,
+            as_tensor(self._restarted_obs(ids)),
+            torch.zeros(len(ids), self._reward_size),
+            no,
+            no.clone(),
+            [{'abnormal': True, 'reason': reasons.get(i, 'fault')} for i in ids],
+        )
 
     def _restarted_obs(self, ids: Iterable[int]) -> Any:
         """The present observations of envs that were just restarted, stacked."""

@@ -1,4 +1,5 @@
 """The step of all envs at once, in the workers and in this process: what the sync managers do all the time."""
+
 from collections.abc import Callable
 from typing import Any
 
@@ -12,8 +13,14 @@ from nervex.worker.actor.env_manager.worker_pool import WorkerPool
 FIRST_LOOKS = range(64)  # some 2 us, before anything is done about a worker that is not ready yet
 
 
-def make_lockstep(pool: WorkerPool, action_rows: ActionRows, host: EnvHost | None, own: int,
-                  timeouts: tuple[float, float], collect: Callable) -> Callable[[int, Any], Events | None]:
+def make_lockstep(
+    pool: WorkerPool,
+    action_rows: ActionRows,
+    host: EnvHost | None,
+    own: int,
+    timeouts: tuple[float, float],
+    collect: Callable,
+) -> Callable[[int, Any], Events | None]:
     """
     Overview:
         A function (slot, actions) -> events. It is a closure, as all that it does beside the envs takes a few

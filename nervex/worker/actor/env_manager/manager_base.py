@@ -1,4 +1,5 @@
 """What all env managers share: options, states, seeds, and the documented mapping form on top of the block form."""
+
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -30,32 +31,38 @@ class EnvManager(DocumentedForms):
     """
 
     asynchronous = False  # whether advance() may answer for other envs than those it was asked to step
-    kind = 'base'         # what ``env.env_manager_type`` calls it
+    kind = 'base'  # what ``env.env_manager_type`` calls it
     partial_steps = True  # whether some of the ready envs may be stepped without the others
 
     config: dict = dict(
         episode_num=float('inf'),  # episodes of each env until it is done; 'inf' or a number
-        auto_reset=True,           # begin the next episode at once; False: reset(reset_param) is called by hand
-        max_retry=1,               # restarts in a row without one good step that are borne; tries of a failing reset
-        retry_type='reset',        # after a fault: 'reset' the env, or 'renew' it (close it and make another)
-        retry_waiting_time=0.1,    # seconds between two tries
-        step_timeout=60,           # seconds for one step (needs a subprocess or thread manager)
-        reset_timeout=60,          # seconds for one reset
-        connect_timeout=60,        # seconds for making the envs
-        wait_num=2,                # async: a step answers as soon as so many envs have finished ...
-        step_wait_timeout=0.01,    # ... or so many seconds have passed and at least one has
-        envs_per_worker=1,         # envs that share one subprocess
-        hybrid=False,              # sync: this process steps its share beside the children; see the class for when
-        shared_memory=True,        # False: observations travel by pipe
-        norm_obs=False,            # True: scale observations by their running mean and variance, over all envs
-        norm_reward=False,         # True: scale rewards by the spread of the discounted return
-        norm_clip=10.,             # scaled values are cut to [-norm_clip, norm_clip]
-        norm_discount=0.99,        # of the return whose spread scales rewards
-        context=None,              # 'fork' | 'forkserver' | 'spawn'; None: fork where it is safe, else forkserver
+        auto_reset=True,  # begin the next episode at once; False: reset(reset_param) is called by hand
+        max_retry=1,  # restarts in a row without one good step that are borne; tries of a failing reset
+        retry_type='reset',  # after a fault: 'reset' the env, or 'renew' it (close it and make another)
+        retry_waiting_time=0.1,  # seconds between two tries
+        step_timeout=60,  # seconds for one step (needs a subprocess or thread manager)
+        reset_timeout=60,  # seconds for one reset
+        connect_timeout=60,  # seconds for making the envs
+        wait_num=2,  # async: a step answers as soon as so many envs have finished ...
+        step_wait_timeout=0.01,  # ... or so many seconds have passed and at least one has
+        envs_per_worker=1,  # envs that share one subprocess
+        hybrid=False,  # sync: this process steps its share beside the children; see the class for when
+        shared_memory=True,  # False: observations travel by pipe
+        norm_obs=False,  # True: scale observations by their running mean and variance, over all envs
+        norm_reward=False,  # True: scale rewards by the spread of the discounted return
+        norm_clip=10.0,  # scaled values are cut to [-norm_clip, norm_clip]
+        norm_discount=0.99,  # of the return whose spread scales rewards
+        context=None,  # 'fork' | 'forkserver' | 'spawn'; None: fork where it is safe, else forkserver
     )
 
-    def __init__(self, env_fn: Callable[[dict], Any], env_cfg: Sequence[dict], env_num: int | None = None,
-                 episode_num: Any = None, manager_cfg: Mapping | None = None) -> None:
+    def __init__(
+        self,
+        env_fn: Callable[[dict], Any],
+        env_cfg: Sequence[dict],
+        env_num: int | None = None,
+        episode_num: Any = None,
+        manager_cfg: Mapping | None = None,
+    ) -> None:
         if isinstance(env_cfg, Mapping) or not isinstance(env_cfg, Sequence) or not env_cfg:
             raise TypeError(f'env_cfg must be a list with one config for each env, got {env_cfg!r}')
         if env_num is not None and env_num != len(env_cfg):
@@ -112,7 +119,7 @@ class EnvManager(DocumentedForms):
         try:
             self._open()
             if self._replay_paths is not None:
-                self._call('enable_save_replay', [((p, ), {}) for p in self._replay_paths], range(self._env_num))
+                self._call('enable_save_replay', [((p,), {}) for p in self._replay_paths], range(self._env_num))
                 self._reset(list(range(self._env_num)))
         except BaseException:
             self.close()
@@ -210,6 +217,7 @@ class EnvManager(DocumentedForms):
             env = self._env_fn(self._env_cfg[0])
             if not callable(getattr(env, 'info', None)):
                 from nervex.envs import GymEnv
+
                 env = GymEnv(env)
             try:
                 self._env_info = env.info()
@@ -232,7 +240,7 @@ class EnvManager(DocumentedForms):
             raise ValueError(f'enable_save_replay: {self._env_num} envs need {self._env_num} paths, got {len(paths)}')
         self._replay_paths = paths
         if not self._closed:
-            self._call('enable_save_replay', [((p, ), {}) for p in paths], range(self._env_num))
+            self._call('enable_save_replay', [((p,), {}) for p in paths], range(self._env_num))
 
     def __getattr__(self, name: str) -> Any:
         """An attribute of the envs: a list of values, or (for a method) a function that answers such a list."""
@@ -303,8 +311,8 @@ class EnvManager(DocumentedForms):
             if key not in merged:
                 near = nearest(key, merged)
                 raise ConfigError(
-                    f"env.manager.{key}: unknown setting{f'; did you mean {near!r}?' if near else ''} "
-                    f"Known: {', '.join(sorted(merged))}"
+                    f'env.manager.{key}: unknown setting{f"; did you mean {near!r}?" if near else ""} '
+                    f'Known: {", ".join(sorted(merged))}'
                 )
             merged[key] = value
         if merged['retry_type'] not in ('reset', 'renew'):
@@ -318,4 +326,3 @@ def _episode_num(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
         raise ValueError(f"episode_num: 'inf' or an int >= 1, got {value!r}")
     return int(value)
-

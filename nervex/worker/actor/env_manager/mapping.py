@@ -1,4 +1,5 @@
 """The documented form of a manager's answers: a mapping env_id -> row, over one stacked block of torch tensors."""
+
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -57,8 +58,9 @@ class TimestepMap(RowMap):
         ``truncated`` (n, ), ``info`` a list of n dicts.
     """
 
-    def __init__(self, ids: Any, obs: Any, reward: torch.Tensor, done: torch.Tensor, truncated: torch.Tensor,
-                 info: list[dict]) -> None:
+    def __init__(
+        self, ids: Any, obs: Any, reward: torch.Tensor, done: torch.Tensor, truncated: torch.Tensor, info: list[dict]
+    ) -> None:
         super().__init__(ids, obs)
         self.reward, self.done, self.truncated, self.info = reward, done, truncated, info
 

@@ -1,4 +1,5 @@
 """Observations and rewards scaled by running statistics over all envs, as a manager around a manager."""
+
 from collections.abc import Iterable
 from typing import Any
 
@@ -20,7 +21,7 @@ class RunningStatistics:
     """
 
     def __init__(self, shape: tuple[int, ...]) -> None:
-        self.mean, self.var, self.count = np.zeros(shape), np.ones(shape), 0.
+        self.mean, self.var, self.count = np.zeros(shape), np.ones(shape), 0.0
 
     @classmethod
     def of(cls, state: dict[str, Any]) -> 'RunningStatistics':
@@ -39,7 +40,7 @@ class RunningStatistics:
         """Take in ``n`` rows of this mean and variance."""
         total = self.count + n
         delta = mean - self.mean
-        self.var = (self.var * self.count + var * n + delta ** 2 * self.count * n / total) / total
+        self.var = (self.var * self.count + var * n + delta**2 * self.count * n / total) / total
         self.mean = self.mean + delta * n / total
         self.count = total
 
@@ -67,8 +68,9 @@ class Normalizer:
         adopt
     """
 
-    def __init__(self, norm_obs: bool = True, norm_reward: bool = False, clip: float = 10.,
-                 discount: float = 0.99) -> None:
+    def __init__(
+        self, norm_obs: bool = True, norm_reward: bool = False, clip: float = 10.0, discount: float = 0.99
+    ) -> None:
         self.norm_obs, self.norm_reward, self.frozen = norm_obs, norm_reward, False
         self._clip, self._discount = clip, discount
         self._stats: list[RunningStatistics | None] | None = None
@@ -115,7 +117,7 @@ class Normalizer:
             self._spread.update(returns[ids])
             if self._news is not None:
                 self._news._spread.update(returns[ids])
-        returns[ids[block.done]] = 0.
+        returns[ids[block.done]] = 0.0
         scale = np.sqrt(self._spread.var + EPSILON)
         return np.clip(block.reward / scale, -self._clip, self._clip).astype(np.float32)
 
@@ -211,8 +213,8 @@ class NormalizedEnvManager(DocumentedForms):
     def __init__(self, manager: Any, normalizer: Normalizer) -> None:
         self.manager, self.normalizer = manager, normalizer
         self._returns = np.zeros(manager.env_num)
-        self._seen: Any = None      # the inner block that was scaled last
-        self._shown: Any = None     # ... and what came of it
+        self._seen: Any = None  # the inner block that was scaled last
+        self._shown: Any = None  # ... and what came of it
         self.raw_observed: tuple[np.ndarray, Any] | None = None
         self.raw_step: StepBlock | None = None
         self._fresh = np.ones(manager.env_num, bool)  # envs whose present observation has not been counted
@@ -233,12 +235,21 @@ class NormalizedEnvManager(DocumentedForms):
         block = self.raw_step = self.manager.advance(ids, actions)
         self._seen = None
         lost = list(block.abnormal)
-        self._returns[lost], self._fresh[lost] = 0., True
+        self._returns[lost], self._fresh[lost] = 0.0, True
         obs = self.normalizer.observe(block.obs)
         reward = self.normalizer.reward(block, self._returns)
         self._fresh[block.env_id[block.done]] = True
-        return StepBlock(block.env_id, obs, reward, block.done, block.truncated, block.episode_return,
-                         block.episode_length, block._infos, block.abnormal)
+        return StepBlock(
+            block.env_id,
+            obs,
+            reward,
+            block.done,
+            block.truncated,
+            block.episode_return,
+            block.episode_length,
+            block._infos,
+            block.abnormal,
+        )
 
     def launch(self, reset_param: Any = None) -> None:
         self.manager.launch(reset_param)
@@ -249,7 +260,7 @@ class NormalizedEnvManager(DocumentedForms):
         self._begin()
 
     def _begin(self) -> None:
-        self._returns[:], self._fresh[:], self._seen = 0., True, None
+        self._returns[:], self._fresh[:], self._seen = 0.0, True, None
 
     def state_dict(self) -> dict[str, Any] | None:
         """The inner manager's state with the statistics; None if the inner one cannot be saved."""

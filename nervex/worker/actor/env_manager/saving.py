@@ -1,4 +1,5 @@
 """State of a manager's envs in the middle of their episodes, for an exact resume."""
+
 from typing import Any
 
 import numpy as np
@@ -21,8 +22,11 @@ class SavesEnvs:
     def state_dict(self) -> dict[str, Any] | None:
         """The envs, their observations and their running sums; None if they cannot be saved."""
         ids = range(self.env_num)
-        if self.asynchronous or any(state is not EnvState.RUN for state in self._states) \
-                or self.observe()[0] is not self.all_ids:
+        if (
+            self.asynchronous
+            or any(state is not EnvState.RUN for state in self._states)
+            or self.observe()[0] is not self.all_ids
+        ):
             return None
         leaves = tree_leaves(self.observe()[1])
         if any(leaf.dtype == object for leaf in leaves):
@@ -41,8 +45,8 @@ class SavesEnvs:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Put back what ``state_dict`` gave, into launched envs of the same kind and number."""
         if len(state['envs']) != self.env_num:
-            raise ValueError(f"the saved state has {len(state['envs'])} envs, this manager {self.env_num}")
-        saved = [((env.numpy().tobytes(), ), {}) for env in state['envs']]
+            raise ValueError(f'the saved state has {len(state["envs"])} envs, this manager {self.env_num}')
+        saved = [((env.numpy().tobytes(),), {}) for env in state['envs']]
         self._call(LOAD, saved, range(self.env_num))
         for leaf, saved_leaf in zip(tree_leaves(self._store.obs[self._slot]), state['obs']):
             leaf[...] = saved_leaf.numpy().view(leaf.dtype).reshape(leaf.shape)

@@ -1,4 +1,5 @@
 """How the processes of envs are started."""
+
 import contextlib
 import multiprocessing
 import signal

@@ -1,4 +1,5 @@
 """What the block form of an env manager answers: one step of n envs as columns."""
+
 from enum import IntEnum
 from typing import Any
 
@@ -11,6 +12,7 @@ from nervex.utils.errors import NervexError
 class EnvState(IntEnum):
     """Where an env stands. VOID: not built; INIT: built; RUN: waits for an action or steps; RESET: begins an episode;
     DONE: has had its episodes; ERROR: has failed for good."""
+
     VOID = 0
     INIT = 1
     RUN = 2
@@ -40,12 +42,29 @@ class StepBlock:
     """
 
     __slots__ = (
-        '_infos', 'abnormal', 'done', 'env_id', 'episode_length', 'episode_return', 'obs', 'reward', 'truncated',
+        '_infos',
+        'abnormal',
+        'done',
+        'env_id',
+        'episode_length',
+        'episode_return',
+        'obs',
+        'reward',
+        'truncated',
     )
 
-    def __init__(self, env_id: np.ndarray, obs: Any, reward: np.ndarray, done: np.ndarray, truncated: np.ndarray,
-                 episode_return: np.ndarray, episode_length: np.ndarray, infos: dict[int, dict] | None = None,
-                 abnormal: Any = ()) -> None:
+    def __init__(
+        self,
+        env_id: np.ndarray,
+        obs: Any,
+        reward: np.ndarray,
+        done: np.ndarray,
+        truncated: np.ndarray,
+        episode_return: np.ndarray,
+        episode_length: np.ndarray,
+        infos: dict[int, dict] | None = None,
+        abnormal: Any = (),
+    ) -> None:
         self.env_id, self.obs, self.reward = env_id, obs, reward
         self.done, self.truncated = done, truncated
         self.episode_return, self.episode_length = episode_return, episode_length
@@ -74,9 +93,17 @@ class StepBlock:
         """A block of copies of some rows."""
         infos = self.infos
         kept = {k: infos[row] for k, row in enumerate(index.tolist()) if row in infos}
-        return StepBlock(self.env_id[index], take_rows(self.obs, index), self.reward[index], self.done[index],
-                         self.truncated[index], self.episode_return[index], self.episode_length[index], kept,
-                         self.abnormal)
+        return StepBlock(
+            self.env_id[index],
+            take_rows(self.obs, index),
+            self.reward[index],
+            self.done[index],
+            self.truncated[index],
+            self.episode_return[index],
+            self.episode_length[index],
+            kept,
+            self.abnormal,
+        )
 
     def __len__(self) -> int:
         return len(self.env_id)

@@ -1,4 +1,5 @@
 """SyncSubprocessEnvManager: envs in subprocesses that all step together."""
+
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Any
@@ -60,8 +61,14 @@ class SyncSubprocessEnvManager(AsksWorkers, BaseEnvManager):
         return answer
 
     def _new_pool(self, slices: list[range]) -> WorkerPool:
-        return WorkerPool(self._env_num, slices, self._setup, self._cfg['context'], not self._cfg['shared_memory'],
-                          spin_allowed=self._together)
+        return WorkerPool(
+            self._env_num,
+            slices,
+            self._setup,
+            self._cfg['context'],
+            not self._cfg['shared_memory'],
+            spin_allowed=self._together,
+        )
 
     def _shares(self) -> tuple[int, list[range]]:
         """How many envs this process steps, and the ids of each worker."""
@@ -77,9 +84,13 @@ class SyncSubprocessEnvManager(AsksWorkers, BaseEnvManager):
 
     def _setup(self, w: int, ids: range, describe: bool) -> WorkerSetup:
         options = dict(
-            auto_reset=self._auto_reset_in_worker, episode_num=self._episode_num, spin=self._pool.spin,
-            together=self._together, describe=describe,
-            renewed=[self._renewed[i] for i in ids], episodes=[self._episodes[i] for i in ids],
+            auto_reset=self._auto_reset_in_worker,
+            episode_num=self._episode_num,
+            spin=self._pool.spin,
+            together=self._together,
+            describe=describe,
+            renewed=[self._renewed[i] for i in ids],
+            episodes=[self._episodes[i] for i in ids],
             seeds=[None if self._seeds[i] is None else (self._seeds[i], self._dynamic_seed) for i in ids],
             reset_kwargs=[self._reset_param.get(i, {}) for i in ids],
         )
@@ -118,8 +129,9 @@ class SyncSubprocessEnvManager(AsksWorkers, BaseEnvManager):
         if self._own:
             self._host.attach(store, 0)
         timeouts = self._cfg['step_timeout'], self._cfg['reset_timeout']
-        self._step_all = make_lockstep(self._pool, self._action_rows, self._host, len(self._own), timeouts,
-                                       self._collect)
+        self._step_all = make_lockstep(
+            self._pool, self._action_rows, self._host, len(self._own), timeouts, self._collect
+        )
 
     # ------------------------------------------------------------------ stepping
     def _step(self, slot: int, actions: Any, which: Sequence[int] | None) -> Events | None:
@@ -162,12 +174,19 @@ class SyncSubprocessEnvManager(AsksWorkers, BaseEnvManager):
         events = self._step_some(slot, rows_of(actions, kept), [which[k] for k in kept]) if kept else None
         events = events or Events()
         for w, lost in gone.items():
-            events.faults += [EnvFault(i, 'step', lost.kind, str(lost)) for i in self._pool.workers[w].ids
-                              if self._is_running(i)]
+            events.faults += [
+                EnvFault(i, 'step', lost.kind, str(lost)) for i in self._pool.workers[w].ids if self._is_running(i)
+            ]
         return events
 
-    def _collect(self, slot: int, workers: Iterable[int], lost: dict[int, WorkerLost], events: Events | None,
-                 asked: set[int] | None = None) -> Events:
+    def _collect(
+        self,
+        slot: int,
+        workers: Iterable[int],
+        lost: dict[int, WorkerLost],
+        events: Events | None,
+        asked: set[int] | None = None,
+    ) -> Events:
         """What the workers have to tell beside numbers."""
         events = events or Events()
         control = self._pool.control

@@ -1,4 +1,5 @@
 """ThreadEnvManager: envs in threads, answered as they get ready."""
+
 from nervex.worker.actor.env_manager.async_env_manager import AsyncSubprocessEnvManager
 from nervex.worker.actor.env_manager.thread_pool import ThreadPool
 

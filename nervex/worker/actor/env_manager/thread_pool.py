@@ -1,4 +1,5 @@
 """Envs in threads of this process, behind the interface of the subprocess pool."""
+
 import itertools
 import logging
 import multiprocessing
@@ -172,8 +173,15 @@ class ThreadPool(WorkerPool):
         self.control = Control(workers, envs, action, np.zeros(Control.nbytes(workers, envs, action), np.uint8))
         self.control.main_waits[0] = 1
         store = BlockStore(layout, envs, reward_size)
-        self._plan = dict(layout=layout, reward_size=reward_size, act_space=act_space, private=False, by_pipe=False,
-                          control=self.control, store=store)
+        self._plan = dict(
+            layout=layout,
+            reward_size=reward_size,
+            act_space=act_space,
+            private=False,
+            by_pipe=False,
+            control=self.control,
+            store=store,
+        )
         self._block = _Nothing()
         return store
 
@@ -196,5 +204,3 @@ class _Nothing:
 
     def close(self) -> None:
         """Nothing to free."""
-
-

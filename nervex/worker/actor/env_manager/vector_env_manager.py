@@ -1,4 +1,5 @@
 """VectorEnvManager: envs that come vectorised (Gymnasium's vector envs, ALE's, EnvPool)."""
+
 import time
 from collections.abc import Iterable
 from typing import Any
@@ -68,8 +69,10 @@ class VectorEnvManager(EnvManager):
         return np.array([place[i] for i in self._ready.tolist()])
 
     def _idle_exchange(self) -> Any:
-        zeros = np.zeros((len(self._present), *(self._action_rows.shape or ())),
-                         np.float32 if self._action_rows.kind == 'continuous' else np.int64)
+        zeros = np.zeros(
+            (len(self._present), *(self._action_rows.shape or ())),
+            np.float32 if self._action_rows.kind == 'continuous' else np.int64,
+        )
         return self._engine.exchange(self._present, zeros)
 
     def _take(self, answer: Any) -> StepBlock:
@@ -83,8 +86,9 @@ class VectorEnvManager(EnvManager):
             if not ended.any():
                 self._ready, self._ready_block = self.all_ids, answer.obs
                 infos = _Infos(answer.infos, None) if answer.infos else None
-                return StepBlock(self.all_ids, answer.obs, answer.reward, self._no, self._no, self._returns,
-                                 self._lengths, infos)
+                return StepBlock(
+                    self.all_ids, answer.obs, answer.reward, self._no, self._no, self._returns, self._lengths, infos
+                )
             live = np.ones(len(ids), bool)
         else:
             live = ~self._beginning[ids] & ~self._over[ids]
@@ -94,7 +98,7 @@ class VectorEnvManager(EnvManager):
         block = self._block(answer, live, ended, whole)
         self._beginning[ids] = ended & (not self._engine.same_step)
         over = ids[ended]
-        self._returns[over], self._lengths[over] = 0., 0
+        self._returns[over], self._lengths[over] = 0.0, 0
         for i in over.tolist():
             self._episodes[i] += 1
             if self._episodes[i] >= self._episode_num:
@@ -117,8 +121,16 @@ class VectorEnvManager(EnvManager):
         if whole:
             return StepBlock(self.all_ids, obs, answer.reward, ended, truncated, returns, lengths, infos)
         rows = np.flatnonzero(live)
-        return StepBlock(ids[rows], take_rows(obs, rows), answer.reward[rows], ended[rows], truncated[rows],
-                         returns[rows], lengths[rows], infos)
+        return StepBlock(
+            ids[rows],
+            take_rows(obs, rows),
+            answer.reward[rows],
+            ended[rows],
+            truncated[rows],
+            returns[rows],
+            lengths[rows],
+            infos,
+        )
 
     def _set_ready(self, obs: Any) -> None:
         if not self._some_idle:
@@ -186,8 +198,17 @@ class VectorEnvManager(EnvManager):
         self._some_idle = bool(over.any())
         self._set_ready(self._ready_block)
         empty = np.zeros(0, np.int64)
-        return StepBlock(empty, take_rows(self._ready_block, empty), np.zeros(0, np.float32), np.zeros(0, bool),
-                         np.zeros(0, bool), np.zeros(0), empty, None, tuple(lost))
+        return StepBlock(
+            empty,
+            take_rows(self._ready_block, empty),
+            np.zeros(0, np.float32),
+            np.zeros(0, bool),
+            np.zeros(0, bool),
+            np.zeros(0),
+            empty,
+            None,
+            tuple(lost),
+        )
 
     def _check_finite(self, answer: Any) -> None:
         for part in (*tree_leaves(answer.obs), answer.reward):
@@ -196,7 +217,7 @@ class VectorEnvManager(EnvManager):
                 zeros = self._zeros.get(len(flat))
                 if zeros is None or zeros.dtype != flat.dtype:
                     zeros = self._zeros[len(flat)] = np.zeros(len(flat), flat.dtype)
-                if flat.dot(zeros) != 0. and np.isnan(flat).any():
+                if flat.dot(zeros) != 0.0 and np.isnan(flat).any():
                     raise InvalidStepError('the observations or rewards have NaN in them')
 
     def advice(self) -> None:

@@ -1,4 +1,5 @@
 """The env subprocesses of a manager: starting, commanding, waiting for, replacing and ending them."""
+
 import contextlib
 import logging
 import multiprocessing
@@ -19,8 +20,8 @@ from nervex.worker.actor.env_manager.start_methods import safe_context, starting
 
 logger = logging.getLogger(__name__)
 
-LONGEST_SLEEP_S = 1.   # so that not more than this counts of the time for which the process was stopped
-SUSPENDED_S = 0.5      # a sleep that takes so much longer than asked for was no sleep
+LONGEST_SLEEP_S = 1.0  # so that not more than this counts of the time for which the process was stopped
+SUSPENDED_S = 0.5  # a sleep that takes so much longer than asked for was no sleep
 
 
 class WorkerLost(NervexError):
@@ -56,8 +57,15 @@ class WorkerPool:
         start, introduce, share, map, command, wake, send, wait, mail, ask, kill, close
     """
 
-    def __init__(self, env_num: int, slices: Sequence[range], setup: Callable[[int, range, bool], WorkerSetup],
-                 context: str | None, private: bool = False, spin_allowed: bool = True) -> None:
+    def __init__(
+        self,
+        env_num: int,
+        slices: Sequence[range],
+        setup: Callable[[int, range, bool], WorkerSetup],
+        context: str | None,
+        private: bool = False,
+        spin_allowed: bool = True,
+    ) -> None:
         self._env_num = env_num
         self.workers = [_Worker(ids) for ids in slices]
         self.everybody = range(len(slices))
@@ -72,7 +80,7 @@ class WorkerPool:
         self._mapped: set[int] = set()  # workers that have the shared memory
         self._block: SharedBlock | None = None
         self._plan: dict[str, Any] = {}
-        Finalize(self, _end_all, (self.workers, ), exitpriority=10)  # for a program that ends without close()
+        Finalize(self, _end_all, (self.workers,), exitpriority=10)  # for a program that ends without close()
 
     # ------------------------------------------------------------------ beginning
     def start(self, w: int, describe: bool) -> None:
@@ -84,8 +92,9 @@ class WorkerPool:
         worker.pipe, worker.wake_fd = pipe, worker.wake.fileno()
         foreign = self._own_fds() if context.get_start_method() == 'fork' else []
         args = (self._setup(w, worker.ids, describe), child_pipe, wake_child, self._ready_end, foreign)
-        process = context.Process(target=worker_main, args=args, daemon=True,
-                                  name=f'nervex-envs-{worker.ids.start}-{worker.ids.stop - 1}')
+        process = context.Process(
+            target=worker_main, args=args, daemon=True, name=f'nervex-envs-{worker.ids.start}-{worker.ids.stop - 1}'
+        )
         with starting():
             process.start()
             worker.process = process
@@ -108,8 +117,17 @@ class WorkerPool:
         self._block = SharedBlock(control_bytes + BlockStore.nbytes(layout, envs, reward_size))
         self.control = Control(workers, envs, action, self._block.buffer)
         self.control.main_waits[0] = 0 if self.spin else 1
-        self._plan = dict(workers=workers, envs=envs, action=action, act_space=act_space, layout=layout,
-                          reward_size=reward_size, control_bytes=control_bytes, private=self._private, by_pipe=by_pipe)
+        self._plan = dict(
+            workers=workers,
+            envs=envs,
+            action=action,
+            act_space=act_space,
+            layout=layout,
+            reward_size=reward_size,
+            control_bytes=control_bytes,
+            private=self._private,
+            by_pipe=by_pipe,
+        )
         return BlockStore(layout, envs, reward_size, memoryview(self._block.buffer)[control_bytes:], self._private)
 
     def map(self, w: int) -> None:
@@ -197,7 +215,7 @@ class WorkerPool:
             - suspended (:obj:`float`): seconds for which this process must have been stopped (Ctrl-Z, a paused
               machine), and the workers probably too: they count for no timeout
         """
-        timeout = max(0., timeout)
+        timeout = max(0.0, timeout)
         begin = time.monotonic()
         for fd, _ in self._poll.poll(timeout * 1000):
             if fd == self._ready_fd:
@@ -206,7 +224,7 @@ class WorkerPool:
                 self._poll.unregister(fd)
                 self._ended.add(self._by_sentinel[fd])
         over = time.monotonic() - begin - timeout
-        return over if over > SUSPENDED_S else 0.
+        return over if over > SUSPENDED_S else 0.0
 
     def watch(self, w: int, yes: bool) -> None:
         """Let ``arrivals`` wake for a worker's pipe: while it makes its envs it cannot use the shared memory."""
@@ -258,8 +276,9 @@ class WorkerPool:
         """End a worker that has not answered in time."""
         resets = self.control.resetting[w]
         self.kill(w)
-        return WorkerLost('timeout', f'{self._whose(w)}: {"a reset" if resets else "a step"} took too long; the '
-                                     f'subprocess was ended')
+        return WorkerLost(
+            'timeout', f'{self._whose(w)}: {"a reset" if resets else "a step"} took too long; the subprocess was ended'
+        )
 
     def kill(self, w: int) -> None:
         """End a worker at once and free what belongs to it."""
@@ -281,7 +300,7 @@ class WorkerPool:
         if self._block is not None:
             self.control.asked[w] = self.control.done[w]
 
-    def close(self, timeout: float = 5.) -> list[EnvFault]:
+    def close(self, timeout: float = 5.0) -> list[EnvFault]:
         """End all workers, kindly if they are idle, and free the memory. Answers what the envs' ``close`` raised."""
         faults = []
         idle = sorted(w for w in self._mapped if self.control.asked[w] == self.control.done[w])

@@ -1,4 +1,5 @@
 """CartPole against Gymnasium's, step for step, and its own rules."""
+
 import subprocess
 import sys
 
@@ -35,7 +36,7 @@ def test_time_limit_of_200_is_no_terminal_state():
         _, _, angle, angle_dot = env._state
         timestep = env.step(int(angle + 0.3 * angle_dot > 0))  # a controller that holds the pole
         assert timestep.done == (step == 199)
-    assert timestep.info == {'final_eval_reward': 200., 'truncated': True}
+    assert timestep.info == {'final_eval_reward': 200.0, 'truncated': True}
     with pytest.raises(RuntimeError, match=r'reset\(\)'):
         env.step(0)
 
@@ -52,9 +53,9 @@ def test_one_step_by_hand():
     """At rest, pushed right by 10: angle_acc -9.09/(0.5 (4/3 - 0.1/1.1)) = -14.634, x_acc 9.09 + 0.665 = 9.756."""
     env = CartPoleEnv()
     env.reset()
-    env._state = (0., 0., 0., 0.)
+    env._state = (0.0, 0.0, 0.0, 0.0)
     obs = env.step(1).obs
-    assert obs == pytest.approx([0., 0.02 * 9.75609756, 0., 0.02 * -14.63414634], abs=1e-6)
+    assert obs == pytest.approx([0.0, 0.02 * 9.75609756, 0.0, 0.02 * -14.63414634], abs=1e-6)
 
 
 @pytest.mark.parametrize('action', [np.array(1), np.int64(1), 1, np.array([1])[0]])

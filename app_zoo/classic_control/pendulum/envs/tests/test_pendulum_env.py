@@ -1,4 +1,5 @@
 """Pendulum against Gymnasium's, step for step, and its own rules."""
+
 import gymnasium
 import numpy as np
 import pytest
@@ -31,7 +32,7 @@ def test_ends_by_its_limit_only():
     assert timesteps[2].info['truncated'] is True
     assert timesteps[2].info['final_eval_reward'] == pytest.approx(sum(float(t.reward[0]) for t in timesteps), abs=1e-4)
     with pytest.raises(RuntimeError, match=r'reset\(\)'):
-        env.step(0.)
+        env.step(0.0)
 
 
 def test_scaled_actions():
@@ -40,16 +41,16 @@ def test_scaled_actions():
         env.seed(1)
         env.reset()
     assert (plain.step([1.5]).obs == scaled.step([0.75]).obs).all()
-    assert scaled.info().act_space.value['max'] == 1. and plain.info().act_space.value['max'] == 2.
+    assert scaled.info().act_space.value['max'] == 1.0 and plain.info().act_space.value['max'] == 2.0
 
 
 def test_one_step_by_hand():
     """Hanging sideways (pi/2) at rest, torque 2: speed (15 + 6) 0.05 = 1.05; cost (pi/2)^2 + 0.004."""
     env = PendulumEnv()
     env.reset()
-    env._state = (np.pi / 2, 0.)
-    timestep = env.step([2.])
-    assert timestep.obs[2] == pytest.approx(1.05) and timestep.reward[0] == pytest.approx(-(np.pi / 2) ** 2 - 0.004)
+    env._state = (np.pi / 2, 0.0)
+    timestep = env.step([2.0])
+    assert timestep.obs[2] == pytest.approx(1.05) and timestep.reward[0] == pytest.approx(-((np.pi / 2) ** 2) - 0.004)
 
 
 def test_env_is_sound():

@@ -1,4 +1,5 @@
 """Every kind of env manager as a fixture."""
+
 import pytest
 
 from nervex.worker.actor.env_manager.tests.managers import KINDS, PROCESSES, SINGLE

@@ -1,4 +1,5 @@
 """An env that writes down what it did, and the test that reads it: what an actor answers must agree with that."""
+
 import os
 from pathlib import Path
 
@@ -19,9 +20,9 @@ class LoggedEnv(FaultyEnv):
     """
 
     config = dict(
-        log_path='',   # the file
-        rate=0.,       # probability of a fault in a step, and half as often in a reset
-        kinds=(),      # of faults
+        log_path='',  # the file
+        rate=0.0,  # probability of a fault in a step, and half as often in a reset
+        kinds=(),  # of faults
     )
 
     def __init__(self, cfg=None):

@@ -1,4 +1,5 @@
 """Every kind of env manager, and a driver that checks each transition against CounterEnv."""
+
 import contextlib
 import os
 import re
@@ -32,15 +33,17 @@ KINDS = {
     'vector': (VectorEnvManager, {}),
     'vector_same_step': (VectorEnvManager, {}),
 }
-SINGLE = [k for k in KINDS if not k.startswith('vector')]                 # each env on its own
-PROCESSES = ['sync', 'sync_grouped', 'async', 'async_grouped']            # no env in this process
+SINGLE = [k for k in KINDS if not k.startswith('vector')]  # each env on its own
+PROCESSES = ['sync', 'sync_grouped', 'async', 'async_grouped']  # no env in this process
 
 
 def build(kind, cfgs, env=CounterEnv, episode_num=None, launch=True, **manager_cfg):
     cls, kind_cfg = KINDS[kind]
     if kind == 'vector_same_step':
+
         def env(cfgs):
             return CounterEngine(cfgs, same_step=True)
+
     manager = cls(env, cfgs, len(cfgs), episode_num, {**FAST, **kind_cfg, **manager_cfg})
     if launch:
         manager.launch()
@@ -75,8 +78,14 @@ def drive(manager, rounds, seed=0, until=None):
             unfinished[i] = []
             dropped[i] += 1
         for k, i in enumerate(block.env_id.tolist()):
-            row = (seen[i].tolist(), actions_of[i], float(block.reward[k]), first(block.obs)[k].tolist(),
-                   bool(block.done[k]), bool(block.truncated[k]))
+            row = (
+                seen[i].tolist(),
+                actions_of[i],
+                float(block.reward[k]),
+                first(block.obs)[k].tolist(),
+                bool(block.done[k]),
+                bool(block.truncated[k]),
+            )
             unfinished[i].append(row)
             if block.done[k]:
                 assert block.episode_return[k] == sum(r[2] for r in unfinished[i])
@@ -120,17 +129,20 @@ class HangClock:
     STEP_S = 0.1
 
     def __init__(self, monkeypatch, manager):
-        self._manager, self._now = manager, 0.
+        self._manager, self._now = manager, 0.0
         self._hang_files = [cfg.get('hang_file') for cfg in manager._env_cfg]
-        manager._cfg['retry_waiting_time'] = 0.
+        manager._cfg['retry_waiting_time'] = 0.0
         for module in (worker_pool, async_jobs):
             monkeypatch.setattr(module, 'time', SimpleNamespace(monotonic=self.monotonic))
 
     def monotonic(self):
         pool = self._manager._pool
         if pool is not None:
-            busy = [ids for w, ids in enumerate(worker.ids for worker in pool.workers)
-                    if pool.control.done[w] != pool.control.asked[w]]
+            busy = [
+                ids
+                for w, ids in enumerate(worker.ids for worker in pool.workers)
+                if pool.control.done[w] != pool.control.asked[w]
+            ]
             if busy and all(any(self._hangs(i) for i in ids) for ids in busy):
                 self._now += self.STEP_S
         return self._now

@@ -1,4 +1,5 @@
 """Nobody's memory is somebody else's: the envs', the managers', the callers' and the samples' change by themselves."""
+
 import numpy as np
 import pytest
 
@@ -38,7 +39,7 @@ class InPlaceEnv(CounterEnv):
         return self._mine
 
     def _scribble(self, obs):
-        for leaf in obs.values() if isinstance(obs, dict) else (obs, ):
+        for leaf in obs.values() if isinstance(obs, dict) else (obs,):
             leaf[...] = 77
 
 
@@ -56,13 +57,18 @@ class KeepsActions(CounterEnv):
 
 
 def test_action_that_an_env_keeps(single_kind):
-    with build(single_kind, [dict(tag=i, act_dim=2, length=99) for i in range(4)], env=KeepsActions, wait_num=4,
-               step_wait_timeout=10) as manager:
+    with build(
+        single_kind,
+        [dict(tag=i, act_dim=2, length=99) for i in range(4)],
+        env=KeepsActions,
+        wait_num=4,
+        step_wait_timeout=10,
+    ) as manager:
         actions = np.zeros((4, 2), np.float32)
         for k in range(4):
-            actions[:] = 2 ** k  # the caller's memory is used again, too
+            actions[:] = 2**k  # the caller's memory is used again, too
             block = manager.advance(manager.observe()[0], actions)
-            assert block.reward.tolist() == [0. if k == 0 else 2. ** (k - 1)] * 4
+            assert block.reward.tolist() == [0.0 if k == 0 else 2.0 ** (k - 1)] * 4
 
 
 @pytest.mark.parametrize('obs', ['vector', 'dict'])
@@ -74,8 +80,13 @@ def test_env_that_uses_its_memory_again(single_kind, obs):
 
 
 def test_infos_that_an_env_uses_again(single_kind):
-    with build(single_kind, [dict(tag=i, step_info=True, length=9) for i in range(2)], env=InPlaceEnv, wait_num=2,
-               step_wait_timeout=10) as manager:
+    with build(
+        single_kind,
+        [dict(tag=i, step_info=True, length=9) for i in range(2)],
+        env=InPlaceEnv,
+        wait_num=2,
+        step_wait_timeout=10,
+    ) as manager:
         kept = [manager.step({0: 1, 1: 1}) for _ in range(4)]
         assert [[t[i].info['step'] for t in kept] for i in (0, 1)] == [[1, 2, 3, 4]] * 2
 
@@ -118,11 +129,15 @@ def test_samples_stay_as_they_were(kind, window, tmp_path):
     assert len(set(rows)) == len(rows)
 
 
-@pytest.mark.parametrize('package,cfg', [
-    ('gymnasium', dict(env_id='CartPole-v1')), ('gymnasium', dict(env_id='Acrobot-v1')),
-    ('envpool', dict(env_id='CartPole-v1', vector_backend='envpool')),
-    ('ale_py', dict(env_id='ALE/Pong-v5')),
-])
+@pytest.mark.parametrize(
+    'package,cfg',
+    [
+        ('gymnasium', dict(env_id='CartPole-v1')),
+        ('gymnasium', dict(env_id='Acrobot-v1')),
+        ('envpool', dict(env_id='CartPole-v1', vector_backend='envpool')),
+        ('ale_py', dict(env_id='ALE/Pong-v5')),
+    ],
+)
 def test_blocks_of_real_vectorised_envs_stay_valid(package, cfg):
     pytest.importorskip(package)
     with create_env_manager('vector', GymEnv, [cfg] * 3) as manager:

@@ -1,4 +1,5 @@
 """One suite over all kinds of env managers."""
+
 import numpy as np
 import pytest
 import torch
@@ -50,17 +51,17 @@ def test_all_envs_wait_after_launch(kind):
 def test_mapping_form_answers_rows_of_tensors(kind):
     with build(kind, same(kind), wait_num=4, step_wait_timeout=10) as manager:
         ready = manager.ready_obs
-        assert torch.equal(ready[2], torch.tensor([tag_length(kind, 2)[0], 1., 0., -1.]))
+        assert torch.equal(ready[2], torch.tensor([tag_length(kind, 2)[0], 1.0, 0.0, -1.0]))
         assert torch.equal(manager.next_obs.obs, ready.obs) and ready.env_id == [0, 1, 2, 3]
         timesteps = manager.step({3: torch.tensor(1), 0: 0, 1: np.int64(1), 2: np.array([0])})
         assert sorted(timesteps) == [0, 1, 2, 3]
         for k, i in enumerate(timesteps.env_id):
             row = timesteps[i]
-            assert torch.equal(row.obs, torch.tensor([tag_length(kind, i)[0], 1., 1., [0., 1., 0., 1.][i]]))
-            assert row.reward.tolist() == [1.] and row.reward.dtype == torch.float32
+            assert torch.equal(row.obs, torch.tensor([tag_length(kind, i)[0], 1.0, 1.0, [0.0, 1.0, 0.0, 1.0][i]]))
+            assert row.reward.tolist() == [1.0] and row.reward.dtype == torch.float32
             assert row.done is False and row.info == {}
             assert torch.equal(timesteps.obs[k], row.obs) and torch.equal(timesteps.reward[k], row.reward)
-        assert timesteps.done.shape == (4, ) and len(timesteps.info) == 4
+        assert timesteps.done.shape == (4,) and len(timesteps.info) == 4
 
 
 def test_step_takes_stacked_actions_of_the_ready_envs(kind):
@@ -132,8 +133,10 @@ def test_episode_num_makes_envs_done(kind):
         assert all(check_counter_rows(again[i], *tag_length(kind, i)) == 2 for i in range(4)) and manager.done
 
 
-@pytest.mark.parametrize('actions,match', [({9: 0}, 'unknown env id 9'), ({'a': 0}, 'unknown env id'),
-                                           ({True: 0}, 'unknown env id'), ({}, 'no action')])
+@pytest.mark.parametrize(
+    'actions,match',
+    [({9: 0}, 'unknown env id 9'), ({'a': 0}, 'unknown env id'), ({True: 0}, 'unknown env id'), ({}, 'no action')],
+)
 def test_step_names_what_is_wrong_with_the_ids(kind, actions, match):
     with build(kind, same(kind)) as manager, pytest.raises(ValueError, match=match):
         manager.step(actions)
@@ -167,16 +170,16 @@ def test_attributes_and_methods_of_the_envs(kind):
 
 def test_env_info(kind):
     manager = build(kind, same(kind), launch=False)
-    assert manager.env_info().act_space.shape == (2, )
+    assert manager.env_info().act_space.shape == (2,)
     with manager:
         manager.launch()
         info = manager.env_info()
-        assert info.obs_space.shape == (4, ) and info.rew_space.shape == (1, ) and info.agent_num == 1
+        assert info.obs_space.shape == (4,) and info.rew_space.shape == (1,) and info.agent_num == 1
 
 
 def test_continuous_actions_reach_the_envs(kind):
     with build(kind, same(kind, act_dim=2), wait_num=4, step_wait_timeout=10) as manager:
-        actions = np.array([[.1, 1], [.2, 1], [.3, 1], [.4, 1]], np.float32)
+        actions = np.array([[0.1, 1], [0.2, 1], [0.3, 1], [0.4, 1]], np.float32)
         block = manager.advance(manager.observe()[0], actions)
         assert block.obs[np.argsort(block.env_id), 3].tolist() == actions[:, 0].tolist()
         with pytest.raises(ValueError, match='do not fit'):
@@ -193,7 +196,7 @@ def test_uint8_stays_uint8(kind):
 def test_reward_and_flags_have_their_types(kind):
     with build(kind, same(kind)) as manager:
         block = manager.advance(manager.observe()[0], np.zeros(4, np.int64))
-        assert block.reward.dtype == np.float32 and block.reward.shape == (len(block), )
+        assert block.reward.dtype == np.float32 and block.reward.shape == (len(block),)
         assert block.done.dtype == block.truncated.dtype == bool and block.env_id.dtype == np.int64
         assert len(block.abnormal) == 0
 

@@ -1,4 +1,5 @@
 """Envs that go wrong, in every way, in every kind of manager: what is lost, what is kept, what is said."""
+
 import contextlib
 import gc
 import logging
@@ -72,7 +73,7 @@ def test_env_that_answers_wrongly_is_restarted(single_kind, fault, retry_type, t
 def test_process_that_dies_is_replaced(process_kind, fault, tmp_path):
     with nothing_left_behind(), build(process_kind, faulty(tmp_path, fault), env=FaultyEnv) as m:
         rows, dropped = drive(m, 100000, until=enough(m))
-        mates = (0, ) if 'grouped' in process_kind else ()
+        mates = (0,) if 'grouped' in process_kind else ()
         check(m, rows, dropped, mates) if not mates else None
         for i in range(4):
             assert check_counter_rows(rows[i], i, 5, renewed=True) >= 2
@@ -109,16 +110,21 @@ def test_huge_info_travels(single_kind, tmp_path):
             ids, _ = m.observe()
             block = m.advance(ids, np.zeros(len(ids), np.int64))
             blobs = [info['blob'] for info in block.info if 'blob' in info]
-        assert len(blobs[0]) == 3 * 2 ** 20 and m.faults.total == 0
+        assert len(blobs[0]) == 3 * 2**20 and m.faults.total == 0
 
 
 def test_mapping_form_marks_the_restarted_env(single_kind, tmp_path):
-    with build(single_kind, [dict(tag=i, fault='raise' if i == 1 else None, at=2) for i in range(2)], env=FaultyEnv,
-               wait_num=2, step_wait_timeout=5) as m:
+    with build(
+        single_kind,
+        [dict(tag=i, fault='raise' if i == 1 else None, at=2) for i in range(2)],
+        env=FaultyEnv,
+        wait_num=2,
+        step_wait_timeout=5,
+    ) as m:
         m.step({0: 0, 1: 0})
         timesteps = m.step({0: 0, 1: 0})
         assert timesteps[1].info == {'abnormal': True, 'reason': 'error in step'} and timesteps[1].done is False
-        assert timesteps[1].reward.tolist() == [0.] and timesteps[1].obs.tolist() == [1, 2, 0, -1]
+        assert timesteps[1].reward.tolist() == [0.0] and timesteps[1].obs.tolist() == [1, 2, 0, -1]
         assert timesteps[0].info == {} and timesteps[0].obs.tolist() == [0, 1, 2, 0]
         assert m.ready_obs[1].tolist() == [1, 2, 0, -1]
 
@@ -219,7 +225,7 @@ def test_kill_from_outside_in_the_middle_of_a_step(process_kind):
         assert dropped[2] == dropped[3] == 0 and set(m.faults.counts) == {'crash'}
 
 
-SCRIPT = '''
+SCRIPT = """
     import signal, sys, numpy as np
     from nervex.envs.tests.fakes import CounterEnv
     from nervex.worker.actor.env_manager import create_env_manager
@@ -237,15 +243,20 @@ SCRIPT = '''
 
     if __name__ == '__main__':
         main()
-'''
+"""
 WAYS = [(sig, sleep_s) for sig in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL) for sleep_s in (0.001, 100)]
 QUICK_ONES = {('sync_subprocess', 'fork'), ('async_subprocess', 'fork'), ('thread', None)}
 ENDS = [
     pytest.param(name, context, sig, sleep_s, marks=[] if (name, context) in QUICK_ONES else pytest.mark.slow)
-    for name, contexts in [('sync_subprocess', ('fork', 'forkserver', 'spawn')), ('hybrid', ('fork', 'spawn')),
-                           ('async_subprocess', ('fork', 'forkserver', 'spawn')), ('thread', (None, )),
-                           ('base', (None, ))]
-    for context in contexts for sig, sleep_s in WAYS
+    for name, contexts in [
+        ('sync_subprocess', ('fork', 'forkserver', 'spawn')),
+        ('hybrid', ('fork', 'spawn')),
+        ('async_subprocess', ('fork', 'forkserver', 'spawn')),
+        ('thread', (None,)),
+        ('base', (None,)),
+    ]
+    for context in contexts
+    for sig, sleep_s in WAYS
 ]
 
 
@@ -254,9 +265,13 @@ def test_main_process_that_ends_leaves_nothing_running(name, context, sig, sleep
     """Ctrl-C reaches the whole group, the others only the main process; in the middle of short and of endless steps."""
     path = tmp_path / 'run.py'
     path.write_text(textwrap.dedent(SCRIPT))
-    process = subprocess.Popen([sys.executable, str(path), name, str(context), str(sleep_s)], stdout=subprocess.PIPE,
-                               stderr=subprocess.DEVNULL, env={**os.environ, 'PYTHONPATH': os.getcwd()},
-                               start_new_session=True)
+    process = subprocess.Popen(
+        [sys.executable, str(path), name, str(context), str(sleep_s)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, 'PYTHONPATH': os.getcwd()},
+        start_new_session=True,
+    )
     try:
         assert process.stdout.readline() == b'runs\n'
         assert len(running(process.pid)) >= (4 if 'subprocess' in name else 1)
@@ -285,7 +300,7 @@ def running(session):
     return found
 
 
-SUSPENDED = '''
+SUSPENDED = """
     import numpy as np
     from nervex.envs.tests.fakes import CounterEnv
     from nervex.worker.actor.env_manager import create_env_manager
@@ -299,7 +314,7 @@ SUSPENDED = '''
             print('stop me', flush=True)
     print(m.faults.total, flush=True)
     m.close()
-'''
+"""
 
 
 @pytest.mark.slow
@@ -308,12 +323,17 @@ def test_time_for_which_everything_was_stopped_is_no_timeout(name, tmp_path):
     """Ctrl-Z, or a machine that was paused."""
     path = tmp_path / 'run.py'
     path.write_text(textwrap.dedent(SUSPENDED))
-    process = subprocess.Popen([sys.executable, str(path), name], stdout=subprocess.PIPE, start_new_session=True,
-                               env={**os.environ, 'PYTHONPATH': os.getcwd()}, text=True)
+    process = subprocess.Popen(
+        [sys.executable, str(path), name],
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+        env={**os.environ, 'PYTHONPATH': os.getcwd()},
+        text=True,
+    )
     assert process.stdout.readline() == 'stop me\n'
     time.sleep(0.02)
     os.killpg(process.pid, signal.SIGSTOP)
-    time.sleep(5.)
+    time.sleep(5.0)
     os.killpg(process.pid, signal.SIGCONT)
     assert process.communicate()[0] == '0\n'
 
@@ -322,14 +342,15 @@ def test_time_for_which_everything_was_stopped_is_no_timeout(name, tmp_path):
 def test_a_sleep_that_took_much_too_long_counts_for_no_timeout(name, monkeypatch):
     """The same, by a clock that leaps a day ahead in each sleep."""
     with build(name, [dict(tag=i, length=9, sleep_s=0.02) for i in range(2)]) as m:
-        leaps, arrive = [0.], m._pool._poll
+        leaps, arrive = [0.0], m._pool._poll
 
         def poll(timeout):
-            leaps[0] += 86400.
+            leaps[0] += 86400.0
             return arrive.poll(timeout)
 
-        monkeypatch.setattr(m._pool, '_poll', SimpleNamespace(poll=poll, register=arrive.register,
-                                                              unregister=arrive.unregister))
+        monkeypatch.setattr(
+            m._pool, '_poll', SimpleNamespace(poll=poll, register=arrive.register, unregister=arrive.unregister)
+        )
         for module in (worker_pool, async_jobs):
             monkeypatch.setattr(module, 'time', SimpleNamespace(monotonic=lambda: leaps[0]))
         rows, _ = drive(m, 5)

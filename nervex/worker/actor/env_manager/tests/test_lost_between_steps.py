@@ -1,4 +1,5 @@
 """Processes of envs that end while nothing steps: whatever is called next, the run goes on."""
+
 import os
 import signal
 import subprocess
@@ -99,13 +100,13 @@ def test_sigterm_to_the_whole_group_leaves_time_to_save(name):
 
 def test_a_program_that_forgets_to_close_ends_at_once(tmp_path):
     """Python would send SIGTERM to the workers and wait for them."""
-    code = textwrap.dedent('''
+    code = textwrap.dedent("""
         from nervex.envs.hosting import worker
         worker.GRACE_S = 3600.
         from nervex.envs.tests.fakes import CounterEnv
         from nervex.worker.actor.env_manager import create_env_manager
         m = create_env_manager('subprocess', CounterEnv, [{}] * 2)
         m.launch()
-    ''')
+    """)
     env = {**os.environ, 'PYTHONPATH': os.getcwd()}
     assert subprocess.run([sys.executable, '-c', code], timeout=120, env=env).returncode == 0

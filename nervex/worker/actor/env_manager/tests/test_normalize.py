@@ -1,4 +1,5 @@
 """Scaling by running statistics: their numbers, who updates them, and how they travel."""
+
 import json
 
 import numpy as np
@@ -18,7 +19,7 @@ def make(kind='base', n=2, **cfg):
 
 def test_statistics_equal_those_of_all_rows():
     rows = np.random.default_rng(0).normal(3, 2, (57, 4))
-    stats = RunningStatistics((4, ))
+    stats = RunningStatistics((4,))
     for part in np.split(rows, [1, 4, 30]):
         stats.update(part)
     stats.update(rows[:0])
@@ -45,29 +46,29 @@ def test_numbers_by_hand():
     with make() as manager:
         ids, obs = manager.observe()
         assert ids is manager.all_ids
-        assert obs[:, 0] == pytest.approx([-1., 1.], abs=1e-6) and (obs[:, 1:] == 0).all() and obs.dtype == np.float32
-        assert manager.observe()[1] is obs                                    # asked twice, counted once
+        assert obs[:, 0] == pytest.approx([-1.0, 1.0], abs=1e-6) and (obs[:, 1:] == 0).all() and obs.dtype == np.float32
+        assert manager.observe()[1] is obs  # asked twice, counted once
         block = manager.advance(ids, np.array([1, 1]))
-        assert block.obs[:, 2] == pytest.approx([1., 1.], abs=1e-6)           # steps 0, 0, 1, 1: (1 - 0.5) / 0.5
+        assert block.obs[:, 2] == pytest.approx([1.0, 1.0], abs=1e-6)  # steps 0, 0, 1, 1: (1 - 0.5) / 0.5
         assert (manager.observe()[1] == block.obs).all()
 
 
 def test_rewards_are_divided_by_the_spread_of_the_discounted_return():
     with make(norm_reward=True, norm_discount=0.5, n=1) as manager:
         rewards = [float(manager.advance(manager.observe()[0], np.array([0])).reward[0]) for _ in range(3)]
-        returns = [1., 2.5, 4.25]                                             # 1; 0.5 + 2; 1.25 + 3
-        spread = [np.std(returns[:k + 1]) for k in range(3)]
-        expected = [min(r / max(s, 1e-4), 10.) for r, s in zip([1., 2., 3.], spread)]
+        returns = [1.0, 2.5, 4.25]  # 1; 0.5 + 2; 1.25 + 3
+        spread = [np.std(returns[: k + 1]) for k in range(3)]
+        expected = [min(r / max(s, 1e-4), 10.0) for r, s in zip([1.0, 2.0, 3.0], spread)]
         assert rewards == pytest.approx(expected, rel=1e-4)
         block = manager.advance(manager.observe()[0], np.array([0]))
-        assert block.reward[0] == pytest.approx(1 / np.std([*returns, 1.]), rel=1e-4)  # a new episode begins with 0
+        assert block.reward[0] == pytest.approx(1 / np.std([*returns, 1.0]), rel=1e-4)  # a new episode begins with 0
 
 
 def test_returns_of_episodes_stay_true():
     with make(norm_reward=True) as manager:
         for _ in range(3):
             timesteps = manager.step({0: 1, 1: 1})
-        assert timesteps[0].info['final_eval_reward'] == 6. and timesteps[0].done
+        assert timesteps[0].info['final_eval_reward'] == 6.0 and timesteps[0].done
 
 
 def test_evaluator_follows_and_takes_nothing_in():
@@ -81,14 +82,14 @@ def test_evaluator_follows_and_takes_nothing_in():
         stats = actor.normalizer._stats[0]
         assert obs == pytest.approx((raw - stats.mean) / np.sqrt(stats.var + 1e-8), abs=1e-5)
         block = evaluator.advance(evaluator.all_ids, np.zeros(2, np.int64))
-        assert block.reward.tolist() == [1., 1.] and actor.normalizer.state_dict() == before
+        assert block.reward.tolist() == [1.0, 1.0] and actor.normalizer.state_dict() == before
 
 
 def test_statistics_travel_in_a_checkpoint():
     with make() as manager, make() as other:
         for _ in range(5):
             manager.advance(manager.observe()[0], np.zeros(2, np.int64))
-        state = json.loads(json.dumps(manager.normalizer.state_dict()))       # plain numbers
+        state = json.loads(json.dumps(manager.normalizer.state_dict()))  # plain numbers
         other.normalizer.load_state_dict(state)
         other.normalizer.freeze()
         raw = other.manager.observe()[1]
@@ -118,7 +119,7 @@ def test_everything_else_is_the_inner_managers():
     assert isinstance(manager, NormalizedEnvManager)
     with manager:
         assert manager.env_num == 2 and manager.tag == [0, 1] and manager.ready_env == [0, 1]
-        assert manager.ready_obs[0].shape == (4, )
+        assert manager.ready_obs[0].shape == (4,)
         manager.reset()
         assert manager.observe()[1].shape == (2, 4)
     assert manager.closed and not isinstance(create_env_manager('base', CounterEnv, [{}]), NormalizedEnvManager)
@@ -171,12 +172,12 @@ def test_statistics_that_were_loaded_are_saved_again_before_anything_was_seen():
 
 def test_an_action_mask_is_not_scaled():
     normalizer = Normalizer()
-    mask = np.array([[1., 0.], [1., 1.]], np.float32)
-    block = {'observation': np.array([[1.], [3.]], np.float32), 'action_mask': mask}
+    mask = np.array([[1.0, 0.0], [1.0, 1.0]], np.float32)
+    block = {'observation': np.array([[1.0], [3.0]], np.float32), 'action_mask': mask}
     for _ in range(3):
         scaled = normalizer.observe(block)
     assert np.array_equal(scaled['action_mask'], block['action_mask'])
-    assert scaled['observation'].ravel() == pytest.approx([-1., 1.], abs=1e-4)
+    assert scaled['observation'].ravel() == pytest.approx([-1.0, 1.0], abs=1e-4)
     again = Normalizer()
     again.load_state_dict(json.loads(json.dumps(normalizer.state_dict())))
     assert np.array_equal(again.observe(block, count=False)['action_mask'], block['action_mask'])

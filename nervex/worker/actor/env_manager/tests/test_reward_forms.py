@@ -1,4 +1,5 @@
 """A reward may come as any one number: Python's, NumPy's, in an array or a list."""
+
 import gymnasium
 import numpy as np
 import pytest
@@ -7,8 +8,19 @@ from gymnasium import spaces
 from nervex.utils.errors import EnvError
 from nervex.worker.actor.env_manager.tests.managers import build
 
-FORMS = [2, 2., True, np.float32(2), np.float64(2), np.int8(2), np.array(2.), np.array([2.]), np.array([[2]]), [2.],
-         (2, )]
+FORMS = [
+    2,
+    2.0,
+    True,
+    np.float32(2),
+    np.float64(2),
+    np.int8(2),
+    np.array(2.0),
+    np.array([2.0]),
+    np.array([[2]]),
+    [2.0],
+    (2,),
+]
 
 
 class Paying(gymnasium.Env):
@@ -36,21 +48,21 @@ def make(cfg):
     return Paying(**cfg)
 
 
-@pytest.mark.parametrize('dict_obs,shape', [(False, (3, )), (False, (2, 2)), (True, (3, ))])
+@pytest.mark.parametrize('dict_obs,shape', [(False, (3,)), (False, (2, 2)), (True, (3,))])
 def test_every_form_of_one_number_is_a_reward(single_kind, dict_obs, shape):
     cfgs = [dict(reward=reward, dict_obs=dict_obs, shape=shape) for reward in FORMS]
     with build(single_kind, cfgs, env=make, wait_num=len(cfgs), step_wait_timeout=10) as manager:
         for done in (False, True):
             timesteps = manager.step(dict.fromkeys(manager.ready_obs, 1))
             for i, reward in enumerate(FORMS):
-                value = 1. if reward is True else 2.
+                value = 1.0 if reward is True else 2.0
                 assert timesteps[i].reward.tolist() == [value] and timesteps[i].done is done, reward
                 assert not done or timesteps[i].info['final_eval_reward'] == 2 * value
         assert manager.faults.total == 0
 
 
-@pytest.mark.parametrize('reward', [np.array([1., 2.]), [], 'much', None])
-@pytest.mark.parametrize('shape', [(3, ), (2, 2)])
+@pytest.mark.parametrize('reward', [np.array([1.0, 2.0]), [], 'much', None])
+@pytest.mark.parametrize('shape', [(3,), (2, 2)])
 def test_what_is_not_one_number_is_refused(reward, shape):
     cfg = dict(reward=reward, dict_obs=False, shape=shape)
     with build('base', [cfg], env=make, max_retry=0) as manager, pytest.raises(EnvError, match='reward'):

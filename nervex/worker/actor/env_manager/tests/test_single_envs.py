@@ -1,4 +1,5 @@
 """What managers do that have each env on its own: parts of them step, parameters differ, seeds are sent."""
+
 import contextlib
 import os
 import time
@@ -128,14 +129,16 @@ def test_int_list_and_dict_seeds(single_kind, before_launch):
             return draws(manager)
 
     expected = np.array([np.random.default_rng(s).random(3) for s in (5, 6, 7)]).T
-    assert (run(5, True) == expected).all()             # s + i, and each episode differs
+    assert (run(5, True) == expected).all()  # s + i, and each episode differs
     assert (run([5, 6, 7], True) == expected).all()
     assert (run({0: 5, 1: 6, 2: 7}, True) == expected).all()
     assert (run(5, False) == expected[[0, 0, 0]]).all()  # fixed: all episodes alike
 
 
-@pytest.mark.parametrize('seed,error', [('abc', TypeError), (True, TypeError), ([1, 2], ValueError), (1.5, TypeError),
-                                        ({9: 1}, EnvStateError)])
+@pytest.mark.parametrize(
+    'seed,error',
+    [('abc', TypeError), (True, TypeError), ([1, 2], ValueError), (1.5, TypeError), ({9: 1}, EnvStateError)],
+)
 def test_bad_seeds_are_refused(seed, error):
     with pytest.raises(error, match=r'seed|env id'):
         build('base', counters(3), launch=False).seed(seed)
@@ -157,7 +160,7 @@ def test_infos_of_every_step(single_kind):
         assert [t.info for t in manager.step(dict.fromkeys(range(4), 1)).values()] == [{'step': 1}] * 4
         for _ in range(2):
             timesteps = manager.step({0: 0})
-        assert timesteps[0].info == {'step': 3, 'final_eval_reward': 6., 'truncated': False}
+        assert timesteps[0].info == {'step': 3, 'final_eval_reward': 6.0, 'truncated': False}
 
 
 def test_objects_in_observations(single_kind):
@@ -175,14 +178,14 @@ class Untold(CounterEnv):
         return super().step(action['move'])
 
     def info(self):
-        return BaseEnvInfo(1, box((4, )), None, box((1, )))
+        return BaseEnvInfo(1, box((4,)), None, box((1,)))
 
 
 def test_actions_of_any_kind_travel(single_kind):
     with build(single_kind, counters(), env=Untold, **ALL) as manager:
-        timesteps = manager.step({i: {'move': i % 2, 'fire': [1., 2.]} for i in range(4)})
+        timesteps = manager.step({i: {'move': i % 2, 'fire': [1.0, 2.0]} for i in range(4)})
         assert {i: int(t.obs[3]) for i, t in timesteps.items()} == {0: 0, 1: 1, 2: 0, 3: 1}
-        timesteps = manager.step({2: {'move': 1, 'fire': [1., 2.]}})
+        timesteps = manager.step({2: {'move': 1, 'fire': [1.0, 2.0]}})
         assert timesteps[2].obs.tolist() == [2, 1, 2, 1]
 
 
@@ -191,10 +194,10 @@ class VectorReward(CounterEnv):
 
     def step(self, action):
         t = super().step(action)
-        return t._replace(reward=np.array([self.steps, -1.], np.float32))
+        return t._replace(reward=np.array([self.steps, -1.0], np.float32))
 
     def info(self):
-        return super().info()._replace(rew_space=box((2, )))
+        return super().info()._replace(rew_space=box((2,)))
 
 
 def test_vector_rewards(single_kind):
@@ -205,7 +208,7 @@ def test_vector_rewards(single_kind):
         assert block.reward.shape == (2, 2) and block.reward[:, 1].tolist() == [-1, -1]
         k = block.env_id.tolist().index(0)
         assert block.done[k] and block.episode_return[k] == (1 + 2 + 3) - 3
-        assert manager.step({1: 0})[1].reward.tolist() == [4., -1.]
+        assert manager.step({1: 0})[1].reward.tolist() == [4.0, -1.0]
 
 
 @pytest.mark.parametrize('context', ['fork', 'forkserver', 'spawn'])
@@ -257,11 +260,17 @@ def test_create_env_manager_by_name_and_class():
         create_env_manager('base', CounterEnv, counters(2), dict(step_timout=3))
 
 
-@pytest.mark.parametrize('kwargs,match', [
-    (dict(env_cfg={}), 'list'), (dict(env_cfg=[]), 'list'), (dict(env_cfg=[{}], env_num=2), 'env_num is 2'),
-    (dict(env_cfg=[{}], env_fn=3), 'env_fn'), (dict(env_cfg=[{}], episode_num=0), 'episode_num'),
-    (dict(env_cfg=[{}], manager_cfg=dict(retry_type='again')), 'retry_type'),
-])
+@pytest.mark.parametrize(
+    'kwargs,match',
+    [
+        (dict(env_cfg={}), 'list'),
+        (dict(env_cfg=[]), 'list'),
+        (dict(env_cfg=[{}], env_num=2), 'env_num is 2'),
+        (dict(env_cfg=[{}], env_fn=3), 'env_fn'),
+        (dict(env_cfg=[{}], episode_num=0), 'episode_num'),
+        (dict(env_cfg=[{}], manager_cfg=dict(retry_type='again')), 'retry_type'),
+    ],
+)
 def test_bad_arguments_are_named(kwargs, match):
     with pytest.raises((TypeError, ValueError), match=match):
         AsyncSubprocessEnvManager(**{'env_fn': CounterEnv, **kwargs})
@@ -315,10 +324,10 @@ def test_ready_obs_holds_tensors_of_each_dtype():
 @pytest.mark.parametrize('name', ['async', 'thread'])
 def test_waiting_for_others_while_a_ready_env_is_left_out(name):
     with build(name, [dict(tag=0, length=1), dict(tag=1, length=9)], wait_num=2, step_wait_timeout=10) as manager:
-        manager.step({0: 1, 1: 1})                       # env 0 begins a new episode now
+        manager.step({0: 1, 1: 1})  # env 0 begins a new episode now
         no = np.zeros(0, np.int64)
         while 0 not in manager.observe()[0]:
-            assert len(manager.advance(no, no)) == 0     # sleeps until it has
+            assert len(manager.advance(no, no)) == 0  # sleeps until it has
         assert manager.ready_obs[0].tolist() == [0, 2, 0, -1] and manager.ready_obs[1].tolist() == [1, 1, 1, 1]
         with pytest.raises(EnvStateError, match='no env was given an action'):
             manager.advance(no, no)
@@ -326,21 +335,23 @@ def test_waiting_for_others_while_a_ready_env_is_left_out(name):
 
 @pytest.mark.parametrize('rows', [1, 2, 4])
 def test_a_step_of_all_envs_needs_an_action_for_each(single_kind, rows):
-    with build(single_kind, [dict(tag=i, length=9) for i in range(3)]) as manager, \
-            pytest.raises(ValueError, match=f'3 ids, but {rows} actions'):
+    with (
+        build(single_kind, [dict(tag=i, length=9) for i in range(3)]) as manager,
+        pytest.raises(ValueError, match=f'3 ids, but {rows} actions'),
+    ):
         manager.advance(manager.observe()[0], np.zeros(rows, np.int64))
 
 
 class OneForEver(gymnasium.Env):
     """Goes on until it is stopped."""
 
-    observation_space, action_space = gymnasium.spaces.Box(0, 1, (2, ), np.float32), gymnasium.spaces.Discrete(2)
+    observation_space, action_space = gymnasium.spaces.Box(0, 1, (2,), np.float32), gymnasium.spaces.Discrete(2)
 
     def reset(self, *, seed=None, options=None):
         return np.zeros(2, np.float32), {}
 
     def step(self, action):
-        return np.ones(2, np.float32), 1., False, False, {'said': True} if action else {}
+        return np.ones(2, np.float32), 1.0, False, False, {'said': True} if action else {}
 
 
 @pytest.mark.parametrize('kind', ['base', 'sync', 'sync_grouped', 'sync_hybrid'])
@@ -380,7 +391,7 @@ class SlowResets(CounterEnv):
 
 
 def test_what_came_while_an_episode_began_is_answered_to_a_step_of_no_env():
-    cfgs = [dict(length=1, reset_s=0.3), dict(length=9, reset_s=0., sleep_s=0.1)]
+    cfgs = [dict(length=1, reset_s=0.3), dict(length=9, reset_s=0.0, sleep_s=0.1)]
     with build('async', cfgs, env=SlowResets, wait_num=1) as manager:
         assert manager.advance(manager.observe()[0], np.zeros(2, np.int64)).env_id.tolist() == [0]
         assert manager.observe()[0].tolist() == [0]  # env 1 has stepped meanwhile
