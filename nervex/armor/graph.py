@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from nervex.torch_utils.acting import GraphedForward
+from nervex.graph.acting import GraphedForward
 
 from .plugin import IArmorStatelessPlugin
 

@@ -9,18 +9,18 @@ import torch
 
 from nervex.armor import Armor
 from nervex.data import Batch, default_collate
+from nervex.graph.acting import BACKENDS as ACTING_BACKENDS
+from nervex.graph.loss import BACKENDS, LossFn
+from nervex.graph.update import ACTING_GRAPH_AFTER, Update
 from nervex.loader import Loader, collection, enum, interval, is_type, optional
 from nervex.policy.action_space import model_input
 from nervex.policy.base_policy import Policy
 from nervex.policy.batched import batched
 from nervex.policy.device import to_device
 from nervex.policy.traj_block import repeats_of
-from nervex.policy.update import ACTING_GRAPH_AFTER, Update
 from nervex.rl_utils import Adder, flatten_time
 from nervex.torch_utils import Adam, RMSprop
-from nervex.torch_utils.acting import BACKENDS as ACTING_BACKENDS
 from nervex.torch_utils.flat import FlatParameters
-from nervex.torch_utils.graph import BACKENDS, LossFn
 from nervex.torch_utils.ruled_optimizer import RuledOptimizer
 
 

@@ -1,9 +1,6 @@
 """Optimizers, flat parameters, networks, losses, distributions, checkpoints and data conversion on top of torch."""
 
-from nervex.torch_utils.acting import GraphedForward
 from nervex.torch_utils.flat import FlatParameters, flatten
-from nervex.torch_utils.graph import GraphedLoss
-from nervex.torch_utils.matmul import FastMatmul
 from nervex.torch_utils.optimizer_helper import Adam, RMSprop
 from nervex.utils.lazy import homes, lazy_exports
 
@@ -11,6 +8,7 @@ __getattr__, __dir__, _LAZY = lazy_exports(
     __name__,
     homes(
         {
+            'nervex.graph': 'FastMatmul GraphedForward GraphedLoss',
             'nervex.torch_utils.checkpoint_helper': (
                 'CheckpointHelper CountVar auto_checkpoint build_checkpoint_helper'
             ),
@@ -32,10 +30,7 @@ __getattr__, __dir__, _LAZY = lazy_exports(
 )
 __all__ = [
     'Adam',
-    'FastMatmul',
     'FlatParameters',
-    'GraphedForward',
-    'GraphedLoss',
     'RMSprop',
     'flatten',
     *_LAZY,

@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
-from nervex.torch_utils.graph_inplace import write_gradient_in_place
-from nervex.torch_utils.graph_trace import Call, Program, Ref, TraceError
+from nervex.graph.inplace import write_gradient_in_place
+from nervex.graph.trace import Call, Program, Ref, TraceError
 
 
 def compile_script(program: Program, inputs: Sequence[torch.Tensor]) -> Callable[..., tuple]:

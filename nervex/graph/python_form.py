@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
-from nervex.torch_utils.graph_inplace import write_gradient_in_place
-from nervex.torch_utils.graph_trace import Call, Program, Ref, TraceError, last_uses, same_rounding, with_values
+from nervex.graph.inplace import write_gradient_in_place
+from nervex.graph.trace import Call, Program, Ref, TraceError, last_uses, same_rounding, with_values
 
 _ARITHMETIC = {'mul': torch.mul, 'add': torch.add, 'sub': torch.sub, 'div': torch.div, 'rsub': torch.sub}
 

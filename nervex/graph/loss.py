@@ -8,10 +8,10 @@ import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
+from nervex.graph.guard import GeneratorWatch, Guard, ModuleWatch, RandomState
+from nervex.graph.python_form import compile_python
+from nervex.graph.trace import TraceError, trace
 from nervex.torch_utils.flat import FlatParameters
-from nervex.torch_utils.graph_guard import GeneratorWatch, Guard, ModuleWatch, RandomState
-from nervex.torch_utils.graph_python import compile_python
-from nervex.torch_utils.graph_trace import TraceError, trace
 from nervex.utils.errors import unknown_name
 
 logger = logging.getLogger(__name__)
@@ -244,13 +244,13 @@ class _Plan:
 
 
 def _script(program: Any, inputs: list[torch.Tensor]) -> Callable[..., tuple]:
-    from nervex.torch_utils.graph_script import compile_script
+    from nervex.graph.script_form import compile_script
 
     return compile_script(program, inputs)
 
 
 def _inductor(program: Any, inputs: list[torch.Tensor]) -> Callable[..., tuple]:
-    from nervex.torch_utils.graph_inductor import compile_inductor
+    from nervex.graph.inductor_form import compile_inductor
 
     return compile_inductor(program, inputs)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from nervex.torch_utils.graph_trace import Call, Program, Ref, alive, same_rounding, with_values
+from nervex.graph.trace import Call, Program, Ref, alive, same_rounding, with_values
 
 
 def write_gradient_in_place(program: Program, values: dict[int, Any]) -> Program:

@@ -5,8 +5,8 @@ import pytest
 import torch
 from torch import nn
 
+from nervex.graph.loss import GraphedLoss
 from nervex.torch_utils import Adam, FlatParameters
-from nervex.torch_utils.graph import GraphedLoss
 from nervex.utils.errors import TrainingError
 
 BACKENDS = ['py', 'ts']
@@ -358,7 +358,7 @@ def test_slices_and_transposed_columns_are_taken_as_they_are():
 
 
 def test_too_many_shapes_end_in_eager_mode(caplog, monkeypatch):
-    monkeypatch.setattr('nervex.torch_utils.graph._MAX_PLANS', 4)
+    monkeypatch.setattr('nervex.graph.loss._MAX_PLANS', 4)
     net = Dueling()
     update = GraphedLoss(mean_square(net), FlatParameters(net), 'py')
     for size in range(1, 7):

@@ -8,7 +8,7 @@ import torch
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from nervex.torch_utils.graph_program import Call, Program, Ref, TraceError
+from nervex.graph.program import Call, Program, Ref, TraceError
 
 _READS_DATA = "a tensor becomes a Python number in it ('if' on a tensor, .item(), float(...))"
 

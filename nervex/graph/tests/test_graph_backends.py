@@ -6,12 +6,12 @@ import pytest
 import torch
 from torch import nn
 
+from nervex.graph.inplace import write_gradient_in_place
+from nervex.graph.loss import _COMPILERS
+from nervex.graph.python_form import compile_python
+from nervex.graph.script_form import compile_script
+from nervex.graph.trace import Program, TraceError, trace
 from nervex.torch_utils import FlatParameters, GraphedLoss
-from nervex.torch_utils.graph import _COMPILERS
-from nervex.torch_utils.graph_inplace import write_gradient_in_place
-from nervex.torch_utils.graph_python import compile_python
-from nervex.torch_utils.graph_script import compile_script
-from nervex.torch_utils.graph_trace import Program, TraceError, trace
 
 
 def test_simplified_program_is_short_and_equal():

@@ -1,7 +1,7 @@
 import torch
 
+from nervex.graph.loss import GraphedLoss
 from nervex.torch_utils import FlatParameters
-from nervex.torch_utils.graph import GraphedLoss
 
 
 def test_a_batch_with_none_takes_the_short_way(monkeypatch):

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from nervex.policy import update
+from nervex.graph import update
 from nervex.torch_utils import Adam
 from nervex.torch_utils.flat import FlatParameters
 

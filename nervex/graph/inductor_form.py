@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-from nervex.torch_utils.graph_trace import Program, Ref, TraceError
+from nervex.graph.trace import Program, Ref, TraceError
 
 
 def compile_inductor(program: Program, inputs: Sequence[torch.Tensor]) -> Callable[..., tuple]:

@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
-from nervex.torch_utils.graph import GraphedLoss, LossFn
-from nervex.torch_utils.matmul import FastMatmul
+from nervex.graph.loss import GraphedLoss, LossFn
+from nervex.graph.matmul import FastMatmul
 from nervex.utils.dist_helper import allreduce_gradients
 
 GRAPH_AFTER = 32  # updates; recording takes 25 ms, which a small network gains in some 100 updates

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from nervex.torch_utils.graph_trace import Call, Program, Ref, TraceError, last_uses
+from nervex.graph.trace import Call, Program, Ref, TraceError, last_uses
 
 _INPLACE = {'relu', 'tanh', 'exp', 'neg', 'abs', 'add', 'sub', 'mul', 'div'}
 _UFUNC = {'tanh': np.tanh, 'exp': np.exp, 'neg': np.negative, 'abs': np.abs, 'sqrt': np.sqrt, 'log': np.log}

@@ -5,8 +5,8 @@ import pytest
 import torch
 from torch import nn
 
+from nervex.graph.acting import GraphedForward
 from nervex.torch_utils import Adam, FlatParameters
-from nervex.torch_utils.acting import GraphedForward
 
 
 class Dueling(nn.Module):

@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from nervex.torch_utils import matmul
-from nervex.torch_utils.matmul import FastMatmul, pays
+from nervex.graph import matmul
+from nervex.graph.matmul import FastMatmul, pays
 
 WIDE = [torch.zeros(256, 256), torch.zeros(256)]
 

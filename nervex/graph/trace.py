@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from nervex.torch_utils.graph_program import Call, Program, Ref, TraceError, with_values
-from nervex.torch_utils.graph_record import record
+from nervex.graph.program import Call, Program, Ref, TraceError, with_values
+from nervex.graph.record import record
 
 __all__ = ['Call', 'Program', 'Ref', 'TraceError', 'alive', 'last_uses', 'same_rounding', 'trace', 'with_values']
 

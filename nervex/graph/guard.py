@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from nervex.torch_utils.graph_trace import Program, TraceError
+from nervex.graph.trace import Program, TraceError
 
 
 class ModuleWatch:

@@ -9,10 +9,10 @@ import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
-from nervex.torch_utils.graph_guard import GeneratorWatch, Guard, ModuleWatch, RandomState
-from nervex.torch_utils.graph_numpy import compile_numpy
-from nervex.torch_utils.graph_python import compile_python
-from nervex.torch_utils.graph_trace import TraceError, trace
+from nervex.graph.guard import GeneratorWatch, Guard, ModuleWatch, RandomState
+from nervex.graph.numpy_form import compile_numpy
+from nervex.graph.python_form import compile_python
+from nervex.graph.trace import TraceError, trace
 from nervex.utils.errors import unknown_name
 
 logger = logging.getLogger(__name__)

@@ -1,0 +1,15 @@
+"""Updates and acting as recorded graphs: the only place that knows torch's private parts (see docs/en/graph.md)."""
+
+from nervex.utils.lazy import homes, lazy_exports
+
+__getattr__, __dir__, __all__ = lazy_exports(
+    __name__,
+    homes(
+        {
+            'nervex.graph.acting': 'GraphedForward',
+            'nervex.graph.loss': 'GraphedLoss',
+            'nervex.graph.matmul': 'FastMatmul',
+            'nervex.graph.update': 'Update',
+        }
+    ),
+)
