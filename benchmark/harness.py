@@ -42,12 +42,14 @@ THREAD_VARIABLES = ('OMP_NUM_THREADS', 'MKL_NUM_THREADS', 'OPENBLAS_NUM_THREADS'
 
 @dataclass(frozen=True)
 class Implementation:
-    """``cases``: 'module:attribute'; ``requires``: import name -> what pip installs; ``skip``: why not to run it."""
+    """``cases``: 'module:attribute'; ``requires``: import name -> what pip installs; ``skip``: why not to run it;
+    ``home``: folder of the benchmark modules, in another checkout to measure that one."""
 
     name: str
     cases: str
     requires: dict[str, str] = field(default_factory=dict)
     skip: str = ''
+    home: Path = HERE
 
     def missing(self) -> str:
         absent = [pip for module, pip in self.requires.items() if importlib.util.find_spec(module) is None]
@@ -91,15 +93,20 @@ def _serve(locator: str, threads: int, round: int) -> None:
         print(json.dumps(answer), file=channel)
 
 
+def search_path(home: Path) -> str:
+    """PYTHONPATH under which the benchmark modules in ``home`` import the nervex of their own checkout."""
+    return os.pathsep.join(p for p in (str(home), str(home.parent), os.environ.get('PYTHONPATH', '')) if p)
+
+
 class Worker:
     """A worker process seen from outside. ``cases`` are the names it can run; empty after a failure."""
 
     def __init__(self, implementation: Implementation, threads: int, round: int, timeout_s: float) -> None:
         self._folder, self._timeout_s = tempfile.TemporaryDirectory(), timeout_s
-        paths = [str(HERE), str(HERE.parent), os.environ.get('PYTHONPATH', '')]
-        env = dict(os.environ, PYTHONPATH=os.pathsep.join(p for p in paths if p))
+        env = dict(os.environ, PYTHONPATH=search_path(implementation.home))
         env.update({variable: str(threads) for variable in THREAD_VARIABLES if threads})
-        command = [sys.executable, str(HERE / 'harness.py'), implementation.cases, str(threads), str(round)]
+        script = str(implementation.home / 'harness.py')
+        command = [sys.executable, script, implementation.cases, str(threads), str(round)]
         self._process = subprocess.Popen(
             command,
             bufsize=0,

@@ -26,7 +26,7 @@ import traceback
 from pathlib import Path
 
 from clock import _machine_busy_seconds
-from harness import HERE, THREAD_VARIABLES
+from harness import HERE, THREAD_VARIABLES, search_path
 
 CASES = ('ppo', 'impala', 'sleep1', 'sleep4', 'sleep8', 'images', 'stepped', 'weights')
 SIDES = {  # name -> (module of its cases, what it needs, cases that it has not)
@@ -64,18 +64,17 @@ def _serve(module: str, case: str, seed: int) -> None:
     print(MARK + json.dumps(answer), flush=True)
 
 
-def measure(side: str, case: str, seed: int, timeout_s: float) -> dict:
+def measure(side: str, case: str, seed: int, timeout_s: float, home: Path = HERE) -> dict:
     """One measurement in a process group of its own, of which nothing is left afterwards."""
-    paths = [str(HERE), str(HERE.parent), os.environ.get('PYTHONPATH', '')]
     env = {
         **os.environ,
-        'PYTHONPATH': os.pathsep.join(p for p in paths if p),
+        'PYTHONPATH': search_path(home),
         'RAY_worker_niceness': '0',
         'RAY_DEDUP_LOGS': '0',
         'PYTHONWARNINGS': 'ignore',
         **dict.fromkeys(THREAD_VARIABLES, '1'),
     }
-    command = [sys.executable, str(HERE / 'parallel_bench.py'), '--serve', SIDES[side][0], case, str(seed)]
+    command = [sys.executable, str(home / 'parallel_bench.py'), '--serve', SIDES[side][0], case, str(seed)]
     with tempfile.TemporaryDirectory() as folder:
         started, wall, busy = time.time(), time.perf_counter(), _machine_busy_seconds()
         process = subprocess.Popen(
