@@ -34,7 +34,7 @@ class AsyncSubprocessEnvManager(AsyncJobs, SyncSubprocessEnvManager):
             self._progress(None)
         # Envs whose loss was not told yet come last, so that a policy forgets their old state before it acts again.
         offered = self._offered() or self._waiting
-        ids = self.all_ids if len(offered) == self._env_num else np.array(sorted(offered), np.int64)
+        ids = np.array(sorted(offered), np.int64)
         return ids, self._gather([self._store.rows[self._slot_of[i]][i] for i in ids.tolist()])
 
     def _offered(self) -> set[int]:
@@ -105,7 +105,8 @@ class AsyncSubprocessEnvManager(AsyncJobs, SyncSubprocessEnvManager):
                 returns[k], lengths[k] = store.episode_return[i], store.episode_length[i]
             if info:
                 infos[k] = info
-        block = StepBlock(ids, self._gather(rows), reward, done, truncated, returns, lengths, infos, abnormal)
+        whole = self._are_all(ids)
+        block = StepBlock(ids, self._gather(rows), reward, done, truncated, returns, lengths, infos, abnormal, whole)
         for i, slot, ended, _ in results:
             self._slot_of[i] = slot
             if not ended:

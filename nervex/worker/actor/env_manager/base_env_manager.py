@@ -32,7 +32,7 @@ class BaseEnvManager(SavesEnvs, EnvManager):
         return self._ready, self._ready_block
 
     def advance(self, ids: np.ndarray, actions: Any) -> StepBlock:
-        if ids is not self.all_ids or self._ready is not self.all_ids:
+        if not self._all_run or not self._are_all(ids):
             return self._advance_some(ids, actions)
         if len(actions) != self._env_num and not isinstance(actions, dict):
             self._refuse_number(actions, self._env_num)
@@ -79,7 +79,7 @@ class BaseEnvManager(SavesEnvs, EnvManager):
             block = self._part_block(slot, kept, events, tuple(sorted(dropped)))
         if self.faults.suspects:
             self.faults.good_steps(kept, events.finished)
-        if self._ready is self.all_ids and self._all_run:
+        if self._all_run and len(self._ready) == self._env_num:
             self._ready_block = self._store.obs[slot]
         else:
             self._refresh()
@@ -103,6 +103,7 @@ class BaseEnvManager(SavesEnvs, EnvManager):
             store.episode_return.copy(),
             store.episode_length.copy(),
             events.infos,
+            whole=True,
         )
 
     def _part_block(self, slot: int, kept: Sequence[int], events: Events, abnormal: tuple[int, ...]) -> StepBlock:
@@ -139,7 +140,7 @@ class BaseEnvManager(SavesEnvs, EnvManager):
         no = [np.zeros(n, bool) for _ in range(2 * SLOTS)]
         zero, none = np.zeros(n), np.zeros(n, np.int64)
         self._plain_blocks = [
-            StepBlock(self.all_ids, store.obs[s], store.reward[s], no[2 * s], no[2 * s + 1], zero, none)
+            StepBlock(self.all_ids, store.obs[s], store.reward[s], no[2 * s], no[2 * s + 1], zero, none, whole=True)
             for s in range(SLOTS)
         ]
 

@@ -58,8 +58,6 @@ class DocumentedForms:
             if not actions:
                 raise ValueError('step(): no action given; pass {env_id: action} for ready envs')
             ids = np.array([self._check_id(i) for i in actions], np.int64)
-            if len(ids) == self.env_num and (ids == self.all_ids).all():
-                ids = self.all_ids
             return ids, self._action_rows.stack(list(actions.values()))
         ids, _ = self.observe()
         if len(actions) != len(ids):

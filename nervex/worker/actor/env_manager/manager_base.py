@@ -76,6 +76,7 @@ class EnvManager(DocumentedForms):
             self._cfg['episode_num'] = episode_num
         self._episode_num = _episode_num(self._cfg['episode_num'])
         self.all_ids = np.arange(self._env_num, dtype=np.int64)
+        self._all_bytes = self.all_ids.tobytes()
         self._states = [EnvState.VOID] * self._env_num
         self._episodes = [0] * self._env_num
         self._seeds: list[int | None] = [None] * self._env_num
@@ -89,7 +90,7 @@ class EnvManager(DocumentedForms):
 
     # ------------------------------------------------------------------ to be filled in by each kind
     def observe(self) -> tuple[np.ndarray, Any]:
-        """(ids, block) of the envs that wait for an action; ``ids is all_ids`` when all do. Do not write to it."""
+        """(ids in ascending order, block) of the envs that wait for an action. Do not write to it."""
         raise NotImplementedError
 
     def advance(self, ids: np.ndarray, actions: Any) -> StepBlock:
@@ -256,6 +257,10 @@ class EnvManager(DocumentedForms):
         return f'{type(self).__name__}({getattr(self._env_fn, "__name__", self._env_fn)} x {self._env_num}, {state})'
 
     # ------------------------------------------------------------------ inside
+    def _are_all(self, ids: Any) -> bool:
+        """Whether these are the ids of all envs, in their order; the bytes are compared in 0.1 us."""
+        return len(ids) == self._env_num and np.asarray(ids).tobytes() == self._all_bytes
+
     def _ready_ids(self) -> Any:
         raise NotImplementedError
 

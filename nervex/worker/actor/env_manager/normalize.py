@@ -249,6 +249,7 @@ class NormalizedEnvManager(DocumentedForms):
             block.episode_length,
             block._infos,
             block.abnormal,
+            block.whole,
         )
 
     def launch(self, reset_param: Any = None) -> None:

@@ -25,7 +25,7 @@ class SavesEnvs:
         if (
             self.asynchronous
             or any(state is not EnvState.RUN for state in self._states)
-            or self.observe()[0] is not self.all_ids
+            or len(self.observe()[0]) != self.env_num
         ):
             return None
         leaves = tree_leaves(self.observe()[1])

@@ -39,6 +39,7 @@ class StepBlock:
         - info (:obj:`list`): a dict for each row; the same empty one where the env gave none
         - abnormal (:obj:`Sequence[int]`): ids whose unfinished episode must be dropped, before the rows are taken: a
           row of such an env (seldom there is one) belongs to its next episode
+        - whole (:obj:`bool`): every env of the manager has a row, in the order of the ids
     """
 
     __slots__ = (
@@ -51,6 +52,7 @@ class StepBlock:
         'obs',
         'reward',
         'truncated',
+        'whole',
     )
 
     def __init__(
@@ -64,11 +66,12 @@ class StepBlock:
         episode_length: np.ndarray,
         infos: dict[int, dict] | None = None,
         abnormal: Any = (),
+        whole: bool = False,
     ) -> None:
         self.env_id, self.obs, self.reward = env_id, obs, reward
         self.done, self.truncated = done, truncated
         self.episode_return, self.episode_length = episode_return, episode_length
-        self._infos, self.abnormal = infos or NO_INFOS, abnormal
+        self._infos, self.abnormal, self.whole = infos or NO_INFOS, abnormal, whole
 
     @property
     def info(self) -> list[dict]:

@@ -42,7 +42,7 @@ class VectorEnvManager(EnvManager):
         actions = self._action_rows.block(actions)
         if len(actions) != len(self._ready):
             raise ValueError(f'advance(): {len(self._ready)} ids, but {len(actions)} actions')
-        if self._ready is not self._present:  # the others get an action that means nothing
+        if self._some_idle:  # the others get an action that means nothing
             full = np.zeros((len(self._present), *actions.shape[1:]), actions.dtype)
             full[self._ready_rows] = actions
             actions = full
@@ -78,16 +78,24 @@ class VectorEnvManager(EnvManager):
     def _take(self, answer: Any) -> StepBlock:
         """Sort the rows of an answer: steps of running episodes, first observations, envs that are done."""
         ids, ended = answer.env_id, answer.terminated | answer.truncated
-        self._present = self.all_ids if len(ids) == self._env_num and self._engine.batch_size == self._env_num else ids
-        whole = self._present is self.all_ids and not self._some_idle
+        self._present = ids
+        whole = len(ids) == self._engine.batch_size == self._env_num and not self._some_idle
         if whole:
             self._returns += answer.reward
             self._lengths += 1
             if not ended.any():
-                self._ready, self._ready_block = self.all_ids, answer.obs
+                self._ready, self._ready_block = ids, answer.obs
                 infos = _Infos(answer.infos, None) if answer.infos else None
                 return StepBlock(
-                    self.all_ids, answer.obs, answer.reward, self._no, self._no, self._returns, self._lengths, infos
+                    self.all_ids,
+                    answer.obs,
+                    answer.reward,
+                    self._no,
+                    self._no,
+                    self._returns,
+                    self._lengths,
+                    infos,
+                    whole=True,
                 )
             live = np.ones(len(ids), bool)
         else:
@@ -119,7 +127,7 @@ class VectorEnvManager(EnvManager):
         returns, lengths = self._returns[ids], self._lengths[ids]
         infos = _Infos(answer.infos, None if whole else np.flatnonzero(live)) if answer.infos else None
         if whole:
-            return StepBlock(self.all_ids, obs, answer.reward, ended, truncated, returns, lengths, infos)
+            return StepBlock(self.all_ids, obs, answer.reward, ended, truncated, returns, lengths, infos, whole=True)
         rows = np.flatnonzero(live)
         return StepBlock(
             ids[rows],
@@ -165,7 +173,7 @@ class VectorEnvManager(EnvManager):
         self._beginning, self._over, self._some_idle = np.zeros(n, bool), np.zeros(n, bool), False
         self._episodes, self._states = [0] * n, [EnvState.RUN] * n
         ids, obs = self._engine.start(list(self._seeds))
-        self._present = self.all_ids if self._engine.batch_size == n else ids
+        self._present = ids
         self._zeros: dict[int, np.ndarray] = {}
         self._set_ready(obs)
 

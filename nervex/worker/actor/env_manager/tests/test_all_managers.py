@@ -42,7 +42,7 @@ def test_every_transition_is_true(kind, obs, truncate):
 def test_all_envs_wait_after_launch(kind):
     with build(kind, same(kind)) as manager:
         ids, obs = manager.observe()
-        assert ids is manager.all_ids and ids.tolist() == [0, 1, 2, 3] == manager.ready_env == manager.active_env
+        assert ids.tolist() == [0, 1, 2, 3] == manager.ready_env == manager.active_env
         assert first(obs).tolist() == [[tag_length(kind, i)[0], 1, 0, -1] for i in range(4)]
         assert not manager.done and manager.env_num == 4
         assert set(manager.env_states.values()) == {EnvState.RUN}
@@ -206,3 +206,12 @@ def test_one_env_alone(name):
     with build(name, same(name, n=1)) as manager:
         rows, _ = drive(manager, 20)
         assert check_counter_rows(rows[0], *tag_length(name, 0)) >= 4
+
+
+def test_a_block_says_whether_it_is_whole(kind):
+    with build(kind, same(kind), wait_num=4, step_wait_timeout=10) as manager:
+        for _ in range(20):
+            ids, _ = manager.observe()
+            block = manager.advance(ids, np.zeros(len(ids), np.int64))
+            assert block.whole == (block.env_id.tolist() == [0, 1, 2, 3])
+            assert not block.rows(np.array([0])).whole
