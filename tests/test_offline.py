@@ -5,9 +5,9 @@ import pytest
 
 from nervex.data import Batch, TrajectoryDataset, TrajectoryWriter
 from nervex.entry import eval, offline_pipeline, serial_pipeline
-from nervex.entry.build import build_serial, without_collecting
 from nervex.entry.cli import main
 from nervex.entry.offline_entry import _scaled_episodes
+from nervex.run.build import build_serial, without_collecting
 from nervex.utils import ConfigError
 from nervex.worker.learner.checkpoints import load_checkpoint_file
 

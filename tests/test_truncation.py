@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from nervex.entry import serial_pipeline
-from nervex.entry.build import build_serial
+from nervex.run.build import build_serial
 
 PLACES, GAMMA, LENGTH = 6, 0.8, 2
 TRUE = np.array([GAMMA ** (-place % PLACES) for place in range(PLACES)]) / (1 - GAMMA**PLACES)

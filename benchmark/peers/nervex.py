@@ -9,7 +9,7 @@ equations in plain Python floats.
 from clock import Clock
 from peers import settings
 
-from nervex.entry.build import build_serial
+from nervex.run.build import build_serial
 
 GYM_CARTPOLE = {'env_type': 'gym', 'env_id': 'CartPole-v1'}
 GYM_PENDULUM = {'env_type': 'gym', 'env_id': 'Pendulum-v1', 'use_act_scale': True}

@@ -170,9 +170,9 @@ def _where(options: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _submit(options: dict[str, Any]) -> None:
-    from nervex.entry.saved_run import saved_run
     from nervex.parallel import kuberay, slurm
     from nervex.parallel.submission import compile_for_cluster
+    from nervex.run.folder import saved_run
 
     overrides = _how_to_train(options)['overrides'] + _where(options)
     cfg = compile_for_cluster(options['config'] or saved_run(options['resume']).config, overrides)

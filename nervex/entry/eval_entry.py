@@ -11,7 +11,8 @@ import numpy as np
 from nervex.config import compile_config
 from nervex.data import Batch
 from nervex.data.trajectories import TrajectoryWriter
-from nervex.entry.build import (
+from nervex.envs.hosting.layout import take_rows
+from nervex.run.build import (
     EVALUATION_SEED_OFFSET,
     EnvSetting,
     build_env_managers,
@@ -19,7 +20,6 @@ from nervex.entry.build import (
     policy_class,
     without_collecting,
 )
-from nervex.envs.hosting.layout import take_rows
 from nervex.utils import CheckpointError
 from nervex.utils.default_helper import set_pkg_seed
 from nervex.worker.actor import BaseSerialEvaluator

@@ -7,9 +7,10 @@ from typing import Any
 
 from nervex.data import Batch
 from nervex.data.trajectories import TrajectoryDataset
-from nervex.entry.build import EnvSetting, build_serial, without_collecting
-from nervex.entry.serial_run import RunResult, SerialRun
 from nervex.policy.traj_block import TrajBlock
+from nervex.run.build import EnvSetting, build_serial, without_collecting
+from nervex.run.result import RunResult
+from nervex.run.serial_run import SerialRun
 from nervex.utils import ConfigError
 from nervex.worker.actor.env_manager import NormalizedEnvManager
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from nervex.entry.build import EnvSetting
-from nervex.entry.serial_run import RunResult
+from nervex.run.build import EnvSetting
+from nervex.run.result import RunResult
 
 
 def parallel_pipeline(

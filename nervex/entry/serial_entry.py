@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from nervex.entry.build import EnvSetting, build_serial
-from nervex.entry.serial_run import RunResult
+from nervex.run.build import EnvSetting, build_serial
+from nervex.run.result import RunResult
 
 logger = logging.getLogger(__name__)
 

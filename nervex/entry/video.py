@@ -15,10 +15,10 @@ import numpy as np
 
 from nervex.config import compile_config
 from nervex.entry.album import Album
-from nervex.entry.build import EnvSetting
 from nervex.entry.eval_entry import eval
 from nervex.entry.window import Window
 from nervex.envs import BaseEnv, BaseEnvInfo, BaseEnvTimestep, GymEnv, get_vec_env_setting
+from nervex.run.build import EnvSetting
 from nervex.utils import ExtraMissingError, NervexError
 from nervex.worker.actor.base_serial_evaluator import Evaluation
 

@@ -7,11 +7,11 @@ import os
 from collections import deque
 from typing import Any
 
-from nervex.entry.build import build_env_managers
 from nervex.parallel.blocks import Header, pack_block
 from nervex.parallel.role import Role, RoleSpec, own_env_setting
 from nervex.parallel.scaling import Scaling
 from nervex.parallel.weights import load
+from nervex.run.build import build_env_managers
 from nervex.utils import ACTOR_REGISTRY, COMM_ACTOR_REGISTRY
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from nervex.entry.run_state import SaveSchedule
 from nervex.parallel.blocks import Header
 from nervex.parallel.carrier import LostDataError, Ref
 from nervex.parallel.plan import Plan
 from nervex.parallel.roster import Call, Roster, Slot
 from nervex.parallel.tally import Tally
+from nervex.run.state import SaveSchedule
 from nervex.worker.actor.base_serial_evaluator import Evaluation
 
 _WAIT_S = 0.5  # for answers, before the clock is looked at

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from nervex.entry.build import EVALUATION_SEED_OFFSET, build_env_managers
 from nervex.parallel.role import Role, RoleSpec
 from nervex.parallel.scaling import Scaling
 from nervex.parallel.weights import load
+from nervex.run.build import EVALUATION_SEED_OFFSET, build_env_managers
 from nervex.utils import COMM_ACTOR_REGISTRY
 from nervex.utils.log_helper import TextLogger
 from nervex.worker.actor import BaseSerialEvaluator

@@ -9,10 +9,10 @@ from typing import Any
 
 import torch
 
-from nervex.entry.run_state import newest_state, read_state, state_iters
 from nervex.parallel.carrier import RoleDiedError
 from nervex.parallel.role import RoleSpec
 from nervex.parallel.saved_states import learner_folder
+from nervex.run.state import newest_state, read_state, state_iters
 from nervex.utils.dist_helper import allreduce, dist_finalize, dist_init
 
 _MEET_S = 120.0  # in which the others must come, and answer

@@ -9,8 +9,15 @@ import time
 from itertools import islice
 from typing import Any
 
-from nervex.entry.build import build_buffer, env_info
-from nervex.entry.run_state import (
+from nervex.parallel.blocks import Header, Ledger, unpack_block
+from nervex.parallel.learner_group import LearnerGroup
+from nervex.parallel.plan import largest, role_seed
+from nervex.parallel.role import Role, RoleSpec
+from nervex.parallel.scaling import SharedScaling
+from nervex.parallel.weights import pack
+from nervex.run.build import build_buffer, env_info
+from nervex.run.serial_run import round_batches
+from nervex.run.state import (
     STATE_VERSION,
     load_policy_state,
     load_random_state,
@@ -19,13 +26,6 @@ from nervex.entry.run_state import (
     random_state,
     write_state,
 )
-from nervex.entry.serial_run import round_batches
-from nervex.parallel.blocks import Header, Ledger, unpack_block
-from nervex.parallel.learner_group import LearnerGroup
-from nervex.parallel.plan import largest, role_seed
-from nervex.parallel.role import Role, RoleSpec
-from nervex.parallel.scaling import SharedScaling
-from nervex.parallel.weights import pack
 from nervex.utils import COMM_LEARNER_REGISTRY, LEARNER_REGISTRY
 from nervex.utils.default_helper import set_pkg_seed
 

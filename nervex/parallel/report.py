@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from nervex.entry.progress import Progress
+from nervex.run.progress import Progress
 
 if TYPE_CHECKING:
     from nervex.parallel.run import ParallelRun

@@ -11,9 +11,9 @@ from typing import Any
 import torch
 from easydict import EasyDict
 
-from nervex.entry.build import EnvSetting, build_policy, policy_class
 from nervex.parallel.plan import role_seed
 from nervex.policy import Policy
+from nervex.run.build import EnvSetting, build_policy, policy_class
 from nervex.utils.default_helper import set_pkg_seed
 from nervex.utils.import_helper import import_modules
 

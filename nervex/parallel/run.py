@@ -12,12 +12,6 @@ from typing import Any
 from easydict import EasyDict
 
 from nervex.config import compile_config, save_config
-from nervex.entry.build import EVALUATION_SEED_OFFSET, EnvSetting, policy_class
-from nervex.entry.run_folder import RunFolder
-from nervex.entry.run_state import cut_logs, log_sizes
-from nervex.entry.saved_run import check_same_run, saved_run
-from nervex.entry.serial_run import RunResult
-from nervex.entry.stop_signals import StopSignals
 from nervex.parallel.carrier import Carrier
 from nervex.parallel.coordinator import Coordinator
 from nervex.parallel.pace import Overlap, Rounds
@@ -27,6 +21,11 @@ from nervex.parallel.role import RoleSpec
 from nervex.parallel.roster import Roster, Slot
 from nervex.parallel.saved_states import KEPT_LOGS, sizes_of_saved_logs
 from nervex.parallel.tally import Tally
+from nervex.run.build import EVALUATION_SEED_OFFSET, EnvSetting, policy_class
+from nervex.run.folder import RunFolder, check_same_run, saved_run
+from nervex.run.result import RunResult
+from nervex.run.signals import StopSignals
+from nervex.run.state import cut_logs, log_sizes
 from nervex.utils import COMM_ACTOR_REGISTRY, COMM_LEARNER_REGISTRY, COMMANDER_REGISTRY
 from nervex.utils.file_helper import remove_unfinished
 from nervex.utils.import_helper import import_modules

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from nervex.entry.run_state import newest_state, read_state, state_iters
+from nervex.run.state import newest_state, read_state, state_iters
 from nervex.utils import ConfigError
 
 # what happened to the run is no result of it: it stays, whatever the newest saved state knows

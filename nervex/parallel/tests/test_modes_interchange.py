@@ -3,8 +3,8 @@
 import pytest
 
 from nervex.entry.parallel_entry import parallel_pipeline
-from nervex.entry.run_state import newest_state
 from nervex.entry.serial_entry import serial_pipeline
+from nervex.run.state import newest_state
 from nervex.utils import CheckpointError, ConfigError
 from nervex.utils.file_helper import save_file
 

@@ -14,7 +14,7 @@ import contextlib, json, sys
 import torch
 from nervex.config import compile_config
 from nervex.data import Batch
-from nervex.entry.build import build_policy, env_info, policy_class
+from nervex.run.build import build_policy, env_info, policy_class
 from nervex.parallel.learner_group import LearnerGroup
 from nervex.parallel.role import RoleSpec, own_config
 

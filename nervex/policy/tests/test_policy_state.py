@@ -4,12 +4,12 @@ import pytest
 import torch
 
 from app_zoo.classic_control.cartpole.envs import CartPoleEnv
-from nervex.entry.build import build_serial
-from nervex.entry.run_state import save_state
 from nervex.policy.tests import test_impala, test_on_policy_ac, test_ppo_recurrent
 from nervex.policy.tests.learning import BASE
 from nervex.policy.tests.test_off_policy_ac import DISCRETE
 from nervex.policy.tests.test_value_policies import EPS, PROOFS, proof
+from nervex.run.build import build_serial
+from nervex.run.state import save_state
 from nervex.utils.class_config import merge_config
 
 NAMES = [*PROOFS, 'dqn']

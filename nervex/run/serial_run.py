@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 from easydict import EasyDict
 
-from nervex.entry.progress import Progress
-from nervex.entry.run_folder import RunFolder
-from nervex.entry.run_state import (
+from nervex.run.folder import RunFolder
+from nervex.run.progress import Progress
+from nervex.run.result import RunResult
+from nervex.run.signals import StopSignals
+from nervex.run.state import (
     SaveSchedule,
-    cut_logs,
     load_policy_state,
     load_random_state,
     newest_state,
@@ -26,32 +26,9 @@ from nervex.entry.run_state import (
     restore_state,
     save_state,
 )
-from nervex.entry.stop_signals import StopSignals
 from nervex.utils import EnvError
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass
-class RunResult:
-    """What a script needs to know about a finished run."""
-
-    solved: bool
-    final_return: float
-    best_return: float
-    env_steps: int
-    train_iters: int
-    episodes: int
-    seconds: float
-    seed: int
-    exp_path: str
-    ckpt_path: str
-    checkpoint: str | None
-    best_checkpoint: str | None
-    log_path: str
-    curve_path: str
-    config: EasyDict = field(repr=False)
-    history: list[tuple[int, int, float]] = field(repr=False)
 
 
 @dataclass
@@ -211,25 +188,7 @@ class SerialRun:
 
     def result(self) -> RunResult:
         """Counters and paths, for the caller."""
-        learner, best = self.learner, os.path.join(self.learner.ckpt_path, 'ckpt_best.pth.tar')
-        return RunResult(
-            solved=self.solved,
-            final_return=self.evaluator.last_mean,
-            best_return=max(self.evaluator.best, self.evaluator.last_mean),
-            env_steps=self.actor.total_step,
-            train_iters=learner.train_iter,
-            episodes=self.actor.total_episode,
-            seconds=self.seconds,
-            seed=self.seed,
-            exp_path=self.exp_path,
-            ckpt_path=learner.ckpt_path,
-            checkpoint=learner.last_checkpoint,
-            best_checkpoint=best if os.path.exists(best) else None,
-            log_path=self.folder.log,
-            curve_path=self.evaluator.curve_path,
-            config=self.cfg,
-            history=list(self.evaluator.history),
-        )
+        return RunResult.of(self, self.solved, self.learner.ckpt_path, self.learner.last_checkpoint)
 
     # ---- resume ----
     def resume(self) -> bool:
@@ -266,9 +225,3 @@ def round_batches(cfg: EasyDict, policy: Any, buffer: Any, train_iter: int) -> I
         buffer.clear()
     else:
         yield from buffer.batches(size, epochs or learn.train_step, train_iter)
-
-
-def cut_logs_for_resume(folder: RunFolder, ckpt_path: str) -> None:
-    """Before the workers open the logs: take back what was written after the state that will be resumed."""
-    _, state = newest_state(ckpt_path)
-    cut_logs(folder.log, {} if state is None else state['log_sizes'])

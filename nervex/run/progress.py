@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nervex.entry.serial_run import SerialRun
+    from nervex.run.serial_run import SerialRun
 
 logger = logging.getLogger(__name__)
 _REFRESH_S = 0.25  # between two redraws of the live line

@@ -17,12 +17,12 @@ from nervex.utils import CheckpointError, NervexError
 from nervex.utils.file_helper import read_file, save_file
 
 if TYPE_CHECKING:
-    from nervex.entry.serial_run import SerialRun
+    from nervex.run.serial_run import SerialRun
 
 logger = logging.getLogger(__name__)
 STATE_VERSION = 1
 KEPT = 2  # the newest state and the one before, in case the newest cannot be read
-_ABOUT_THE_RUN = ('config.yaml', 'run.yaml')
+ABOUT_THE_RUN = ('config.yaml', 'run.yaml')
 
 
 def collect_state(run: SerialRun) -> dict[str, Any]:
@@ -159,7 +159,7 @@ def log_sizes(folder: str) -> dict[str, int]:
     return {os.path.relpath(path, folder): os.path.getsize(path) for path in _files(folder)}
 
 
-def cut_logs(folder: str, sizes: dict[str, int], kept: tuple[str, ...] = _ABOUT_THE_RUN) -> None:
+def cut_logs(folder: str, sizes: dict[str, int], kept: tuple[str, ...] = ABOUT_THE_RUN) -> None:
     """Take back what was logged after the state was saved, but in files ``kept``: the resumed run will go on there."""
     for path in _files(folder):
         name = os.path.relpath(path, folder)

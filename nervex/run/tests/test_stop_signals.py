@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from nervex.entry.parallel_entry import parallel_pipeline
-from nervex.entry.stop_signals import StopSignals
 from nervex.parallel.run import ParallelRun
+from nervex.run.signals import StopSignals
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def test_a_signal_that_comes_when_the_end_is_under_way_sets_no_timer(signals):
 def test_the_second_signal_ends_the_process_at_once():
     code = """
 import os, signal
-from nervex.entry.stop_signals import StopSignals
+from nervex.run.signals import StopSignals
 signals = StopSignals()
 signals.install()
 with signals.held():

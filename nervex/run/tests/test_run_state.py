@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from nervex.entry import run_state
-from nervex.entry.run_folder import FolderInUseError, RunFolder
+from nervex.run import state as run_state
+from nervex.run.folder import FolderInUseError, RunFolder
 from nervex.utils import CheckpointError
 
 

@@ -6,6 +6,7 @@ import contextlib
 import inspect
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from inspect import Parameter
 from typing import Any
 
@@ -15,12 +16,12 @@ from easydict import EasyDict
 
 from nervex.config import compile_config, read_config, save_config
 from nervex.data import BufferManager
-from nervex.entry.run_folder import RunFolder
-from nervex.entry.saved_run import SavedRun, check_same_run, saved_run
-from nervex.entry.serial_run import Parts, SerialRun, cut_logs_for_resume
 from nervex.envs import get_vec_env_setting
 from nervex.policy import Policy
 from nervex.policy.suits import check_env
+from nervex.run.folder import RunFolder, SavedRun, check_same_run, saved_run
+from nervex.run.serial_run import Parts, SerialRun
+from nervex.run.state import ABOUT_THE_RUN, cut_logs, newest_state
 from nervex.utils import (
     ACTOR_REGISTRY,
     COMMANDER_REGISTRY,
@@ -38,6 +39,89 @@ from nervex.worker.actor.env_manager import NormalizedEnvManager, create_env_man
 
 EVALUATION_SEED_OFFSET = 100_000  # evaluation episodes are never among the first training episodes
 EnvSetting = tuple[Callable[..., Any], list[dict], list[dict]]
+
+
+@dataclass(frozen=True)
+class Passed:
+    """What a caller passes beside the config, in place of what it names."""
+
+    env_setting: EnvSetting | None = None
+    policy: type[Policy] | None = None
+    model: Any = None  # a class, or the module itself
+
+
+@dataclass(frozen=True)
+class Launch:
+    """
+    Overview:
+        What is to run, known before any file or process exists; ``prepare_launch`` makes it for every mode.
+    Arguments:
+        - cfg (:obj:`EasyDict`): resolved; ``exp_name`` of a run that goes on is its folder
+        - saved (:obj:`SavedRun | None`): the stopped run that this one goes on from; None: a new one
+    """
+
+    cfg: EasyDict
+    seed: int
+    passed: Passed
+    saved: SavedRun | None
+
+    def open_folder(
+        self, stack: contextlib.ExitStack, sizes: dict[str, int] | None = None, kept: tuple[str, ...] = ABOUT_THE_RUN
+    ) -> RunFolder:
+        """
+        Overview:
+            The run's folder, owned until ``stack`` closes. Where a run goes on, what was written after its saved state
+            is taken back; call it before the workers open their logs.
+        Arguments:
+            - sizes (:obj:`dict | None`): bytes of the logs at that state; None asks the newest one
+            - kept (:obj:`tuple[str, ...]`): logs that stay whole
+        """
+        folder = RunFolder(self.cfg.exp_name or '.', resume=self.saved is not None)
+        stack.callback(folder.close)
+        if self.saved is not None:
+            for left in (self.saved.ckpt_path, folder.log):
+                remove_unfinished(left)
+            if sizes is None:
+                _, state = newest_state(self.saved.ckpt_path)
+                sizes = {} if state is None else state['log_sizes']
+            cut_logs(folder.log, sizes, kept)
+        return folder
+
+    def describe(self, folder: RunFolder, ckpt_path: str) -> None:
+        """Write ``log/config.yaml`` and ``log/run.yaml`` of a new run; one that goes on has them."""
+        if self.saved is None:
+            os.makedirs(folder.log, exist_ok=True)
+            save_config({**self.cfg, 'seed': self.seed}, os.path.join(folder.log, 'config.yaml'))
+            folder.describe(self.seed, ckpt_path)
+
+
+def prepare_launch(
+    cfg: str | dict | None,
+    seed: int | None,
+    passed: Passed = Passed(),
+    overrides: tuple[str, ...] = (),
+    resume: str | None = None,
+) -> Launch:
+    """
+    Overview:
+        Check and resolve a config for any mode; all its errors are raised here.
+    Arguments:
+        - cfg (:obj:`str | dict | None`): path, built-in name or dict; None only with ``resume``
+        - seed (:obj:`int | None`): None draws one; a run that goes on has its own
+        - resume (:obj:`str | None`): folder of a stopped run
+    """
+    saved = None if resume is None else saved_run(resume)
+    if saved is not None and cfg is None:
+        cfg = saved.config
+    resolved = compile_config(
+        cfg, policy=passed.policy, model=passed.model, env=passed.env_setting, overrides=list(overrides)
+    )
+    if saved is not None:
+        check_same_run(resolved, saved)
+        resolved.exp_name, seed = resume, saved.seed
+    if seed is None:
+        seed = int.from_bytes(os.urandom(4), 'little') % 2**31
+    return Launch(resolved, seed, passed, saved)
 
 
 def without_collecting(cfg: str | Mapping) -> dict:
@@ -225,20 +309,12 @@ def build_serial(
         - policy, model: classes (or a model instance) that take the place of what the config names
         - resume (:obj:`str | None`): folder of a stopped run; ``cfg`` may then be None
     """
-    saved = None if resume is None else saved_run(resume)
-    if saved is not None and cfg is None:
-        cfg = saved.config
-    resolved = compile_config(cfg, policy=policy, model=model, env=env_setting, overrides=list(overrides))
-    if saved is not None:
-        check_same_run(resolved, saved)
-        resolved.exp_name, seed = resume, saved.seed
-    if seed is None:
-        seed = int.from_bytes(os.urandom(4), 'little') % 2**31
+    launch = prepare_launch(cfg, seed, Passed(env_setting, policy, model), overrides, resume)
     with contextlib.ExitStack() as stack:
-        parts = _build_parts(resolved, seed, env_setting, policy, model, saved, stack)
+        parts = _build_parts(launch, stack)
         parts.stack = stack.pop_all()
-        run = SerialRun(resolved, seed, parts)
-    if saved is not None:
+        run = SerialRun(launch.cfg, launch.seed, parts)
+    if launch.saved is not None:
         try:
             run.resume()
         except BaseException:
@@ -247,28 +323,17 @@ def build_serial(
     return run
 
 
-def _build_parts(
-    cfg: EasyDict,
-    seed: int,
-    env_setting: EnvSetting | None,
-    policy: type[Policy] | None,
-    model: Any,
-    saved: SavedRun | None,
-    stack: contextlib.ExitStack,
-) -> Parts:
+def _build_parts(launch: Launch, stack: contextlib.ExitStack) -> Parts:
     def closed_later(part: Any) -> Any:
         stack.callback(part.close)
         return part
 
-    exp_path = cfg.exp_name or '.'
-    folder = closed_later(RunFolder(exp_path, resume=saved is not None))
-    if saved is not None:
-        for left in (saved.ckpt_path, folder.log):
-            remove_unfinished(left)
-        cut_logs_for_resume(folder, saved.ckpt_path)
+    cfg, seed, passed = launch.cfg, launch.seed, launch.passed
+    folder = launch.open_folder(stack)
+    exp_path = folder.path
     set_pkg_seed(seed, use_cuda=cfg.policy.use_cuda)
-    actor_env, evaluator_env = build_env_managers(cfg, env_setting, seed, stack)
-    built = build_policy(cfg, policy_class(cfg, policy), model, actor_env.env_info())
+    actor_env, evaluator_env = build_env_managers(cfg, passed.env_setting, seed, stack)
+    built = build_policy(cfg, policy_class(cfg, passed.policy), passed.model, actor_env.env_info())
     _set_threads(cfg.policy.torch_threads, built._model, stack)
     learner = closed_later(LEARNER_REGISTRY.get(cfg.learner.learner_type)(cfg.learner, exp_name=exp_path))
     actor = closed_later(ACTOR_REGISTRY.get(cfg.actor.actor_type)(cfg.actor, exp_path, learner.tb_logger, seed))
@@ -282,11 +347,9 @@ def _build_parts(
     commander = COMMANDER_REGISTRY.get(cfg.commander.commander_type)(
         cfg.commander, learner, actor, evaluator, buffer, built.command_mode
     )
-    if saved is not None:
-        learner.ckpt_path = saved.ckpt_path
-    else:
-        save_config({**cfg, 'seed': seed}, os.path.join(folder.log, 'config.yaml'))
-        folder.describe(seed, learner.ckpt_path)
+    if launch.saved is not None:
+        learner.ckpt_path = launch.saved.ckpt_path
+    launch.describe(folder, learner.ckpt_path)
     return Parts(built, learner, actor, evaluator, buffer, commander, folder, stack)
 
 

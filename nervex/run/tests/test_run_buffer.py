@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from nervex.data.memory import BufferMemoryError, available_bytes
-from nervex.entry.build import build_serial
+from nervex.run.build import build_serial
 
 
 @pytest.fixture
