@@ -11,7 +11,8 @@ NAMES = {
         BaseArmor Armor IArmorPlugin IArmorStatelessPlugin IArmorStatefulPlugin add_plugin register_plugin GradHelper
         HiddenStateHelper HiddenStatePlugin ArgmaxSampleHelper EpsGreedySampleHelper MultinomialSampleHelper
         ActionNoiseHelper TargetNetworkHelper TeacherNetworkHelper""",
-    'nervex.config': 'Config read_config parallel_transform parallel_transform_slurm parallel_transform_k8s compile_config',
+    'nervex.config': """
+        Config read_config parallel_transform parallel_transform_slurm parallel_transform_k8s compile_config""",
     'nervex.config.config': 'Config read_config',
     'nervex.config.buffer_manager': 'buffer_manager_default_config',
     'nervex.config.serial': 'base_learner_default_config',
@@ -42,8 +43,8 @@ NAMES = {
     'nervex.interaction.master': 'Master',
     'nervex.interaction.slave': 'Slave',
     'nervex.loader': """
-        Loader keep raw optional check_only check is_type to_type is_callable prop method fcall fpartial numeric interval
-        positive negative is_positive is_negative non_negative non_positive plus minus minus_with multi divide
+        Loader keep raw optional check_only check is_type to_type is_callable prop method fcall fpartial numeric
+        interval positive negative is_positive is_negative non_negative non_positive plus minus minus_with multi divide
         divide_with power power_with msum mmulti mcmp enum rematch regrep collection tuple_ length length_is contains
         cofilter tpselector CollectionError dict_ DictError mapping mpfilter mpkeys mpvalues mpitems item item_or
         MappingError norm normfunc lnot land lor lin lis lisnot lsum lcmp CompositeStructureError""",
