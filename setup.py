@@ -34,6 +34,9 @@ setup(
     long_description=readme,
     long_description_content_type='text/markdown',
     license='Apache-2.0',
+    # Said though it is the default: an editable install then puts the checkout itself on the path. Otherwise a script
+    # that lies beside a checkout named nervex would import that folder instead of the package.
+    package_dir={'': '.'},
     packages=find_packages(include=['nervex', 'nervex.*', 'app_zoo', 'app_zoo.*']),
     package_data={
         'nervex': ['py.typed', 'scripts/*.sh', 'scripts/*.yaml'],
