@@ -13,8 +13,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
             'nervex.data.names': 'FRAMEWORK_COLUMNS',
             'nervex.data.replay_buffer': 'ReplayBuffer',
             'nervex.data.replay_variants': 'ListReplayBuffer PrioritizedReplayBuffer',
-            'nervex.data.trajectories': 'TrajectoryDataset TrajectoryWriter',
-            'nervex.data.trajectory_file': 'TrajectoryError',
+            'nervex.data.trajectories': 'TrajectoryDataset TrajectoryError TrajectoryWriter',
         }
     ),
 )

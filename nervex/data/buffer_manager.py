@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from nervex.data.batch import Batch, Row
+from nervex.data.batch import Batch, Row, has_length
 from nervex.data.batch_iterators import joined, locked
-from nervex.data.batch_ops import has_length
 from nervex.data.buffer_log import BufferLog
 from nervex.data.buffer_options import DEFAULTS, RULES, as_names, read_options
 from nervex.data.columns import MISFITS, holds_objects, rows_of

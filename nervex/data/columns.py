@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from nervex.data.batch import Batch
-from nervex.data.batch_ops import object_column, tensor_column
+from nervex.data.batch import Batch, object_column, tensor_column
 from nervex.data.flatten import column_label, flatten, unflatten
 from nervex.data.memory import Recycler, aligned_empty, check_memory
 from nervex.data.writers import compile_writers

@@ -8,12 +8,14 @@ import threading
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import torch
 
 from nervex.data.batch import Batch
 from nervex.data.collate import default_collate
+from nervex.utils import tree
 
 _POLL_S = 0.1  # how often a waiting thread looks whether the loader was closed
 
@@ -28,6 +30,7 @@ class IDataLoader(ABC):
 
     @abstractmethod
     def __next__(self) -> Any:
+        """The next batch; StopIteration when there is none."""
         raise NotImplementedError
 
     def __iter__(self) -> Iterator[Any]:
@@ -75,10 +78,15 @@ class AsyncDataLoader(IDataLoader):
         ):
             if not isinstance(value, int) or value < least:
                 raise ValueError(f'AsyncDataLoader: {name} must be a number >= {least}, got {value!r}')
-        worker = _Worker(data_source, batch_size, _usable(device), chunk_size, collate_fn, num_workers, queue_size)
-        self._ready, self._stop, self._ended = worker.ready, worker.stop, False
-        self._thread = threading.Thread(target=worker.work, name='data loader', daemon=True)
-        weakref.finalize(self, worker.stop.set)  # the thread does not hold the loader
+        device = _usable(device)
+        self._ready: queue.Queue = queue.Queue(queue_size)
+        self._stop, self._ended = threading.Event(), False
+        # the thread knows nothing of the loader, which may be dropped without ``close``
+        make = partial(_make, data_source, batch_size, collate_fn or default_collate, device)
+        chunk_size = chunk_size or -(-batch_size // max(num_workers, 1))
+        work = partial(_work, make, self._ready, self._stop, num_workers, chunk_size)
+        self._thread = threading.Thread(target=work, name='data loader', daemon=True)
+        weakref.finalize(self, self._stop.set)
         self._thread.start()
 
     def __next__(self) -> Any:
@@ -113,90 +121,63 @@ class AsyncDataLoader(IDataLoader):
         self.close()
 
 
-class _Worker:
-    """What the thread of a loader does. It knows nothing of the loader, which may be dropped without ``close``."""
+def _work(make: Callable, ready: queue.Queue, stop: threading.Event, num_workers: int, chunk_size: int) -> None:
+    """What the thread of a loader does: pairs (batch, error) into the queue, (None, None) at the end."""
+    pool = multiprocessing.get_context('spawn').Pool(num_workers) if num_workers > 1 else None
+    call = _call_all if pool is None else partial(_call_in, pool, chunk_size)
+    item: tuple = (None, None)
+    try:
+        while not stop.is_set() and (batch := make(call)) is not None:
+            _put(ready, stop, (batch, None))
+    except BaseException as e:  # handed to the caller of next
+        item = (None, e)
+    finally:
+        _put(ready, stop, item)
+        if pool is not None:
+            pool.terminate()
+            pool.join()
 
-    def __init__(
-        self,
-        data_source: Callable[[int], Any],
-        batch_size: int,
-        device: torch.device,
-        chunk_size: int | None,
-        collate_fn: Callable | None,
-        num_workers: int,
-        queue_size: int,
-    ) -> None:
-        self._source, self._batch_size, self._collate = data_source, batch_size, collate_fn or default_collate
-        self._device = device
-        self._stream = torch.cuda.Stream(device) if device.type == 'cuda' else None
-        self._chunk_size = chunk_size or -(-batch_size // max(num_workers, 1))
-        self._pool = multiprocessing.get_context('spawn').Pool(num_workers) if num_workers > 1 else None
-        self.ready: queue.Queue = queue.Queue(queue_size)
-        self.stop = threading.Event()
 
-    def work(self) -> None:
+def _put(ready: queue.Queue, stop: threading.Event, item: tuple) -> None:
+    while not stop.is_set():
         try:
-            while not self.stop.is_set():
-                data = self._source(self._batch_size)
-                if data is None:
-                    break
-                self._put((self._finish(data), None))
-        except BaseException as e:  # handed to the caller of next
-            self._put((None, e))
-        else:
-            self._put((None, None))
-        finally:
-            if self._pool is not None:
-                self._pool.terminate()
-                self._pool.join()
+            return ready.put(item, timeout=_POLL_S)
+        except queue.Full:
+            continue
 
-    def _finish(self, data: Any) -> Any:
-        if not isinstance(data, (Batch, Mapping)) and len(data) and callable(data[0]):
-            data = self._call(list(data))
-        if isinstance(data, Mapping):  # of several buffers
-            batch = {name: self._collate(part) for name, part in data.items()}
-        else:
-            batch = self._collate(data)
-        if self._stream is None:
-            return _moved(batch, self._device)
-        with torch.cuda.stream(self._stream):
-            batch = _moved(batch, self._device)
-        self._stream.synchronize()
-        return batch
 
-    def _call(self, functions: list[Callable]) -> list[Any]:
-        if self._pool is None:
-            return [function() for function in functions]
-        chunks = [functions[k : k + self._chunk_size] for k in range(0, len(functions), self._chunk_size)]
-        return [row for rows in self._pool.map(_call_all, chunks, chunksize=1) for row in rows]
+def _make(source: Callable, batch_size: int, collate: Callable, device: torch.device, call: Callable) -> Any:
+    """The next batch, on the device; None at the end."""
+    data = source(batch_size)
+    if data is None:
+        return None
+    if not isinstance(data, (Batch, Mapping)) and len(data) and callable(data[0]):
+        data = call(list(data))
+    several = isinstance(data, Mapping)  # of several buffers
+    batch = {name: collate(part) for name, part in data.items()} if several else collate(data)
+    if device.type != 'cuda':
+        return tree.map(lambda leaf: leaf.to(device) if isinstance(leaf, torch.Tensor) else leaf, batch)
+    stream = torch.cuda.Stream(device)
+    with torch.cuda.stream(stream):
+        batch = tree.map(partial(_pinned, device), batch)
+    stream.synchronize()
+    return batch
 
-    def _put(self, item: tuple) -> None:
-        while not self.stop.is_set():
-            try:
-                return self.ready.put(item, timeout=_POLL_S)
-            except queue.Full:
-                continue
+
+def _pinned(device: torch.device, leaf: Any) -> Any:
+    if not isinstance(leaf, torch.Tensor):
+        return leaf
+    return (leaf.pin_memory() if leaf.device.type == 'cpu' else leaf).to(device, non_blocking=True)
 
 
 def _call_all(functions: list[Callable]) -> list[Any]:
     return [function() for function in functions]
 
 
-def _moved(item: Any, device: torch.device) -> Any:
-    """All tensors of a structure on the device."""
-    if isinstance(item, torch.Tensor):
-        if device.type == 'cuda' and item.device.type == 'cpu':
-            item = item.pin_memory()
-        return item.to(device, non_blocking=True)
-    if isinstance(item, Batch):
-        return item.to(device)
-    if isinstance(item, Mapping):
-        return {key: _moved(value, device) for key, value in item.items()}
-    if isinstance(item, tuple) and hasattr(item, '_fields'):
-        return type(item)(*(_moved(value, device) for value in item))
-    if isinstance(item, (list, tuple)):
-        return type(item)(_moved(value, device) for value in item)
-    return item
+def _call_in(pool: Any, chunk_size: int, functions: list[Callable]) -> list[Any]:
+    """Call the functions in worker processes, ``chunk_size`` at a time."""
+    chunks = [functions[k : k + chunk_size] for k in range(0, len(functions), chunk_size)]
+    return [row for rows in pool.map(_call_all, chunks, chunksize=1) for row in rows]
 
 
 def _usable(device: str | torch.device) -> torch.device:

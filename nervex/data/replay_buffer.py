@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nervex.data.batch import Batch, Row
-from nervex.data.batch_ops import as_column, has_length
+from nervex.data.batch import Batch, Row, as_column, has_length
 from nervex.data.columns import MISFITS, ColumnStore, rows_of
 from nervex.data.flatten import flatten, unflatten
 from nervex.data.index_source import IndexSource

@@ -68,6 +68,19 @@ def map(fn: Callable[..., Any], tree: Tree, *others: Tree) -> Tree:
     return rebuild(tree, {key: map(fn, part, *(other[key] for other in beside)) for key, part in parts.items()})
 
 
+def map_with_path(fn: Callable[..., Any], tree: Tree, *others: Tree, path: tuple = ()) -> Tree:
+    """``fn(path, leaf, *leaves at the same place in the others)`` for every leaf, in the containers of ``tree``."""
+    parts = children(tree)
+    if parts is None:
+        return fn(path, tree, *others)
+    beside = [_beside(parts, other, label(path)) for other in others]
+    found = {
+        key: map_with_path(fn, part, *(other[key] for other in beside), path=(*path, key))
+        for key, part in parts.items()
+    }
+    return rebuild(tree, found)
+
+
 def zip(*trees: Tree, path: tuple = ()) -> Iterator[tuple]:
     """
     Overview:

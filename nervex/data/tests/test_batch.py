@@ -383,3 +383,9 @@ def test_a_nested_column_of_another_length_is_refused():
 def test_dicts_with_different_keys_are_objects():
     data = Batch(info=[{'a': 1}, {'b': 2}], obs=[{'x': 1}, {'x': 2}])
     assert data.info.dtype == object and data[1].info == {'b': 2} and data.obs.x.tolist() == [1, 2]
+
+
+def test_a_list_is_extended_by_the_rows_of_a_batch():
+    rows = same = [{'a': 5}]
+    rows += Batch(a=[1, 2])
+    assert rows is same and [row['a'] for row in rows] == [5, 1, 2]

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nervex.data import Batch, BufferManager, TrajectoryDataset, TrajectoryError, TrajectoryWriter, default_collate
-from nervex.data.trajectory_file import read_trajectory_file, write_trajectory_file
+from nervex.data.trajectories import read_trajectory_file, write_trajectory_file
 
 
 def episode(length, start=0):

@@ -61,3 +61,8 @@ def test_a_class_joins_by_registering():
     tree.register(Bag, lambda bag: bag.parts, Bag)
     got = tree.map(lambda x: x + 1, {'bag': Bag({'k': 1})})
     assert isinstance(got['bag'], Bag) and got['bag'].parts == {'k': 2}
+
+
+def test_map_with_path_tells_where_a_leaf_is():
+    found = tree.map_with_path(lambda path, a, b: f'{tree.label(path)}={a + b}', {'x': [1, (2,)]}, {'x': [3, (4,)]})
+    assert found == {'x': ['x.0=4', ('x.1.0=6',)]}
