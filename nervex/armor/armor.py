@@ -66,14 +66,14 @@ class Armor:
         """Take a plugin away again."""
         self._armor(armor_name).remove_plugin(plugin_name)
 
-    def plugin_state_dict(self) -> dict[str, Any]:
+    def run_state_dict(self) -> dict[str, Any]:
         """Memory of all plugins by model name, for an exact resume."""
-        return {name: armor.plugin_state_dict() for name, armor in self._armors.items()}
+        return {name: armor.run_state_dict() for name, armor in self._armors.items()}
 
-    def load_plugin_state_dict(self, state: dict[str, Any]) -> None:
-        """Take back what ``plugin_state_dict`` gave."""
+    def load_run_state_dict(self, state: dict[str, Any]) -> None:
+        """Take back what ``run_state_dict`` gave."""
         for name, plugin_state in state.items():
-            self._armor(name).load_plugin_state_dict(plugin_state)
+            self._armor(name).load_run_state_dict(plugin_state)
 
     def _armor(self, name: str) -> BaseArmor:
         if name not in self._armors:

@@ -21,7 +21,7 @@ class BaseArmor:
         Run-time container of one model. Plugins wrap ``forward`` once, when they are added; a call then goes straight
         through the composed chain. Subclass it and pass ``armor_type=`` to ``Armor`` to change the innermost forward.
     Interfaces:
-        forward, mode, reset, state_dict, load_state_dict, model, plugin, remove_plugin, plugin_state_dict
+        forward, mode, reset, state_dict, load_state_dict, model, plugin, remove_plugin, run_state_dict
     """
 
     def __init__(self, model: nn.Module) -> None:
@@ -96,7 +96,7 @@ class BaseArmor:
                 return plugin
         raise UnknownNameError(unknown_name('plugin on this armor', name, [held for held, _, _ in self._plugins]))
 
-    def plugin_state_dict(self) -> dict[str, Any]:
+    def run_state_dict(self) -> dict[str, Any]:
         """Memory of the stateful plugins (counters, hidden states, random generators), for an exact resume."""
         return {
             f'{i}.{name}': plugin.state_dict()
@@ -104,9 +104,9 @@ class BaseArmor:
             if isinstance(plugin, IArmorPlugin) and hasattr(plugin, 'state_dict')
         }
 
-    def load_plugin_state_dict(self, state: dict[str, Any]) -> None:
-        """Take back what ``plugin_state_dict`` gave; the same plugins must be attached in the same order."""
-        own = self.plugin_state_dict()
+    def load_run_state_dict(self, state: dict[str, Any]) -> None:
+        """Take back what ``run_state_dict`` gave; the same plugins must be attached in the same order."""
+        own = self.run_state_dict()
         if own.keys() != state.keys():
             raise UnknownNameError(f'plugin state of {sorted(state)} does not fit this armor, which has {sorted(own)}')
         for i, (name, _, plugin) in enumerate(self._plugins):

@@ -52,7 +52,7 @@ class IArmorStatefulPlugin(IArmorPlugin):
     """
     Overview:
         A plugin with a memory. ``armor.reset(data_id=..., ...)`` reaches its ``reset``; its memory is part of
-        ``armor.plugin_state_dict()``.
+        ``armor.run_state_dict()``.
     Interfaces:
         reset, state_dict, load_state_dict
     """

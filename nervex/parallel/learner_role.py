@@ -19,10 +19,8 @@ from nervex.run.build import build_buffer, env_info
 from nervex.run.serial_run import round_batches
 from nervex.run.state import (
     STATE_VERSION,
-    load_policy_state,
     load_random_state,
     log_sizes,
-    policy_state,
     random_state,
     write_state,
 )
@@ -215,7 +213,7 @@ class LearnerRole(Role):
             'seed': self.spec.seed,
             'random': random_state(),
             'learner': self.learner.run_state_dict(),
-            'policy': policy_state(self.policy),
+            'policy': self.policy.run_state_dict(),
             'buffer': self.buffer.state_dict(),
             'ledger': self.ledger.state_dict(),
             'rows': [self._inserted, self._sampled],
@@ -238,7 +236,7 @@ class LearnerRole(Role):
             logger.warning('there is no saved state yet: the learner begins anew')
             return False
         self.learner.load_run_state_dict(state['learner'])
-        load_policy_state(self.policy, _of_these_modes(self.policy, state['policy']))
+        self.policy.load_run_state_dict(state['policy'])
         self.buffer.load_state_dict(state['buffer'])
         if state.get('mode') == 'parallel':
             self.ledger.load_state_dict(state['ledger'])
@@ -262,13 +260,6 @@ def notes_of_serial(state: dict[str, Any]) -> dict[str, Any]:
         'incarnations': [],
         'seconds': state['seconds'],
     }
-
-
-def _of_these_modes(policy: Any, state: dict[str, Any]) -> dict[str, Any]:
-    """The state of a policy without what belongs to modes that it has elsewhere."""
-    kinds = ('armors', 'torch_generators', 'numpy_generators')
-    here = {kind: {name: part for name, part in state[kind].items() if hasattr(policy, name)} for kind in kinds}
-    return {**state, **here}
 
 
 def _rows(batch: Any) -> int:

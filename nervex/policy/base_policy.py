@@ -11,8 +11,9 @@ from easydict import EasyDict
 
 from nervex.policy import modes
 from nervex.policy.suits import misfits, policy_config
-from nervex.utils import POLICY_REGISTRY, unknown_name
+from nervex.utils import POLICY_REGISTRY, ConfigError, unknown_name
 from nervex.utils.import_helper import import_modules
+from nervex.utils.part_state import put_back, state_of, undeclared_parts
 
 FIELDS = ('learn', 'collect', 'eval', 'command')
 
@@ -55,6 +56,10 @@ class Policy:
     #: why n-step rewards, or priorities, make no sense here; None: they do
     no_nstep: str | None = None
     no_priority: str | None = None
+    #: names of attributes that an exact resume puts back beside what ``_state_dict_learn`` saves: parts with
+    #: ``state_dict`` and ``load_state_dict`` (of an armor, its plugins), generators of torch or NumPy, plain numbers.
+    #: A class names its own; those of its bases count too. What a mode has not made is left out.
+    resume_parts: tuple[str, ...] = ('_armor', '_collect_armor', '_eval_armor', '_adder')
 
     def __init__(
         self, cfg: dict, model: torch.nn.Module | type | None = None, enable_field: Iterable[str] | None = None
@@ -115,6 +120,34 @@ class Policy:
             if key not in allowed:
                 raise KeyError(unknown_name(f'{mode} setting of {type(self).__name__}', key, allowed))
             setattr(self, f'_{key}', value)
+
+    # ---- what a resume puts back ----
+    def _resume_parts(self) -> list[str]:
+        """The names in ``resume_parts`` of the class and its bases that this policy has, given its modes."""
+        names = [name for cls in type(self).__mro__ for name in vars(cls).get('resume_parts', ())]
+        return [name for name in dict.fromkeys(names) if hasattr(self, name)]
+
+    def run_state_dict(self) -> dict[str, Any]:
+        """The state of the ``resume_parts``, for an exact resume."""
+        return {name: state_of(getattr(self, name)) for name in self._resume_parts()}
+
+    def load_run_state_dict(self, state: dict[str, Any]) -> None:
+        """Put back what ``run_state_dict`` gave; parts of modes that are not here are passed over."""
+        for name in self._resume_parts():
+            if name in state:
+                put_back(self, name, state[name])
+
+    def check_resume(self) -> None:
+        """What has a memory that no resume would put back is an error, before that makes a difference."""
+        declared = [getattr(self, name) for name in self._resume_parts()]
+        lost = list(undeclared_parts(self, [*declared, *self._learn_parts().values()]))
+        if lost:
+            raise ConfigError(
+                f'policy: {type(self).__name__}.{name} has a memory (a random generator, plugins) that --resume would '
+                f'not put back; declare it in the class, resume_parts = ({name!r},): a generator, or an object with '
+                'state_dict() and load_state_dict(state)'
+                for name in lost
+            )
 
     def __repr__(self) -> str:
         return f'{type(self).__name__}(modes={list(self._enable_field)}, device={self._device})'
@@ -213,6 +246,10 @@ class Policy:
     def _get_batch_size(self) -> int | dict[str, int] | None:
         """Rows of one update, or rows of each named buffer."""
         return self._cfg.learn.batch_size if 'batch_size' in self._cfg.learn else None
+
+    def _learn_parts(self) -> dict[str, Any]:
+        """Everything beside the model that a checkpoint of the learn mode needs, by name; each has ``state_dict``."""
+        return {}
 
     def _state_dict_learn(self) -> dict:
         return {'model': self._model.state_dict()}

@@ -75,6 +75,7 @@ class CommonPolicy(Policy):
         ),
         eval={},
     )
+    resume_parts = ('_the_adder',)
 
     # ---- learn ----
     def _data_preprocess_learn(self, data: Batch | list[dict]) -> dict[str, Any]:
@@ -241,10 +242,12 @@ class CommonPolicy(Policy):
                 updates[name].load_state_dict(self._update_states[name])
         return updates[name]
 
-    def _state_dict_updates(self) -> dict[str, Any]:
-        """State of the updates made so far, by the name of their loss, for an exact resume."""
-        return {name: update.state_dict() for name, update in self.__dict__.get('_updates', {}).items()}
+    def run_state_dict(self) -> dict[str, Any]:
+        """The state of the ``resume_parts``, and of the updates made so far by the name of their loss."""
+        updates = {name: update.state_dict() for name, update in self.__dict__.get('_updates', {}).items()}
+        return {**super().run_state_dict(), 'updates': updates}
 
-    def _load_state_dict_updates(self, state: dict[str, Any]) -> None:
-        """Put back what ``_state_dict_updates`` gave; an update takes its part when it is first made."""
-        self._update_states = state
+    def load_run_state_dict(self, state: dict[str, Any]) -> None:
+        """Put back what ``run_state_dict`` gave; an update takes its part when it is first made."""
+        super().load_run_state_dict(state)
+        self._update_states = state['updates']

@@ -53,6 +53,7 @@ class DQNVanillaPolicy(CommonPolicy):
     action_kinds = ('discrete',)
     takes_action_mask = False
     no_nstep = "it learns from single steps; 'dqn' has more"
+    resume_parts = ('_generator',)
 
     def default_model(self) -> tuple[str, list[str]]:
         return 'fc_discrete_net', ['nervex.model']

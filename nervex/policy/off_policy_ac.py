@@ -58,6 +58,7 @@ class OffPolicyACPolicy(CommonPolicy):
     action_kinds: tuple[str, ...] = ('continuous',)
     action_range = (-1.0, 1.0)
     takes_action_mask = False
+    resume_parts = ('_explore',)
 
     # ---- learn ----
     def _init_learn(self) -> None:

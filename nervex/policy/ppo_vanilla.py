@@ -58,6 +58,7 @@ class PPOVanillaPolicy(CommonPolicy):
     action_range = (-1.0, 1.0)
     takes_action_mask = False
     no_nstep = 'generalised advantages weigh all numbers of steps, by gae_lambda'
+    resume_parts = ('_generator',)
 
     def default_model(self) -> tuple[str, list[str]]:
         return 'fc_vac', ['nervex.model']

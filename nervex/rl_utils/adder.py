@@ -74,6 +74,14 @@ class Adder:
         self._her_replay_k = her_replay_k
         self._generator = np.random.default_rng(seed)
 
+    def state_dict(self) -> dict[str, Any]:
+        """Its source of chance, which hindsight goals are drawn from."""
+        return {'generator': self._generator.bit_generator.state}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Put back what ``state_dict`` gave."""
+        self._generator.bit_generator.state = state['generator']
+
     def get_traj(self, data: deque, traj_len: int | float | str, return_num: int = 0) -> TrajWindow:
         """
         Overview:

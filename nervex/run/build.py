@@ -334,6 +334,7 @@ def _build_parts(launch: Launch, stack: contextlib.ExitStack) -> Parts:
     set_pkg_seed(seed, use_cuda=cfg.policy.use_cuda)
     actor_env, evaluator_env = build_env_managers(cfg, passed.env_setting, seed, stack)
     built = build_policy(cfg, policy_class(cfg, passed.policy), passed.model, actor_env.env_info())
+    built.check_resume()
     _set_threads(cfg.policy.torch_threads, built._model, stack)
     learner = closed_later(LEARNER_REGISTRY.get(cfg.learner.learner_type)(cfg.learner, exp_name=exp_path))
     actor = closed_later(ACTOR_REGISTRY.get(cfg.actor.actor_type)(cfg.actor, exp_path, learner.tb_logger, seed))

@@ -18,10 +18,8 @@ from nervex.run.result import RunResult
 from nervex.run.signals import StopSignals
 from nervex.run.state import (
     SaveSchedule,
-    load_policy_state,
     load_random_state,
     newest_state,
-    policy_state,
     random_state,
     restore_state,
     save_state,
@@ -109,7 +107,7 @@ class SerialRun:
 
     def evaluate(self) -> bool:
         """Evaluate; keep a checkpoint of a new best; answer whether the run is solved."""
-        self._before_evaluation = policy_state(self.policy), random_state(), _judged(self.evaluator)
+        self._before_evaluation = self.policy.run_state_dict(), random_state(), _judged(self.evaluator)
         self.solved, _ = self.evaluator.eval(self.learner.train_iter, envstep=self.actor.total_step)
         self._before_evaluation = None
         if self.evaluator.is_new_best():
@@ -180,7 +178,7 @@ class SerialRun:
         with self.signals.held():
             before, self._before_evaluation = self._before_evaluation, None
             if before is not None and before[2] == _judged(self.evaluator):
-                load_policy_state(self.policy, before[0])
+                self.policy.load_run_state_dict(before[0])
                 load_random_state(before[1])
                 save_state(self)
             self.learner.call_hook('after_run')

@@ -15,12 +15,15 @@ import torch
 
 from nervex.utils import CheckpointError, NervexError
 from nervex.utils.file_helper import read_file, save_file
+from nervex.utils.part_state import put_back, state_of
 
 if TYPE_CHECKING:
     from nervex.run.serial_run import SerialRun
 
 logger = logging.getLogger(__name__)
-STATE_VERSION = 1
+STATE_VERSION = 2
+#: the parts of a run whose states are its own, in the order in which they are put back
+PARTS = ('learner', 'policy', 'buffer', 'actor', 'evaluator', 'commander')
 KEPT = 2  # the newest state and the one before, in case the newest cannot be read
 ABOUT_THE_RUN = ('config.yaml', 'run.yaml')
 
@@ -30,14 +33,9 @@ def collect_state(run: SerialRun) -> dict[str, Any]:
     return {
         'version': STATE_VERSION,
         'seed': run.seed,
-        'random': random_state(),
-        'learner': run.learner.run_state_dict(),
-        'policy': policy_state(run.policy),
-        'actor': run.actor.state_dict(),
+        **{name: state_of(getattr(run, name)) for name in PARTS},
         'envs': env_state(run.actor.env),
-        'buffer': run.buffer.state_dict(),
-        'evaluator': run.evaluator.state_dict(),
-        'commander': run.commander.state_dict(),
+        'random': random_state(),
         'log_sizes': log_sizes(run.folder.log),
         'seconds': run.seconds,
     }
@@ -50,18 +48,14 @@ def restore_state(run: SerialRun, state: dict[str, Any]) -> None:
             "this run was stopped in parallel mode, where actors keep no state; resume it with '-m parallel', or start "
             'a serial run from its checkpoint with --load'
         )
-    run.learner.load_run_state_dict(state['learner'])
-    load_policy_state(run.policy, state['policy'])
-    run.buffer.load_state_dict(state['buffer'])
-    run.actor.load_state_dict(state['actor'])
+    for name in PARTS:
+        put_back(run, name, state[name])
     if not load_env_state(run.actor.env, state['envs']):
         run.actor.forget_unfinished()
         logger.warning(
             'the envs cannot be saved: their unfinished episodes begin anew, so the run goes on, but not as '
             'it would have without the stop'
         )
-    run.evaluator.load_state_dict(state['evaluator'])
-    run.commander.load_state_dict(state['commander'])
     run.seconds_before = state['seconds']
     load_random_state(state['random'])
 
@@ -104,9 +98,12 @@ def newest_state(ckpt_path: str) -> tuple[str | None, dict[str, Any] | None]:
         except (NervexError, OSError) as e:
             logger.warning('%s cannot be read (%s): the one before it is taken', path, e)
             continue
-        if state.get('version', 0) > STATE_VERSION:
+        if (version := state.get('version', 0)) != STATE_VERSION:
+            which, remedy = 'an older', 'start a new run from its checkpoint with --load'
+            if version > STATE_VERSION:
+                which, remedy = 'a newer', 'update nervex'
             raise CheckpointError(
-                f'{path}: was written by a newer nervex (state version {state["version"]}); update nervex'
+                f'{path}: written by {which} nervex (version {version} of the state, not {STATE_VERSION}); {remedy}'
             )
         return path, state
     return None, None
@@ -213,31 +210,3 @@ def load_random_state(state: dict[str, Any]) -> None:
     torch.set_rng_state(state['torch'])
     if 'cuda' in state and torch.cuda.is_available():
         torch.cuda.set_rng_state_all(state['cuda'])
-
-
-# ---- policy ----
-def policy_state(policy: Any) -> dict[str, Any]:
-    """The memory of the policy beside its learn state: plugins of its armors, its own generators, its settings."""
-    state: dict[str, Any] = {'armors': {}, 'torch_generators': {}, 'numpy_generators': {}}
-    if hasattr(policy, '_state_dict_updates'):
-        state['updates'] = policy._state_dict_updates()
-    for name, value in vars(policy).items():
-        if hasattr(value, 'plugin_state_dict'):
-            state['armors'][name] = value.plugin_state_dict()
-        elif isinstance(value, torch.Generator):
-            state['torch_generators'][name] = value.get_state()
-        elif isinstance(value, np.random.Generator):
-            state['numpy_generators'][name] = value.bit_generator.state
-    return state
-
-
-def load_policy_state(policy: Any, state: dict[str, Any]) -> None:
-    """Put back what ``policy_state`` gave."""
-    if 'updates' in state:
-        policy._load_state_dict_updates(state['updates'])
-    for name, part in state['armors'].items():
-        getattr(policy, name).load_plugin_state_dict(part)
-    for name, part in state['torch_generators'].items():
-        getattr(policy, name).set_state(part)
-    for name, part in state['numpy_generators'].items():
-        getattr(policy, name).bit_generator.state = part

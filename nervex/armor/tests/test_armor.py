@@ -187,7 +187,7 @@ def test_stateful_plugins_reset_and_resume():
         one.add_plugin('main', CountCalls)
         one.add_plugin('main', 'multinomial_sample', seed=id(one) % 1000)
     armor.forward(OBS)
-    other.load_plugin_state_dict(copy.deepcopy(armor.plugin_state_dict()))
+    other.load_run_state_dict(copy.deepcopy(armor.run_state_dict()))
     other.load_state_dict(armor.state_dict())
     assert other.plugin('CountCalls').calls == 1
     assert torch.equal(armor.forward(OBS)['action'], other.forward(OBS)['action'])

@@ -187,5 +187,5 @@ def test_continuous_plugins_stack_in_any_order(order):
 def test_states_are_part_of_the_plugin_state():
     armor, other = armor_of('tuple'), armor_of('tuple')
     armor.forward({}, data_id=[1])
-    other.load_plugin_state_dict(armor.plugin_state_dict())
+    other.load_run_state_dict(armor.run_state_dict())
     assert counts(other.forward({})) == [0.0, 1.0, 0.0, 0.0]

@@ -75,7 +75,7 @@ def test_seeded_and_resumed():
     armors = [armor_of(torch.zeros(4, 2), noise_type='ou', seed=s) for s in (1, 1, 2)]
     actions = [armor.forward({})['action'] for armor in armors]
     assert torch.equal(actions[0], actions[1]) and not torch.equal(actions[0], actions[2])
-    armors[2].load_plugin_state_dict(armors[0].plugin_state_dict())
+    armors[2].load_run_state_dict(armors[0].run_state_dict())
     assert torch.equal(armors[2].forward({})['action'], armors[0].forward({})['action'])
 
 

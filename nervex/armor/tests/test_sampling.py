@@ -126,9 +126,9 @@ def test_random_sequence_continues_from_a_saved_state(plugin, kwargs, rows):
     armor, other = (armor_of(plugin, torch.zeros(rows, 5), seed=s) for s in (1, 2))
     for _ in range(4):
         armor.forward({}, **kwargs)
-    saved = copy.deepcopy(armor.plugin_state_dict())
+    saved = copy.deepcopy(armor.run_state_dict())
     expected = [armor.forward({}, **kwargs)['action'].tolist() for _ in range(100)]
-    other.load_plugin_state_dict(saved)
+    other.load_run_state_dict(saved)
     assert [other.forward({}, **kwargs)['action'].tolist() for _ in range(100)] == expected
 
 

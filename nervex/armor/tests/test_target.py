@@ -76,11 +76,11 @@ def test_direct_copies_now_and_counts_anew():
 def test_reset_counts_anew_and_the_count_is_saved():
     armor = armor_of(update_type='assign', update_kwargs={'freq': 2})
     armor.target_update(armor.model)
-    saved = copy.deepcopy(armor.plugin_state_dict())
+    saved = copy.deepcopy(armor.run_state_dict())
     armor.target_reset()
     armor.target_update(armor.model)
     assert weight(armor) == 0.0
-    armor.load_plugin_state_dict(saved)
+    armor.load_run_state_dict(saved)
     armor.target_update(armor.model)
     assert weight(armor) == 1.0
 

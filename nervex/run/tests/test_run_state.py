@@ -63,7 +63,7 @@ def test_logs_are_cut_to_what_they_were(tmp_path):
 
 def test_the_newest_readable_state_is_taken(tmp_path, caplog):
     for name in ('run_state_9_90.pth.tar', 'run_state_10_100.pth.tar'):
-        torch.save({'version': 1, 'name': name}, tmp_path / name)
+        torch.save({'version': run_state.STATE_VERSION, 'name': name}, tmp_path / name)
     assert run_state.newest_state(str(tmp_path))[1]['name'] == 'run_state_10_100.pth.tar'
     (tmp_path / 'run_state_10_100.pth.tar').write_bytes(b'half')
     assert run_state.newest_state(str(tmp_path))[1]['name'] == 'run_state_9_90.pth.tar'
@@ -71,9 +71,10 @@ def test_the_newest_readable_state_is_taken(tmp_path, caplog):
     assert run_state.newest_state(str(tmp_path / 'none')) == (None, None)
 
 
-def test_a_state_of_a_newer_version_is_refused(tmp_path):
-    torch.save({'version': 99}, tmp_path / 'run_state_1_1.pth.tar')
-    with pytest.raises(CheckpointError, match='newer nervex'):
+@pytest.mark.parametrize('version, text', [(99, 'newer nervex.*update'), (1, 'older nervex.*--load')])
+def test_a_state_of_another_version_is_refused(tmp_path, version, text):
+    torch.save({'version': version}, tmp_path / 'run_state_1_1.pth.tar')
+    with pytest.raises(CheckpointError, match=text):
         run_state.newest_state(str(tmp_path))
 
 
