@@ -23,31 +23,37 @@ class Update:
         - model (:obj:`torch.nn.Module`): its layers decide whether oneDNN multiplies
         - distributed (:obj:`bool`): average the gradient over the processes of torch.distributed, each as often as it
           has rows
+        - matmul (:obj:`str`): 'onednn', 'mkl' or 'auto', see ``FastMatmul``
     Interfaces:
         __call__, state_dict, load_state_dict
     """
 
     def __init__(
-        self, loss_fn: LossFn, optimizer: Any, graph: str, model: torch.nn.Module, distributed: bool = False
+        self,
+        loss_fn: LossFn,
+        optimizer: Any,
+        graph: str,
+        model: torch.nn.Module,
+        distributed: bool = False,
+        matmul: str = 'auto',
     ) -> None:
         self._optimizer, self._model, self._distributed = optimizer, model, distributed
         self._eager = GraphedLoss(loss_fn, optimizer.flat, 'off')
         self._graphed = GraphedLoss(loss_fn, optimizer.flat, 'ts' if graph == 'auto' else graph)
         self._graph_after = GRAPH_AFTER if graph == 'auto' else 0
         self._calls = 0
-        self._matmul: FastMatmul | None = None
+        self._matmul = matmul  # 'auto' until the first batch
+        self._fast: FastMatmul | None = None
 
     def __call__(self, data: dict) -> tuple[torch.Tensor, dict]:
         """One update; the log values gain ``grad_norm``, before clipping."""
         self._calls += 1
-        if self._matmul is None:
+        if self._fast is None:
             columns = [value.numel() for value in data.values() if isinstance(value, torch.Tensor) and value.dim()]
-            self._matmul = FastMatmul(self._model.parameters(), rows=min(columns, default=1))
+            self._fast = FastMatmul(self._model.parameters(), min(columns, default=1), self._matmul)
+            self._matmul = 'onednn' if self._fast.enabled else 'mkl'
         differentiate = self._graphed if self._calls > self._graph_after else self._eager
-        if self._matmul.enabled:
-            with self._matmul:
-                loss, info = differentiate(data)
-        else:
+        with self._fast:
             loss, info = differentiate(data)
         if self._distributed:
             allreduce_gradients(self._optimizer.flat, weight=_rows(data))
@@ -56,15 +62,18 @@ class Update:
         return loss, info
 
     def state_dict(self) -> dict[str, Any]:
-        """What was decided and when: forms round differently, so a resumed run must change over at the same call."""
-        return {'calls': self._calls, 'fast_matmul': None if self._matmul is None else self._matmul.enabled}
+        """
+        Overview:
+            What was decided and when: all forms round differently, so a resumed run changes over at the same call and
+            multiplies by the same library, also where the rule would choose another on its CPU.
+        """
+        return {'calls': self._calls, 'matmul': self._matmul}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Put back what ``state_dict`` gave."""
+        """Put back what ``state_dict`` gave; a library that the setting names stays."""
         self._calls = state['calls']
-        if state['fast_matmul'] is not None:
-            self._matmul = FastMatmul((), rows=1)
-            self._matmul.enabled = state['fast_matmul']
+        if self._matmul == 'auto':
+            self._matmul = state.get('matmul', 'auto')
 
 
 def _rows(data: dict) -> int:

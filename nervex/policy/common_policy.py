@@ -11,6 +11,7 @@ from nervex.armor import Armor
 from nervex.data import Batch, default_collate
 from nervex.graph.acting import BACKENDS as ACTING_BACKENDS
 from nervex.graph.loss import BACKENDS, LossFn
+from nervex.graph.matmul import CHOICES as MATMULS
 from nervex.graph.update import ACTING_GRAPH_AFTER, Update
 from nervex.loader import Loader, collection, enum, interval, is_type, optional
 from nervex.policy.action_space import model_input
@@ -43,6 +44,7 @@ class CommonPolicy(Policy):
             init_data_count=0,  # (int) rows in the buffer before the first update
             ignore_done=False,  # (bool) treat every end as if the episode went on
             graph='auto',  # (str) the update as a recorded graph: 'off', 'py', 'ts', 'inductor'; 'auto': 'ts', later on
+            matmul='auto',  # (str) what multiplies float32 matrices: 'mkl', 'onednn'; 'auto': by layer sizes and CPU
             algo={},
         ),
         collect=dict(
@@ -65,6 +67,7 @@ class CommonPolicy(Policy):
             grad_clip_norm=optional(interval(0, left_ok=False)),
             init_data_count=is_type(int) & interval(0),
             graph=enum('auto', *BACKENDS),
+            matmul=enum(*MATMULS),
             algo=dict(discount_factor=interval(0, 1), nstep=is_type(int) & interval(1)),
         ),
         collect=dict(
@@ -237,7 +240,8 @@ class CommonPolicy(Policy):
         updates = self.__dict__.setdefault('_updates', {})
         name = loss_fn.__name__
         if name not in updates:
-            updates[name] = Update(loss_fn, optimizer, self._cfg.learn.graph, self._model, self._use_distributed)
+            learn = self._cfg.learn
+            updates[name] = Update(loss_fn, optimizer, learn.graph, self._model, self._use_distributed, learn.matmul)
             if name in self.__dict__.get('_update_states', {}):
                 updates[name].load_state_dict(self._update_states[name])
         return updates[name]

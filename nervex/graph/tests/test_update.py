@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from nervex.graph import update
+from nervex.graph import matmul, update
 from nervex.torch_utils import Adam
 from nervex.torch_utils.flat import FlatParameters
 
@@ -32,3 +32,28 @@ def test_gradients_are_averaged_by_rows_before_the_step(monkeypatch, rows):
     _, info = alone(data)
     _, both = together(data)
     assert seen == [rows] and both['grad_norm'].item() == pytest.approx(2 * info['grad_norm'].item())
+
+
+@pytest.mark.parametrize('here, there', [('AuthenticAMD', 'GenuineIntel'), ('GenuineIntel', 'AuthenticAMD')])
+def test_a_resumed_update_multiplies_by_the_same_library_on_another_cpu(monkeypatch, here, there):
+    def wide(setting='auto'):
+        model = torch.nn.Linear(256, 256)
+        return update.Update(
+            lambda d: (model(d['obs']).mean(), {}), Adam(FlatParameters(model)), 'off', model, matmul=setting
+        )
+
+    monkeypatch.setattr(torch.backends.cpu, 'get_cpu_capability', lambda: 'AVX512')
+    monkeypatch.setattr(matmul, '_is_exact', lambda: True)
+    monkeypatch.setattr(matmul, '_vendor', lambda: here)
+    first, data = wide(), {'obs': torch.randn(256, 256)}
+    assert first.state_dict()['matmul'] == 'auto'
+    first(data)
+    state = first.state_dict()
+    monkeypatch.setattr(matmul, '_vendor', lambda: there)
+    resumed, told = wide(), wide('mkl')
+    resumed.load_state_dict(state)
+    told.load_state_dict(state)
+    assert resumed.state_dict() == state == {'calls': 1, 'matmul': 'onednn' if here == 'AuthenticAMD' else 'mkl'}
+    resumed(data)
+    told(data)
+    assert resumed.state_dict()['matmul'] == state['matmul'] and told.state_dict()['matmul'] == 'mkl'
