@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from nervex.config.problems import Problems
 from nervex.config.tree import MISSING, get_path, has_path, pop_path, set_path
 from nervex.loader.exception import shown
+from nervex.loader.problems import Problems
 
 #: Where whole sections were elsewhere, and the names of env, manager and policy. Applied first and always.
 STRUCTURE: dict[str, str] = {

@@ -3,8 +3,8 @@
 from easydict import EasyDict
 
 from nervex.config.buffers import merge_buffers
-from nervex.config.problems import Problems
 from nervex.config.sections import section_declared
+from nervex.loader.problems import Problems
 
 _NAMES = ('buffer_manager_default_config',)
 

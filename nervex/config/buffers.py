@@ -6,15 +6,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from nervex.config.check import Declared, merge_section
-from nervex.config.problems import Problems
+from nervex.loader.problems import Problems
+from nervex.loader.sections import merge_section
 from nervex.utils.class_config import merge_config
+from nervex.utils.declare import Section, Setting
 from nervex.utils.errors import nearest
 
 DEFAULT_NAME = 'armor'  # the one buffer of a config that names none
 
 
-def merge_buffers(given: Any, declared: Declared, problems: Problems) -> dict[str, Any]:
+def merge_buffers(given: Any, declared: Section, problems: Problems) -> dict[str, Any]:
     """
     Overview:
         Every named buffer with all its settings. Flat settings hold for each buffer; a dict that is not itself a
@@ -25,7 +26,7 @@ def merge_buffers(given: Any, declared: Declared, problems: Problems) -> dict[st
         given = {}
     names = _names(given, declared, problems)
     flat = {key: value for key, value in given.items() if key != 'buffer_name' and key not in names}
-    known = {**declared.defaults, **declared.rules}
+    known = declared.known()
     shared = {}
     for key, value in flat.items():
         if key in known:
@@ -40,14 +41,19 @@ def merge_buffers(given: Any, declared: Declared, problems: Problems) -> dict[st
             own = {}
         settings = merge_config(shared, own)
         # a buffer of another type has the same settings, so that ``type`` does not replace them
-        kind = {'type': settings['type']} if 'type' in settings else {}
-        base = replace(declared, defaults={**declared.defaults, **kind})
+        kind = declared.entries.get('type')
+        same = (
+            {'type': replace(kind, default=settings['type'])}
+            if 'type' in settings and isinstance(kind, Setting)
+            else {}
+        )
+        base = replace(declared, entries={**declared.entries, **same})
         path = f'replay_buffer.{name}' if name in given else 'replay_buffer'
         merged[name] = merge_section(path, base, settings, problems)
     return merged
 
 
-def _names(given: Mapping, declared: Declared, problems: Problems) -> list[str]:
+def _names(given: Mapping, declared: Section, problems: Problems) -> list[str]:
     listed = given.get('buffer_name')
     if isinstance(listed, str):
         listed = [listed]
@@ -59,13 +65,10 @@ def _names(given: Mapping, declared: Declared, problems: Problems) -> list[str]:
         else:
             problems.add('replay_buffer.buffer_name', f'got {given["buffer_name"]!r}, must be a list of names')
         return [DEFAULT_NAME]
-    nested = [k for k, d in declared.defaults.items() if isinstance(d, dict)]
+    nested = [key for key, entry in declared.known().items() if isinstance(entry, Section)]
     names = [
         key
         for key, value in given.items()
-        if isinstance(value, Mapping)
-        and key not in declared.defaults
-        and key not in declared.rules
-        and not (nested and nearest(str(key), nested))
+        if isinstance(value, Mapping) and key not in declared.known() and not (nested and nearest(str(key), nested))
     ]
     return names or [DEFAULT_NAME]

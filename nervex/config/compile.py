@@ -10,16 +10,15 @@ from easydict import EasyDict
 
 from nervex.config.aliases import apply_aliases, apply_structure
 from nervex.config.buffers import merge_buffers
-from nervex.config.check import Declared, declared_by, merge_section
 from nervex.config.derive import cross_check, fill_ties, settle_exclusive
 from nervex.config.imports import import_listed
 from nervex.config.model import check_model, find_model, model_declared, model_parameters
 from nervex.config.overrides import override_tree
 from nervex.config.parallel_form import serial_form
-from nervex.config.problems import Problems
 from nervex.config.read import read_config
-from nervex.config.rules import with_framework_rules
+from nervex.config.rules import add_framework_rules
 from nervex.config.sections import (
+    ELSEWHERE,
     MANDATORY,
     SECTIONS,
     TOP_SETTINGS,
@@ -27,7 +26,10 @@ from nervex.config.sections import (
     find_policy,
     section_declared,
 )
-from nervex.config.tree import get_path, leaves, plain_copy
+from nervex.config.tree import get_path, plain_copy
+from nervex.loader.problems import Problems
+from nervex.loader.sections import check_value, merge_section
+from nervex.utils.declare import Section, declared_by
 from nervex.utils.errors import nearest
 
 
@@ -88,11 +90,13 @@ def _top_level(given: dict[str, Any], passed: set[str], problems: Problems) -> d
     Arguments:
         - passed (:obj:`set[str]`): sections that may be missing, since the caller passed what they name
     """
+    declared = Section('a config')
+    declared.declare(TOP_SETTINGS)
     known = [*SECTIONS, *TOP_SETTINGS]
     misspelt = set()
     for key, value in given.items():
         if key not in known:
-            problems.unknown(key, value, known, 'a config')
+            problems.unknown(key, value, known, declared.owner)
             misspelt.add(nearest(key, known))
     for section in SECTIONS:
         if given.get(section) is None and section in given:
@@ -105,16 +109,8 @@ def _top_level(given: dict[str, Any], passed: set[str], problems: Problems) -> d
         if not isinstance(given.get(section, {}), dict):
             problems.add(section, f'got {given[section]!r}, must be a dict')
             given[section] = {}
-    top = {}
-    for key, (rule, default) in TOP_SETTINGS.items():
-        top[key] = given.get(key, default)
-        if not rule.check(top[key]):
-            problems.add(key, f'got {top[key]!r}, must be {rule.what}')
-    import_listed(
-        'import_names',
-        top['import_names'] if TOP_SETTINGS['import_names'][0].check(top['import_names']) else None,
-        problems,
-    )
+    top = {key: check_value(key, entry, given.get(key, entry.default), problems) for key, entry in declared.leaves()}
+    import_listed('import_names', None if problems.about('import_names') else top['import_names'], problems)
     return top
 
 
@@ -123,7 +119,7 @@ class _Compiler:
 
     def __init__(self, given: dict[str, Any], problems: Problems, policy: Any, env: Any, model: Any) -> None:
         self._given, self._problems = given, problems
-        self._declared: dict[str, Declared] = {}
+        self._declared: dict[str, Section] = {}
         if 'env' in given:
             if isinstance(env, (tuple, list)) and len(env) == 3:  # so many envs there are, whatever the config says
                 given['env'].update(actor_env_num=len(env[1]), evaluator_env_num=len(env[2]))
@@ -137,19 +133,23 @@ class _Compiler:
         for name in SECTIONS:
             if name not in ('env', 'policy'):
                 self._declared[name] = section_declared(name, given.get(name), problems)
-        for section, declared in self._declared.items():
-            self._declared[section] = with_framework_rules(section, declared)
-            problems.declared_paths.update(path for path, _ in leaves(declared.defaults, f'{section}.'))
+        for name, section in self._declared.items():
+            problems.declared_paths.update(f'{name}.{path}' for path, _ in section.leaves())
+        for key, note in ELSEWHERE.items():
+            problems.notes[f'env.{key}'] = note
+            if get_path(given, f'env.{key}', note) is None and not self._is_declared(f'env.{key}'):
+                del given['env'][key]  # configs that were saved by earlier versions have it, empty, for every env
         apply_aliases(given, self._is_declared, problems)
 
-    def _policy_declared(self, policy: Any, model: Any) -> Declared:
+    def _policy_declared(self, policy: Any, model: Any) -> Section:
         given, problems = self._given['policy'], self._problems
         found = self._policy = find_policy(given, policy, problems)
-        declared = Declared('the policy', is_open=True) if found is None else declared_by(found)
+        declared = declared_by('the policy' if found is None else found)
         section = given.get('model')
         chosen = model is not None or (isinstance(section, Mapping) and section.get('model_type') is not None)
-        self._model = find_model({**declared.defaults, **given}, found, model, problems)
-        return model_declared(declared, self._model, is_default=not chosen)
+        self._model = find_model({**declared.defaults(), **given}, found, model, problems)
+        model_declared(declared, is_default=not chosen)
+        return add_framework_rules('policy', declared)
 
     def _is_declared(self, path: str) -> bool:
         """Whether a class declares the setting at ``path``."""
@@ -162,7 +162,7 @@ class _Compiler:
             return parameters is not None and rest.partition('.')[2] in parameters
         if section == 'replay_buffer':
             rest = rest.rpartition('.')[2]
-        return get_path(declared.defaults, rest, self) is not self or get_path(declared.rules, rest, self) is not self
+        return declared.at(rest) is not None
 
     def _may_hold(self, path: str) -> bool:
         declared = self._declared.get(path.partition('.')[0])

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from nervex.config.aliases import EXCLUSIVE, TIES
-from nervex.config.problems import Problems
 from nervex.config.rules import FRAMEWORK_RULES
 from nervex.config.tree import MISSING, get_path, has_path, set_path
 from nervex.loader.exception import shown
+from nervex.loader.problems import Problems
 
 
 def fill_ties(resolved: dict[str, Any], given: Mapping, may_hold: Callable[[str], bool], problems: Problems) -> None:

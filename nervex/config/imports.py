@@ -6,7 +6,7 @@ import pkgutil
 import traceback
 from typing import Any
 
-from nervex.config.problems import Problems
+from nervex.loader.problems import Problems
 from nervex.utils.errors import nearest
 
 

@@ -6,17 +6,16 @@ import inspect
 import types
 import typing
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from easydict import EasyDict
 
-from nervex.config.check import Declared
 from nervex.config.imports import import_listed
-from nervex.config.problems import Problems
 from nervex.config.sections import look_up
 from nervex.loader.base import instance_of, type_name
 from nervex.loader.exception import shown
+from nervex.loader.problems import Problems
+from nervex.utils.declare import Section
 from nervex.utils.registry_factory import MODEL_REGISTRY
 
 #: Arguments that are taken from the env where the config leaves them out.
@@ -124,9 +123,9 @@ def _fits(value: Any, annotation: Any) -> bool:
     return instance_of(value, annotation) if annotation in _PLAIN else True
 
 
-def model_declared(declared: Declared, model: Any, is_default: bool) -> Declared:
-    """The policy's declaration with ``model`` open: its defaults stay only for the model that they were written for."""
-    defaults = {**declared.defaults, 'model': declared.defaults.get('model', {}) if is_default else {}}
-    rules = {key: rule for key, rule in declared.rules.items() if key != 'model' or is_default}
-    open_model = Declared(declared.owner, defaults['model'], rules.get('model') or {}, is_open=True)
-    return replace(declared, defaults=defaults, rules=rules, parts={**declared.parts, 'model': open_model})
+def model_declared(declared: Section, is_default: bool) -> None:
+    """Open the policy's section ``model``: its defaults stay only for the model that they were written for."""
+    found = declared.entries.get('model')
+    section = found if isinstance(found, Section) and is_default else Section(declared.owner)
+    section.open_up()
+    declared.entries['model'] = section

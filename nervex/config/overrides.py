@@ -7,9 +7,9 @@ import yaml
 from easydict import EasyDict
 
 from nervex.config.aliases import EXCLUSIVE, same_setting
-from nervex.config.problems import Problems
 from nervex.config.read import parse_value
 from nervex.config.tree import get_path, plain_copy, pop_path, set_path
+from nervex.loader.problems import Problems
 from nervex.utils.class_config import merge_config
 from nervex.utils.errors import ConfigError
 

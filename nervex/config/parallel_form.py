@@ -8,8 +8,8 @@ from typing import Any
 
 from nervex.config.aliases import move
 from nervex.config.parallel import actor_default_config, coordinator_default_config, learner_default_config
-from nervex.config.problems import Problems
 from nervex.config.tree import MISSING, get_path, has_path, pop_path, set_path
+from nervex.loader.problems import Problems
 
 #: path in the older form -> today's path
 MOVES: dict[str, str] = {

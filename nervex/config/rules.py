@@ -2,12 +2,10 @@
 
 import math
 from dataclasses import replace
-from typing import Any
 
-from nervex.config.check import Declared
 from nervex.config.hooks import HOOKS
-from nervex.config.tree import MISSING, get_path, has_path, set_path
-from nervex.loader import Loader, enum, interval, is_type, mapping, numeric, optional
+from nervex.loader import Loader, enum, interval, is_type, mapping, numeric
+from nervex.utils.declare import Section, Setting
 
 _COUNT = is_type(int) & interval(1)
 _COUNT_OR_0 = is_type(int) & interval(0)
@@ -74,23 +72,16 @@ FRAMEWORK_RULES: dict[str, Loader] = {
 }
 
 
-def with_framework_rules(section: str, declared: Declared) -> Declared:
-    """
-    Overview:
-        The declaration with these rules for settings that it declares without a rule of its own.
-    Arguments:
-        - section (:obj:`str`): path of what is declared, e.g. ``'policy'`` or ``'env.manager'``
-    """
-    rules: dict[str, Any] = _copy(declared.rules)
+def add_framework_rules(name: str, section: Section) -> Section:
+    """Give these rules to settings that are declared without a check."""
     for path, rule in FRAMEWORK_RULES.items():
-        if not path.startswith(f'{section}.'):
+        if not path.startswith(f'{name}.'):
             continue
-        rest = path[len(section) + 1 :]
-        default = get_path(declared.defaults, rest, MISSING)
-        if default is not MISSING and not has_path(rules, rest):
-            set_path(rules, rest, optional(rule) if default is None else rule)
-    return replace(declared, rules=rules)
-
-
-def _copy(rules: dict[str, Any]) -> dict[str, Any]:
-    return {key: _copy(rule) if isinstance(rule, dict) else rule for key, rule in rules.items()}
+        above, _, key = path[len(name) + 1 :].rpartition('.')
+        node = section.at(above)
+        entry = node.entries.get(key) if isinstance(node, Section) else None
+        if isinstance(node, Section) and isinstance(entry, Section):
+            node.entries[key] = Setting(entry.defaults(), rule)
+        elif isinstance(node, Section) and isinstance(entry, Setting) and entry.check is None:
+            node.entries[key] = replace(entry, check=rule)
+    return section

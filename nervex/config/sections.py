@@ -6,12 +6,10 @@ import importlib
 from collections.abc import Mapping
 from typing import Any
 
-from nervex.config.check import Declared, declared_by
 from nervex.config.imports import import_listed
-from nervex.config.problems import Problems
-from nervex.config.rules import with_framework_rules
-from nervex.loader import Loader, collection, interval, is_type, optional
-from nervex.utils.class_config import merge_config
+from nervex.config.rules import add_framework_rules
+from nervex.loader.problems import Problems
+from nervex.utils.declare import Section, declared_by, setting, settings
 from nervex.utils.errors import unknown_name
 from nervex.utils.registry import Registry
 from nervex.utils.registry_factory import (
@@ -28,11 +26,12 @@ MANDATORY = {
     'env': "it names the environment, e.g. env=dict(env_type='cartpole')",
     'policy': "it names the algorithm, e.g. policy=dict(policy_type='dqn')",
 }
-TOP_SETTINGS = {
-    'exp_name': (is_type(str), ''),  # folder of the run, '' for the current one
-    'seed': (optional(is_type(int) & interval(0)), None),  # the seed that a saved config ran with
-    'import_names': (optional(is_type((list, tuple, str))), None),  # modules to import before anything is looked up
-}
+_NAMES = 'str | list of str | None'
+TOP_SETTINGS = settings(
+    exp_name=setting('', 'str', "folder of the run, '' for the current one"),
+    seed=setting(None, 'int >= 0 | None', 'the seed that a saved config ran with'),
+    import_names=setting(None, _NAMES, 'modules to import before anything is looked up'),
+)
 #: section -> the class that declares it
 SECTION_CLASSES = {
     'replay_buffer': 'nervex.data:BufferManager',
@@ -50,27 +49,20 @@ WORKER_TYPES = {
     'commander': ('commander_type', COMMANDER_REGISTRY),
 }
 
-
-class CommonEnvSettings:
-    """Settings of ``env`` that every env has, whatever its class declares."""
-
-    config: dict[str, Any] = dict(
-        env_type=None,  # (str | None) registered name; None when the caller passes the env itself
-        env_id=None,  # (str | None) which of several environments of that type, e.g. 'LunarLander-v3'
-        import_names=None,  # (list of str | None) modules to import first, so that their registrations happen
-        env_manager_type='base',  # (str) registered name: how the envs are run
-        manager={},  # (dict) options of the env manager
-        actor_env_num=1,  # (int) envs that collect
-        evaluator_env_num=1,  # (int) envs that evaluate
-        replay_path=None,  # (str | None) folder for videos
-    )
-    config_rules = dict(
-        actor_env_num=is_type(int) & interval(1),
-        evaluator_env_num=is_type(int) & interval(1),
-        import_names=optional(Loader(str) | collection(str)),
-        env_id=optional(is_type(str)),
-        replay_path=optional(is_type(str)),
-    )
+#: settings of ``env`` that every env has, whatever its class declares
+COMMON_ENV = settings(
+    env_type=setting(
+        None, 'str | class | None', 'registered name of the env; None when the caller passes the env itself'
+    ),
+    import_names=setting(None, _NAMES, 'modules to import first, so that their registrations happen'),
+    env_manager_type=setting('base', 'str | class', 'registered name of the env manager: how the envs are run'),
+    manager={},
+    actor_env_num=setting(1, 'int >= 1', 'envs that collect'),
+    evaluator_env_num=setting(1, 'int >= 1', 'envs that evaluate'),
+    replay_path=setting(None, 'str | None', 'folder for videos'),
+)
+#: what an env that does not declare them says to settings of the envs that are made by an id
+ELSEWHERE = {'env_id': 'it is one env, without an id; env_type: gym makes any env of Gymnasium by its id'}
 
 
 def load_attribute(path: str) -> Any:
@@ -96,21 +88,21 @@ def look_up(registry: Registry, path: str, name: Any, problems: Problems) -> Any
         return None
 
 
-def section_declared(section: str, given: Mapping | None = None, problems: Problems | None = None) -> Declared:
+def section_declared(name: str, given: Mapping | None = None, problems: Problems | None = None) -> Section:
     """
     Overview:
         The declaration of one of the workers' sections.
     Arguments:
         - given (:obj:`Mapping | None`): what the user wrote there; it may name another class
     """
-    cls = load_attribute(SECTION_CLASSES[section])
-    key, registry = WORKER_TYPES.get(section, (None, None))
+    cls = load_attribute(SECTION_CLASSES[name])
+    key, registry = WORKER_TYPES.get(name, (None, None))
     if key is not None and (given or {}).get(key) is not None:
-        cls = look_up(registry, f'{section}.{key}', given[key], problems) or cls
-    return declared_by(cls, own_only=False)
+        cls = look_up(registry, f'{name}.{key}', given[key], problems) or cls  # type: ignore[index, arg-type]
+    return add_framework_rules(name, declared_by(cls, own_only=False))
 
 
-def env_declared(cfg_env: Mapping, env: Any, problems: Problems) -> Declared:
+def env_declared(cfg_env: Mapping, env: Any, problems: Problems) -> Section:
     """
     Overview:
         Declaration of the env section: the common settings, the env's own, and the manager's.
@@ -118,23 +110,21 @@ def env_declared(cfg_env: Mapping, env: Any, problems: Problems) -> Declared:
         - env (:obj:`Any`): what the caller passed: a class, a function, (function, actor cfgs, evaluator cfgs), or None
     """
     import_listed('env.import_names', cfg_env.get('import_names'), problems)
-    common = declared_by(CommonEnvSettings)
     if isinstance(env, (tuple, list)):
         env = env[0]
     elif env is None:
         env = _named(ENV_REGISTRY, cfg_env, 'env', 'env_type', problems)
-    own = Declared('env', is_open=True) if env is None else declared_by(env)
-    manager = _manager_declared(cfg_env, problems)
-    defaults = merge_config(merge_config(common.defaults, own.defaults), {'manager': manager.defaults})
-    return Declared(own.owner, defaults, {**common.rules, **own.rules}, own.is_open, parts={'manager': manager})
+    section = declared_by('env' if env is None else env, common=COMMON_ENV)
+    section.entries['manager'] = _manager_declared(cfg_env, problems)
+    return add_framework_rules('env', section)
 
 
-def _manager_declared(cfg_env: Mapping, problems: Problems) -> Declared:
-    name = cfg_env.get('env_manager_type', CommonEnvSettings.config['env_manager_type'])
+def _manager_declared(cfg_env: Mapping, problems: Problems) -> Section:
+    name = cfg_env.get('env_manager_type', COMMON_ENV['env_manager_type'])
     cls = look_up(ENV_MANAGER_REGISTRY, 'env.env_manager_type', name, problems)
     if cls is None:
-        return Declared('the env manager', is_open=True)
-    return with_framework_rules('env.manager', declared_by(cls, own_only=False))
+        return Section('the env manager', is_open=True)
+    return add_framework_rules('env.manager', declared_by(cls, own_only=False))
 
 
 def find_policy(cfg_policy: Mapping, policy: Any, problems: Problems) -> Any:

@@ -15,4 +15,4 @@ _SECTIONS = {
 def __getattr__(name: str) -> EasyDict:
     if name not in _SECTIONS:
         raise AttributeError(f'module {__name__!r} has no attribute {name!r}; it has {", ".join(_SECTIONS)}')
-    return EasyDict(section_declared(_SECTIONS[name]).defaults)
+    return EasyDict(section_declared(_SECTIONS[name]).defaults())

@@ -3,24 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from nervex.utils.class_config import plain_copy as plain_copy
+
 MISSING = object()
-
-
-def plain_copy(value: Any) -> Any:
-    """
-    Overview:
-        A copy made of plain dicts, lists and tuples; everything else (classes, functions, modules) is shared. Unlike
-        ``copy.deepcopy`` it leaves nothing of EasyDict, whose attributes would follow the old object.
-    """
-    if isinstance(value, Mapping):
-        return (
-            {key: plain_copy(item) for key, item in dict.items(value)}
-            if isinstance(value, dict)
-            else {key: plain_copy(value[key]) for key in value}
-        )
-    if type(value) in (list, tuple):
-        return type(value)(plain_copy(item) for item in value)
-    return value
 
 
 def get_path(tree: Any, path: str, default: Any = None) -> Any:

@@ -8,8 +8,8 @@ from typing import Any
 from easydict import EasyDict
 
 from nervex.config.parallel_form import check_keys, is_older_form, place, role_sections, serial_form
-from nervex.config.problems import Problems
 from nervex.config.tree import plain_copy
+from nervex.loader.problems import Problems
 from nervex.utils.slurm_helper import node_list
 from nervex.utils.system_helper import find_free_port
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -58,7 +59,7 @@ EXIT_FAILURE, EXIT_USAGE, EXIT_INTERRUPT = 1, 2, 130
     '-q',
     '--query-registry',
     metavar='NAME',
-    help="List a registry's names (policy, env, ...), or the built-in configs with 'config'.",
+    help='List what a config may name (policy, env, ...; config: the built-in ones), or show one: -q policy dqn.',
 )
 @click.option(
     '--out',
@@ -79,7 +80,7 @@ def cli(**options: Any) -> None:
     if options['version']:
         click.echo(f'{__TITLE__} {__VERSION__}')
     elif options['query_registry']:
-        _query(options['query_registry'])
+        _query(options['query_registry'], options['folders'])
     elif options['mode'] == 'plot':
         _plot(options)
     elif options['folders']:
@@ -258,19 +259,11 @@ def _plot(options: dict[str, Any]) -> None:
         click.echo(path)
 
 
-def _query(name: str) -> None:
-    from nervex.utils import registries, unknown_name
+def _query(what: str, names: Sequence[str]) -> None:
+    from nervex.config.query import query
 
-    if name == 'config':
-        from nervex.config import builtin_configs
-
-        entries: dict[str, Any] = builtin_configs()
-    elif name in registries:
-        entries = registries[name].query_details()
-    else:
-        raise click.UsageError(unknown_name('registry', name, [*registries, 'config']))
-    for key, where in sorted(entries.items()):
-        click.echo(f'{key:32} {where}')
+    for line in query(what, names):
+        click.echo(line)
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -40,6 +40,7 @@ __getattr__, __dir__, _LAZY = lazy_exports(
             'nervex.utils.collection_helper': 'iter_mapping',
             'nervex.utils.compression_helper': 'get_data_compressor get_data_decompressor',
             'nervex.utils.config_helper': 'deep_merge_dicts deep_update read_config',
+            'nervex.utils.declare': 'setting settings',
             'nervex.utils.default_helper': (
                 'LimitedSpaceContainer default_get dicts_to_lists error_wrapper list_split lists_to_dicts override '
                 'set_pkg_seed squeeze'

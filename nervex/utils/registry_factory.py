@@ -48,6 +48,22 @@ ENV_MANAGER_REGISTRY = Registry(
         'vector': 'nervex.worker.actor.env_manager:VectorEnvManager',
     },
 )
+WRAPPER_REGISTRY = Registry(
+    'env wrapper',
+    {
+        'noop_reset': 'nervex.envs.wrappers.atari:NoopReset',
+        'max_and_skip': 'nervex.envs.wrappers.atari:MaxAndSkip',
+        'episodic_life': 'nervex.envs.wrappers.atari:EpisodicLife',
+        'fire_reset': 'nervex.envs.wrappers.atari:FireReset',
+        'warp_frame': 'nervex.envs.wrappers.atari:WarpFrame',
+        'scaled_float': 'nervex.envs.wrappers.atari:ScaledFloat',
+        'clip_reward': 'nervex.envs.wrappers.atari:ClipReward',
+        'frame_stack': 'nervex.envs.wrappers.atari:FrameStack',
+        'atari': 'nervex.envs.wrappers.atari:wrap_atari',
+        'time_limit': 'nervex.envs.wrappers.time_limit:TimeLimit',
+        'record_video': 'nervex.envs.wrappers.video:RecordVideo',
+    },
+)
 MODEL_REGISTRY = Registry(
     'model',
     {
@@ -95,7 +111,15 @@ ARMOR_PLUGIN_REGISTRY = Registry(
     },
 )
 LEARNER_REGISTRY = Registry('learner', {'base': 'nervex.worker.learner.base_learner:BaseLearner'})
-LEARNER_HOOK_REGISTRY = Registry('learner hook')
+LEARNER_HOOK_REGISTRY = Registry(
+    'learner hook',
+    {
+        'load_ckpt': 'nervex.worker.learner.learner_hook:LoadCkptHook',
+        'save_ckpt': 'nervex.worker.learner.learner_hook:SaveCkptHook',
+        'log_show': 'nervex.worker.learner.learner_hook:LogShowHook',
+        'log_reduce': 'nervex.worker.learner.learner_hook:LogReduceHook',
+    },
+)
 COMM_LEARNER_REGISTRY = Registry('comm learner', {'ray': 'nervex.parallel.learner_role:LearnerRole'})
 ACTOR_REGISTRY = Registry('actor', {'base': 'nervex.worker.actor.base_serial_actor:BaseSerialActor'})
 TRANSFORM_REGISTRY = Registry('sample transform', {'her': 'nervex.worker.actor.transform.hindsight:HindsightRelabel'})
@@ -124,6 +148,7 @@ registries: dict[str, Registry] = {
     'policy': POLICY_REGISTRY,
     'env': ENV_REGISTRY,
     'env_manager': ENV_MANAGER_REGISTRY,
+    'wrapper': WRAPPER_REGISTRY,
     'model': MODEL_REGISTRY,
     'armor_plugin': ARMOR_PLUGIN_REGISTRY,
     'learner': LEARNER_REGISTRY,

@@ -139,3 +139,14 @@ def test_what_a_hook_of_the_framework_does_not_take_is_named(given, known):
     hook = dict(log_show=dict(ext_args=given))
     with pytest.raises(ConfigError, match=rf'log_show.ext_args.{list(given)[-1]}: unknown setting .*Known: {known}'):
         compile_config({**read_config('cartpole_dqn'), 'learner': dict(hook=hook)})
+
+
+def test_an_id_for_an_env_that_has_none_is_an_error_that_names_the_way():
+    with pytest.raises(ConfigError, match=r"env.env_id: got 'LunarLander-v3', but CartPoleEnv .*env_type: gym"):
+        compile_config('cartpole_dqn', overrides=['env.env_id=LunarLander-v3'])
+    gym = compile_config('cartpole_dqn', overrides=['env.env_type=gym', 'env.env_id=LunarLander-v3'])
+    assert gym.env.env_id == 'LunarLander-v3'
+
+
+def test_a_saved_config_with_the_empty_id_of_earlier_versions_is_still_one():
+    assert 'env_id' not in compile_config({**DOCUMENTED, 'env': {**DOCUMENTED['env'], 'env_id': None}}).env

@@ -4,25 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from nervex.envs.gym_compat import reset_gym, step_gym
-from nervex.utils.registry import Registry
-
-_HERE = 'nervex.envs.wrappers.'
-WRAPPER_REGISTRY = Registry(
-    'env wrapper',
-    {
-        'noop_reset': _HERE + 'atari:NoopReset',
-        'max_and_skip': _HERE + 'atari:MaxAndSkip',
-        'episodic_life': _HERE + 'atari:EpisodicLife',
-        'fire_reset': _HERE + 'atari:FireReset',
-        'warp_frame': _HERE + 'atari:WarpFrame',
-        'scaled_float': _HERE + 'atari:ScaledFloat',
-        'clip_reward': _HERE + 'atari:ClipReward',
-        'frame_stack': _HERE + 'atari:FrameStack',
-        'atari': _HERE + 'atari:wrap_atari',
-        'time_limit': _HERE + 'time_limit:TimeLimit',
-        'record_video': _HERE + 'video:RecordVideo',
-    },
-)
+from nervex.utils.registry_factory import WRAPPER_REGISTRY
 
 
 class GymWrapper:

@@ -18,6 +18,7 @@ class _Unknown:
     value: Any
     known: tuple[str, ...]
     owner: str
+    note: str
 
     def words(self, everywhere: set[str]) -> str:
         parent, _, key = self.path.rpartition('.')
@@ -28,6 +29,8 @@ class _Unknown:
         hint = f"; did you mean '{near}'?" if near else ';'
         where = 'here' if parent else 'at the top'
         accepts = ', '.join(sorted(self.known)) or 'nothing'
+        if self.note:
+            return f'{self.path}: got {shown(self.value)}, but {self.owner} does not read it: {self.note}'
         return f'{self.path}: unknown setting{hint} got {shown(self.value)}; {self.owner} accepts {where}: {accepts}'
 
 
@@ -36,12 +39,13 @@ class Problems:
     Overview:
         Collects one entry per mistake, each with the path of the setting.
     Interfaces:
-        add, bad_value, unknown, raise_if_any
+        add, bad_value, unknown, about, lines, raise_if_any
     """
 
     def __init__(self) -> None:
         self._entries: list[str | _Unknown] = []
         self.declared_paths: set[str] = set()
+        self.notes: dict[str, str] = {}  # by path: what to say where a setting is not known there
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -69,7 +73,7 @@ class Problems:
 
     def unknown(self, path: str, value: Any, known: Iterable[str], owner: str) -> None:
         """A setting that ``owner`` does not declare."""
-        self._entries.append(_Unknown(path, value, tuple(known), owner))
+        self._entries.append(_Unknown(path, value, tuple(known), owner, self.notes.get(path, '')))
 
     def lines(self) -> list[str]:
         """One line per mistake."""

@@ -1,0 +1,151 @@
+"""Declared defaults and a user's settings merged key by key, and each setting checked on the way."""
+
+from __future__ import annotations
+
+import difflib
+import logging
+import numbers
+from collections.abc import Mapping
+from typing import Any
+
+from nervex.loader.base import Loader, instance_of, type_name
+from nervex.loader.problems import Problems
+from nervex.loader.rule import rule
+from nervex.loader.utils import optional
+from nervex.utils.class_config import merge_config, plain_copy
+from nervex.utils.declare import UNSET, Section, Setting, declared_by
+
+logger = logging.getLogger(__name__)
+
+
+def complete(cls: type, given: Mapping[str, Any] | None, path: str) -> dict[str, Any]:
+    """
+    Overview:
+        What an object of ``cls`` runs with: its declared defaults with ``given`` on top, every setting checked; one
+        ConfigError says all that is wrong.
+    Arguments:
+        - path (:obj:`str`): where these settings stand in a config, for messages
+    """
+    problems = Problems()
+    merged = merge_section(path, declared_by(cls), given or {}, problems)
+    problems.raise_if_any()
+    return merged
+
+
+def merge_section(path: str, section: Section, given: Any, problems: Problems) -> dict[str, Any]:
+    """
+    Overview:
+        The settings of one section (or nested dict): defaults, with what was given on top. dict on dict merges, a list
+        replaces, None is a value, and a dict whose ``type`` differs from the default's replaces it.
+    """
+    if not isinstance(given, Mapping):
+        problems.add(path, f'got {given!r}, must be a dict' + (' (write {} for an empty one)' if given is None else ''))
+        return section.defaults()
+    known, type_ = section.known(), section.entries.get('type')
+    other_type = isinstance(type_, Setting) and 'type' in given and type_.default not in (UNSET, given['type'])
+    is_open = section.is_open or (section.is_plain and (other_type or not known))
+    merged = {} if other_type else section.defaults()
+    for key, value in given.items():
+        where = f'{path}.{key}'
+        if key in known:
+            merged[key] = _merge_entry(where, known[key], value, problems, other_type)
+        elif is_open:
+            merged[key] = plain_copy(value)
+            _warn_if_misspelt(where, key, section)
+        else:
+            problems.unknown(where, value, known, section.owner)
+    if other_type:
+        _report_missing(path, given['type'], section, merged, problems)
+    return {**{key: merged[key] for key in known if key in merged}, **merged}
+
+
+def _merge_entry(path: str, entry: Setting | Section, value: Any, problems: Problems, other_type: bool) -> Any:
+    if isinstance(entry, Section):
+        return merge_section(path, entry, value, problems)
+    if other_type and entry.check is None:
+        return plain_copy(value)
+    if isinstance(entry.default, dict) and isinstance(value, Mapping):
+        value = merge_config(entry.default, value)
+    return check_value(path, entry, plain_copy(value), problems)
+
+
+def check_of(entry: Setting) -> Loader | None:
+    """What a value of the setting goes through; None where only the type of its default says something."""
+    if entry.check is None:
+        return None
+    loader = rule(entry.check) if isinstance(entry.check, str) else Loader(entry.check)
+    return optional(loader) if entry.default is None and not loader.check(None) else loader
+
+
+def check_value(path: str, entry: Setting, value: Any, problems: Problems) -> Any:
+    """The value after the setting's check; what is wrong with it becomes a problem."""
+    value, loader = _plain_number(value), check_of(entry)
+    if loader is None:
+        return _check_type(path, entry.default, value, problems)
+    try:
+        return loader(value)
+    except Exception as error:  # whatever a user's rule raises is the verdict on the value
+        problems.bad_value(path, value, error, loader.what, _remedy(loader, value))
+        return value
+
+
+def _check_type(path: str, default: Any, value: Any, problems: Problems) -> Any:
+    """Without a check the type follows the default's; a default of None accepts anything."""
+    if default is None or default is UNSET:
+        return value
+    if isinstance(default, (list, tuple)) and isinstance(value, (list, tuple)):
+        return type(default)(value)
+    if isinstance(default, float) and value in ('inf', '-inf'):
+        return float(value)
+    wanted = (int, float) if isinstance(default, float) else type(default)
+    words = 'a number' if isinstance(default, float) else type_name(wanted)
+    fits = Loader((lambda got: instance_of(got, wanted) and got == got, ''), words)
+    if not fits.check(value):
+        problems.add(path, f'got {value!r}, must be {words}{_remedy(fits, value)}')
+    return value
+
+
+def _remedy(loader: Loader, value: Any) -> str:
+    """What to write where only the form is wrong: 1e5 for a count, a number in quotes, one item without its list."""
+    if isinstance(value, float) and value.is_integer() and loader.check(int(value)):
+        return f'; write {int(value)}'
+    if not isinstance(value, str):
+        return ''
+    plain = value.strip().lower()
+    if plain in ('yes', 'on', 'no', 'off') and loader.check(True):
+        return f'; write {"true" if plain in ("yes", "on") else "false"}'
+    if plain in ('true', 'false') and loader.check(True):
+        return '; write it without quotes'
+    for convert in (int, float):
+        try:
+            if loader.check(convert(value)):
+                return '; write it without quotes'
+        except ValueError:
+            continue
+    return f'; write [{value!r}]' if loader.check([value]) else ''
+
+
+def _plain_number(value: Any) -> Any:
+    """NumPy's scalars as Python's: they would not survive in a saved config."""
+    if type(value).__module__ == 'numpy' and isinstance(value, numbers.Number):
+        return value.item()  # type: ignore[attr-defined]
+    if type(value).__module__ == 'numpy' and type(value).__name__ in ('bool', 'bool_'):
+        return bool(value)
+    return value
+
+
+def _report_missing(path: str, type_: Any, section: Section, merged: dict, problems: Problems) -> None:
+    """A dict that replaced its default by another ``type`` must bring what the checks need."""
+    for key, entry in section.known().items():
+        loader = check_of(entry) if isinstance(entry, Setting) else None
+        if key not in merged and loader is not None and not loader.check(None):
+            words = f', {loader.what}' if loader.what else ''
+            problems.add(f'{path}.{key}', f'missing{words}; type {type_!r} replaces the defaults, so it must be given')
+
+
+def _warn_if_misspelt(path: str, key: str, section: Section) -> None:
+    near = difflib.get_close_matches(str(key), [str(k) for k in section.known()], n=1, cutoff=0.85)
+    if near:
+        logger.warning(
+            "%s: %s does not declare it, so it is passed on as it is; did you mean '%s'?", path, section.owner, near[0]
+        )

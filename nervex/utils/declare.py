@@ -1,0 +1,228 @@
+"""
+Settings, each declared once, beside the code that reads it: its default, what it may be, and one line of meaning.
+
+::
+
+    config = settings(
+        learn=dict(
+            train_step=setting(1, 'int >= 1', 'updates per round of collecting'),
+            batch_size=32,  # declared by a base class: only the default is another one here
+        ),
+    )
+
+``config`` is then a plain nested dict of defaults, ``Cls.config['learn']['train_step'] == 1``; the declarations stand
+behind it, and are inherited key by key. A plain ``config = dict(...)`` declares defaults without more: their types are
+the checks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from nervex.utils.class_config import merge_config, plain_copy
+
+
+class _Unset:
+    def __repr__(self) -> str:
+        return 'UNSET'
+
+
+#: The default of a setting that exists only in subclasses that give it one.
+UNSET: Any = _Unset()
+
+
+@dataclass(frozen=True)
+class Setting:
+    """
+    Overview:
+        One setting.
+    Arguments:
+        - default (:obj:`Any`): UNSET for one that exists only in subclasses that give it a default
+        - check (:obj:`Any`): what it may be: words as ``nervex.loader.rule`` reads them, a Loader, a type, or None for
+            the type of the default
+        - meaning (:obj:`str`): one line
+        - same_as (:obj:`str`): path of the setting that says the same: what is given for one of them holds for both
+    """
+
+    default: Any = UNSET
+    check: Any = None
+    meaning: str = ''
+    same_as: str = ''
+    may_be_given: bool = False  # accepted although there is no default
+
+
+@dataclass
+class Section:
+    """
+    Overview:
+        The settings of a class, or a nested dict of them.
+    Arguments:
+        - owner (:obj:`str`): the class, for messages
+        - entries (:obj:`dict`): name -> Setting or Section
+        - is_open (:obj:`bool`): settings that are not declared are accepted
+        - is_plain (:obj:`bool`): nobody declared more than defaults; if it is empty, too, it is open
+    """
+
+    owner: str
+    entries: dict[str, Setting | Section] = field(default_factory=dict)
+    is_open: bool = False
+    is_plain: bool = True
+
+    def known(self) -> dict[str, Setting | Section]:
+        """The entries that a config may give."""
+        if self.is_open:
+            return self.entries
+        return {key: e for key, e in self.entries.items() if isinstance(e, Section) or e.may_be_given or _is_set(e)}
+
+    def defaults(self) -> dict[str, Any]:
+        """A new nested dict of all defaults."""
+        return {
+            key: entry.defaults() if isinstance(entry, Section) else plain_copy(entry.default)
+            for key, entry in self.entries.items()
+            if isinstance(entry, Section) or _is_set(entry)
+        }
+
+    def at(self, path: str) -> Setting | Section | None:
+        """What is declared at ``a.b.c``, or None."""
+        node: Setting | Section | None = self
+        for key in path.split('.') if path else ():
+            node = node.known().get(key) if isinstance(node, Section) else None
+        return node
+
+    def leaves(self, prefix: str = '', hidden: bool = False) -> Iterator[tuple[str, Setting]]:
+        """Pairs (dotted path, setting), in the order of declaration; on request also what no default makes exist."""
+        for key, entry in (self.entries if hidden else self.known()).items():
+            if isinstance(entry, Section):
+                yield from entry.leaves(f'{prefix}{key}.', hidden)
+            else:
+                yield f'{prefix}{key}', entry
+
+    def declare(self, config: Mapping[str, Any]) -> None:
+        """Add what ``config`` says: a dict of defaults, or what ``settings`` made."""
+        is_plain = not isinstance(config, _Settings)
+        self._declare(config if is_plain else config.declared, is_plain)
+
+    def _declare(self, config: Mapping[str, Any], is_plain: bool) -> None:
+        self.is_plain &= is_plain
+        old_type, new_type = self.entries.get('type'), config.get('type', UNSET)
+        new_type = new_type.default if isinstance(new_type, Setting) else new_type
+        if (
+            isinstance(old_type, Setting)
+            and old_type.default is not UNSET
+            and new_type not in (UNSET, old_type.default)
+        ):
+            self._forget_defaults()
+        for key, value in config.items():
+            old = self.entries.get(key)
+            if isinstance(value, Setting):
+                if is_plain:
+                    raise TypeError(f'{self.owner}.config: {key} is a setting(...); write config = settings(...)')
+                self.entries[key] = value
+            elif isinstance(value, _Settings):
+                self._section(key)._declare(value.declared, is_plain=False)
+            elif isinstance(old, Setting):
+                is_more = isinstance(old.default, Mapping) and isinstance(value, Mapping)
+                self.entries[key] = replace(old, default=merge_config(old.default, value) if is_more else value)
+            elif isinstance(value, Mapping):
+                self._section(key)._declare(value, is_plain)
+            else:
+                self.entries[key] = Setting(value)
+
+    def _section(self, key: str) -> Section:
+        found = self.entries.get(key)
+        if not isinstance(found, Section):
+            found = self.entries[key] = Section(self.owner)
+        return found
+
+    def _forget_defaults(self) -> None:
+        """Another ``type`` has other settings; of the old ones only the checks stay."""
+        for key, entry in self.entries.items():
+            if isinstance(entry, Section):
+                entry._forget_defaults()
+            else:
+                self.entries[key] = replace(entry, default=UNSET)
+
+    def open_up(self) -> None:
+        """Accept settings that are not declared, here and below."""
+        self.is_open = True
+        for entry in self.entries.values():
+            if isinstance(entry, Section):
+                entry.open_up()
+
+    # the older form, ``config_rules``: checks in a second dict
+    def add_rules(self, rules: Mapping[str, Any]) -> None:
+        """Checks for what is declared already; a check alone lets the setting be given."""
+        self.is_plain = False
+        for key, rule in rules.items():
+            old = self.entries.get(key)
+            if isinstance(rule, Mapping):
+                self._section(key).add_rules(rule)
+            elif isinstance(old, Section):
+                self.entries[key] = Setting(old.defaults(), rule)
+            else:
+                self.entries[key] = replace(old or Setting(may_be_given=True), check=rule)
+
+
+class _Settings(dict):
+    """A dict of defaults that remembers its declarations. Its copies are plain dicts."""
+
+    declared: dict[str, Any]
+
+    def __reduce__(self) -> tuple:
+        return dict, (dict(self),)
+
+
+def setting(default: Any = UNSET, check: Any = None, meaning: str = '', same_as: str = '') -> Any:
+    """The declaration of one setting, see :class:`Setting`; for a ``config = settings(...)``."""
+    return Setting(default, check, meaning, same_as)
+
+
+def settings(**entries: Any) -> dict[str, Any]:
+    """
+    Overview:
+        The ``config`` of a class: a nested dict of defaults, with the declarations behind it. An entry is a
+        ``setting(...)``, a dict of entries, or a plain value: the default of what a base class declares.
+    """
+    made = _Settings(_defaults(entries))
+    made.declared = entries
+    return made
+
+
+def _defaults(entries: Mapping[str, Any]) -> dict[str, Any]:
+    found = {}
+    for key, value in entries.items():
+        if isinstance(value, Setting):
+            value = value.default
+        elif isinstance(value, Mapping) and not isinstance(value, _Settings):
+            value = _defaults(value)
+        if value is not UNSET:
+            found[key] = value
+    return found
+
+
+def _is_set(entry: Setting) -> bool:
+    return entry.default is not UNSET
+
+
+def declared_by(cls: Any, own_only: bool = True, common: Mapping[str, Any] | None = None) -> Section:
+    """
+    Overview:
+        What a class declares: its ``config`` and those of its bases.
+    Arguments:
+        - common (:obj:`Mapping | None`): a ``config`` that lies below all of them
+        - own_only (:obj:`bool`): a class that writes no ``config`` of its own keeps its section open, since its author
+          may read any setting; if False, what its bases write closes it
+    """
+    section = Section(getattr(cls, '__name__', str(cls)))
+    section.declare(common or {})
+    bases = reversed(cls.__mro__) if isinstance(cls, type) else [cls]
+    for base in bases:
+        section.declare(vars(base).get('config') or {} if isinstance(base, type) else getattr(base, 'config', {}))
+        if rules := vars(base).get('config_rules') if isinstance(base, type) else None:
+            section.add_rules(rules)
+    writers = (cls,) if own_only else getattr(cls, '__mro__', ())
+    if not (isinstance(cls, type) and any('config' in vars(writer) for writer in writers)):
+        section.open_up()
+    return section
