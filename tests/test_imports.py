@@ -88,11 +88,28 @@ def test_generic_code_names_no_algorithm():
                         assert not (isinstance(item, ast.Constant) and item.value in ('dqn', 'ppo', 'sac', 'td3')), path
 
 
-def test_import_nervex_is_light():
-    heavy = ('gymnasium', 'gym', 'ray', 'numba', 'app_zoo', 'ale_py', 'matplotlib', 'torch._dynamo', 'torch.fx')
+HEAVY = (
+    'gymnasium', 'gym', 'ray', 'numba', 'app_zoo', 'ale_py', 'matplotlib', 'torch._dynamo', 'torch.fx', 'rich', 'click',
+    'tensorboardX', 'imageio', 'pygame', 'nervex.parallel', 'nervex.interaction', 'nervex.league',
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    'statement, most',
+    [
+        ('import nervex, nervex.policy, nervex.armor', 60),
+        (
+            'from nervex.entry import serial_pipeline, parallel_pipeline',
+            12,
+        ),  # a run imports what it needs when it begins
+        ('import nervex.run.build', 230),
+    ],
+)
+def test_imports_are_light(statement, most):
     code = (
-        'import torch, sys; before = set(sys.modules); import nervex, nervex.policy, nervex.armor; '
-        f'print([m for m in {heavy} if m in set(sys.modules) - before])'
+        f'import torch, sys; before = set(sys.modules); {statement}; '
+        f'new = set(sys.modules) - before; print(len(new), [m for m in {HEAVY} if m in new])'
     )
     out = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, check=True).stdout
-    assert out.strip() == '[]'
+    count, _, heavy = out.strip().partition(' ')
+    assert heavy == '[]' and int(count) <= most, out

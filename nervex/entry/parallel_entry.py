@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from nervex.run.build import EnvSetting
-from nervex.run.result import RunResult
+if TYPE_CHECKING:
+    from nervex.run.build import EnvSetting
+    from nervex.run.result import RunResult
 
 
 def parallel_pipeline(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from nervex.run.build import EnvSetting, build_serial
-from nervex.run.result import RunResult
+if TYPE_CHECKING:
+    from nervex.run.build import EnvSetting
+    from nervex.run.result import RunResult
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +41,8 @@ def serial_pipeline(
         - progress (:obj:`bool`): show a live line on a terminal, plain lines elsewhere
         - resume (:obj:`str | None`): folder of a stopped run to continue, with the seed that it has
     """
+    from nervex.run.build import build_serial
+
     policy, model = _one(policy_fn=policy_fn, policy_type=policy_type), _one(model_type=model_type, model=model)
     with build_serial(cfg, seed, env_setting, policy, model, overrides, resume) as run:
         if run.policy.no_own_data is not None:

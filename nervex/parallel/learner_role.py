@@ -16,7 +16,6 @@ from nervex.parallel.role import Role, RoleSpec
 from nervex.parallel.scaling import SharedScaling
 from nervex.parallel.weights import pack
 from nervex.run.build import build_buffer, env_info
-from nervex.run.serial_run import round_batches
 from nervex.run.state import (
     STATE_VERSION,
     load_random_state,
@@ -147,7 +146,7 @@ class LearnerRole(Role):
         train_iter, size = self.learner.train_iter, self.policy._get_batch_size()
         if updates is None:
             there = self._batches_of_a_round(size)
-            return islice(round_batches(self.cfg, self.policy, self.buffer, train_iter), self.group.agree(there))
+            return islice(self.policy.batches(self.buffer, train_iter), self.group.agree(there))
         if not updates:
             return ()
         if self.group.count > 1:  # all or none: an update waits for the others

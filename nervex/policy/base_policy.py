@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 import torch
@@ -120,6 +121,30 @@ class Policy:
             if key not in allowed:
                 raise KeyError(unknown_name(f'{mode} setting of {type(self).__name__}', key, allowed))
             setattr(self, f'_{key}', value)
+
+    # ---- rounds of collecting and learning ----
+    def may_learn(self, buffer: Any, train_iter: int) -> bool:
+        """Whether ``buffer`` has what the next round of updates needs: on-policy, whatever was collected."""
+        learn = self._cfg.learn
+        if self._cfg.on_policy:
+            return True
+        first = learn.init_data_count if train_iter == 0 else 0
+        size = self._get_batch_size() or 1
+        return buffer.count() >= first and buffer.ready(size, train_iter, learn.train_step)
+
+    def batches(self, buffer: Any, train_iter: int) -> Iterator[Any]:
+        """
+        Overview:
+            The batches of one round of updates: ``learn.epochs`` passes over an on-policy buffer, which is then empty,
+            or ``learn.train_step`` batches.
+        """
+        learn, size = self._cfg.learn, self._get_batch_size()
+        epochs = learn.epochs if 'epochs' in learn else None
+        if self._cfg.on_policy and epochs is None:
+            yield from islice(buffer.batches(size, learn.train_step, train_iter), learn.train_step)
+            buffer.clear()
+        else:
+            yield from buffer.batches(size, epochs or learn.train_step, train_iter)
 
     # ---- what a resume puts back ----
     def _resume_parts(self) -> list[str]:

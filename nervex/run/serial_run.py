@@ -7,7 +7,6 @@ import logging
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 from easydict import EasyDict
@@ -129,7 +128,7 @@ class SerialRun:
             self.progress.update()
             if self.actor.total_step >= self._advice_at:
                 self._advise()
-            if self.cfg.policy.on_policy or self._enough():
+            if self.policy.may_learn(self.buffer, self.learner.train_iter):
                 return
 
     def _advise(self) -> None:
@@ -142,16 +141,9 @@ class SerialRun:
         logger.info(text)
         self.progress.say(text)
 
-    def _enough(self) -> bool:
-        """Whether the buffers have what the next round of updates needs."""
-        learn, iteration = self.cfg.policy.learn, self.learner.train_iter
-        first = learn.init_data_count if iteration == 0 else 0
-        size = self.policy._get_batch_size() or 1
-        return self.buffer.count() >= first and self.buffer.ready(size, iteration, learn.train_step)
-
     def batches(self) -> Iterator[Any]:
         """The batches of one round of updates."""
-        return round_batches(self.cfg, self.policy, self.buffer, self.learner.train_iter)
+        return self.policy.batches(self.buffer, self.learner.train_iter)
 
     def train(self, batch: Any) -> None:
         """One update, and its priorities back into the buffer."""
@@ -212,14 +204,3 @@ class SerialRun:
 def _judged(evaluator: Any) -> dict[str, Any]:
     """What the evaluator knows, but the time."""
     return {key: value for key, value in evaluator.state_dict().items() if key != 'seconds'}
-
-
-def round_batches(cfg: EasyDict, policy: Any, buffer: Any, train_iter: int) -> Iterator[Any]:
-    """The batches of one round of updates; an on-policy buffer empties itself behind the last one."""
-    learn, size = cfg.policy.learn, policy._get_batch_size()
-    epochs = learn.epochs if 'epochs' in learn else None
-    if cfg.policy.on_policy and epochs is None:
-        yield from islice(buffer.batches(size, learn.train_step, train_iter), learn.train_step)
-        buffer.clear()
-    else:
-        yield from buffer.batches(size, epochs or learn.train_step, train_iter)
