@@ -33,6 +33,7 @@ ENV_REGISTRY = Registry(
         'pettingzoo': 'nervex.envs.pettingzoo_env:PettingZooEnv',
         'pendulum': 'app_zoo.classic_control.pendulum.envs.pendulum_env:PendulumEnv',
         'cartpole': 'app_zoo.classic_control.cartpole.envs.cartpole_env:CartPoleEnv',
+        'smac': 'app_zoo.smac.envs:SMACEnv',
         'bitflip': 'app_zoo.classic_control.bitflip.envs.bitflip_env:BitFlipEnv',
     },
 )
