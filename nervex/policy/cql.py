@@ -40,12 +40,6 @@ class CQLPolicy(DQNPolicy):
             'cql_loss': gap.detach(),
         }
 
-    def _forward_learn(self, data: dict[str, Any]) -> dict[str, Any]:
-        loss, info = self._minimize(self._loss, data, self._optimizer)
-        self._armor.target_update(self._model)
-        priority = {'priority': info.pop('td_error').abs()} if self._use_priority else {}
-        return {'cur_lr': self._optimizer.param_groups[0]['lr'], 'total_loss': loss, **info, **priority}
-
     def _monitor_vars_learn(self) -> list[str]:
         return [*super()._monitor_vars_learn(), 'td_loss', 'cql_loss']
 

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import torch
 
-from nervex.armor import Armor
 from nervex.data import Batch
 from nervex.loader import enum, interval, is_type
-from nervex.policy.action_space import greedy, joined, over_heads, side_by_side
+from nervex.policy.action_space import greedy, over_heads, side_by_side
 from nervex.policy.batched import batched
 from nervex.policy.common_policy import CommonPolicy
-from nervex.rl_utils import TDLoss, epsilon_greedy, q_nstep_td_data, q_nstep_td_error
-from nervex.torch_utils.flat import FlatParameters
+from nervex.rl_utils import TDLoss, q_nstep_td_data, q_nstep_td_error
 from nervex.utils import POLICY_REGISTRY
 
 Forward = Callable[[dict], dict]
@@ -78,6 +77,7 @@ class DQNPolicy(CommonPolicy):
     )
 
     action_kinds = ('discrete', 'multi_discrete')
+    _collects_by = 'eps_greedy_sample'
 
     @classmethod
     def check_config(cls, cfg: dict) -> list[tuple[str, str]]:
@@ -90,15 +90,9 @@ class DQNPolicy(CommonPolicy):
         return 'fc_discrete_net', ['nervex.model']
 
     # ---- learn ----
-    def _init_learn(self) -> None:
-        algo = self._cfg.learn.algo
-        self._gamma, self._nstep, self._double_q = algo.discount_factor, algo.nstep, algo.double_q
-        self._armor = Armor(self._model)
-        self._armor.add_model('target', update_type='assign', update_kwargs={'freq': algo.target_update_freq})
-        self._armor.mode(train=True)
-        self._armor.target_mode(train=True)
-        self._optimizer = self._new_optimizer(self._model)
-        FlatParameters(self._armor.target_model)
+    @cached_property
+    def _double_q(self) -> bool:
+        return self._cfg.learn.algo.double_q
 
     def _loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
         (loss, td_error), q = self._td_error(data, self._armor.forward, self._armor.target_forward)
@@ -117,57 +111,21 @@ class DQNPolicy(CommonPolicy):
         kwargs.update(self._nstep_kwargs(data))
         return over_heads(q_nstep_td_error, q_nstep_td_data(*fields), self._gamma, **kwargs), q
 
-    def _nstep_kwargs(self, data: dict[str, Any]) -> dict[str, Any]:
-        return {'nstep': self._nstep, 'value_gamma': data.get('value_gamma')}
-
-    @staticmethod
-    def _time_first(data: dict[str, Any]) -> torch.Tensor:
-        """Rewards (B, nstep) or (B, ) -> (nstep, B)."""
-        reward = data['reward']
-        return reward.unsqueeze(0) if reward.dim() == 1 else reward.t()
-
-    def _forward_learn(self, data: dict[str, Any]) -> dict[str, Any]:
-        loss, info = self._minimize(self._loss, data, self._optimizer)
-        self._armor.target_update(self._model)
-        return {
-            'cur_lr': self._optimizer.param_groups[0]['lr'],
-            'total_loss': loss,
-            'q_value': info['q_value'],
-            'grad_norm': info['grad_norm'],
-            **({'priority': info['td_error'].abs()} if self._use_priority else {}),
-        }
-
     def _monitor_vars_learn(self) -> list[str]:
         return ['cur_lr', 'total_loss', 'q_value', 'grad_norm']
 
     # ---- collect ----
     def _init_collect(self) -> None:
-        algo, envs = self._cfg.learn.algo, self._cfg.collect.env_num
-        self._gamma, self._nstep, self._double_q = algo.discount_factor, algo.nstep, algo.double_q
+        super()._init_collect()
+        envs, spread = self._cfg.collect.env_num, self._cfg.command.eps_spread
         self._first_priority = self._cfg.collect.algo.first_priority and self._use_priority
-        spread = self._cfg.command.eps_spread
         self._eps_power = 1 + spread * np.arange(envs) / (envs - 1) if spread and envs > 1 else None
-        self._collect_armor = self._acting_armor('eps_greedy_sample')
-        self._collect_setting_set = {'eps'}
 
-    def _forward_collect(self, data_id: list[int], data: dict) -> dict:
-        return self._collect_armor.forward(data, eps=self._row_eps(data_id))
-
-    def _row_eps(self, data_id: list[int]) -> Any:
+    def _sampler_kwargs(self, data_id: list[int]) -> dict[str, Any]:
         """Epsilon: one for all envs, or one for each of these."""
         if self._eps_power is None:
-            return self._eps
-        return self._eps ** self._eps_power[np.asarray(data_id) + self._cfg.collect.env_offset]
-
-    @batched
-    def _process_transition(self, obs: Any, armor_output: dict, timestep: Any) -> dict:
-        return {
-            'obs': obs,
-            'next_obs': timestep.obs,
-            'action': joined(armor_output['action']),
-            'reward': timestep.reward,
-            'done': timestep.done,
-        }
+            return {'eps': self._eps}
+        return {'eps': self._eps ** self._eps_power[np.asarray(data_id) + self._cfg.collect.env_offset]}
 
     @batched
     def _get_train_sample(self, traj_cache: Any) -> Any:
@@ -181,19 +139,3 @@ class DQNPolicy(CommonPolicy):
         if isinstance(samples, Batch):
             return Batch.of({**dict(samples.items()), 'priority': priority})
         return [{**row, 'priority': float(p)} for row, p in zip(samples, priority)]
-
-    # ---- eval ----
-    def _init_eval(self) -> None:
-        self._eval_armor = self._acting_armor('argmax_sample')
-
-    def _forward_eval(self, data_id: list[int], data: dict) -> dict:
-        return self._eval_armor.forward(data)
-
-    # ---- command ----
-    def _init_command(self) -> None:
-        eps = self._cfg.command.eps
-        self._eps_by = self._cfg.command.eps_by
-        self._epsilon_greedy = epsilon_greedy(eps.start, eps.end, eps.decay, eps.type)
-
-    def _get_setting_collect(self, command_info: dict) -> dict:
-        return {'eps': self._epsilon_greedy(command_info[self._eps_by])}

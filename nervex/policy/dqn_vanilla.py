@@ -7,11 +7,8 @@ from typing import Any
 
 import torch
 
-from nervex.data import Batch
 from nervex.loader import enum, interval, is_type
-from nervex.policy.batched import batched
 from nervex.policy.common_policy import CommonPolicy
-from nervex.rl_utils import epsilon_greedy, flatten_time
 from nervex.utils import POLICY_REGISTRY
 
 
@@ -126,23 +123,6 @@ class DQNVanillaPolicy(CommonPolicy):
         output['action'] = torch.where(explores.to(self._device), random_action.to(self._device), output['action'])
         return output
 
-    @batched
-    def _process_transition(self, obs: Any, armor_output: dict, timestep: Any) -> dict[str, Any]:
-        return {
-            'obs': obs,
-            'next_obs': timestep.obs,
-            'action': armor_output['action'],
-            'reward': timestep.reward,
-            'done': timestep.done,
-        }
-
-    @batched
-    def _get_train_sample(self, traj_cache: Any) -> Any:
-        """Every step is a sample; a block of several envs becomes one long list of them."""
-        if isinstance(traj_cache, Batch):
-            return traj_cache if traj_cache['done'].ndim == 1 else flatten_time(traj_cache)
-        return [traj_cache.popleft() for _ in range(len(traj_cache))]
-
     def _init_eval(self) -> None:
         """The model alone is enough."""
 
@@ -150,10 +130,3 @@ class DQNVanillaPolicy(CommonPolicy):
     def _forward_eval(self, data_id: list[int], data: dict[str, Any]) -> dict[str, Any]:
         logit = self._model(data)['logit']
         return {'logit': logit, 'action': logit.argmax(dim=-1)}
-
-    def _init_command(self) -> None:
-        eps = self._cfg.command.eps
-        self._epsilon_greedy = epsilon_greedy(eps.start, eps.end, eps.decay, eps.type)
-
-    def _get_setting_collect(self, command_info: dict[str, Any]) -> dict[str, float]:
-        return {'eps': self._epsilon_greedy(command_info['learner_step'])}

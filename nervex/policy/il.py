@@ -6,7 +6,6 @@ from typing import Any
 
 import torch
 
-from nervex.armor import Armor
 from nervex.data import Batch
 from nervex.loader import interval
 from nervex.policy.action_space import greedy, joined, legal
@@ -33,19 +32,13 @@ class ILPolicy(CommonPolicy):
     )
 
     action_kinds = ('discrete', 'multi_discrete')
+    _collects_by = 'multinomial_sample'
     no_own_data = 'it imitates the actions of recorded episodes, and here they are its own'
     no_nstep = 'imitation has no use for rewards'
     no_priority = 'an error of imitation is no reason to see a sample more often'
 
     def default_model(self) -> tuple[str, list[str]]:
         return 'fc_discrete_net', ['nervex.model']
-
-    def _init_learn(self) -> None:
-        learn = self._cfg.learn
-        self._entropy_weight = learn.algo.entropy_weight
-        self._armor = Armor(self._model)
-        self._armor.mode(train=True)
-        self._optimizer = self._new_optimizer(self._model)
 
     def _data_preprocess_learn(self, data: Batch | list[dict]) -> dict[str, Any]:
         """Observations and actions are enough; everything else in the data is left out."""
@@ -59,24 +52,11 @@ class ILPolicy(CommonPolicy):
         logit = legal(output['logit'], output.get('action_mask'))
         likelihood, certainty = log_prob(logit, data['action']).mean(), entropy(logit).mean()
         right = (joined(greedy(logit)) == data['action']).float().mean()
-        loss = -likelihood - self._entropy_weight * certainty
+        loss = -likelihood - self._cfg.learn.algo.entropy_weight * certainty
         return loss, {'accuracy': right, 'entropy': certainty.detach()}
-
-    def _forward_learn(self, data: dict[str, Any]) -> dict[str, Any]:
-        loss, info = self._minimize(self._loss, data, self._optimizer)
-        return {'cur_lr': self._optimizer.param_groups[0]['lr'], 'total_loss': loss, **info}
 
     def _monitor_vars_learn(self) -> list[str]:
         return ['cur_lr', 'total_loss', 'accuracy', 'entropy', 'grad_norm']
-
-    def _init_collect(self) -> None:
-        """What is collected are the policy's own actions, e.g. for an expert to correct."""
-        self._collect_armor = Armor(self._model)
-        self._collect_armor.add_plugin('main', 'multinomial_sample')
-        self._collect_armor.add_plugin('main', 'grad', enable_grad=False)
-
-    def _forward_collect(self, data_id: list[int], data: dict) -> dict:
-        return {'action': self._collect_armor.forward(data)['action']}
 
     @batched
     def _process_transition(self, obs: Any, armor_output: dict, timestep: Any) -> dict:
@@ -89,11 +69,3 @@ class ILPolicy(CommonPolicy):
             return [traj_cache.popleft() for _ in range(len(traj_cache))]
         kept = {key: traj_cache[key] for key in ('obs', 'action', 'done')}
         return Batch.of(kept) if kept['done'].ndim == 1 else flatten_time(Batch.of(kept))
-
-    def _init_eval(self) -> None:
-        self._eval_armor = Armor(self._model)
-        self._eval_armor.add_plugin('main', 'argmax_sample')
-        self._eval_armor.add_plugin('main', 'grad', enable_grad=False)
-
-    def _forward_eval(self, data_id: list[int], data: dict) -> dict:
-        return {'action': self._eval_armor.forward(data)['action']}

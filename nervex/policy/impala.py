@@ -7,11 +7,10 @@ from typing import Any
 import torch
 
 from nervex.armor.stochastic import mu_sigma_of
-from nervex.data import Batch
-from nervex.loader import interval
+from nervex.loader import enum, interval, is_type
 from nervex.policy.action_space import joined, legal
 from nervex.policy.batched import batched
-from nervex.policy.sequence_ac import SequenceACPolicy
+from nervex.policy.ppo import A2CPolicy
 from nervex.policy.sequences import map_tensors
 from nervex.rl_utils import (
     gaussian_log_prob,
@@ -25,7 +24,7 @@ from nervex.utils import POLICY_REGISTRY
 
 
 @POLICY_REGISTRY.register('impala')
-class IMPALAPolicy(SequenceACPolicy):
+class IMPALAPolicy(A2CPolicy):
     """
     Overview:
         Samples carry log mu(a|s) of the policy that acted, however old: with rho = pi(a|s) / mu(a|s), clipped, the
@@ -49,6 +48,12 @@ class IMPALAPolicy(SequenceACPolicy):
                 rho_pg_clip_ratio=1.0,  # (float) largest importance weight of the policy's gradient
             ),
         ),
+        collect=dict(
+            env_num=1,  # (int) envs that collect; filled from env.actor_env_num
+            unroll_len=16,  # (int) steps of a sequence
+            traj_len=16,  # (int | 'inf') steps of one env between two cuts into sequences
+        ),
+        eval=dict(env_num=1),  # (int) envs that evaluate; filled from env.evaluator_env_num
     )
     config_rules = dict(
         learn=dict(
@@ -57,7 +62,12 @@ class IMPALAPolicy(SequenceACPolicy):
                 c_clip_ratio=interval(0, left_ok=False),
                 rho_pg_clip_ratio=interval(0, left_ok=False),
             )
-        )
+        ),
+        collect=dict(
+            env_num=is_type(int) & interval(1),
+            traj_len=enum('inf') | is_type(float) & interval(1) | is_type(int) & interval(1),
+        ),
+        eval=dict(env_num=is_type(int) & interval(1)),
     )
     no_nstep = 'V-trace looks as far as the sequence reaches, policy.collect.unroll_len'
     _time_columns = ('obs', 'action', 'log_prob', 'reward', 'done', 'mask')
@@ -70,9 +80,13 @@ class IMPALAPolicy(SequenceACPolicy):
             problems.append(('learn.epochs', text))
         return problems
 
+    @property
+    def _remembers(self) -> bool:
+        return hasattr(self._model, 'initial_state')
+
     # ---- learn ----
     def _loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
-        algo, mask = self._algo, data['mask']
+        algo, mask = self._cfg.learn.algo, data['mask']
         output = self._unrolled(data)
         value, steps = output['value'], len(mask)
         now = map_tensors({'logit': output['logit'], 'mask': output.get('action_mask')}, lambda x: x[:steps])
@@ -102,18 +116,13 @@ class IMPALAPolicy(SequenceACPolicy):
         self, log_rho: torch.Tensor, value: torch.Tensor, data: dict[str, Any]
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """V-trace targets and advantages. The observation behind a step is always the next one of its sequence."""
-        algo, mask = self._algo, data['mask']
+        algo, mask = self._cfg.learn.algo, data['mask']
         cut = torch.cat([~mask[1:], torch.ones_like(mask[:1])])  # the next step is no part of this sequence
         goes_on = cut if data['done'] is None else cut & (data['done'] == 0)
         reward = data['reward'] * algo.reward_scale
         fields = vtrace_targets_data(log_rho, value[:-1], reward, cut, goes_on, value[1:])
         clips = (algo.rho_clip_ratio, algo.c_clip_ratio, algo.rho_pg_clip_ratio)
         return vtrace_targets(fields, algo.discount_factor, algo.gae_lambda, *clips)
-
-    def _forward_learn(self, data: dict[str, Any]) -> dict[str, Any]:
-        log = super()._forward_learn(data)
-        priority = log.pop('td_error')
-        return {**log, 'priority': priority} if self._use_priority else log
 
     def _monitor_vars_learn(self) -> list[str]:
         return [*super()._monitor_vars_learn(), 'approx_kl', 'clipfrac']
@@ -136,11 +145,7 @@ class IMPALAPolicy(SequenceACPolicy):
 
     @batched
     def _get_train_sample(self, traj_cache: Any) -> Any:
-        """Steps, time first -> sequences with a time axis inside the row. Rows of a deque are all used."""
-        if isinstance(traj_cache, Batch):
-            return self._cut_sequences(traj_cache)
-        samples = self._cut_sequences(Batch.from_rows([traj_cache.popleft() for _ in range(len(traj_cache))]))
-        return [samples[i] for i in range(len(samples))]
+        return self._sequences(traj_cache)
 
 
 def _log_prob_and_entropy(logit: Any, mask: Any, action: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 
-from nervex.armor import Armor
 from nervex.armor.draws import Draws
 from nervex.armor.stochastic import mu_sigma_of
 from nervex.data import Batch
@@ -15,7 +14,7 @@ from nervex.loader import interval, is_type, optional
 from nervex.policy.ppo import PPOPolicy
 from nervex.policy.sequences import map_tensors
 from nervex.rl_utils import gaussian_kl_divergence, ppg_data, ppg_joint_error, ppo_value_data, ppo_value_error
-from nervex.utils import POLICY_REGISTRY
+from nervex.utils import POLICY_REGISTRY, tree
 
 
 @POLICY_REGISTRY.register('ppg')
@@ -51,14 +50,14 @@ class PPGPolicy(PPOPolicy):
         )
     )
 
+    _learn_counts = ('_updates_done',)
+
     def default_model(self) -> tuple[str, list[str]]:
         return 'fc_ppg', ['nervex.model']
 
     # ---- learn ----
     def _init_learn(self) -> None:
-        self._algo = self._cfg.learn.algo
-        self._armor = Armor(self._model)
-        self._armor.mode(train=True)
+        self._armor = self._learning_armor()
         self._optimizer = self._new_optimizer(self._model.policy_net)
         self._value_optimizer = self._new_optimizer(self._model.value_net)
         self._aux_optimizer = self._new_optimizer(self._model.policy_net, self._cfg.learn.learning_rate_aux)
@@ -94,7 +93,7 @@ class PPGPolicy(PPOPolicy):
         return self._clipped_loss({**output, 'value': data['value']}, data, data['weight'])
 
     def _value_loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
-        algo, value = self._algo, self._run(data['obs'], 'compute_value')['value']
+        algo, value = self._cfg.learn.algo, self._run(data['obs'], 'compute_value')['value']
         fields = ppo_value_data(value, data['value'], data['return_'], None)
         return ppo_value_error(fields, algo.clip_ratio, algo.use_value_clip), {}
 
@@ -110,7 +109,7 @@ class PPGPolicy(PPOPolicy):
 
     def _auxiliary_phase(self) -> dict[str, Any]:
         """Passes over all kept rows in a new order each; the mean of what is logged."""
-        learn, rows = self._cfg.learn, _joined(self._kept)
+        learn, rows = self._cfg.learn, tree.cat(self._kept)
         with torch.no_grad():
             rows['logit'] = self._run(rows['obs'], 'compute_action')['logit']
         count, log = len(rows['return_']), []
@@ -127,14 +126,14 @@ class PPGPolicy(PPOPolicy):
 
     def _auxiliary_loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
         output = self._run(data['obs'], 'compute_aux')
-        new, old = self._logits(output['logit'], data, output.get('action_mask'))
+        new, old = self._logits(output, data)
         if mu_sigma_of(new) is not None:
             fields = ppo_value_data(output['aux_value'], None, data['return_'], None)
             auxiliary, cloning = ppo_value_error(fields, use_value_clip=False), gaussian_kl_divergence(old, new).mean()
         else:
             joint = ppg_data(new, old, None, output['aux_value'], None, data['return_'], None)
             auxiliary, cloning = ppg_joint_error(joint, use_value_clip=False)
-        loss = auxiliary + self._algo.beta_weight * cloning
+        loss = auxiliary + self._cfg.learn.algo.beta_weight * cloning
         return loss, {'auxiliary_loss': auxiliary.detach(), 'behavioral_cloning_loss': cloning.detach()}
 
     def _aux_value_loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
@@ -151,20 +150,8 @@ class PPGPolicy(PPOPolicy):
         return {**super()._learn_parts(), **own}
 
     def _state_dict_learn(self) -> dict:
-        return {**super()._state_dict_learn(), 'updates_done': self._updates_done, 'kept': list(self._kept)}
+        return {**super()._state_dict_learn(), 'kept': list(self._kept)}
 
     def _load_state_dict_learn(self, state_dict: dict) -> None:
         super()._load_state_dict_learn(state_dict)
-        self._updates_done = int(state_dict.get('updates_done', 0))
         self._kept = [map_tensors(rows, lambda x: x.to(self._device)) for rows in state_dict.get('kept', [])]
-
-
-def _joined(parts: list[dict[str, Any]]) -> dict[str, Any]:
-    """The rows of all parts in nested columns."""
-    first = parts[0]
-    return {
-        key: torch.cat([part[key] for part in parts])
-        if isinstance(first[key], torch.Tensor)
-        else _joined([part[key] for part in parts])
-        for key in first
-    }

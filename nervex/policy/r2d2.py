@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import torch
 
-from nervex.armor import Armor
 from nervex.data import Batch
 from nervex.loader import enum, interval, is_type
 from nervex.policy.action_space import greedy, side_by_side
 from nervex.policy.batched import batched
 from nervex.policy.dqn import DQNPolicy, Forward
-from nervex.policy.sequences import FirstStates, cut_sequences, map_tensors, pack_states, time_first
-from nervex.policy.traj_block import repeats_of
+from nervex.policy.sequences import map_tensors
 from nervex.rl_utils import rollout_nstep_data, rollout_nstep_return, value_inv_transform, value_transform
 from nervex.utils import POLICY_REGISTRY
 
@@ -72,30 +71,28 @@ class R2D2Policy(DQNPolicy):
     def default_model(self) -> tuple[str, list[str]]:
         return 'fcr_discrete_net', ['nervex.model']
 
+    _time_columns = ('obs', 'action', 'reward', 'done', 'mask')
+
+    @property
+    def _remembers(self) -> bool:
+        return True
+
+    @cached_property
+    def _burnin(self) -> int:
+        return self._cfg.learn.algo.burnin_step
+
     # ---- learn ----
-    def _init_learn(self) -> None:
-        super()._init_learn()
-        self._eta = self._cfg.learn.algo.priority_eta
-        self._init_sequences()
-
-    def _init_sequences(self) -> None:
-        algo = self._cfg.learn.algo
-        self._burnin, self._rescale = algo.burnin_step, algo.value_rescale
-
-    def _data_preprocess_learn(self, data: Batch | list[dict]) -> dict[str, Any]:
-        """As in ``CommonPolicy``, and time first; ``prev_state`` becomes a list of states."""
-        out = super()._data_preprocess_learn(data)
-        out['reward'] = out['reward'].reshape(out['mask'].shape)  # sequences of one step; rows with rewards (1, )
-        return time_first(out, ('obs', 'action', 'reward', 'done', 'mask'))
-
     def _loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
         error, q = self._sequence_error(data, self._armor.forward, self._armor.target_forward)
         mask = data['mask'].float()
         squared = error.pow(2) * mask if data['weight'] is None else error.pow(2) * mask * data['weight']
-        size = error.detach().abs() * mask
+        return squared.sum() / mask.sum(), {'td_error': self._priority(error.detach(), mask), 'q_value': q}
+
+    def _priority(self, error: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Of sequences (length, B): their largest error and their mean one; padding has no part in it."""
+        size, eta = error.abs() * mask, self._cfg.learn.algo.priority_eta
         mean = size.sum(0) / mask.sum(0).clamp_min(1)
-        priority = self._eta * size.max(0).values + (1 - self._eta) * mean
-        return squared.sum() / mask.sum(), {'td_error': priority, 'q_value': q}
+        return eta * size.max(0).values + (1 - eta) * mean
 
     def _sequence_error(self, data: dict[str, Any], online: Forward, target: Forward) -> tuple[torch.Tensor, Any]:
         """Error of every step (length, B), the mean over the action heads, and the action values."""
@@ -113,18 +110,19 @@ class R2D2Policy(DQNPolicy):
     def _head_error(
         self, data: dict[str, Any], q: torch.Tensor, target_q: torch.Tensor, legal: Any, action: torch.Tensor
     ) -> torch.Tensor:
+        rescale = self._cfg.learn.algo.value_rescale
         taken = q[:-1].gather(-1, action.unsqueeze(-1)).squeeze(-1)
         with torch.no_grad():
             best = greedy(q if self._double_q else target_q, legal)
             value = target_q.gather(-1, best.unsqueeze(-1)).squeeze(-1)
-            if self._rescale:
+            if rescale:
                 value = value_inv_transform(value)
             mask = data['mask']
             ended = data['done'] if data['done'] is not None else torch.zeros_like(data['reward'])
             cut = torch.cat([~mask[1:], torch.ones_like(mask[:1])])  # the next step is no part of this sequence
             rollout = rollout_nstep_data(value, data['reward'], cut, cut & (ended == 0), value[1:])
             goal = rollout_nstep_return(rollout, self._gamma, self._nstep)
-            if self._rescale:
+            if rescale:
                 goal = value_transform(goal)
         return goal - taken
 
@@ -141,53 +139,17 @@ class R2D2Policy(DQNPolicy):
         return {**self._model_input(obs), 'prev_state': state, 'enable_fast_timestep': True}
 
     # ---- collect ----
-    def _init_collect(self) -> None:
-        super()._init_collect()
-        self._init_sequences()
-        self._eta = self._cfg.learn.algo.priority_eta
-        self._first_states = FirstStates(self._model)
-        self._collect_armor = Armor(self._model)
-        envs = self._cfg.collect.env_num
-        self._collect_armor.add_plugin('main', 'hidden_state', state_num=envs, save_prev_state=True)
-        self._collect_armor.add_plugin('main', 'eps_greedy_sample')
-        self._collect_armor.add_plugin('main', 'grad', enable_grad=False)
-
-    def _forward_collect(self, data_id: list[int], data: dict) -> dict:
-        output = self._collect_armor.forward(data, data_id=data_id, eps=self._row_eps(data_id))
-        output['prev_state'] = self._first_states.fill(output['prev_state'], data)
-        return output
-
-    @batched
-    def _process_transition(self, obs: Any, armor_output: dict, timestep: Any) -> dict:
-        transition = super()._process_transition(obs, armor_output, timestep)
-        return {**transition, 'prev_state': pack_states(armor_output['prev_state'])}
-
     def _get_traj_overlap(self) -> int:
         return self._burnin
 
     @batched
     def _get_train_sample(self, traj_cache: Any) -> Any:
-        """Steps, time first -> sequences with a time axis inside the row. Rows of a deque are all used."""
-        traj, repeated = traj_cache, 0
-        if isinstance(traj, Batch):
-            repeated = repeats_of(traj, self._burnin)
-        else:
-            traj = Batch.from_rows([traj_cache.popleft() for _ in range(len(traj_cache))])
-        samples = cut_sequences(traj, self._cfg.collect.unroll_len, self._burnin, repeated)
-        if self._first_priority and len(samples):
-            with torch.no_grad():
-                data = self._data_preprocess_learn(samples)
-                size = self._sequence_error(data, self._model, self._model)[0].abs() * data['mask']
-            mean = size.sum(0) / data['mask'].sum(0)
-            samples['priority'] = (self._eta * size.max(0).values + (1 - self._eta) * mean).cpu().numpy()
-        return samples if isinstance(traj_cache, Batch) else [samples[i] for i in range(len(samples))]
+        return self._sequences(traj_cache, self._burnin, self._with_priority if self._first_priority else None)
 
-    # ---- eval ----
-    def _init_eval(self) -> None:
-        self._eval_armor = Armor(self._model)
-        self._eval_armor.add_plugin('main', 'hidden_state', state_num=self._cfg.eval.env_num)
-        self._eval_armor.add_plugin('main', 'argmax_sample')
-        self._eval_armor.add_plugin('main', 'grad', enable_grad=False)
-
-    def _forward_eval(self, data_id: list[int], data: dict) -> dict:
-        return self._eval_armor.forward(data, data_id=data_id)
+    def _with_priority(self, samples: Batch) -> Batch:
+        """The sequences with their first priorities, by the model that acts."""
+        with torch.no_grad():
+            data = self._data_preprocess_learn(samples)
+            error, _ = self._sequence_error(data, self._model, self._model)
+        samples['priority'] = self._priority(error, data['mask']).cpu().numpy()
+        return samples

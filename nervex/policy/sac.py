@@ -1,4 +1,4 @@
-"""Soft actor-critic with a learned temperature, for continuous actions."""
+"""Soft actor-critic with a learned temperature: for continuous actions, and for discrete ones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import torch
 from torch import nn
 
 from nervex.loader import interval, optional
-from nervex.policy.off_policy_ac import OffPolicyACPolicy, as_list
+from nervex.policy.action_space import legal
+from nervex.policy.common_policy import OffPolicyACPolicy
 from nervex.torch_utils import Adam
 from nervex.torch_utils.flat import FlatParameters
 from nervex.utils import POLICY_REGISTRY
@@ -21,7 +22,7 @@ class SACPolicy(OffPolicyACPolicy):
     Overview:
         y = r + gamma (1 - d) (min Q_target(s', a') - alpha log pi(a'|s')) with a' drawn from the policy; the actor's
         loss is alpha log pi(a|s) - min Q(s, a). The temperature alpha is learned so that the entropy stays near its
-        target. Paper: Haarnoja et al. 2018. Discrete actions: :class:`nervex.policy.sac_discrete.DiscreteSACPolicy`.
+        target. Paper: Haarnoja et al. 2018. Discrete actions: :class:`DiscreteSACPolicy`.
     """
 
     config = dict(
@@ -66,13 +67,15 @@ class SACPolicy(OffPolicyACPolicy):
     def _critic_loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
         with torch.no_grad():
             following = self._draw(data['next_obs'])
-            q = self._q(self._armor.target_forward, data['next_obs'], following['action'])
-            next_value = smaller(q) - self._temperature() * following['log_prob']
-        return self._td_loss(self._q(self._armor.forward, data['obs'], data['action']), next_value, data)
+            judged = {'obs': data['next_obs'], 'action': following['action']}
+            q = smaller(self._q_values(self._armor.target_forward, judged))
+            next_value = q - self._temperature() * following['log_prob']
+        q_values = self._q_values(self._armor.forward, {'obs': data['obs'], 'action': data['action']})
+        return self._td_loss(q_values, next_value, data)
 
     def _actor_loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
         drawn = self._draw(data['obs'])
-        q = smaller(self._q(self._armor.forward, data['obs'], drawn['action']))
+        q = smaller(self._q_values(self._armor.forward, {'obs': data['obs'], 'action': drawn['action']}))
         loss = (self._temperature().detach() * drawn['log_prob'] - q).mean()
         return loss, {'entropy': -drawn['log_prob'].detach().mean()}
 
@@ -83,16 +86,11 @@ class SACPolicy(OffPolicyACPolicy):
     def _draw(self, obs: Any) -> dict[str, torch.Tensor]:
         return self._armor.forward({'obs': obs}, param={'mode': 'evaluate', 'generator': self._generator})
 
-    @staticmethod
-    def _q(forward: Any, obs: Any, action: torch.Tensor) -> list[torch.Tensor]:
-        return as_list(forward({'obs': obs, 'action': action}, param={'mode': 'compute_q'})['q_value'])
-
     def _update_actor(self, data: dict[str, Any]) -> dict[str, Any]:
-        loss, info = self._minimize(self._actor_loss, data, self._actor_optimizer)
-        log = {'actor_loss': loss, 'actor_grad_norm': info['grad_norm'], 'entropy': info['entropy']}
+        log = super()._update_actor(data)
         if self._alpha_optimizer is not None:
-            wanted = info['entropy'].new_full((), self._entropy_wanted(data))
-            inputs = {'entropy': info['entropy'], 'target_entropy': wanted}
+            wanted = log['entropy'].new_full((), self._entropy_wanted(data))
+            inputs = {'entropy': log['entropy'], 'target_entropy': wanted}
             log['alpha_loss'], _ = self._minimize(self._alpha_loss, inputs, self._alpha_optimizer)
         log['alpha'] = self._temperature().detach()
         return log
@@ -108,6 +106,68 @@ class SACPolicy(OffPolicyACPolicy):
     def _forward_eval(self, data_id: list[int], data: dict) -> dict:
         param = {'mode': 'compute_action', 'deterministic': True}
         return {'action': self._eval_armor.forward(data, param=param)['action']}
+
+
+@POLICY_REGISTRY.register('sac_discrete')
+class DiscreteSACPolicy(SACPolicy):
+    """
+    Overview:
+        y = r + gamma (1 - d) sum_a pi(a|s') (min Q_target(s', a) - alpha log pi(a|s')); the actor's loss is
+        sum_a pi(a|s) (alpha log pi(a|s) - min Q(s, a)). Paper: Christodoulou 2019.
+    """
+
+    config = dict(
+        policy_type='sac_discrete',
+        learn=dict(
+            batch_size=64,
+            algo=dict(target_entropy_ratio=0.9),  # (float) the entropy to keep, as a share of the largest one
+        ),
+    )
+    config_rules = dict(learn=dict(algo=dict(target_entropy_ratio=interval(0, 1))))
+
+    action_kinds = ('discrete',)
+    takes_action_mask = True
+    _collects_by = 'multinomial_sample'
+    _evaluates_by = 'argmax_sample'
+
+    def default_model(self) -> tuple[str, list[str]]:
+        return 'sac_discrete', ['nervex.model.sac.discrete_sac']
+
+    def _critic_loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
+        with torch.no_grad():
+            prob, log_prob = self._policy(data['next_obs'])
+            q = smaller(self._q_values(self._armor.target_forward, self._model_input(data['next_obs'])))
+            next_value = (prob * (q - self._temperature() * log_prob)).sum(-1)
+        action = data['action'].unsqueeze(-1)
+        of_all = self._q_values(self._armor.forward, self._model_input(data['obs']))
+        return self._td_loss([q.gather(-1, action).squeeze(-1) for q in of_all], next_value, data)
+
+    def _actor_loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
+        prob, log_prob = self._policy(data['obs'])
+        with torch.no_grad():
+            q = smaller(self._q_values(self._armor.forward, self._model_input(data['obs'])))
+        loss = (prob * (self._temperature().detach() * log_prob - q)).sum(-1).mean()
+        return loss, {'entropy': -(prob * log_prob).detach().sum(-1).mean()}
+
+    def _policy(self, obs: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        """Probabilities and their logarithms; those of illegal actions are 0 and a large negative number."""
+        output = self._armor.forward(self._model_input(obs), param={'mode': 'compute_action'})
+        log_prob = torch.log_softmax(legal(output['logit'], output.get('action_mask')), dim=-1)
+        return log_prob.exp(), log_prob.clamp_min(-1e9)
+
+    def _entropy_wanted(self, data: dict[str, Any]) -> float:
+        if self._target_entropy is None:
+            with torch.no_grad():
+                actions = self._policy(data['obs'])[0].shape[-1]
+            self._target_entropy = self._cfg.learn.algo.target_entropy_ratio * math.log(actions)
+        return self._target_entropy
+
+    def _random_action(self, output: dict, generator: torch.Generator) -> torch.Tensor:
+        chance = torch.empty_like(output['logit']).uniform_(generator=generator)
+        return legal(chance, output.get('action_mask')).argmax(-1)
+
+    def _forward_eval(self, data_id: list[int], data: dict) -> dict:
+        return {'action': self._eval_armor.forward(data, param={'mode': 'compute_action'})['action']}
 
 
 class Temperature(nn.Module):

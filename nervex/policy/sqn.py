@@ -8,8 +8,7 @@ import torch
 
 from nervex.armor import Armor, IArmorStatelessPlugin
 from nervex.loader import interval, is_type
-from nervex.policy.action_space import Heads, joined, legal, over_heads, side_by_side
-from nervex.policy.batched import batched
+from nervex.policy.action_space import Heads, legal, over_heads, side_by_side
 from nervex.policy.common_policy import CommonPolicy
 from nervex.rl_utils import entropy, soft_q_nstep_td_data, soft_q_nstep_td_error
 from nervex.torch_utils import Adam
@@ -61,15 +60,10 @@ class SQNPolicy(CommonPolicy):
 
     # ---- learn ----
     def _init_learn(self) -> None:
-        algo = self._cfg.learn.algo
-        self._gamma, self._nstep, self._target_entropy = algo.discount_factor, algo.nstep, algo.target_entropy
+        super()._init_learn()
         self._init_temperature()
-        self._armor = Armor(self._model)
-        self._armor.add_model('target', update_type='momentum', update_kwargs={'theta': algo.target_theta})
-        self._armor.mode(train=True)
-        self._armor.target_mode(train=True)
-        self._optimizer = self._new_optimizer(self._model)
-        FlatParameters(self._armor.target_model)
+        algo = self._cfg.learn.algo
+        self._target_entropy = algo.target_entropy
         if algo.auto_alpha:
             self._alpha_optimizer = Adam(FlatParameters(self._log_alpha), lr=algo.learning_rate_alpha)
 
@@ -84,15 +78,10 @@ class SQNPolicy(CommonPolicy):
         with torch.no_grad():
             following = self._model_input(data['next_obs'])
             next_q = legal(self._armor.target_forward(following)['logit'], following.get('action_mask'))
-        reward = data['reward'].unsqueeze(0) if data['reward'].dim() == 1 else data['reward'].t()
-        kwargs = {'alpha': alpha, 'nstep': self._nstep, 'value_gamma': data.get('value_gamma')}
+        rest = (next_q, data['action'], self._time_first(data), data['done'], data['weight'])
+        kwargs = {'alpha': alpha, **self._nstep_kwargs(data)}
         losses = [
-            over_heads(
-                soft_q_nstep_td_error,
-                soft_q_nstep_td_data(q, next_q, data['action'], reward, data['done'], data['weight']),
-                self._gamma,
-                **kwargs,
-            )
+            over_heads(soft_q_nstep_td_error, soft_q_nstep_td_data(q, *rest), self._gamma, **kwargs)
             for q in output['q_value']
         ]
         least = legal(output['logit'], output.get('action_mask'))
@@ -107,19 +96,10 @@ class SQNPolicy(CommonPolicy):
 
     def _forward_learn(self, data: dict[str, Any]) -> dict[str, Any]:
         data['alpha'] = alpha = self._log_alpha.detach().exp()
-        loss, info = self._minimize(self._loss, data, self._optimizer)
+        log = super()._forward_learn(data)
         if self._cfg.learn.algo.auto_alpha:
-            self._minimize(self._alpha_loss, {'entropy': info['entropy']}, self._alpha_optimizer)
-        self._armor.target_update(self._model)
-        return {
-            'cur_lr': self._optimizer.param_groups[0]['lr'],
-            'total_loss': loss,
-            'q_value': info['q_value'],
-            'entropy': info['entropy'],
-            'alpha': alpha,
-            'grad_norm': info['grad_norm'],
-            **({'priority': info['td_error']} if self._use_priority else {}),
-        }
+            self._minimize(self._alpha_loss, {'entropy': log['entropy']}, self._alpha_optimizer)
+        return {**log, 'alpha': alpha}
 
     def _monitor_vars_learn(self) -> list[str]:
         return ['cur_lr', 'total_loss', 'q_value', 'entropy', 'alpha', 'grad_norm']
@@ -139,7 +119,7 @@ class SQNPolicy(CommonPolicy):
         with torch.no_grad():
             self._log_alpha.copy_(state_dict['log_alpha'])
 
-    # ---- collect and eval ----
+    # ---- collect ----
     def _init_collect(self) -> None:
         self._init_temperature()
         self._collect_armor = Armor(self._model)
@@ -147,33 +127,12 @@ class SQNPolicy(CommonPolicy):
         self._collect_armor.add_plugin('main', 'multinomial_sample')
         self._collect_armor.add_plugin('main', 'grad', enable_grad=False)
 
-    def _forward_collect(self, data_id: list[int], data: dict) -> dict:
-        return {'action': self._collect_armor.forward(data)['action']}
-
-    @batched
-    def _process_transition(self, obs: Any, armor_output: dict, timestep: Any) -> dict:
-        return {
-            'obs': obs,
-            'next_obs': timestep.obs,
-            'action': joined(armor_output['action']),
-            'reward': timestep.reward,
-            'done': timestep.done,
-        }
-
     def _state_dict_collect(self) -> dict[str, Any]:
         return {'model': self._model.state_dict(), 'log_alpha': self._log_alpha.detach().clone()}
 
     def _load_state_dict_collect(self, state_dict: dict[str, Any]) -> None:
         self._model.load_state_dict(state_dict['model'])
         self._load_temperature(state_dict)
-
-    def _init_eval(self) -> None:
-        self._eval_armor = Armor(self._model)
-        self._eval_armor.add_plugin('main', 'argmax_sample')
-        self._eval_armor.add_plugin('main', 'grad', enable_grad=False)
-
-    def _forward_eval(self, data_id: list[int], data: dict) -> dict:
-        return {'action': self._eval_armor.forward(data)['action']}
 
 
 class _Temperature(IArmorStatelessPlugin):

@@ -85,9 +85,7 @@ def parameters(module):
 def test_the_target_is_the_smaller_of_two_values_and_ends_with_the_episode(monkeypatch):
     policy = make('td3', ['learn'], algo=dict(target_noise_sigma=0.0, discount_factor=0.5))
     values = {True: [torch.tensor([4.0, 4.0]), torch.tensor([6.0, 2.0])], False: [torch.zeros(2), torch.ones(2)]}
-    monkeypatch.setattr(
-        policy, '_q_values', lambda forward, obs, action: values[forward == policy._armor.target_forward]
-    )
+    monkeypatch.setattr(policy, '_q_values', lambda forward, data: values[forward == policy._armor.target_forward])
     data = batch(2, reward=torch.tensor([1.0, 1.0]), done=torch.tensor([0.0, 1.0]))
     loss, info = policy._critic_loss(data)
     # targets 1 + 0.5 * 4 = 3 and 1; q1 = 0: errors 3 and 1; q2 = 1: errors 2 and 0
@@ -249,7 +247,7 @@ def test_discrete_sac_takes_the_expectation_over_all_actions(monkeypatch):
     half = torch.full((1, 2), 0.5)
     monkeypatch.setattr(policy, '_policy', lambda obs: (half, half.log()))
     values = {True: [torch.tensor([[1.0, 5.0]]), torch.tensor([[3.0, 3.0]])], False: [torch.tensor([[0.0, 1.0]])]}
-    monkeypatch.setattr(policy, '_q_all', lambda forward, obs: values[forward == policy._armor.target_forward])
+    monkeypatch.setattr(policy, '_q_values', lambda forward, data: values[forward == policy._armor.target_forward])
     data = batch(1, action=torch.tensor([1]), reward=torch.tensor([1.0]))
     # min Q = (1, 3), so the value is 0.5 * 1 + 0.5 * 3 + log 2; target 1 + 0.5 * value; Q(s, a) = 1
     error = 1 + 0.5 * (2 + math.log(2)) - 1
