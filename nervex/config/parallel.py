@@ -1,69 +1,74 @@
-"""The older form of a parallel config: one section for the coordinator, one for each learner and each actor."""
+"""The older form of a parallel config: sections for the coordinator, each learner and each actor, as one table."""
+
+from typing import Any
 
 from easydict import EasyDict
 
-_ACTOR_CFG = dict(
-    actor_type='zergling',  # (str) kind of actor; there is one, which steps all its envs at once
-    import_names=None,  # (list of str | None) modules that register it
-    print_freq=10,  # -> actor.collect_print_freq
-    traj_len=None,  # -> actor.traj_len
-    compressor='lz4',  # no meaning: blocks of arrays go through shared memory
-    policy_update_freq=3,  # no meaning: the newest weights ride on every call
-    env_kwargs=dict(  # -> env, apart from these
-        actor_env_num=8,  # -> parallel.envs_per_actor
-        actor_episode_num=None,  # no meaning: a task has no end of its own
-        evaluator_env_num=5,  # -> env.evaluator_env_num
-        evaluator_episode_num=1,  # -> evaluator.n_episode, for each of these envs
-        eval_stop_val=None,  # -> evaluator.stop_val
-    ),
-)
+from nervex.config.tree import set_path
 
-coordinator_default_config = EasyDict(
-    dict(
-        actor_task_timeout=30,  # no meaning: Ray tells when an actor dies
-        learner_task_timeout=600,  # no meaning, likewise
-        interaction=dict(host='auto', port='auto'),  # no meaning: Ray knows where everybody is
-        commander=dict(
-            parallel_commander_type='naive',  # -> parallel.commander_type
-            import_names=None,  # -> parallel.import_names
-            actor_task_space=2,  # -> parallel.actor_num, where no section actor0, ... says how many
-            learner_task_space=1,  # -> parallel.learner_num, likewise
-            learner_cfg={},  # -> learner
-            actor_cfg=_ACTOR_CFG,
-            replay_buffer_cfg={},  # -> replay_buffer
-            policy={},  # -> policy
-            max_iterations=None,  # -> commander.max_train_iter
-            eval_interval=None,  # -> evaluator.eval_freq
-        ),
-    )
-)
+_COMMANDER = 'coordinator.commander'
+_ENVS = f'{_COMMANDER}.actor_cfg.env_kwargs'
+NOTHING, WORKED_OUT = None, ''
+#: old path (``learner``: each of learner0, learner1, ...) -> (default, today's path). NOTHING: it has no meaning any more,
+#: WORKED_OUT: parallel_form.py says what comes of it. What stands inside a section stands before it.
+OLDER_FORM: dict[str, tuple[Any, str | None]] = {
+    'coordinator.actor_task_timeout': (30, NOTHING),  # Ray tells when an actor dies
+    'coordinator.learner_task_timeout': (600, NOTHING),
+    'coordinator.interaction.host': ('auto', NOTHING),  # Ray knows where everybody is
+    'coordinator.interaction.port': ('auto', NOTHING),
+    f'{_COMMANDER}.parallel_commander_type': ('naive', 'parallel.commander_type'),
+    f'{_COMMANDER}.import_names': (None, WORKED_OUT),
+    f'{_COMMANDER}.actor_task_space': (2, WORKED_OUT),
+    f'{_COMMANDER}.learner_task_space': (1, WORKED_OUT),
+    f'{_COMMANDER}.learner_cfg': ({}, 'learner'),
+    f'{_COMMANDER}.actor_cfg.actor_type': ('zergling', NOTHING),  # there is one kind, which steps all its envs at once
+    f'{_COMMANDER}.actor_cfg.import_names': (None, WORKED_OUT),
+    f'{_COMMANDER}.actor_cfg.print_freq': (10, 'actor.collect_print_freq'),
+    f'{_COMMANDER}.actor_cfg.traj_len': (None, 'actor.traj_len'),
+    f'{_COMMANDER}.actor_cfg.compressor': ('lz4', NOTHING),  # blocks of arrays go through shared memory
+    f'{_COMMANDER}.actor_cfg.policy_update_freq': (3, NOTHING),  # the newest weights ride on every call
+    f'{_ENVS}.actor_env_num': (8, 'env.actor_env_num'),  # of one actor
+    f'{_ENVS}.actor_episode_num': (None, NOTHING),  # a task has no end of its own
+    f'{_ENVS}.evaluator_env_num': (5, 'env.evaluator_env_num'),
+    f'{_ENVS}.evaluator_episode_num': (1, WORKED_OUT),  # of each env
+    f'{_ENVS}.eval_stop_val': (None, 'evaluator.stop_val'),
+    f'{_COMMANDER}.replay_buffer_cfg': ({}, 'replay_buffer'),
+    f'{_COMMANDER}.policy': ({}, 'policy'),
+    f'{_COMMANDER}.max_iterations': (None, 'commander.max_train_iter'),
+    f'{_COMMANDER}.eval_interval': (None, 'evaluator.eval_freq'),
+    'learner.import_names': (None, WORKED_OUT),
+    'learner.comm_learner_type': ('ray', 'parallel.comm_learner_type'),
+    'learner.host': ('auto', WORKED_OUT),
+    'learner.port': ('auto', NOTHING),
+    'learner.path_data': ('./data', NOTHING),  # data and weights go through memory
+    'learner.path_policy': ('.', NOTHING),
+    'learner.send_policy_freq': (1, 'parallel.publish_iters'),
+    'learner.repeat_num': (1, WORKED_OUT),  # learners that the section stands for
+    'learner.use_distributed': (False, NOTHING),  # several learners always average their gradients
+    'actor.import_names': (None, WORKED_OUT),
+    'actor.comm_actor_type': ('ray', 'parallel.comm_actor_type'),
+    'actor.host': ('auto', WORKED_OUT),
+    'actor.port': ('auto', NOTHING),
+    'actor.path_data': ('./data', NOTHING),
+    'actor.path_policy': ('.', NOTHING),
+    'actor.queue_maxsize': (8, NOTHING),  # see parallel.outstanding and parallel.queue
+}
+#: sections of the older form whose contents are checked as today's
+OPEN = ('learner_cfg', 'replay_buffer_cfg', 'policy', 'env_kwargs')
+#: names of roles that mean the ones of today
+TODAY = {'flask_fs': 'ray', 'solo': 'naive'}
 
-learner_default_config = EasyDict(
-    dict(
-        import_names=None,  # -> parallel.import_names
-        comm_learner_type='ray',  # -> parallel.comm_learner_type; 'flask_fs' is today's 'ray'
-        host='auto',  # -> parallel.resources.learner.hosts, where it names a machine
-        port='auto',  # no meaning
-        path_data='./data',  # no meaning: data goes through memory
-        path_policy='.',  # no meaning: so do weights
-        send_policy_freq=1,  # -> parallel.publish_iters
-        repeat_num=1,  # learners that this section stands for -> parallel.learner_num
-        use_distributed=False,  # no meaning: several learners always average their gradients
-    )
-)
 
-actor_default_config = EasyDict(
-    dict(
-        import_names=None,  # -> parallel.import_names
-        comm_actor_type='ray',  # -> parallel.comm_actor_type; 'flask_fs' is today's 'ray'
-        host='auto',  # -> parallel.resources.actor.hosts, where it names a machine
-        port='auto',  # no meaning
-        path_data='./data',  # no meaning
-        path_policy='.',  # no meaning
-        queue_maxsize=8,  # no meaning: see parallel.outstanding and parallel.queue
-    )
-)
+def _sections() -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for path, (default, _) in OLDER_FORM.items():
+        set_path(made, path, default)
+    return made
 
+
+coordinator_default_config = EasyDict(_sections()['coordinator'])
+learner_default_config = EasyDict(_sections()['learner'])
+actor_default_config = EasyDict(_sections()['actor'])
 parallel_local_default_config = EasyDict(
     dict(
         coordinator=coordinator_default_config,

@@ -7,14 +7,13 @@ from typing import Any
 
 from easydict import EasyDict
 
-from nervex.config.parallel_form import check_keys, is_older_form, place, role_sections, serial_form
+from nervex.config.parallel_form import KINDS, check_keys, is_older_form, place, role_sections, serial_form
 from nervex.config.tree import plain_copy
 from nervex.loader.problems import Problems
 from nervex.utils.slurm_helper import node_list
 from nervex.utils.system_helper import find_free_port
 
 ANY_HOST = '0.0.0.0'
-_KINDS = ('learner', 'actor')
 
 
 def parallel_transform(
@@ -36,7 +35,7 @@ def parallel_transform(
         given = set_host_port(given, coordinator_host, learner_host, actor_host)
     result = serial_form(given, problems)
     problems.raise_if_any()
-    for kind, hosts in zip(_KINDS, (learner_host, actor_host)):
+    for kind, hosts in zip(KINDS, (learner_host, actor_host)):
         place(result, kind, hosts.split(','))
     return EasyDict(result)
 
@@ -66,7 +65,7 @@ def set_host_port(
     """
     result = plain_copy(cfg)
     _fill(result['coordinator'].setdefault('interaction', {}), coordinator_host)
-    for kind, hosts in zip(_KINDS, (learner_host.split(','), actor_host.split(','))):
+    for kind, hosts in zip(KINDS, (learner_host.split(','), actor_host.split(','))):
         for index, name in enumerate(role_sections(result, kind)):
             section = result[name]
             _fill(section, hosts[index % len(hosts)])
