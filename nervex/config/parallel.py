@@ -9,8 +9,8 @@ from nervex.config.tree import set_path
 _COMMANDER = 'coordinator.commander'
 _ENVS = f'{_COMMANDER}.actor_cfg.env_kwargs'
 NOTHING, WORKED_OUT = None, ''
-#: old path (``learner``: each of learner0, learner1, ...) -> (default, today's path). NOTHING: it has no meaning any more,
-#: WORKED_OUT: parallel_form.py says what comes of it. What stands inside a section stands before it.
+#: old path (``learner``: each of learner0, learner1, ...) -> (default, today's path). NOTHING: it has no meaning any
+#: more, WORKED_OUT: parallel_form.py says what comes of it.
 OLDER_FORM: dict[str, tuple[Any, str | None]] = {
     'coordinator.actor_task_timeout': (30, NOTHING),  # Ray tells when an actor dies
     'coordinator.learner_task_timeout': (600, NOTHING),

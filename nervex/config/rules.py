@@ -3,7 +3,6 @@
 import math
 from dataclasses import replace
 
-from nervex.config.hooks import HOOKS
 from nervex.loader import Loader, enum, interval, is_type, mapping, numeric
 from nervex.utils.declare import Section, Setting
 
@@ -52,8 +51,6 @@ FRAMEWORK_RULES: dict[str, Loader] = {
     'env.manager.step_wait_timeout': _SECONDS,
     'env.manager.retry_type': enum('reset', 'renew'),
     'env.manager.context': enum('fork', 'forkserver', 'spawn'),
-    'learner.hook': HOOKS,
-    'learner.log_window': _COUNT,
     'replay_buffer.type': enum('replay', 'on_policy'),
     'replay_buffer.meta_maxlen': _COUNT,
     'replay_buffer.replay_start_size': _COUNT_OR_0,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nervex.loader.exception import CompositeStructureError, shown
-from nervex.utils.errors import ConfigError, nearest
+from nervex.utils.errors import ConfigError, UnknownNameError, nearest
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,9 @@ class Problems:
 
     def bad_value(self, path: str, value: Any, error: Exception, what: str = '', remedy: str = '') -> None:
         """A value that a loader refused; ``what`` is the whole rule in words, where it is known."""
-        if isinstance(error, CompositeStructureError):
+        if isinstance(error, UnknownNameError):
+            self.add(path, str(error))
+        elif isinstance(error, CompositeStructureError):
             for where, child in error.flatten(f'{path}.'):
                 self.add(where, _text(child))
         elif what:

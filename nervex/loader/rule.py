@@ -16,7 +16,7 @@ from nervex.loader.number import interval, numeric
 from nervex.loader.string import enum
 from nervex.loader.types import is_callable, is_type
 from nervex.loader.utils import keep, optional
-from nervex.utils.errors import nearest, unknown_name
+from nervex.utils.errors import UnknownNameError, nearest, unknown_name
 
 
 def _whole(value: Any) -> Any:
@@ -90,7 +90,7 @@ def registered(registry: Any) -> Loader:
         if not isinstance(value, str):
             raise mismatch(TypeError, value, what)
         if value not in registry:
-            raise ValueError(unknown_name(registry.what, value, registry))
+            raise UnknownNameError(unknown_name(registry.what, value, registry))
         return value
 
     what = f'the name of a {registry.what}'
@@ -98,20 +98,23 @@ def registered(registry: Any) -> Loader:
 
 
 def _parsed(text: str) -> tuple[Loader, dict[str, Any]]:
-    kinds: list[tuple[Loader, dict[str, Any]]] = []
+    found: list[tuple[Loader, dict[str, Any]]] = []
     words: list[Any] = []
     for part in text.split(' | '):
         try:
             words.append(ast.literal_eval(part))
         except (ValueError, SyntaxError):
-            kinds.append(_kind(part, text))
-    choices, with_none = [word for word in words if word is not None], None in words
-    loaders = [loader for loader, _ in kinds] + ([enum(*choices)] if choices else [])
-    schemas = [schema for _, schema in kinds] + ([{'enum': choices}] if choices else [])
-    if not loaders:
+            found.append(_kind(part, text))
+    choices = [word for word in words if word is not None]
+    if choices:  # tried last, since their error names the nearest one
+        found.append((enum(*choices), {'enum': choices}))
+    if not found:
         return Loader(None), {'type': 'null'}
-    loader = functools.reduce(lambda first, second: first | second, loaders)
-    if with_none:
+    loader = functools.reduce(lambda first, second: first | second, (each for each, _ in found))
+    if choices and text.startswith(repr(choices[0])):
+        loader = Loader(loader, ' or '.join(each.what for each, _ in (found[-1], *found[:-1])))
+    schemas = [schema for _, schema in found]
+    if None in words:
         loader, schemas = optional(loader), [*schemas, {'type': 'null'}]
     return loader, schemas[0] if len(schemas) == 1 else {'anyOf': schemas}
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import difflib
 import logging
 import numbers
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from nervex.loader.base import Loader, instance_of, type_name
+from nervex.loader.exception import shown
 from nervex.loader.problems import Problems
 from nervex.loader.rule import rule
 from nervex.loader.utils import optional
@@ -54,8 +55,7 @@ def merge_section(path: str, section: Section, given: Any, problems: Problems) -
             _warn_if_misspelt(where, key, section)
         else:
             problems.unknown(where, value, known, section.owner)
-    if other_type:
-        _report_missing(path, given['type'], section, merged, problems)
+    _report_missing(path, section, merged, problems, given.get('type') if other_type else None)
     return {**{key: merged[key] for key in known if key in merged}, **merged}
 
 
@@ -69,8 +69,32 @@ def _merge_entry(path: str, entry: Setting | Section, value: Any, problems: Prob
     return check_value(path, entry, plain_copy(value), problems)
 
 
+class Parts:
+    """
+    Overview:
+        The check of a dict whose entries a user names, such as hooks.
+    Arguments:
+        - check (:obj:`Callable`): ``check(path, name, value, problems)`` of one entry
+        - what (:obj:`str`): what the entries are, e.g. ``'hooks'``
+    """
+
+    def __init__(self, check: Callable[[str, str, Any, Problems], None], what: str) -> None:
+        self.check, self.what = check, f'a dict of {what} by name'
+
+    def check_all(self, path: str, value: Any, problems: Problems) -> Any:
+        """The value, unchanged; what is wrong with any of its entries becomes a problem."""
+        if not isinstance(value, Mapping):
+            problems.add(path, f'got {shown(value)}, must be {self.what}')
+            return value
+        for name, part in value.items():
+            self.check(f'{path}.{name}', name, part, problems)
+        return value
+
+
 def check_of(entry: Setting) -> Loader | None:
     """What a value of the setting goes through; None where only the type of its default says something."""
+    if isinstance(entry.check, Parts):
+        return Loader(dict, entry.check.what)
     if entry.check is None:
         return None
     loader = rule(entry.check) if isinstance(entry.check, str) else Loader(entry.check)
@@ -79,6 +103,8 @@ def check_of(entry: Setting) -> Loader | None:
 
 def check_value(path: str, entry: Setting, value: Any, problems: Problems) -> Any:
     """The value after the setting's check; what is wrong with it becomes a problem."""
+    if isinstance(entry.check, Parts):
+        return entry.check.check_all(path, value, problems)
     value, loader = _plain_number(value), check_of(entry)
     if loader is None:
         return _check_type(path, entry.default, value, problems)
@@ -134,13 +160,16 @@ def _plain_number(value: Any) -> Any:
     return value
 
 
-def _report_missing(path: str, type_: Any, section: Section, merged: dict, problems: Problems) -> None:
-    """A dict that replaced its default by another ``type`` must bring what the checks need."""
+def _report_missing(path: str, section: Section, merged: dict, problems: Problems, type_: Any) -> None:
+    """What is needed; and a dict that replaced its default by another ``type_`` must bring what the checks need."""
     for key, entry in section.known().items():
-        loader = check_of(entry) if isinstance(entry, Setting) else None
-        if key not in merged and loader is not None and not loader.check(None):
-            words = f', {loader.what}' if loader.what else ''
-            problems.add(f'{path}.{key}', f'missing{words}; type {type_!r} replaces the defaults, so it must be given')
+        if key in merged or isinstance(entry, Section) or not (entry.needed or type_ is not None):
+            continue
+        loader = check_of(entry)
+        if entry.needed or (loader is not None and not loader.check(None)):
+            words = f', {loader.what}' if loader is not None and loader.what else ''
+            why = '' if entry.needed else f'; type {type_!r} replaces the defaults, so it must be given'
+            problems.add(f'{path}.{key}', f'missing{words}{why}')
 
 
 def _warn_if_misspelt(path: str, key: str, section: Section) -> None:

@@ -44,12 +44,14 @@ class Setting:
             the type of the default
         - meaning (:obj:`str`): one line
         - same_as (:obj:`str`): path of the setting that says the same: what is given for one of them holds for both
+        - needed (:obj:`bool`): without a default it must be given
     """
 
     default: Any = UNSET
     check: Any = None
     meaning: str = ''
     same_as: str = ''
+    needed: bool = False
     may_be_given: bool = False  # accepted although there is no default
 
 
@@ -74,7 +76,11 @@ class Section:
         """The entries that a config may give."""
         if self.is_open:
             return self.entries
-        return {key: e for key, e in self.entries.items() if isinstance(e, Section) or e.may_be_given or _is_set(e)}
+        return {
+            key: e
+            for key, e in self.entries.items()
+            if isinstance(e, Section) or e.needed or e.may_be_given or _is_set(e)
+        }
 
     def defaults(self) -> dict[str, Any]:
         """A new nested dict of all defaults."""
@@ -174,9 +180,9 @@ class _Settings(dict):
         return dict, (dict(self),)
 
 
-def setting(default: Any = UNSET, check: Any = None, meaning: str = '', same_as: str = '') -> Any:
+def setting(default: Any = UNSET, check: Any = None, meaning: str = '', same_as: str = '', needed: bool = False) -> Any:
     """The declaration of one setting, see :class:`Setting`; for a ``config = settings(...)``."""
-    return Setting(default, check, meaning, same_as)
+    return Setting(default, check, meaning, same_as, needed)
 
 
 def settings(**entries: Any) -> dict[str, Any]:

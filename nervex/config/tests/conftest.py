@@ -6,6 +6,8 @@ from nervex.config import sections
 from nervex.loader import enum, interval, is_positive, is_type, numeric
 from nervex.parallel.settings import ParallelSettings
 from nervex.utils import ENV_MANAGER_REGISTRY, ENV_REGISTRY, LEARNER_HOOK_REGISTRY, MODEL_REGISTRY, POLICY_REGISTRY
+from nervex.utils.declare import setting, settings
+from nervex.worker.learner.learner_hook import HOOKS, LearnerHook
 
 
 class FakeEnv:
@@ -81,10 +83,12 @@ class BaseSerialEvaluator:
 
 
 class BaseLearner:
-    config = dict(
-        load_path='',
-        import_names=None,
-        hook=dict(log_show=dict(type='log_show', position='after_iter', priority=20, ext_args=dict(freq=100))),
+    config = settings(
+        load_path=setting('', 'str', ''),
+        import_names=setting(None, 'any', ''),
+        hook=setting(
+            dict(log_show=dict(type='log_show', position='after_iter', priority=20, ext_args=dict(freq=100))), HOOKS, ''
+        ),
     )
 
 
@@ -104,7 +108,7 @@ def fakes(monkeypatch):
         ENV_MANAGER_REGISTRY: {'base': FakeManager},
         POLICY_REGISTRY: {'fake': FakePolicy},
         MODEL_REGISTRY: {'fake_net': FakeNet},
-        LEARNER_HOOK_REGISTRY: dict.fromkeys(('load_ckpt', 'log_show', 'save_ckpt'), object),
+        LEARNER_HOOK_REGISTRY: dict.fromkeys(('load_ckpt', 'log_show', 'save_ckpt'), LearnerHook),
     }
     for registry, entries in registries.items():
         monkeypatch.setattr(registry, '_entries', {**registry._entries, **entries})

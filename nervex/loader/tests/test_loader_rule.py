@@ -3,6 +3,7 @@ import math
 import pytest
 
 from nervex.loader.rule import registered, rule, rule_schema
+from nervex.utils.errors import UnknownNameError
 from nervex.utils.registry import Registry
 
 
@@ -66,5 +67,5 @@ def test_schemas():
 def test_names_in_a_registry():
     loader = registered(Registry('fruit', {'apple': 'a:b'}))
     assert loader('apple') == 'apple' and loader.what == 'the name of a fruit'
-    with pytest.raises(ValueError, match="unknown fruit 'aple'; did you mean 'apple'"):
+    with pytest.raises(UnknownNameError, match="unknown fruit 'aple'; did you mean 'apple'"):
         loader('aple')

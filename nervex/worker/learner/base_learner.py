@@ -13,13 +13,13 @@ import numpy as np
 import torch
 from easydict import EasyDict
 
-from nervex.loader import interval, is_type, optional
 from nervex.utils import LEARNER_REGISTRY, CheckpointError, TrainingError
 from nervex.utils.class_config import class_config
+from nervex.utils.declare import setting, settings
 from nervex.utils.import_helper import import_modules
 from nervex.utils.log_helper import build_logger
 from nervex.worker.learner.checkpoints import CHECKPOINT_VERSION, Checkpoints, load_checkpoint_file
-from nervex.worker.learner.learner_hook import LearnerHook, add_learner_hook, build_learner_hook_by_cfg
+from nervex.worker.learner.learner_hook import HOOKS, LearnerHook, add_learner_hook, build_learner_hook_by_cfg
 
 logger = logging.getLogger(__name__)
 _KINDS = ('scalar', 'scalars', 'histogram', 'image', 'text')
@@ -35,33 +35,30 @@ class BaseLearner:
         state_dict, close
     """
 
-    config = dict(
-        learner_type='base',  # (str) registered name of a learner
-        load_path='',  # (str) checkpoint to start from, '' for none
-        import_names=None,  # (list of str | None) modules that register hook types
-        keep_ckpt=10,  # (int | None) newest iteration files that are kept, beside the best; None: all
-        keep_ckpt_every=None,  # (int | None) iterations whose multiples are kept whatever their age
+    config = settings(
+        learner_type=setting('base', 'str | class', 'registered name of a learner'),
+        load_path=setting('', 'str', "checkpoint to start from, '' for none"),
+        import_names=setting(None, 'str | list of str | None', 'modules that register hook types'),
+        keep_ckpt=setting(10, 'int >= 1 | None', 'newest iteration files that are kept, beside the best; None: all'),
+        keep_ckpt_every=setting(None, 'int >= 1 | None', 'iterations whose multiples are kept whatever their age'),
         resume=dict(
-            interval_s=30.0,  # (float | None) seconds between two savings of the complete state; None: never
-            max_cost=0.02,  # (float | None) share of the run that saving may take; larger states are saved less often
+            interval_s=setting(30.0, 'number >= 0 | None', 'seconds between two savings of the state; None: never'),
+            max_cost=setting(0.02, 'number in (0, 1] | None', 'share of the run that saving may take; None: any'),
         ),
-        log_window=10,  # (int) updates that a TensorBoard value is averaged over
-        hook=dict(
-            load_ckpt=dict(name='load_ckpt', type='load_ckpt', priority=20, position='before_run', ext_args={}),
-            log_show=dict(
-                name='log_show', type='log_show', priority=20, position='after_iter', ext_args=dict(freq=100)
+        log_window=setting(10, 'int >= 1', 'updates that a TensorBoard value is averaged over'),
+        hook=setting(
+            dict(
+                load_ckpt=dict(name='load_ckpt', type='load_ckpt', priority=20, position='before_run', ext_args={}),
+                log_show=dict(
+                    name='log_show', type='log_show', priority=20, position='after_iter', ext_args=dict(freq=100)
+                ),
+                save_ckpt_after_run=dict(
+                    name='save_ckpt_after_run', type='save_ckpt', priority=20, position='after_run', ext_args={}
+                ),
             ),
-            save_ckpt_after_run=dict(
-                name='save_ckpt_after_run', type='save_ckpt', priority=20, position='after_run', ext_args={}
-            ),
+            HOOKS,
+            'name -> type, position, priority and ext_args of a hook; None leaves it out',
         ),
-    )
-
-    config_rules = dict(
-        keep_ckpt=optional(is_type(int) & interval(1)),
-        keep_ckpt_every=optional(is_type(int) & interval(1)),
-        log_window=is_type(int) & interval(1),
-        resume=dict(interval_s=optional(interval(0)), max_cost=optional(interval(0, 1, left_ok=False))),
     )
 
     def __init__(self, cfg: dict | None = None, exp_name: str = '.') -> None:

@@ -6,7 +6,11 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
+from nervex.loader.problems import Problems
+from nervex.loader.rule import registered
+from nervex.loader.sections import Parts, check_value, merge_section
 from nervex.utils import LEARNER_HOOK_REGISTRY
+from nervex.utils.declare import Section, Setting, declared_by, setting, settings
 
 logger = logging.getLogger(__name__)
 POSITIONS = ('before_run', 'before_iter', 'after_iter', 'after_run')
@@ -25,8 +29,8 @@ class LearnerHook:
         - ext_args (:obj:`dict | None`): ``freq`` (updates between two calls) and what the hook itself takes
     """
 
-    #: what ``ext_args`` may hold; None: anything, the hook reads it
-    ext_settings: tuple[str, ...] | None = None
+    #: what ``ext_args`` may hold; a hook that declares nothing of its own may read anything there
+    config = settings(freq=setting(1, 'int >= 1', 'updates between two calls'))
 
     def __init__(self, name: str, priority: int, position: str, ext_args: Mapping[str, Any] | None = None) -> None:
         if position not in POSITIONS:
@@ -55,7 +59,7 @@ def register_learner_hook(name: str, cls: type[LearnerHook]) -> None:
 class LoadCkptHook(LearnerHook):
     """Before the run: load ``load_path`` if it is set."""
 
-    ext_settings = ('freq', 'load_path')
+    config = settings(load_path=setting(None, 'str | None', "checkpoint; None: the learner's load_path"))
 
     def __call__(self, learner: Any) -> None:
         path = self.ext_args.get('load_path') or learner.cfg.load_path
@@ -67,7 +71,7 @@ class LoadCkptHook(LearnerHook):
 class SaveCkptHook(LearnerHook):
     """Save ``iteration_<n>.pth.tar``."""
 
-    ext_settings = ('freq',)
+    config = settings()
 
     def __call__(self, learner: Any) -> None:
         learner.save_checkpoint()
@@ -77,7 +81,7 @@ class SaveCkptHook(LearnerHook):
 class LogShowHook(LearnerHook):
     """Instant values to the text log, window means to TensorBoard."""
 
-    ext_settings = ('freq',)
+    config = settings()
 
     def __call__(self, learner: Any) -> None:
         learner.write_log()
@@ -87,13 +91,55 @@ class LogShowHook(LearnerHook):
 class LogReduceHook(LearnerHook):
     """Average the log values over the processes of torch.distributed."""
 
-    ext_settings = ('freq',)
+    config = settings()
 
     def __call__(self, learner: Any) -> None:
         from nervex.utils.dist_helper import allreduce, get_world_size
 
         if get_world_size() > 1:
             learner.reduce_log(allreduce)
+
+
+_HOOK = Section('a hook')
+_HOOK.declare(
+    settings(
+        name=setting('', 'str', 'for messages; its key if left out'),
+        type=setting(check=registered(LEARNER_HOOK_REGISTRY), meaning='what it does', needed=True),
+        priority=setting(20, 'int', 'of several hooks at one position the lower one runs first'),
+        position=setting(check=' | '.join(map(repr, POSITIONS)), meaning='when it runs', needed=True),
+        ext_args=setting({}, 'dict', 'settings of that type of hook'),
+    )
+)
+
+
+def _complete(path: str, name: str, item: Any, problems: Problems) -> dict[str, Any] | None:
+    """One hook of a config in the long form, checked; None for one that is left out."""
+    if item is None or item is False or item == '':
+        return None
+    before = len(problems)
+    if not isinstance(item, Mapping):
+        position = next((p for p in POSITIONS if name.endswith(f'_{p}')), None)
+        if position is None:
+            ends = ', '.join(f'_{p}' for p in POSITIONS)
+            rule = f'a dict with type and position, or the name must end in one of {ends}'
+            problems.add(path, f'got {item!r}, must be {rule}')
+            return None
+        kind = check_value(path, _HOOK.entries['type'], name[: -len(position) - 1], problems)
+        key, rule = ('load_path', 'str') if kind == 'load_ckpt' else ('freq', 'True | int >= 1')
+        if len(problems) == before:
+            item = check_value(path, Setting(check=rule), item, problems)
+        item = dict(type=kind, position=position, ext_args={} if item is True else {key: item})
+    if len(problems) > before:
+        return None
+    hook = merge_section(path, _HOOK, item, problems)
+    if len(problems) == before or not problems.about(f'{path}.type'):
+        settings_of_kind = declared_by(LEARNER_HOOK_REGISTRY.get(hook['type']))
+        hook['ext_args'] = merge_section(f'{path}.ext_args', settings_of_kind, hook['ext_args'], problems)
+    return {**hook, 'name': hook['name'] or name}
+
+
+#: The check of ``learner.hook``.
+HOOKS = Parts(_complete, 'hooks')
 
 
 def build_learner_hook_by_cfg(cfg: Mapping[str, Any]) -> Hooks:
@@ -103,38 +149,14 @@ def build_learner_hook_by_cfg(cfg: Mapping[str, Any]) -> Hooks:
         is ``log_show_after_iter: 100``, ``save_ckpt_after_iter: 1000``, ``save_ckpt_after_run: True``,
         ``load_ckpt_before_run: path``. A value of None (or False) leaves the hook out.
     """
+    problems = Problems()
+    found = [_complete(f'learner.hook.{name}', name, item, problems) for name, item in cfg.items()]
+    problems.raise_if_any()
     hooks: Hooks = {position: [] for position in POSITIONS}
-    for name, item in cfg.items():
-        if item is None or item is False or item == '':
-            continue
-        add_learner_hook(hooks, _long_form(name, item) if isinstance(item, Mapping) else _short_form(name, item))
+    for hook in filter(None, found):
+        cls = LEARNER_HOOK_REGISTRY.get(hook['type'])
+        add_learner_hook(hooks, cls(hook['name'], hook['priority'], hook['position'], hook['ext_args']))
     return hooks
-
-
-def _long_form(name: str, item: Mapping[str, Any]) -> LearnerHook:
-    missing = [key for key in ('type', 'position') if key not in item]
-    if missing:
-        raise ValueError(
-            f"learner.hook.{name}: '{missing[0]}' is missing; a hook has type, priority, position, ext_args"
-        )
-    return LEARNER_HOOK_REGISTRY.get(item['type'])(
-        item['name'] if 'name' in item else name,
-        item['priority'] if 'priority' in item else 20,
-        item['position'],
-        item['ext_args'] if 'ext_args' in item else {},
-    )
-
-
-def _short_form(name: str, item: Any) -> LearnerHook:
-    for position in POSITIONS:
-        if name.endswith('_' + position):
-            hook_type = name[: -len(position) - 1]
-            ext_args = {'load_path': item} if hook_type == 'load_ckpt' else {} if item is True else {'freq': item}
-            return LEARNER_HOOK_REGISTRY.get(hook_type)(name, 20, position, ext_args)
-    raise ValueError(
-        f'learner.hook.{name}: the name must end with one of {", ".join("_" + p for p in POSITIONS)}, or '
-        'its value must be a dict with type and position'
-    )
 
 
 def add_learner_hook(hooks: Hooks, hook: LearnerHook) -> None:
