@@ -18,8 +18,6 @@ FRAMEWORK_RULES: dict[str, Loader] = {
     'actor.n_episode': _COUNT,
     'actor.traj_print_freq': _COUNT_OR_0,
     'actor.collect_print_freq': _COUNT_OR_0,
-    'commander.max_env_step': _COUNT,
-    'commander.max_train_iter': _COUNT,
     'evaluator.n_episode': _COUNT,
     'evaluator.eval_freq': _COUNT,
     'evaluator.stop_val': numeric(),

@@ -152,3 +152,12 @@ def test_an_id_for_an_env_that_has_none_is_an_error_that_names_the_way():
 
 def test_a_saved_config_with_the_empty_id_of_earlier_versions_is_still_one():
     assert 'env_id' not in compile_config({**DOCUMENTED, 'env': {**DOCUMENTED['env'], 'env_id': None}}).env
+
+
+def test_limits_of_a_run_may_be_written_1e5_and_left_out():
+    for text, value in (('1e5', 100_000), ('200000.0', 200_000), ('null', None)):
+        for key in ('max_env_step', 'max_train_iter'):
+            found = compile_config('cartpole_dqn', overrides=[f'commander.{key}={text}']).commander[key]
+            assert found == value and type(found) is type(value)
+    with pytest.raises(ConfigError, match=r'commander.max_env_step: got 1.5, must be an int >= 1 or None'):
+        compile_config('cartpole_dqn', overrides=['commander.max_env_step=1.5'])

@@ -8,6 +8,7 @@ from easydict import EasyDict
 
 from nervex.utils import COMMANDER_REGISTRY
 from nervex.utils.class_config import class_config
+from nervex.utils.declare import setting, settings
 
 
 @COMMANDER_REGISTRY.register('serial')
@@ -17,10 +18,10 @@ class BaseSerialCommander:
         ``step()`` passes the counters to the policy's command mode, and its answers (exploration, ...) to the modes.
     """
 
-    config = dict(
-        commander_type='serial',  # (str) registered name of a commander; parallel mode has parallel.commander_type
-        max_env_step=10_000_000,  # (int | None) env steps after which the run ends unsolved
-        max_train_iter=None,  # (int | None) updates after which the run ends unsolved
+    config = settings(
+        commander_type=setting('serial', 'str | class', 'registered name; parallel mode has parallel.commander_type'),
+        max_env_step=setting(10_000_000, 'whole >= 1 | None', 'env steps after which the run ends; None: never'),
+        max_train_iter=setting(None, 'whole >= 1 | None', 'updates after which the run ends; None: never'),
     )
 
     def __init__(

@@ -11,11 +11,10 @@ import torch
 
 from nervex.data import Batch
 from nervex.rl_utils.her import merge_halves, reached, split_halves
-from nervex.utils import ConfigError, unknown_name
+from nervex.utils import ConfigError
+from nervex.utils.declare import setting, settings
 from nervex.utils.registry_factory import TRANSFORM_REGISTRY
 from nervex.worker.actor.transform.sample_transform import SampleTransform
-
-STRATEGIES = ('future', 'final', 'episode')
 
 
 @TRANSFORM_REGISTRY.register('her')
@@ -32,23 +31,19 @@ class HindsightRelabel(SampleTransform):
           -> rewards :math:`(B, 1)`
     """
 
-    config = dict(
-        strategy='future',  # (str) goals from 'future' steps of the episode, its 'final' one, or any of the 'episode'
-        k=4,  # (int) new goals for each sample
-        ends_at_goal=True,  # (bool) a step that reaches its goal is the last one of its episode
-        split=None,  # (str | function | None) None: see above
-        merge=None,  # (str | function | None)
-        reward=None,  # (str | function | None) None: 1 where the goal is reached exactly, else 0
+    config = settings(
+        strategy=setting('future', "'future' | 'final' | 'episode'", 'which steps of the episode the goals come from'),
+        k=setting(4, 'int >= 1', 'new goals for each sample'),
+        ends_at_goal=setting(True, 'bool', 'a step that reaches its goal is the last one of its episode'),
+        split=setting(None, 'str | callable | None', 'obs -> (state, desired goal, achieved goal); None: see above'),
+        merge=setting(None, 'str | callable | None', '(state, goal) -> obs; None: see above'),
+        reward=setting(None, 'str | callable | None', '(achieved, desired) -> rewards; None: 1 where they are equal'),
     )
     needs_whole_episodes = True
 
     def __init__(self, cfg: Mapping | None = None, seed: Any = None) -> None:
         super().__init__(cfg, seed)
         cfg = self._cfg
-        if cfg.strategy not in STRATEGIES:
-            raise ConfigError([f'actor.transform.her.strategy: {unknown_name("strategy", cfg.strategy, STRATEGIES)}'])
-        if not isinstance(cfg.k, int) or cfg.k < 1:
-            raise ConfigError([f'actor.transform.her.k: got {cfg.k!r}, must be an int >= 1'])
         self._split, self._merge, self._reward = (
             _function(cfg[name], default)
             for name, default in (('split', _split), ('merge', _merge), ('reward', reached))

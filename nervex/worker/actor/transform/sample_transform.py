@@ -9,8 +9,11 @@ import numpy as np
 from easydict import EasyDict
 
 from nervex.data import Batch
-from nervex.utils import ConfigError, unknown_name
-from nervex.utils.class_config import class_config
+from nervex.loader.problems import Problems
+from nervex.loader.rule import registered
+from nervex.loader.sections import Parts, check_value, complete, merge_section
+from nervex.utils import ConfigError
+from nervex.utils.declare import Setting, declared_by
 from nervex.utils.registry_factory import TRANSFORM_REGISTRY
 
 Samples: TypeAlias = Batch | list[dict]
@@ -30,15 +33,7 @@ class SampleTransform:
     needs_whole_episodes = False  # whether the samples of a round must be the steps of whole episodes, in order
 
     def __init__(self, cfg: Mapping | None = None, seed: Any = None) -> None:
-        self._cfg = EasyDict(class_config(type(self), cfg))
-        known = type(self).config
-        problems = [
-            f'actor.transform: {unknown_name(f"setting of {type(self).__name__}", key, known)}'
-            for key in self._cfg
-            if key not in known
-        ]
-        if problems:
-            raise ConfigError(problems)
+        self._cfg = EasyDict(complete(type(self), cfg, type(self).__name__))
         self._rng = np.random.default_rng(seed)
 
     def __call__(self, samples: Batch) -> Batch:
@@ -51,6 +46,26 @@ class SampleTransform:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue the random sequence."""
         self._rng.bit_generator.state = state['generator']
+
+
+def _kind(path: str, name: str, settings: Any, problems: Problems) -> Any:
+    """The class of one entry of ``actor.transform``, with its settings checked; None where there is none."""
+    if not isinstance(settings, Mapping) and settings is not None:
+        problems.add(path, f'got {settings!r}, must be a dict: the settings of that transform')
+        return None
+    own = dict(settings or {})
+    kind, before = own.pop('type', name), len(problems)
+    if not isinstance(kind, type):
+        check_value(path, Setting(check=registered(TRANSFORM_REGISTRY)), kind, problems)
+        if len(problems) > before:
+            return None
+        kind = TRANSFORM_REGISTRY.get(kind)
+    merge_section(path, declared_by(kind), own, problems)
+    return kind
+
+
+#: The check of ``actor.transform``.
+TRANSFORMS = Parts(_kind, 'transforms')
 
 
 class SampleTransforms:
@@ -66,12 +81,12 @@ class SampleTransforms:
         chosen = cfg['transform'] or {}
         seeds = np.random.SeedSequence(seed).spawn(len(chosen))
         self._chain: dict[str, SampleTransform] = {}
-        for (name, settings), child in zip(chosen.items(), seeds):
-            settings = dict(settings or {})
-            kind = settings.pop('type', name)
-            if isinstance(kind, str) and kind not in TRANSFORM_REGISTRY:
-                raise ConfigError([f'actor.transform.{name}: {unknown_name("transform", kind, TRANSFORM_REGISTRY)}'])
-            transform = (TRANSFORM_REGISTRY.get(kind) if isinstance(kind, str) else kind)(settings, child)
+        problems = Problems()
+        kinds = [_kind(f'actor.transform.{name}', name, settings, problems) for name, settings in chosen.items()]
+        problems.raise_if_any()
+        for (name, settings), kind, child in zip(chosen.items(), kinds, seeds):
+            own = {key: value for key, value in (settings or {}).items() if key != 'type'}
+            transform = kind(own, child)
             if transform.needs_whole_episodes and cfg['n_episode'] is None:
                 raise ConfigError(
                     [f'actor.n_sample: got {cfg["n_sample"]}, but transform {name!r} works on whole episodes; '
