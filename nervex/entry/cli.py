@@ -194,15 +194,8 @@ def _how_to_train(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _tell(result: Any) -> None:
-    stop = result.config.evaluator.stop_val
-    verdict = (
-        f'solved: return {result.final_return:.1f} reached stop_val {stop:g}'
-        if result.solved
-        else f'finished: return {result.final_return:.1f} (best {result.best_return:.1f}), stop_val '
-        + (f'{stop:g} not reached' if stop is not None else 'not set')
-    )
     click.echo(
-        f'{verdict} after {result.env_steps:,} env steps, {result.train_iters:,} updates, '
+        f'{result.verdict} after {result.env_steps:,} env steps, {result.train_iters:,} updates, '
         f'{result.seconds:.1f} s, seed {result.seed}'
     )
     click.echo(f'checkpoint: {result.best_checkpoint or result.checkpoint}')

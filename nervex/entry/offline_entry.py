@@ -8,7 +8,7 @@ from typing import Any
 from nervex.data import Batch
 from nervex.data.trajectories import TrajectoryDataset
 from nervex.policy.traj_block import TrajBlock
-from nervex.run.build import EnvSetting, build_serial, without_collecting
+from nervex.run.build import EnvSetting, Passed, prepare_launch, start_serial, without_collecting
 from nervex.run.result import RunResult
 from nervex.run.serial_run import SerialRun
 from nervex.utils import ConfigError
@@ -16,7 +16,7 @@ from nervex.worker.actor.env_manager import NormalizedEnvManager
 
 
 def offline_pipeline(
-    cfg: str | dict,
+    cfg: str | dict | None,
     data: str | Sequence[str] | TrajectoryDataset,
     seed: int | None = 0,
     env_setting: EnvSetting | None = None,
@@ -39,8 +39,11 @@ def offline_pipeline(
           writes them), or the dataset itself
     """
     dataset = data if isinstance(data, TrajectoryDataset) else TrajectoryDataset(data, strict=True)
-    cfg = without_collecting(cfg)
-    with build_serial(cfg, seed, env_setting, policy_fn, model_type, overrides, resume) as run:
+    cfg = None if cfg is None else without_collecting(cfg)
+    launch = prepare_launch(cfg, seed, Passed(env_setting, policy_fn, model_type), overrides, resume)
+    if (result := launch.already()) is not None:
+        return result
+    with start_serial(launch) as run:
         if run.cfg.commander.max_train_iter is None:
             raise ConfigError(['commander.max_train_iter: missing; offline learning has no env steps to end by'])
         if run.cfg.env.manager.get('norm_reward'):

@@ -39,12 +39,16 @@ def serial_pipeline(
         - enable_total_log (:obj:`bool`): also show the log lines of all workers on the terminal
         - overrides (:obj:`tuple[str, ...]`): settings like ``'policy.learn.learning_rate=3e-4'``
         - progress (:obj:`bool`): show a live line on a terminal, plain lines elsewhere
-        - resume (:obj:`str | None`): folder of a stopped run to continue, with the seed that it has
+        - resume (:obj:`str | None`): folder of a stopped run to continue, with the seed that it has; of a finished one,
+          whose limits are raised
     """
-    from nervex.run.build import build_serial
+    from nervex.run.build import Passed, prepare_launch, start_serial
 
     policy, model = _one(policy_fn=policy_fn, policy_type=policy_type), _one(model_type=model_type, model=model)
-    with build_serial(cfg, seed, env_setting, policy, model, overrides, resume) as run:
+    launch = prepare_launch(cfg, seed, Passed(env_setting, policy, model), overrides, resume)
+    if (result := launch.already()) is not None:
+        return result
+    with start_serial(launch) as run:
         if run.policy.no_own_data is not None:
             logger.warning('%s: %s; nervex -m offline --data FOLDER', type(run.policy).__name__, run.policy.no_own_data)
         run.show(progress, enable_total_log)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import logging
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -19,8 +20,9 @@ from nervex.data import BufferManager
 from nervex.envs import get_vec_env_setting
 from nervex.policy import Policy
 from nervex.policy.suits import check_env
-from nervex.run.folder import RunFolder, SavedRun, check_same_run, saved_run
-from nervex.run.serial_run import Parts, SerialRun
+from nervex.run.folder import RunFolder, SavedRun, saved_run
+from nervex.run.result import RunResult
+from nervex.run.serial_run import SerialRun
 from nervex.run.state import ABOUT_THE_RUN, cut_logs, newest_state
 from nervex.utils import (
     ACTOR_REGISTRY,
@@ -28,6 +30,7 @@ from nervex.utils import (
     LEARNER_REGISTRY,
     MODEL_REGISTRY,
     POLICY_REGISTRY,
+    CheckpointError,
     ConfigError,
 )
 from nervex.utils.class_config import merge_config
@@ -37,6 +40,7 @@ from nervex.utils.import_helper import import_modules
 from nervex.worker.actor import BaseSerialEvaluator
 from nervex.worker.actor.env_manager import NormalizedEnvManager, create_env_manager
 
+logger = logging.getLogger(__name__)
 EVALUATION_SEED_OFFSET = 100_000  # evaluation episodes are never among the first training episodes
 EnvSetting = tuple[Callable[..., Any], list[dict], list[dict]]
 
@@ -65,15 +69,39 @@ class Launch:
     passed: Passed
     saved: SavedRun | None
 
+    def already(self) -> RunResult | None:
+        """How the run ended that this one would go on from, if it would end there, too; the log says so."""
+        result = None if self.saved is None else self.saved.result(self.cfg)
+        if result is not None:
+            logger.warning(
+                '%s: already %s; nothing is changed. It goes on with %s',
+                self.saved.folder,
+                result.verdict,
+                'another evaluator.stop_val' if result.solved else 'a higher limit, -o commander.max_env_step=...',
+            )
+        return result
+
+    def newest_state(self) -> dict[str, Any] | None:
+        """The state that the run goes on from. Without any it begins anew from its seed, if it was not finished."""
+        _, state = (None, None) if self.saved is None else newest_state(self.saved.ckpt_path)
+        if state is None and self.saved is not None:
+            if self.saved.finished:
+                raise CheckpointError(
+                    f'{self.saved.folder}: is finished, and has no saved state to go on from (learner.resume.'
+                    'interval_s was null); start a new run from its checkpoint with --load'
+                )
+            logger.warning('%s: no saved state yet; the run begins anew from its seed', self.saved.ckpt_path)
+        return state
+
     def open_folder(
-        self, stack: contextlib.ExitStack, sizes: dict[str, int] | None = None, kept: tuple[str, ...] = ABOUT_THE_RUN
+        self, stack: contextlib.ExitStack, sizes: dict[str, int], kept: tuple[str, ...] = ABOUT_THE_RUN
     ) -> RunFolder:
         """
         Overview:
             The run's folder, owned until ``stack`` closes. Where a run goes on, what was written after its saved state
             is taken back; call it before the workers open their logs.
         Arguments:
-            - sizes (:obj:`dict | None`): bytes of the logs at that state; None asks the newest one
+            - sizes (:obj:`dict`): bytes of the logs at that state
             - kept (:obj:`tuple[str, ...]`): logs that stay whole
         """
         folder = RunFolder(self.cfg.exp_name or '.', resume=self.saved is not None)
@@ -81,9 +109,6 @@ class Launch:
         if self.saved is not None:
             for left in (self.saved.ckpt_path, folder.log):
                 remove_unfinished(left)
-            if sizes is None:
-                _, state = newest_state(self.saved.ckpt_path)
-                sizes = {} if state is None else state['log_sizes']
             cut_logs(folder.log, sizes, kept)
         return folder
 
@@ -117,7 +142,7 @@ def prepare_launch(
         cfg, policy=passed.policy, model=passed.model, env=passed.env_setting, overrides=list(overrides)
     )
     if saved is not None:
-        check_same_run(resolved, saved)
+        saved.check_same(resolved)
         resolved.exp_name, seed = resume, saved.seed
     if seed is None:
         seed = int.from_bytes(os.urandom(4), 'little') % 2**31
@@ -309,49 +334,51 @@ def build_serial(
         - policy, model: classes (or a model instance) that take the place of what the config names
         - resume (:obj:`str | None`): folder of a stopped run; ``cfg`` may then be None
     """
-    launch = prepare_launch(cfg, seed, Passed(env_setting, policy, model), overrides, resume)
-    with contextlib.ExitStack() as stack:
-        parts = _build_parts(launch, stack)
-        parts.stack = stack.pop_all()
-        run = SerialRun(launch.cfg, launch.seed, parts)
-    if launch.saved is not None:
-        try:
-            run.resume()
-        except BaseException:
-            run.__exit__()
-            raise
+    return start_serial(prepare_launch(cfg, seed, Passed(env_setting, policy, model), overrides, resume))
+
+
+def start_serial(launch: Launch) -> SerialRun:
+    """Build the run, and put it where the saved one was that it goes on from."""
+    state = launch.newest_state()
+    with contextlib.ExitStack() as if_it_fails:
+        stack = if_it_fails.enter_context(contextlib.ExitStack())
+        folder = launch.open_folder(stack, {} if state is None else state['log_sizes'])
+        run = SerialRun(launch.cfg, launch.seed, folder, stack, **_build_workers(launch, folder.path, stack))
+        if launch.saved is not None:
+            run.learner.ckpt_path = launch.saved.ckpt_path
+        launch.describe(folder, run.learner.ckpt_path)
+        if state is not None:
+            run.resume(state)
+        if_it_fails.pop_all()
     return run
 
 
-def _build_parts(launch: Launch, stack: contextlib.ExitStack) -> Parts:
+def _build_workers(launch: Launch, exp_path: str, stack: contextlib.ExitStack) -> dict[str, Any]:
+    """Envs, policy and workers that know each other; ``stack`` closes them."""
+
     def closed_later(part: Any) -> Any:
         stack.callback(part.close)
         return part
 
     cfg, seed, passed = launch.cfg, launch.seed, launch.passed
-    folder = launch.open_folder(stack)
-    exp_path = folder.path
     set_pkg_seed(seed, use_cuda=cfg.policy.use_cuda)
     actor_env, evaluator_env = build_env_managers(cfg, passed.env_setting, seed, stack)
-    built = build_policy(cfg, policy_class(cfg, passed.policy), passed.model, actor_env.env_info())
-    built.check_resume()
-    _set_threads(cfg.policy.torch_threads, built._model, stack)
+    policy = build_policy(cfg, policy_class(cfg, passed.policy), passed.model, actor_env.env_info())
+    policy.check_resume()
+    _set_threads(cfg.policy.torch_threads, policy._model, stack)
     learner = closed_later(LEARNER_REGISTRY.get(cfg.learner.learner_type)(cfg.learner, exp_name=exp_path))
     actor = closed_later(ACTOR_REGISTRY.get(cfg.actor.actor_type)(cfg.actor, exp_path, learner.tb_logger, seed))
     evaluator = closed_later(BaseSerialEvaluator(cfg.evaluator, exp_path, seed=seed + EVALUATION_SEED_OFFSET))
     buffer = build_buffer(cfg, exp_path, seed, actor_env.env_info(), stack)
-    learner.policy = built.learn_mode
+    learner.policy = policy.learn_mode
     if isinstance(actor_env, NormalizedEnvManager):
         learner.attach('normalizer', actor_env.normalizer)
-    actor.env, actor.policy = actor_env, built.collect_mode
-    evaluator.env, evaluator.policy = evaluator_env, built.eval_mode
+    actor.env, actor.policy = actor_env, policy.collect_mode
+    evaluator.env, evaluator.policy = evaluator_env, policy.eval_mode
     commander = COMMANDER_REGISTRY.get(cfg.commander.commander_type)(
-        cfg.commander, learner, actor, evaluator, buffer, built.command_mode
+        cfg.commander, learner, actor, evaluator, buffer, policy.command_mode
     )
-    if launch.saved is not None:
-        learner.ckpt_path = launch.saved.ckpt_path
-    launch.describe(folder, learner.ckpt_path)
-    return Parts(built, learner, actor, evaluator, buffer, commander, folder, stack)
+    return dict(policy=policy, learner=learner, actor=actor, evaluator=evaluator, buffer=buffer, commander=commander)
 
 
 def build_buffer(cfg: EasyDict, exp_path: str, seed: int, env_info: Any, stack: contextlib.ExitStack) -> BufferManager:

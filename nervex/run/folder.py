@@ -1,9 +1,10 @@
-"""The folder of a run: who may write in it, where an older run's logs go, and what the run was started with."""
+"""The folder of a run: who may write in it, what the run was started with, how it ended, and its checkpoints."""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
+import glob
 import os
 import platform
 import subprocess
@@ -15,7 +16,9 @@ from importlib import metadata
 from typing import Any
 
 import yaml
+from easydict import EasyDict
 
+from nervex.run.result import RunResult
 from nervex.utils import CheckpointError, ConfigError, NervexError
 from nervex.utils.file_helper import atomic_write
 
@@ -102,10 +105,10 @@ class RunFolder:
         )
 
     def count_resumes(self, resumed: bool) -> int:
-        """How often this run was resumed, with this time."""
+        """How often this run was resumed, with this time, from which on it is not finished any more."""
         facts = self.read()
         if resumed:
-            facts['resumed'] = facts.get('resumed', 0) + 1
+            facts.update(resumed=facts.get('resumed', 0) + 1, finished=None, result=None)
             self._write(facts)
         return facts.get('resumed', 0)
 
@@ -113,10 +116,14 @@ class RunFolder:
         """Note in ``log/run.yaml`` how the run ended."""
         self._write({**self.read(), 'finished': how})
 
+    def ended(self, result: RunResult) -> None:
+        """Note in ``log/run.yaml`` how the run ended, with its counters."""
+        how = 'solved' if result.solved else 'limit reached'
+        self._write({**self.read(), 'finished': how, 'result': result.counters()})
+
     def read(self) -> dict[str, Any]:
         """What ``describe`` wrote."""
-        with open(os.path.join(self.log, 'run.yaml'), encoding='utf-8') as f:
-            return yaml.safe_load(f)
+        return _yaml(os.path.join(self.log, 'run.yaml'))
 
     def _write(self, facts: dict[str, Any]) -> None:
         with atomic_write(os.path.join(self.log, 'run.yaml'), 'w') as f:
@@ -147,44 +154,106 @@ def _git_commit() -> str | None:
 
 @dataclass(frozen=True)
 class SavedRun:
-    """Config, seed and checkpoint folder of a stopped run."""
+    """A stopped or finished run, as its folder describes it."""
 
     folder: str
     config: dict[str, Any]
     seed: int
     ckpt_path: str
+    finished: str | None  # 'solved', 'limit reached', or None: it was stopped
+    counters: dict[str, Any] | None  # of its ``RunResult``, if it is finished
+
+    @property
+    def checkpoint(self) -> str:
+        """The best checkpoint, or else the newest."""
+        found = glob.glob(os.path.join(glob.escape(self.ckpt_path), 'iteration_*.pth.tar'))
+        best = os.path.join(self.ckpt_path, 'ckpt_best.pth.tar')
+        if not found and not os.path.exists(best):
+            raise CheckpointError(f'{self.ckpt_path}: holds no checkpoint yet')
+        return best if os.path.exists(best) else max(found, key=os.path.getmtime)
+
+    def check_same(self, resolved: dict[str, Any]) -> None:
+        """A run is only continued with the settings that it was started with; names all that differ."""
+        problems = [
+            f'{path}: is {new!r}, but the run in {self.folder} was started with {old!r}; resume with '
+            'the same settings, or start a new run with --load'
+            for path, new, old in self._changes(resolved)
+            if not any(path == p or path.startswith(p + '.') for p in _MAY_DIFFER)
+        ]
+        if problems:
+            raise ConfigError(problems)
+
+    def result(self, resolved: EasyDict) -> RunResult | None:
+        """How it ended, if a continuation with this config would end there, too; None: there is more to do."""
+        if self.finished is None or self.counters is None:
+            return None
+        limits = 'evaluator.stop_val' if self.counters['solved'] else ('evaluator.stop_val', 'commander.')
+        if any(path.startswith(limits) for path, _, _ in self._changes(resolved)):
+            return None
+        counters, name = self.counters, self.counters['checkpoint']
+        counters = {**counters, 'checkpoint': name and os.path.join(self.ckpt_path, name)}
+        return RunResult.in_folder(self.folder, self.ckpt_path, counters, self.seed, resolved)
+
+    def _changes(self, resolved: dict[str, Any]) -> list[tuple[str, Any, Any]]:
+        """Paths of the settings that differ, with the value here and the one of the saved run."""
+        new, old = dict(_leaves(resolved)), dict(_leaves(self.config))
+        return [(p, new.get(p), old.get(p)) for p in sorted(set(new) | set(old)) if new.get(p) != old.get(p)]
 
 
-def saved_run(folder: str) -> SavedRun:
+def saved_run(folder: str, log: str = 'log') -> SavedRun:
     """Read the description that a run left in ``folder``; a folder without a run is an error that says so."""
-    paths = [os.path.join(folder, 'log', name) for name in ('config.yaml', 'run.yaml')]
+    paths = [os.path.join(folder, log, name) for name in ('config.yaml', 'run.yaml')]
     for path in paths:
         if not os.path.isfile(path):
             raise CheckpointError(
-                f'{folder}: holds no run to resume: {path} is missing; give the folder that was the '
+                f'{folder}: holds no run to resume or load: {path} is missing; give the folder that was the '
                 "run's exp_name (or its current folder)"
             )
-    with open(paths[0], encoding='utf-8') as f:
-        config = yaml.safe_load(f)
-    with open(paths[1], encoding='utf-8') as f:
-        facts = yaml.safe_load(f)
-    return SavedRun(folder, config, int(facts['seed']), os.path.join(folder, facts['checkpoints']))
+    config, facts = map(_yaml, paths)
+    ckpt_path = os.path.join(folder, facts['checkpoints'])
+    return SavedRun(folder, config, int(facts['seed']), ckpt_path, facts.get('finished'), facts.get('result'))
 
 
-def check_same_run(resolved: dict[str, Any], saved: SavedRun) -> None:
-    """A run is only continued with the settings that it was started with; names all that differ."""
-    new, old = dict(_leaves(resolved)), dict(_leaves(saved.config))
-    problems = [
-        f'{path}: is {new.get(path)!r}, but the run in {saved.folder} was started with {old.get(path)!r}; resume with '
-        'the same settings, or start a new run with --load'
-        for path in sorted(set(new) | set(old))
-        if new.get(path) != old.get(path) and not any(path == p or path.startswith(p + '.') for p in _MAY_DIFFER)
-    ]
-    if problems:
-        raise ConfigError(problems)
+def run_of(path: str) -> SavedRun:
+    """The run that ``path`` is the folder of, or that wrote the checkpoint ``path``."""
+    if os.path.isdir(path):
+        return saved_run(path)
+    ckpt_path = os.path.dirname(os.path.abspath(path))
+    folder = os.path.dirname(ckpt_path)
+    for log in sorted(glob.glob(os.path.join(glob.escape(folder), 'log*'))):
+        if os.path.isfile(os.path.join(log, 'run.yaml')):
+            run = saved_run(folder, os.path.basename(log))
+            if os.path.abspath(run.ckpt_path) == ckpt_path:
+                return run
+    raise CheckpointError(f'{path}: lies in no folder of a run, which would have its config; give one with -c')
+
+
+def _yaml(path: str) -> dict[str, Any]:
+    with open(path, encoding='utf-8') as f:
+        return yaml.safe_load(f)
 
 
 def _leaves(tree: Any, path: str = '') -> list[tuple[str, Any]]:
     if isinstance(tree, dict):
         return [leaf for key, value in tree.items() for leaf in _leaves(value, f'{path}.{key}' if path else str(key))]
     return [(path, list(tree) if isinstance(tree, tuple) else tree)]
+
+
+def _versions() -> Iterator[tuple[str, str]]:
+    for name in _PACKAGES:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            yield name, metadata.version(name)
+
+
+def _git_commit() -> str | None:
+    """The commit of the repository that the current folder is in; None outside of one, or without git."""
+    try:
+        answer = subprocess.run(['git', 'rev-parse', 'HEAD'], capture_output=True, text=True, timeout=5, check=False)
+    except (FileNotFoundError, subprocess.TimeoutExpired):
+        return None
+    return answer.stdout.strip() or None
+
+
+def check_same_run(resolved: dict[str, Any], saved: SavedRun) -> None:
+    """``saved.check_same(resolved)``."""
+    saved.check_same(resolved)

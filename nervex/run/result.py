@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,22 +34,62 @@ class RunResult:
     @classmethod
     def of(cls, run: Any, solved: bool, ckpt_path: str, checkpoint: str | None) -> RunResult:
         """The counters and paths of a run of any mode: of its ``actor``, ``learner``, ``evaluator`` and ``folder``."""
-        best = os.path.join(ckpt_path, 'ckpt_best.pth.tar')
+        counters = {
+            'solved': bool(solved),
+            'final_return': float(run.evaluator.last_mean),
+            'best_return': float(max(run.evaluator.best, run.evaluator.last_mean)),
+            'env_steps': int(run.actor.total_step),
+            'train_iters': int(run.learner.train_iter),
+            'episodes': int(run.actor.total_episode),
+            'seconds': run.seconds,
+            'checkpoint': checkpoint,
+        }
+        return cls.in_folder(run.folder.path, ckpt_path, counters, run.seed, run.cfg, list(run.evaluator.history))
+
+    @classmethod
+    def in_folder(
+        cls,
+        folder: str,
+        ckpt_path: str,
+        counters: dict[str, Any],
+        seed: int,
+        cfg: EasyDict,
+        history: list[tuple[int, int, float]] | None = None,
+    ) -> RunResult:
+        """With the paths that a run in ``folder`` has; ``history`` None reads the curve there."""
+        best, log = os.path.join(ckpt_path, 'ckpt_best.pth.tar'), os.path.join(folder, 'log')
+        curve = os.path.join(log, 'evaluator', 'curve.csv')
         return cls(
-            solved=solved,
-            final_return=run.evaluator.last_mean,
-            best_return=max(run.evaluator.best, run.evaluator.last_mean),
-            env_steps=run.actor.total_step,
-            train_iters=run.learner.train_iter,
-            episodes=run.actor.total_episode,
-            seconds=run.seconds,
-            seed=run.seed,
-            exp_path=run.folder.path,
+            **counters,
+            seed=seed,
+            exp_path=folder,
             ckpt_path=ckpt_path,
-            checkpoint=checkpoint,
             best_checkpoint=best if os.path.exists(best) else None,
-            log_path=run.folder.log,
-            curve_path=run.evaluator.curve_path,
-            config=run.cfg,
-            history=list(run.evaluator.history),
+            log_path=log,
+            curve_path=curve,
+            config=cfg,
+            history=read_curve(curve) if history is None else history,
         )
+
+    def counters(self) -> dict[str, Any]:
+        """What ``in_folder`` wants back: numbers, and the checkpoint by its name."""
+        names = ('solved', 'final_return', 'best_return', 'env_steps', 'train_iters', 'episodes', 'seconds')
+        return {
+            **{name: getattr(self, name) for name in names},
+            'checkpoint': self.checkpoint and os.path.basename(self.checkpoint),
+        }
+
+    @property
+    def verdict(self) -> str:
+        """How it ended, in words."""
+        stop = self.config.evaluator.stop_val
+        if self.solved:
+            return f'solved: return {self.final_return:.1f} reached stop_val {stop:g}'
+        wanted = 'stop_val not set' if stop is None else f'stop_val {stop:g} not reached'
+        return f'finished: return {self.final_return:.1f} (best {self.best_return:.1f}), {wanted}'
+
+
+def read_curve(path: str) -> list[tuple[int, int, float]]:
+    """The evaluations in ``curve.csv``: updates, env steps and mean return of each."""
+    with open(path, encoding='utf-8', newline='') as f:
+        return [(int(r['train_iter']), int(r['env_step']), float(r['return_mean'])) for r in csv.DictReader(f)]

@@ -6,7 +6,6 @@ import contextlib
 import logging
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from easydict import EasyDict
@@ -15,22 +14,20 @@ from nervex.run.folder import RunFolder
 from nervex.run.progress import Progress
 from nervex.run.result import RunResult
 from nervex.run.signals import StopSignals
-from nervex.run.state import (
-    SaveSchedule,
-    load_random_state,
-    newest_state,
-    random_state,
-    restore_state,
-    save_state,
-)
+from nervex.run.state import SaveSchedule, changed_by_evaluating, restore_state, save_state
 from nervex.utils import EnvError
 
 logger = logging.getLogger(__name__)
 
 
-@dataclass
-class Parts:
-    """What ``build_serial`` wired together; ``stack`` closes all of it."""
+class SerialRun:
+    """
+    Overview:
+        The workers of a serial run and what one round of it does; a context manager that closes all of them.
+    Arguments:
+        - folder (:obj:`RunFolder`): where it writes
+        - stack (:obj:`ExitStack`): closes everything that was built
+    """
 
     policy: Any
     learner: Any
@@ -38,28 +35,19 @@ class Parts:
     evaluator: Any
     buffer: Any
     commander: Any
-    folder: RunFolder
-    stack: contextlib.ExitStack
 
-
-class SerialRun:
-    """
-    Overview:
-        The workers of a serial run and what one round of it does; a context manager that closes all of them.
-    """
-
-    def __init__(self, cfg: EasyDict, seed: int, parts: Parts) -> None:
-        self.cfg, self.seed, self.folder = cfg, seed, parts.folder
-        self.policy, self.learner, self.actor = parts.policy, parts.learner, parts.actor
-        self.evaluator, self.buffer, self.commander = parts.evaluator, parts.buffer, parts.commander
-        self.exp_path = parts.folder.path
+    def __init__(
+        self, cfg: EasyDict, seed: int, folder: RunFolder, stack: contextlib.ExitStack, **workers: Any
+    ) -> None:
+        self.cfg, self.seed, self.folder, self._stack = cfg, seed, folder, stack
+        self.exp_path = folder.path
+        vars(self).update(workers)
         self.solved = False
         self._resumed = False
-        self._before_evaluation: tuple | None = None  # what an evaluation may change, while it is under way
+        self._before: dict[str, Any] | None = None  # what the newest evaluation changed, up to the next step
         self._advice_at: float = 250 * self.actor.env.env_num
         self.seconds_before = 0.0  # of the run that this one continues
         self._start = time.perf_counter()
-        self._stack = parts.stack
         self._schedule = SaveSchedule(cfg.learner.resume.interval_s, cfg.learner.resume.max_cost)
         self.signals = StopSignals()
         self.show(False)
@@ -106,9 +94,8 @@ class SerialRun:
 
     def evaluate(self) -> bool:
         """Evaluate; keep a checkpoint of a new best; answer whether the run is solved."""
-        self._before_evaluation = self.policy.run_state_dict(), random_state(), _judged(self.evaluator)
+        self._before = changed_by_evaluating(self)
         self.solved, _ = self.evaluator.eval(self.learner.train_iter, envstep=self.actor.total_step)
-        self._before_evaluation = None
         if self.evaluator.is_new_best():
             with self.signals.held():
                 self.learner.save_checkpoint()
@@ -118,6 +105,7 @@ class SerialRun:
 
     def collect(self) -> None:
         """Collect until the buffer holds enough rows for the next round of updates."""
+        self._before = None
         while True:
             try:
                 data, _ = self.actor.generate_data(self.learner.train_iter)
@@ -143,6 +131,7 @@ class SerialRun:
 
     def batches(self) -> Iterator[Any]:
         """The batches of one round of updates."""
+        self._before = None
         return self.policy.batches(self.buffer, self.learner.train_iter)
 
     def train(self, batch: Any) -> None:
@@ -155,11 +144,18 @@ class SerialRun:
 
     # ---- the end ----
     def finish(self) -> RunResult:
-        """Hooks after the run, which save the last checkpoint; note how the run ended."""
+        """
+        Overview:
+            Hooks after the run, which save the last checkpoint; note how the run ended. The complete state is saved as
+            it was before the last evaluation, so that the run can go on exactly if its limits are raised.
+        """
         with self.signals.held():
             self.learner.call_hook('after_run')
-            self.folder.finish('solved' if self.solved else 'limit reached')
-        return self.result()
+            if self._schedule.enabled:
+                save_state(self, self._before)
+            result = RunResult.of(self, self.solved, self.learner.ckpt_path, self.learner.last_checkpoint)
+            self.folder.ended(result)
+        return result
 
     def interrupted(self) -> KeyboardInterrupt:
         """
@@ -168,39 +164,14 @@ class SerialRun:
             short is taken back, so that the complete state can be saved, too: the resumed run begins with it.
         """
         with self.signals.held():
-            before, self._before_evaluation = self._before_evaluation, None
-            if before is not None and before[2] == _judged(self.evaluator):
-                self.policy.load_run_state_dict(before[0])
-                load_random_state(before[1])
-                save_state(self)
+            if self._before is not None:
+                save_state(self, self._before)
             self.learner.call_hook('after_run')
         return KeyboardInterrupt(self.learner.last_checkpoint)
 
-    def result(self) -> RunResult:
-        """Counters and paths, for the caller."""
-        return RunResult.of(self, self.solved, self.learner.ckpt_path, self.learner.last_checkpoint)
-
-    # ---- resume ----
-    def resume(self) -> bool:
-        """
-        Overview:
-            Go on from the newest complete state in the checkpoint folder. Without any, the run begins anew from its
-            seed, which gives the same results.
-        Returns:
-            - found (:obj:`bool`): whether there was a state
-        """
-        path, state = newest_state(self.learner.ckpt_path)
-        if state is None:
-            logger.warning('%s: no saved state yet; the run begins anew from its seed', self.learner.ckpt_path)
-            return False
+    def resume(self, state: dict[str, Any]) -> None:
+        """Go on from a complete state."""
         restore_state(self, state)
+        self.folder.count_resumes(True)
         self._resumed = True
-        logger.info(
-            '%s: the run goes on at update %d, env step %d', path, self.learner.train_iter, self.actor.total_step
-        )
-        return True
-
-
-def _judged(evaluator: Any) -> dict[str, Any]:
-    """What the evaluator knows, but the time."""
-    return {key: value for key, value in evaluator.state_dict().items() if key != 'seconds'}
+        logger.info('the run goes on at update %d, env step %d', self.learner.train_iter, self.actor.total_step)

@@ -28,21 +28,40 @@ KEPT = 2  # the newest state and the one before, in case the newest cannot be re
 ABOUT_THE_RUN = ('config.yaml', 'run.yaml')
 
 
-def collect_state(run: SerialRun) -> dict[str, Any]:
-    """Everything that the rest of the run depends on; only tensors, numbers, strings, lists and dicts."""
+def changed_by_evaluating(run: SerialRun) -> dict[str, Any]:
+    """The parts of the state that an evaluation may change, so that it can be taken back."""
     return {
-        'version': STATE_VERSION,
-        'seed': run.seed,
-        **{name: state_of(getattr(run, name)) for name in PARTS},
-        'envs': env_state(run.actor.env),
+        'policy': run.policy.run_state_dict(),
+        'evaluator': run.evaluator.state_dict(),
         'random': random_state(),
         'log_sizes': log_sizes(run.folder.log),
-        'seconds': run.seconds,
     }
 
 
+def save_state(run: SerialRun, instead: dict[str, Any] | None = None) -> str:
+    """
+    Overview:
+        Write everything that the rest of the run depends on beside the checkpoints: only tensors, numbers, strings,
+        lists and dicts. All but the newest ``KEPT`` files are dropped.
+    Arguments:
+        - instead (:obj:`dict | None`): parts as they were at an earlier moment
+    """
+    envs = run.actor.env
+    state = {
+        'version': STATE_VERSION,
+        'seed': run.seed,
+        **{name: state_of(getattr(run, name)) for name in PARTS},
+        'envs': envs.state_dict() if hasattr(type(envs), 'state_dict') else None,
+        'random': random_state(),
+        'log_sizes': log_sizes(run.folder.log),
+        'seconds': run.seconds,
+        **(instead or {}),
+    }
+    return write_state(run.learner.ckpt_path, run.learner.train_iter, run.actor.total_step, state)
+
+
 def restore_state(run: SerialRun, state: dict[str, Any]) -> None:
-    """Put a freshly built run where ``collect_state`` saw another one."""
+    """Put a freshly built run where ``save_state`` saw another one."""
     if state.get('mode') == 'parallel':
         raise CheckpointError(
             "this run was stopped in parallel mode, where actors keep no state; resume it with '-m parallel', or start "
@@ -50,7 +69,9 @@ def restore_state(run: SerialRun, state: dict[str, Any]) -> None:
         )
     for name in PARTS:
         put_back(run, name, state[name])
-    if not load_env_state(run.actor.env, state['envs']):
+    if state['envs'] is not None:
+        run.actor.env.load_state_dict(state['envs'])
+    else:
         run.actor.forget_unfinished()
         logger.warning(
             'the envs cannot be saved: their unfinished episodes begin anew, so the run goes on, but not as '
@@ -61,11 +82,6 @@ def restore_state(run: SerialRun, state: dict[str, Any]) -> None:
 
 
 # ---- files ----
-def save_state(run: SerialRun) -> str:
-    """Write the state beside the checkpoints, and drop all but the newest ``KEPT``."""
-    return write_state(run.learner.ckpt_path, run.learner.train_iter, run.actor.total_step, collect_state(run))
-
-
 def write_state(ckpt_path: str, train_iter: int, env_step: int, state: dict[str, Any]) -> str:
     """Write a state under the name that tells where the run stood, and drop all but the newest ``KEPT``."""
     path = os.path.join(ckpt_path, f'run_state_{train_iter}_{env_step}.pth.tar')
@@ -129,6 +145,7 @@ class SaveSchedule:
 
     def __init__(self, interval_s: float | None, max_cost: float | None) -> None:
         self._interval, self._max_cost = interval_s, max_cost
+        self.enabled = interval_s is not None
         self._next = time.monotonic() + interval_s if interval_s is not None else float('inf')
 
     def due(self) -> bool:
@@ -170,20 +187,6 @@ def cut_logs(folder: str, sizes: dict[str, int], kept: tuple[str, ...] = ABOUT_T
 
 def _files(folder: str) -> list[str]:
     return [os.path.join(base, name) for base, _, names in os.walk(folder) for name in names]
-
-
-# ---- envs ----
-def env_state(manager: Any) -> dict[str, Any] | None:
-    """State of the envs, if the manager and the envs can tell it."""
-    return manager.state_dict() if hasattr(type(manager), 'state_dict') else None
-
-
-def load_env_state(manager: Any, state: dict[str, Any] | None) -> bool:
-    """Put back what ``env_state`` gave; False if there is nothing to put back."""
-    if state is None:
-        return False
-    manager.load_state_dict(state)
-    return True
 
 
 # ---- chance ----

@@ -1,0 +1,98 @@
+"""--resume of a run that has come to its end changes nothing, unless its limits are raised: then it goes on exactly."""
+
+import copy
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+
+from nervex.entry import serial_pipeline
+from nervex.entry.cli import main
+from nervex.policy.dqn import DQNPolicy
+from nervex.run.folder import saved_run
+from nervex.utils import CheckpointError
+
+
+def files(folder):
+    return {p: p.read_bytes() for p in Path(folder).rglob('*') if p.is_file()}
+
+
+def run(cfg, folder, steps, **kwargs):
+    overrides = (f'commander.max_env_step={steps}',)
+    if kwargs.get('resume') is None:
+        overrides += (f'exp_name={folder}',)
+    return serial_pipeline(cfg, 3, overrides=overrides, **kwargs)
+
+
+def weights(result):
+    return torch.load(result.checkpoint, weights_only=True)['model']
+
+
+@pytest.fixture
+def short(short_dqn, empty_folder):
+    return short_dqn
+
+
+@pytest.mark.parametrize('name', ['short_dqn', 'short_ppo'])
+def test_a_finished_run_is_left_as_it_is(request, empty_folder, name, caplog):
+    ended = run(request.getfixturevalue(name), 'a', 300)
+    before = files('a')
+    again = run(None, 'a', 300, resume='a')
+    assert files('a') == before
+    same = copy.copy(again)
+    same.config = ended.config
+    assert {**vars(same), 'exp_path': 'a'} == {**vars(ended), 'exp_path': 'a'}
+    assert 'already finished' in caplog.text and 'commander.max_env_step' in caplog.text
+
+
+@pytest.mark.parametrize('name', ['short_dqn', 'short_ppo'])
+def test_with_a_higher_limit_it_goes_on_as_if_it_had_had_it_from_the_beginning(request, empty_folder, name):
+    cfg = request.getfixturevalue(name)
+    straight = run(cfg, 'straight', 600)
+    run(cfg, 'halves', 300)
+    resumed = run(None, 'halves', 600, resume='halves')
+    assert (resumed.env_steps, resumed.train_iters) == (straight.env_steps, straight.train_iters)
+    assert resumed.history == straight.history
+    assert all(torch.equal(a, b) for a, b in zip(weights(straight).values(), weights(resumed).values()))
+    columns = [[row.split(',')[:2] for row in Path(r.curve_path).read_text().splitlines()] for r in (straight, resumed)]
+    assert columns[0] == columns[1]
+    facts = yaml.safe_load(Path('halves/log/run.yaml').read_text())
+    assert facts['finished'] == 'limit reached' and facts['resumed'] == 1
+
+
+def test_a_solved_run_goes_on_with_another_stop_value_only(short, caplog):
+    short.evaluator.stop_val = 1.0
+    assert run(short, 'a', 300).solved
+    before = files('a')
+    assert run(None, 'a', 900, resume='a').solved and files('a') == before
+    assert 'already solved' in caplog.text
+    resumed = serial_pipeline(None, resume='a', overrides=('evaluator.stop_val=1000',))
+    assert not resumed.solved and resumed.env_steps >= 300
+
+
+def test_a_finished_run_without_a_saved_state_says_what_to_do(short):
+    short.learner = dict(resume=dict(interval_s=None))
+    run(short, 'a', 300)
+    before = files('a')
+    with pytest.raises(CheckpointError, match=r'is finished.*--load'):
+        run(None, 'a', 600, resume='a')
+    assert files('a') == before
+
+
+def test_the_command_says_that_the_run_has_ended(short, capsys):
+    run(short, 'a', 300)
+    main(['-m', 'serial', '--resume', 'a'])
+    assert 'finished: return' in capsys.readouterr().out
+
+
+def test_a_run_that_goes_on_is_not_finished_until_it_ends_again(short, monkeypatch):
+    def stop(*_):
+        raise RuntimeError('stop here')
+
+    run(short, 'a', 300)
+    assert saved_run('a').finished == 'limit reached'
+    monkeypatch.setattr(DQNPolicy, '_forward_learn', stop)
+    with pytest.raises(RuntimeError, match='stop here'):
+        run(None, 'a', 600, resume='a')
+    assert saved_run('a').finished is None and saved_run('a').counters is None
