@@ -1,0 +1,6 @@
+"""Board games for two."""
+
+from app_zoo.board.envs.boards import CONNECT_FOUR, TIC_TAC_TOE, Boards
+from app_zoo.board.envs.players import AlphaBeta, PerfectTicTacToe, RandomPlayer
+
+__all__ = ['CONNECT_FOUR', 'TIC_TAC_TOE', 'AlphaBeta', 'Boards', 'PerfectTicTacToe', 'RandomPlayer']
