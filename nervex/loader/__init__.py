@@ -1,5 +1,6 @@
 """Small combinators that check and convert values; config validation is made of them."""
 
+# ruff: noqa: F401
 from nervex.loader.base import Loader
 from nervex.loader.collection import cofilter, collection, contains, length, length_is, tpselector, tuple_
 from nervex.loader.exception import CollectionError, CompositeStructureError, DictError, MappingError
@@ -26,74 +27,7 @@ from nervex.loader.number import (
     power,
     power_with,
 )
+from nervex.loader.rule import registered, rule
 from nervex.loader.string import enum, regrep, rematch
 from nervex.loader.types import fcall, fpartial, is_callable, is_type, method, prop, to_type
 from nervex.loader.utils import check, check_only, keep, optional, raw
-
-__all__ = [
-    'CollectionError',
-    'CompositeStructureError',
-    'DictError',
-    'Loader',
-    'MappingError',
-    'Norm',
-    'check',
-    'check_only',
-    'cofilter',
-    'collection',
-    'contains',
-    'dict_',
-    'divide',
-    'divide_with',
-    'enum',
-    'fcall',
-    'fpartial',
-    'interval',
-    'is_callable',
-    'is_negative',
-    'is_positive',
-    'is_type',
-    'item',
-    'item_or',
-    'keep',
-    'land',
-    'lcmp',
-    'length',
-    'length_is',
-    'lin',
-    'lis',
-    'lisnot',
-    'lnot',
-    'lor',
-    'lsum',
-    'mapping',
-    'mcmp',
-    'method',
-    'minus',
-    'minus_with',
-    'mmulti',
-    'mpfilter',
-    'mpitems',
-    'mpkeys',
-    'mpvalues',
-    'msum',
-    'multi',
-    'negative',
-    'non_negative',
-    'non_positive',
-    'norm',
-    'normfunc',
-    'numeric',
-    'optional',
-    'plus',
-    'positive',
-    'power',
-    'power_with',
-    'prop',
-    'raw',
-    'regrep',
-    'rematch',
-    'to_type',
-    'tpselector',
-    'tuple_',
-]

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sized
 from typing import Any
 
 from nervex.loader.base import Loader
-from nervex.loader.exception import CollectionError, mismatch
+from nervex.loader.exception import CollectionError, gathered, mismatch
 
 
 def _typed_as(value: Any, items: list) -> Any:
@@ -26,14 +26,7 @@ def collection(loader: Any, type_back: bool = True) -> Loader:
     def load(value: Any) -> Any:
         if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
             raise mismatch(TypeError, value, what)
-        loaded, errors = [], []
-        for index, item in enumerate(value):
-            try:
-                loaded.append(inner(item))
-            except Exception as error:
-                errors.append((index, error))
-        if errors:
-            raise CollectionError(errors)
+        loaded = gathered(((index, inner, item) for index, item in enumerate(value)), CollectionError)
         return _typed_as(value, loaded) if type_back else loaded
 
     return Loader(load, what)
@@ -49,15 +42,7 @@ def tuple_(*loaders: Any) -> Loader:
             raise mismatch(TypeError, value, what)
         if len(value) != len(inner):
             raise mismatch(ValueError, value, f'{what} items, not {len(value)}')
-        loaded, errors = [], []
-        for index, (item, loader) in enumerate(zip(value, inner)):
-            try:
-                loaded.append(loader(item))
-            except Exception as error:
-                errors.append((index, error))
-        if errors:
-            raise CollectionError(errors)
-        return tuple(loaded)
+        return tuple(gathered(zip(range(len(inner)), inner, value), CollectionError))
 
     return Loader(load, what)
 

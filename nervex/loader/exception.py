@@ -1,6 +1,6 @@
 """Errors that gather what is wrong with all children of a structure, not only with the first one."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 
@@ -76,3 +76,18 @@ class MappingError(CompositeStructureError):
     def errors(self) -> list[tuple[Any, Exception]]:
         """Both, keys first."""
         return self._key_errors + self._value_errors
+
+
+def gathered(
+    jobs: Iterable[tuple[Any, Callable[[Any], Any], Any]], error: Callable[[list[tuple[Any, Exception]]], Exception]
+) -> list[Any]:
+    """What every (where, loader, value) answers; all that fail become one error."""
+    loaded, errors = [], []
+    for where, loader, value in jobs:
+        try:
+            loaded.append(loader(value))
+        except Exception as problem:
+            errors.append((where, problem))
+    if errors:
+        raise error(errors)
+    return loaded

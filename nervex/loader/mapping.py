@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from nervex.loader.base import Loader
-from nervex.loader.exception import DictError, MappingError, mismatch
+from nervex.loader.exception import DictError, MappingError, gathered, mismatch
 from nervex.utils.errors import nearest
 
 
@@ -17,15 +17,7 @@ def dict_(**loaders: Any) -> Loader:
     inner = {key: Loader(loader) for key, loader in loaders.items()}
 
     def load(value: Any) -> dict[str, Any]:
-        loaded, errors = {}, []
-        for key, loader in inner.items():
-            try:
-                loaded[key] = loader(value)
-            except Exception as error:
-                errors.append((key, error))
-        if errors:
-            raise DictError(errors)
-        return loaded
+        return dict(zip(inner, gathered(((key, loader, value) for key, loader in inner.items()), DictError)))
 
     return Loader(load)
 

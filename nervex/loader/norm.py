@@ -43,6 +43,10 @@ def normfunc(function: Callable[..., Any]) -> Callable[..., Norm]:
     return lifted
 
 
+ARITHMETIC = ('add', 'sub', 'mul', 'matmul', 'truediv', 'floordiv', 'mod', 'pow')
+BITS = ('lshift', 'rshift', 'and', 'or', 'xor')
+
+
 def _install_operators() -> None:
     def forward(function: Callable) -> Callable:
         return lambda self, other: normfunc(function)(self, other)
@@ -50,21 +54,7 @@ def _install_operators() -> None:
     def backward(function: Callable) -> Callable:
         return lambda self, other: normfunc(function)(other, self)
 
-    for name in (
-        'add',
-        'sub',
-        'mul',
-        'matmul',
-        'truediv',
-        'floordiv',
-        'mod',
-        'pow',
-        'lshift',
-        'rshift',
-        'and',
-        'or',
-        'xor',
-    ):
+    for name in (*ARITHMETIC, *BITS):
         function = getattr(operator, f'__{name}__')
         setattr(Norm, f'__{name}__', forward(function))
         setattr(Norm, f'__r{name}__', backward(function))

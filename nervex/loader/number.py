@@ -113,49 +113,25 @@ def negative() -> Loader:
     return Loader(operator.neg)
 
 
-def _binary(function: Callable[[Any, Any], Any], operand: Any) -> Loader:
-    other = Loader(operand)
-    return Loader(lambda value: function(value, other(value)))
+def _with(function: Callable[[Any, Any], Any], text: str) -> Callable[[Any], Loader]:
+    """A loader of one operand, which may itself be a loader of the value."""
+
+    def made(operand: Any) -> Loader:
+        other = Loader(operand)
+        return Loader(lambda value: function(value, other(value)))
+
+    made.__doc__ = f'``{text}``'
+    return made
 
 
-def plus(addend: Any) -> Loader:
-    """``value + addend``"""
-    return _binary(operator.add, addend)
-
-
-def minus(subtrahend: Any) -> Loader:
-    """``value - subtrahend``"""
-    return _binary(operator.sub, subtrahend)
-
-
-def minus_with(minuend: Any) -> Loader:
-    """``minuend - value``"""
-    return _binary(lambda value, other: other - value, minuend)
-
-
-def multi(multiplier: Any) -> Loader:
-    """``value * multiplier``"""
-    return _binary(operator.mul, multiplier)
-
-
-def divide(divisor: Any) -> Loader:
-    """``value / divisor``"""
-    return _binary(operator.truediv, divisor)
-
-
-def divide_with(dividend: Any) -> Loader:
-    """``dividend / value``"""
-    return _binary(lambda value, other: other / value, dividend)
-
-
-def power(exponent: Any) -> Loader:
-    """``value ** exponent``"""
-    return _binary(operator.pow, exponent)
-
-
-def power_with(base: Any) -> Loader:
-    """``base ** value``"""
-    return _binary(lambda value, other: other**value, base)
+plus = _with(operator.add, 'value + operand')
+minus = _with(operator.sub, 'value - operand')
+minus_with = _with(lambda value, operand: operand - value, 'operand - value')
+multi = _with(operator.mul, 'value * operand')
+divide = _with(operator.truediv, 'value / operand')
+divide_with = _with(lambda value, operand: operand / value, 'operand / value')
+power = _with(operator.pow, 'value ** operand')
+power_with = _with(lambda value, operand: operand**value, 'operand ** value')
 
 
 def msum(*items: Any) -> Loader:

@@ -1,10 +1,12 @@
 """Imports by name, with errors that say which part was missing."""
 
 import importlib
+import pkgutil
+import traceback
 from collections.abc import Iterable
 from types import ModuleType
 
-from nervex.utils.errors import ExtraMissingError
+from nervex.utils.errors import ExtraMissingError, nearest
 
 
 def import_modules(names: Iterable[str] | str | None) -> list[ModuleType]:
@@ -30,19 +32,40 @@ def import_module(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as e:
-        missing = e.name or name
-        if name == missing or name.startswith(f'{missing}.'):
-            parent, _, last = missing.rpartition('.')
-            found = f"'{parent}' exists but has no '{last}'" if parent else f"there is no '{missing}'"
-            raise ModuleNotFoundError(
-                f"cannot import '{name}': {found}. Is its folder in the working directory or on PYTHONPATH (or the "
-                'package installed), and is the path spelt with dots, without .py?',
-                name=missing,
-            ) from e
-        raise ModuleNotFoundError(
-            f"cannot import '{name}': it was found, but needs '{missing}', which is not installed. Install that.",
-            name=missing,
-        ) from e
+        text = f"cannot import '{name}': {import_problem(name, e)}"
+        raise ModuleNotFoundError(text, name=e.name or name) from e
+
+
+def import_problem(name: str, error: Exception) -> str:
+    """
+    Overview:
+        Why a module could not be imported: the first part of its path that does not exist, with the nearest name; the
+        package that it needs; or the line of it that fails.
+    """
+    if isinstance(error, SyntaxError):
+        return f'it does not parse: {error.filename}:{error.lineno}: {error.msg}'
+    if not isinstance(error, ModuleNotFoundError):
+        return f'it failed: {type(error).__name__}: {error} ({_where(error)})'
+    missing = error.name or name
+    if not (name == missing or name.startswith(f'{missing}.')):
+        return f"it was found, but needs '{missing}', which is not installed ({_where(error)})"
+    parent, _, last = missing.rpartition('.')
+    path = getattr(importlib.import_module(parent), '__path__', None) if parent else None
+    if parent and path is None:
+        return f"'{parent}' exists, but it is a file and not a package"
+    near = nearest(last, (module.name for module in pkgutil.iter_modules(path)))
+    whole = f'{parent}.{near}' if parent else near
+    hint = f"; did you mean '{whole}{name[len(missing) :]}'?" if near else ''
+    if parent:
+        return f"'{parent}' exists but has no '{last}'{hint}"
+    return f"there is no '{missing}' in the working directory, on PYTHONPATH or installed{hint}"
+
+
+def _where(error: BaseException) -> str:
+    """The file and line at which the error was raised, outside of the import machinery."""
+    stack = traceback.extract_tb(error.__traceback__)
+    frames = [f for f in stack if 'importlib' not in f.filename and f.filename != __file__]
+    return f'{frames[-1].filename}:{frames[-1].lineno}' if frames else 'no further detail'
 
 
 def require(name: str, package: str, what: str) -> ModuleType:

@@ -50,11 +50,14 @@ def test_listed_modules_are_imported_from_every_place(config, package, path):
     [
         (
             'my_own_package.policy',
-            "'my_own_package' exists and has no 'policy'; did you mean 'my_own_package.policies'?",
+            "'my_own_package' exists but has no 'policy'; did you mean 'my_own_package.policies'?",
         ),
-        ('my_own_pakage.policies', "'my_own_pakage' on the Python path; did you mean 'my_own_package.policies'?"),
+        (
+            'my_own_pakage.policies',
+            "on PYTHONPATH or installed; did you mean 'my_own_package.policies'?",
+        ),
         ('my_own_package.policies.deeper', "'my_own_package.policies' exists, but it is a file and not a package"),
-        ('zzz_qqq', "module 'zzz_qqq' does not exist"),
+        ('zzz_qqq', "there is no 'zzz_qqq'"),
         ('my_own_package.broken', 'broken.py:2: invalid syntax'),
         ('my_own_package.raising', 'failed: ValueError: not today ('),
         ('my_own_package.needing', "needs 'no_such_module_at_all', which is not installed"),
