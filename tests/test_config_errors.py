@@ -132,3 +132,23 @@ def test_older_spellings_are_accepted(short_dqn):
 def test_two_spellings_with_two_values_are_an_error(short_dqn):
     short_dqn.policy.learn.train_iteration = 9
     assert 'train_iteration' in problems(short_dqn)
+
+
+@pytest.mark.parametrize(
+    'override, said',
+    [
+        ('policy.model.hidden_dim_list=[]', 'policy.model: hidden_dim_list needs at least one width'),
+        ('policy.model.hidden_dim_list=[-1]', 'policy.model: hidden_dim_list holds the widths of layers'),
+        ('actor.transform={a: 1}', 'actor.transform.a: got 1, must be a dict'),
+        ('env.env_id=LunarLander-v3', 'env_type: gym'),
+    ],
+)
+def test_what_only_the_builder_can_tell_is_one_message_too(short_dqn, tmp_path, capsys, override, said):
+    from nervex.config.save import config_text
+    from nervex.entry.cli import main
+
+    (tmp_path / 'short.yaml').write_text(config_text(short_dqn), encoding='utf-8')
+    with pytest.raises(SystemExit) as stop:
+        main(['-m', 'serial', '-c', str(tmp_path / 'short.yaml'), '-o', override])
+    assert stop.value.code == 2
+    assert said in capsys.readouterr().err

@@ -194,10 +194,13 @@ class Policy:
         """Build the model from ``cfg.model``; ``model_type`` is the class that the caller passed, or None."""
         from nervex.model import create_model
 
-        if model_type is not None:
-            return model_type(**cfg.model)
-        name, import_names = self.default_model()
-        return create_model({'model_type': name, 'import_names': import_names, **cfg.model})
+        try:
+            if model_type is not None:
+                return model_type(**cfg.model)
+            name, import_names = self.default_model()
+            return create_model({'model_type': name, 'import_names': import_names, **cfg.model})
+        except ValueError as error:  # what the check of its arguments could not see
+            raise ConfigError([f'policy.model: {error}']) from error
 
     def _init_learn(self) -> None:
         raise NotImplementedError(f'{type(self).__name__}._init_learn')
