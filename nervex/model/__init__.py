@@ -13,38 +13,31 @@ __getattr__, __dir__, _LAZY = lazy_exports(
     {
         **homes(
             {
-                'nervex.model.actor_critic.policy_head': 'GaussianHead',
-                'nervex.model.actor_critic.recurrent_ac': 'ConvRValueAC FCRValueAC',
-                'nervex.model.actor_critic.value_ac': 'ConvValueAC FCValueAC ValueAC',
-                'nervex.model.atoc.atoc': 'ATOC ATOCQAC',
-                'nervex.model.coma.coma': 'ComaNetwork',
-                'nervex.model.common.distribution_head': 'DistributionHead QuantileHead QuantileRegressionHead',
+                'nervex.model.actor_critic': 'ConvRValueAC ConvValueAC FCRValueAC FCValueAC ValueAC',
+                'nervex.model.atoc': 'ATOC ATOCQAC',
+                'nervex.model.coma': 'ComaNetwork',
                 'nervex.model.common.encoder': 'ConvEncoder FCEncoder',
+                'nervex.model.common.heads': (
+                    'DiscreteHead DistributionHead DuelingHead GaussianHead MultiHead QuantileHead '
+                    'QuantileRegressionHead RegressionHead'
+                ),
                 'nervex.model.common.modes': 'ActorCriticBase ModeNet',
-                'nervex.model.common.multi_head': 'MultiHead',
-                'nervex.model.common.q_head': 'DiscreteHead DuelingHead',
-                'nervex.model.common.regression_head': 'RegressionHead',
                 'nervex.model.create': 'create_model',
-                'nervex.model.discrete_net.discrete_net': 'DiscreteNet',
-                'nervex.model.discrete_net.distribution_nets': (
-                    'NoiseDistributionConvDiscreteNet NoiseDistributionFCDiscreteNet NoiseQuantileConvDiscreteNet '
-                    'NoiseQuantileFCDiscreteNet QRConvDiscreteNet QRFCDiscreteNet'
+                'nervex.model.discrete_net': (
+                    'ConvDiscreteNet ConvRDiscreteNet DiscreteNet FCDiscreteNet FCRDiscreteNet '
+                    'NoiseDistributionConvDiscreteNet NoiseDistributionFCDiscreteNet NoiseFCDiscreteNet '
+                    'NoiseQuantileConvDiscreteNet NoiseQuantileFCDiscreteNet QRConvDiscreteNet QRFCDiscreteNet '
+                    'SQNDiscreteNet'
                 ),
-                'nervex.model.discrete_net.sqn': 'SQNDiscreteNet',
-                'nervex.model.discrete_net.value_nets': (
-                    'ConvDiscreteNet ConvRDiscreteNet FCDiscreteNet FCRDiscreteNet NoiseFCDiscreteNet'
-                ),
-                'nervex.model.ppg.ppg': 'ConvPPG FCPPG PPG',
-                'nervex.model.qac.qac': 'QAC',
-                'nervex.model.qmix.collaq': 'CollaQ',
-                'nervex.model.qmix.mixer': 'Mixer',
-                'nervex.model.qmix.qmix': 'QMix',
-                'nervex.model.sac.sac': 'SACModel',
+                'nervex.model.ppg': 'ConvPPG FCPPG PPG',
+                'nervex.model.qac': 'QAC',
+                'nervex.model.qmix': 'CollaQ Mixer QMix',
+                'nervex.model.sac': 'DiscreteSACModel SACModel',
                 'nervex.torch_utils.network': 'MLP NoiseLinearLayer RNN',
                 'nervex.torch_utils.network.shapes': 'InputShapeError',
             }
         ),
-        'ReparameterizationHead': 'nervex.model.actor_critic.policy_head:GaussianHead',
+        'ReparameterizationHead': 'nervex.model.common.heads:GaussianHead',
     },
 )
 __all__ = ['MODEL_REGISTRY', *_LAZY]

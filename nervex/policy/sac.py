@@ -131,7 +131,7 @@ class DiscreteSACPolicy(SACPolicy):
     _evaluates_by = 'argmax_sample'
 
     def default_model(self) -> tuple[str, list[str]]:
-        return 'sac_discrete', ['nervex.model.sac.discrete_sac']
+        return 'sac_discrete', ['nervex.model']
 
     def _critic_loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
         with torch.no_grad():

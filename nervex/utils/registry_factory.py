@@ -87,7 +87,7 @@ MODEL_REGISTRY = Registry(
         'convr_vac': 'nervex.model:ConvRValueAC',
         'qac': 'nervex.model:QAC',
         'sac': 'nervex.model:SACModel',
-        'sac_discrete': 'nervex.model.sac.discrete_sac:DiscreteSACModel',
+        'sac_discrete': 'nervex.model:DiscreteSACModel',
         'fc_ppg': 'nervex.model:FCPPG',
         'conv_ppg': 'nervex.model:ConvPPG',
         'qmix': 'nervex.model:QMix',

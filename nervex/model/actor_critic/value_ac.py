@@ -1,26 +1,40 @@
-"""Actor-critic networks: a policy and a state value from one observation."""
+"""Actor-critic networks: a policy and a state value from one observation, with or without a memory."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import torch.nn as nn
 from torch import Tensor
 
-from nervex.model.common.encoder import ConvEncoder, FCEncoder
+from nervex.model.common.encoder import make_encoder
+from nervex.model.common.heads import policy_head
 from nervex.model.common.initialise import orthogonal, orthogonal_out
-from nervex.model.common.inputs import obs_of
-from nervex.model.common.modes import ActorCriticBase
+from nervex.model.common.modes import ActorCriticBase, obs_of, with_mask
+from nervex.model.common.named import conv, memory, named_net
 from nervex.torch_utils.network.activation import Activation
 from nervex.torch_utils.network.mlp import mlp
+from nervex.torch_utils.network.rnn import RNN, unrolled
 from nervex.utils.errors import UnknownNameError, unknown_name
-
-from .policy_head import policy_head
 
 
 class ValueAC(ActorCriticBase):
     """
     Overview:
-        A policy and a value over one encoder, or over an encoder each.
+        A policy and a value over one encoder, or over an encoder each; the nets with names of their own are settings
+        of this one.
+    Arguments:
+        - obs_dim (:obj:`int | Sequence[int]`): size or shape of an observation
+        - action_dim (:obj:`int | Sequence[int]`): number of actions; a list makes one head for each entry; for
+          continuous actions their dimension
+        - embedding_dim (:obj:`int`): size of the features, if ``hidden_dim_list`` is None
+        - head_hidden_dim (:obj:`int`), head_layer_num (:obj:`int`): hidden layers of actor and critic head
+        - continous (:obj:`bool`): continuous actions; ``continuous`` is the same switch
+        - hidden_dim_list (:obj:`Sequence[int] | None`): widths of the encoder; None is [128, embedding_dim], and
+          [embedding_dim] behind convolutions
+        - share_encoder (:obj:`bool`): one encoder for both, or one each
+        - activation (:obj:`str | Callable`): 'relu', 'tanh', ...
+        - ortho_init (:obj:`bool`): orthogonal weights, gain sqrt(2); policy output 0.01, value output 1
+        - sigma_type, sigma: see ``GaussianHead``
+        - encoder_kwargs, lstm_kwargs (:obj:`Mapping | None`): see ``DiscreteNet``
     Interfaces:
         forward, compute_action_value, compute_action, compute_value
     """
@@ -28,17 +42,48 @@ class ValueAC(ActorCriticBase):
     modes = ('compute_action_value', 'compute_action', 'compute_value')
 
     def __init__(
-        self, encoder: nn.Module, actor: nn.Module, critic: nn.Module, critic_encoder: nn.Module | None = None
+        self,
+        obs_dim: int | Sequence[int],
+        action_dim: int | Sequence[int],
+        embedding_dim: int = 64,
+        head_hidden_dim: int = 128,
+        continous: bool = False,
+        hidden_dim_list: Sequence[int] | None = None,
+        head_layer_num: int = 1,
+        share_encoder: bool = True,
+        activation: str | Activation = 'relu',
+        ortho_init: bool = False,
+        sigma_type: str = 'independent',
+        sigma: float = 1.0,
+        continuous: bool | None = None,
+        encoder_kwargs: Mapping[str, Any] | None = None,
+        lstm_kwargs: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__()
-        self.encoder = encoder
-        self.critic_encoder = critic_encoder
-        self.actor = actor
-        self.critic = critic
+        encoders = [
+            make_encoder(obs_dim, embedding_dim, hidden_dim_list, (128,), activation, **(encoder_kwargs or {}))
+            for _ in range(1 if share_encoder else 2)
+        ]
+        features, rnn = encoders[0].out_dim, None
+        if lstm_kwargs is not None:
+            lstm = dict(lstm_kwargs)
+            hidden_dim = lstm.pop('hidden_dim')
+            rnn = RNN(features, features if hidden_dim is None else hidden_dim, **lstm)
+            features = rnn.out_dim
+        widths, goes_on = [head_hidden_dim] * head_layer_num, continous if continuous is None else continuous
+        actor = policy_head(features, action_dim, goes_on, widths, activation, ortho_init, sigma_type, sigma)
+        critic = mlp(features, widths, 1, activation)
+        if ortho_init:
+            orthogonal_out(critic, 1.0)
+            for encoder in encoders:
+                orthogonal(encoder)
+        self.encoder: Any = encoders[0]
+        self.critic_encoder: Any = None if share_encoder else encoders[1]
+        self.actor, self.critic = actor, critic
+        if rnn is not None:
+            self.rnn = rnn
 
-    def forward(  # type: ignore[override]
-        self, data: Tensor | dict[str, Any], mode: str | None = None
-    ) -> dict[str, Any]:
+    def forward(self, data: Tensor | dict[str, Any], mode: str | None = None, **kwargs: Any) -> dict[str, Any]:
         """
         Arguments:
             - data (:obj:`dict | torch.Tensor`): ``obs``, and optionally ``action_mask``, which is passed on; a bare
@@ -74,64 +119,59 @@ class ValueAC(ActorCriticBase):
         return {'value': self.critic(encoder(obs_of(data))).squeeze(-1)}
 
 
-def with_mask(output: dict[str, Any], data: Tensor | dict[str, Any]) -> dict[str, Any]:
-    """The output, with the action mask of the input where it has one."""
-    if not isinstance(data, Tensor) and 'action_mask' in data:
-        output['action_mask'] = data['action_mask']
-    return output
+class RecurrentValueAC(ValueAC):
+    """
+    Overview:
+        A policy and a value over one memory. Takes a step (B, \\*) or a sequence (T, B, \\*), with ``prev_state``, and
+        gives ``next_state``, both a list with one state a row; see ``RNN``.
+    Interfaces:
+        forward, compute_action_value, compute_action, compute_value, initial_state
+    """
+
+    def forward(self, data: Tensor | dict[str, Any], mode: str | None = None, **kwargs: Any) -> dict[str, Any]:
+        """As ``ValueAC.forward``, with ``prev_state`` and ``enable_fast_timestep`` in and ``next_state`` out."""
+        if mode is not None and mode != 'compute_action_value':
+            return super().forward(data, mode)
+        return self.compute_action_value(data)
+
+    def compute_action_value(self, data: Tensor | dict[str, Any]) -> dict[str, Any]:
+        """``logit``, ``value`` and ``next_state``."""
+        y, state = self._remembered(data)
+        return with_mask({'logit': self.actor(y), 'value': self.critic(y).squeeze(-1), 'next_state': state}, data)
+
+    def compute_action(self, data: Tensor | dict[str, Any]) -> dict[str, Any]:
+        """``logit`` and ``next_state``."""
+        y, state = self._remembered(data)
+        return with_mask({'logit': self.actor(y), 'next_state': state}, data)
+
+    def compute_value(self, data: Tensor | dict[str, Any]) -> dict[str, Any]:
+        """``value`` and ``next_state``."""
+        y, state = self._remembered(data)
+        return {'value': self.critic(y).squeeze(-1), 'next_state': state}
+
+    def initial_state(self) -> Any:
+        """The state of one row before its first step; fits ``hidden_state(init_fn=model.initial_state)``."""
+        return self.rnn.initial_state()
+
+    def _remembered(self, data: Tensor | dict[str, Any]) -> tuple[Tensor, list[Any]]:
+        obs = obs_of(data)
+        given = {} if isinstance(data, Tensor) else data
+        return unrolled(self.rnn, self.encoder(obs), obs, self.encoder.obs_shape, given)
 
 
+@named_net()
 class FCValueAC(ValueAC):
     """
     Overview:
         Actor-critic over a vector observation.
     Arguments:
-        - obs_dim (:obj:`int | Sequence[int]`): size or shape of an observation
-        - action_dim (:obj:`int | Sequence[int]`): number of actions; a list makes one head for each entry; for
-          continuous actions their dimension
-        - embedding_dim (:obj:`int`): size of the features, if ``hidden_dim_list`` is None
-        - head_hidden_dim (:obj:`int`), head_layer_num (:obj:`int`): hidden layers of actor and critic head
-        - continous (:obj:`bool`): continuous actions; ``continuous`` is the same switch
-        - hidden_dim_list (:obj:`Sequence[int] | None`): widths of the encoder; None is [128, embedding_dim]
-        - share_encoder (:obj:`bool`): one encoder for both, or one each
-        - activation (:obj:`str | Callable`): 'relu', 'tanh', ...
-        - ortho_init (:obj:`bool`): orthogonal weights, gain sqrt(2); policy output 0.01, value output 1
-        - sigma_type, sigma: see ``GaussianHead``
+        - see ``ValueAC``
     Shapes:
         - obs :math:`(*, obs\\_dim)`, logit :math:`(*, A)`, value :math:`(*)`
     """
 
-    def __init__(
-        self,
-        obs_dim: int | Sequence[int],
-        action_dim: int | Sequence[int],
-        embedding_dim: int = 64,
-        head_hidden_dim: int = 128,
-        continous: bool = False,
-        hidden_dim_list: Sequence[int] | None = None,
-        head_layer_num: int = 1,
-        share_encoder: bool = True,
-        activation: str | Activation = 'relu',
-        ortho_init: bool = False,
-        sigma_type: str = 'independent',
-        sigma: float = 1.0,
-        continuous: bool | None = None,
-    ) -> None:
-        hidden = [128, embedding_dim] if hidden_dim_list is None else list(hidden_dim_list)
-        encoders = [FCEncoder(obs_dim, hidden, activation) for _ in range(1 if share_encoder else 2)]
-        assemble(
-            self,
-            encoders,
-            action_dim,
-            continous if continuous is None else continuous,
-            [head_hidden_dim] * head_layer_num,
-            activation,
-            ortho_init,
-            sigma_type,
-            sigma,
-        )
 
-
+@named_net({'embedding_dim': 512}, encoder_kwargs=conv)
 class ConvValueAC(ValueAC):
     """
     Overview:
@@ -140,66 +180,34 @@ class ConvValueAC(ValueAC):
         - obs_dim (:obj:`Sequence[int]`): [C, H, W]
         - hidden_dim_list (:obj:`Sequence[int] | None`): linear layers after the convolutions; None is [embedding_dim]
         - channels, kernels, strides (:obj:`Sequence[int]`): the convolutions
-        - the others: see ``FCValueAC``
+        - the others: see ``ValueAC``
     Shapes:
         - obs :math:`(*, C, H, W)` uint8 or float, logit :math:`(*, A)`, value :math:`(*)`
     """
 
-    def __init__(
-        self,
-        obs_dim: Sequence[int],
-        action_dim: int | Sequence[int],
-        embedding_dim: int = 512,
-        head_hidden_dim: int = 128,
-        continous: bool = False,
-        hidden_dim_list: Sequence[int] | None = None,
-        head_layer_num: int = 1,
-        share_encoder: bool = True,
-        activation: str | Activation = 'relu',
-        ortho_init: bool = False,
-        sigma_type: str = 'independent',
-        sigma: float = 1.0,
-        continuous: bool | None = None,
-        channels: Sequence[int] = (32, 64, 64),
-        kernels: Sequence[int] = (8, 4, 3),
-        strides: Sequence[int] = (4, 2, 1),
-    ) -> None:
-        hidden = [embedding_dim] if hidden_dim_list is None else list(hidden_dim_list)
-        encoders = [
-            ConvEncoder(obs_dim, hidden, channels, kernels, strides, activation)
-            for _ in range(1 if share_encoder else 2)
-        ]
-        assemble(
-            self,
-            encoders,
-            action_dim,
-            continous if continuous is None else continuous,
-            [head_hidden_dim] * head_layer_num,
-            activation,
-            ortho_init,
-            sigma_type,
-            sigma,
-        )
+
+@named_net(lstm_kwargs=memory, share_encoder=True)
+class FCRValueAC(RecurrentValueAC):
+    """
+    Overview:
+        Actor-critic with a memory over a vector observation.
+    Arguments:
+        - lstm_type (:obj:`str`): 'lstm' or 'gru'
+        - lstm_hidden_dim (:obj:`int | None`): size of the state, None is the size of the features
+        - lstm_layer_num (:obj:`int`): stacked recurrent layers
+        - the others: see ``ValueAC``
+    Shapes:
+        - obs :math:`(B, obs\\_dim)` or :math:`(T, B, obs\\_dim)`, logit :math:`(*, A)`, value :math:`(*)`
+    """
 
 
-def assemble(
-    net: ValueAC,
-    encoders: Sequence[Any],
-    action_dim: int | Sequence[int],
-    continuous: bool,
-    widths: Sequence[int],
-    activation: str | Activation,
-    ortho_init: bool,
-    sigma_type: str,
-    sigma: float,
-    features: int | None = None,
-) -> None:
-    """Build heads for the encoders, or for so many features behind them, and fill ``net`` with all of it."""
-    sizes = [encoder.out_dim if features is None else features for encoder in (encoders[0], encoders[-1])]
-    actor = policy_head(sizes[0], action_dim, continuous, widths, activation, ortho_init, sigma_type, sigma)
-    critic = mlp(sizes[1], widths, 1, activation)
-    if ortho_init:
-        orthogonal_out(critic, 1.0)
-        for encoder in encoders:
-            orthogonal(encoder)
-    ValueAC.__init__(net, encoders[0], actor, critic, encoders[1] if len(encoders) == 2 else None)
+@named_net({'embedding_dim': 512}, lstm_kwargs=memory, encoder_kwargs=conv, share_encoder=True)
+class ConvRValueAC(RecurrentValueAC):
+    """
+    Overview:
+        Actor-critic with a memory over images.
+    Arguments:
+        - see ``FCRValueAC`` and ``ConvValueAC``
+    Shapes:
+        - obs :math:`(B, C, H, W)` or :math:`(T, B, C, H, W)`, logit :math:`(*, A)`, value :math:`(*)`
+    """

@@ -8,9 +8,9 @@ import torch.nn as nn
 import torch.nn.functional as F
 from torch import Tensor
 
-from nervex.model.common.inputs import entry_of
-from nervex.model.common.modes import ModeNet
-from nervex.model.qmix.agent_net import AgentNet, as_sequence
+from nervex.model.common.modes import ModeNet, entry_of
+from nervex.model.common.named import widths_of
+from nervex.model.qmix.qmix import AgentNet, as_sequence
 from nervex.torch_utils.network.activation import Activation
 from nervex.torch_utils.network.mlp import MLP
 from nervex.torch_utils.network.shapes import as_size
@@ -94,7 +94,7 @@ class ComaNetwork(ModeNet):
                 'the critic needs the size of the global state: global_obs_dim=..., or obs_dim='
                 "{'agent_state': ..., 'global_state': ...}"
             )
-        widths = [128, embedding_dim] if hidden_dim_list is None else list(hidden_dim_list)
+        widths = widths_of(embedding_dim, hidden_dim_list, 128)
         self.agent_num = agent_num
         self.actor = AgentNet(own_dim, action_dim, widths, lstm_type, activation)
         self.critic = ComaCritic(
@@ -115,7 +115,7 @@ class ComaNetwork(ModeNet):
         obs, added = as_sequence(data, single_step, self.actor.encoder.in_shape, self.agent_num)
         logit, next_state = self.actor(obs['agent_state'], data.get('prev_state'))
         output = {'logit': logit.squeeze(0) if added else logit, 'next_state': next_state}
-        if 'action_mask' in data['obs']:
+        if 'action_mask' in obs:
             output['action_mask'] = data['obs']['action_mask']
         return output
 

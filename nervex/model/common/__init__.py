@@ -1,21 +1,32 @@
 """The parts that models are made of: encoders and heads."""
 
-from nervex.utils.lazy import homes, lazy_exports
-
-__getattr__, __dir__, __all__ = lazy_exports(
-    __name__,
-    {
-        **homes(
-            {
-                'nervex.model.common.distribution_head': 'DistributionHead QuantileHead QuantileRegressionHead',
-                'nervex.model.common.encoder': 'ConvEncoder FCEncoder',
-                'nervex.model.common.modes': 'ActorCriticBase ModeNet',
-                'nervex.model.common.multi_head': 'MultiHead',
-                'nervex.model.common.q_head': 'DiscreteHead DuelingHead',
-                'nervex.model.common.regression_head': 'RegressionHead',
-                'nervex.model.actor_critic.policy_head': 'GaussianHead',
-            }
-        ),
-        'ReparameterizationHead': 'nervex.model.actor_critic.policy_head:GaussianHead',
-    },
+from nervex.model.common.encoder import ConvEncoder, FCEncoder
+from nervex.model.common.heads import (
+    DiscreteHead,
+    DistributionHead,
+    DuelingHead,
+    GaussianHead,
+    MultiHead,
+    QuantileHead,
+    QuantileRegressionHead,
+    RegressionHead,
 )
+from nervex.model.common.modes import ActorCriticBase, ModeNet
+
+ReparameterizationHead = GaussianHead
+
+__all__ = [
+    'ActorCriticBase',
+    'ConvEncoder',
+    'DiscreteHead',
+    'DistributionHead',
+    'DuelingHead',
+    'FCEncoder',
+    'GaussianHead',
+    'ModeNet',
+    'MultiHead',
+    'QuantileHead',
+    'QuantileRegressionHead',
+    'RegressionHead',
+    'ReparameterizationHead',
+]

@@ -1,14 +1,17 @@
 """Encoders: an observation becomes a feature vector."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 import torch.nn as nn
 from torch import Tensor
 
+from nervex.model.common.named import widths_of
 from nervex.torch_utils.network.activation import Activation, get_activation
 from nervex.torch_utils.network.mlp import MLP, LinearType
 from nervex.torch_utils.network.shapes import InputShapeError, KnowsDtype, as_dtype, as_shape, misfit
+from nervex.utils.errors import UnknownNameError, unknown_name
 
 
 class FCEncoder(MLP):
@@ -101,3 +104,33 @@ class ConvEncoder(KnowsDtype):
             x = act(conv(x))
         x = self.fc(x.flatten(1))
         return x if len(lead) == 1 else x.reshape(*lead, -1)
+
+
+_ENCODERS = {'fc': FCEncoder, 'conv': ConvEncoder}
+
+
+def make_encoder(
+    obs_dim: int | Sequence[int],
+    embedding_dim: int,
+    hidden_dim_list: Sequence[int] | None,
+    before: Sequence[int],
+    activation: str | Activation,
+    encoder_type: str | type = 'fc',
+    **kwargs: Any,
+) -> Any:
+    """
+    Overview:
+        The encoder of an observation.
+    Arguments:
+        - embedding_dim (:obj:`int`): size of the features, if ``hidden_dim_list`` is None
+        - hidden_dim_list (:obj:`Sequence[int] | None`): widths of the linear layers; None is those of ``before``, which
+          convolutions need not, and then ``embedding_dim``
+        - encoder_type (:obj:`str | type`): 'fc', 'conv', or a class with the arguments of ``FCEncoder`` and its
+          attributes ``out_dim`` and ``obs_shape``
+        - kwargs: further arguments of that class
+    """
+    if isinstance(encoder_type, str) and encoder_type not in _ENCODERS:
+        raise UnknownNameError(unknown_name('encoder_type', encoder_type, _ENCODERS))
+    widths = widths_of(embedding_dim, hidden_dim_list, *(() if encoder_type == 'conv' else before))
+    build: Any = _ENCODERS[encoder_type] if isinstance(encoder_type, str) else encoder_type
+    return build(obs_dim, widths, activation=activation, **kwargs)

@@ -1,9 +1,12 @@
-"""Models with several ways to be called: ``model(data, mode='compute_q')``."""
+"""What models share: several ways to be called, what they find in their input, how many heads they have."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch.nn as nn
+from torch import Tensor
 
+from nervex.torch_utils.network.shapes import as_shape
 from nervex.utils.errors import UnknownNameError, unknown_name
 
 
@@ -40,7 +43,7 @@ class ActorCriticBase(ModeNet):
         forward, compute_action_value, compute_action
     """
 
-    modes = ('compute_action_value', 'compute_action')
+    modes: tuple[str, ...] = ('compute_action_value', 'compute_action')
 
     def compute_action_value(self, data: Any) -> dict[str, Any]:
         """``logit`` and ``value`` of an input."""
@@ -49,3 +52,38 @@ class ActorCriticBase(ModeNet):
     def compute_action(self, data: Any) -> dict[str, Any]:
         """The ``logit`` alone."""
         raise NotImplementedError(f'{type(self).__name__} needs a method compute_action(data)')
+
+
+def action_heads(action_dim: int | Sequence[int]) -> tuple[int, ...] | int:
+    """
+    Overview:
+        Number of actions: an int (or a shape of length 1) is one head; a longer list is one head for each entry.
+    """
+    shape = as_shape(action_dim, 'action_dim')
+    return shape[0] if len(shape) == 1 else shape
+
+
+def entry_of(data: Any, key: str) -> Any:
+    """An entry that a model's input must have."""
+    if isinstance(data, Tensor) or key not in data:
+        got = 'one tensor' if isinstance(data, Tensor) else ', '.join(map(repr, data))
+        raise UnknownNameError(f"this model needs '{key}' in its input, got {got}")
+    return data[key]
+
+
+def obs_of(data: Any) -> Any:
+    """The observation of a model's input: ``data['obs']``, or ``data`` itself if it is a bare tensor."""
+    if isinstance(data, Tensor):
+        return data
+    try:
+        return data['obs']
+    except (KeyError, TypeError, IndexError) as error:
+        got = sorted(data) if isinstance(data, dict) else type(data).__name__
+        raise UnknownNameError(f"a model takes a tensor or a dict with 'obs', got {got}") from error
+
+
+def with_mask(output: dict[str, Any], data: Tensor | dict[str, Any]) -> dict[str, Any]:
+    """The output, with the action mask of the input where it has one."""
+    if not isinstance(data, Tensor) and 'action_mask' in data:
+        output['action_mask'] = data['action_mask']
+    return output

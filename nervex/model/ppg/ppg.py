@@ -1,15 +1,15 @@
 """Phasic policy gradient: a policy network with a value head of its own, and a value network beside it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch.nn as nn
 from torch import Tensor
 
-from nervex.model.actor_critic.value_ac import ConvValueAC, FCValueAC, ValueAC
-from nervex.model.common.encoder import ConvEncoder, FCEncoder
-from nervex.model.common.inputs import obs_of
-from nervex.model.common.modes import ModeNet
+from nervex.model.actor_critic.value_ac import ValueAC
+from nervex.model.common.encoder import make_encoder
+from nervex.model.common.modes import ModeNet, obs_of
+from nervex.model.common.named import conv, named_net
 from nervex.torch_utils.network.activation import Activation
 from nervex.torch_utils.network.mlp import mlp
 
@@ -49,15 +49,8 @@ class PPG(ModeNet):
         return output
 
 
-class FCPPG(PPG):
-    """
-    Overview:
-        PPG over vector observations.
-    Arguments:
-        - see ``FCValueAC``
-    Shapes:
-        - obs :math:`(*, obs\\_dim)`, logit :math:`(*, A)`, value and aux_value :math:`(*)`
-    """
+class _SizedPPG(PPG):
+    """PPG over any encoder; its arguments are those of ``ValueAC``."""
 
     def __init__(
         self,
@@ -71,8 +64,9 @@ class FCPPG(PPG):
         activation: str | Activation = 'relu',
         ortho_init: bool = False,
         continuous: bool | None = None,
+        encoder_kwargs: Mapping[str, Any] | None = None,
     ) -> None:
-        policy_net = FCValueAC(
+        policy_net = ValueAC(
             obs_dim,
             action_dim,
             embedding_dim,
@@ -83,15 +77,27 @@ class FCPPG(PPG):
             activation=activation,
             ortho_init=ortho_init,
             continuous=continuous,
+            encoder_kwargs=encoder_kwargs,
         )
-        hidden = [128, embedding_dim] if hidden_dim_list is None else list(hidden_dim_list)
-        value_net = nn.Sequential(
-            FCEncoder(obs_dim, hidden, activation), mlp(hidden[-1], [head_hidden_dim] * head_layer_num, 1, activation)
-        )
-        super().__init__(policy_net, value_net)
+        encoder = make_encoder(obs_dim, embedding_dim, hidden_dim_list, (128,), activation, **(encoder_kwargs or {}))
+        value = mlp(encoder.out_dim, [head_hidden_dim] * head_layer_num, 1, activation)
+        super().__init__(policy_net, nn.Sequential(encoder, value))
 
 
-class ConvPPG(PPG):
+@named_net()
+class FCPPG(_SizedPPG):
+    """
+    Overview:
+        PPG over vector observations.
+    Arguments:
+        - see ``FCValueAC``
+    Shapes:
+        - obs :math:`(*, obs\\_dim)`, logit :math:`(*, A)`, value and aux_value :math:`(*)`
+    """
+
+
+@named_net({'embedding_dim': 512}, encoder_kwargs=conv)
+class ConvPPG(_SizedPPG):
     """
     Overview:
         PPG over images.
@@ -100,40 +106,3 @@ class ConvPPG(PPG):
     Shapes:
         - obs :math:`(*, C, H, W)`, logit :math:`(*, A)`, value and aux_value :math:`(*)`
     """
-
-    def __init__(
-        self,
-        obs_dim: Sequence[int],
-        action_dim: int | Sequence[int],
-        embedding_dim: int = 512,
-        head_hidden_dim: int = 128,
-        continous: bool = False,
-        hidden_dim_list: Sequence[int] | None = None,
-        head_layer_num: int = 1,
-        activation: str | Activation = 'relu',
-        ortho_init: bool = False,
-        channels: Sequence[int] = (32, 64, 64),
-        kernels: Sequence[int] = (8, 4, 3),
-        strides: Sequence[int] = (4, 2, 1),
-        continuous: bool | None = None,
-    ) -> None:
-        convs: Any = {'channels': channels, 'kernels': kernels, 'strides': strides}
-        policy_net = ConvValueAC(
-            obs_dim,
-            action_dim,
-            embedding_dim,
-            head_hidden_dim,
-            continous,
-            hidden_dim_list,
-            head_layer_num,
-            activation=activation,
-            ortho_init=ortho_init,
-            continuous=continuous,
-            **convs,
-        )
-        hidden = [embedding_dim] if hidden_dim_list is None else list(hidden_dim_list)
-        value_net = nn.Sequential(
-            ConvEncoder(obs_dim, hidden, activation=activation, **convs),
-            mlp(hidden[-1], [head_hidden_dim] * head_layer_num, 1, activation),
-        )
-        super().__init__(policy_net, value_net)

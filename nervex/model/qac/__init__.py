@@ -1,0 +1,5 @@
+"""Networks of an actor and a critic for continuous actions."""
+
+from nervex.model.qac.qac import QAC
+
+__all__ = ['QAC']

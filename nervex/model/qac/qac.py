@@ -5,10 +5,8 @@ from typing import Any
 
 from torch import Tensor
 
-from nervex.model.common.inputs import entry_of, obs_of
-from nervex.model.common.modes import ModeNet
-from nervex.model.common.q_of_action import QOfAction, TwinQ
-from nervex.model.common.regression_head import RegressionHead
+from nervex.model.common.heads import QOfAction, RegressionHead, TwinQ
+from nervex.model.common.modes import ModeNet, entry_of, obs_of
 from nervex.torch_utils.network.activation import Activation
 from nervex.torch_utils.network.shapes import as_size
 

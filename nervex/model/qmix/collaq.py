@@ -7,12 +7,12 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
-from nervex.model.common.inputs import entry_of
+from nervex.model.common.modes import entry_of
+from nervex.model.common.named import widths_of
 from nervex.torch_utils.network.activation import Activation
 from nervex.torch_utils.network.shapes import InputShapeError, as_shape, as_size
 
-from .agent_net import AgentNet, as_sequence, taken_q
-from .mixer import Mixer
+from .qmix import AgentNet, Mixer, as_sequence, team_values
 
 #: what the three recurrent states of an agent belong to
 _STATES = ('colla', 'alone', 'colla_alone')
@@ -86,7 +86,7 @@ class CollaQ(nn.Module):
         hypernet_dim: int = 64,
     ) -> None:
         super().__init__()
-        widths = [128, embedding_dim] if hidden_dim_list is None else list(hidden_dim_list)
+        widths = widths_of(embedding_dim, hidden_dim_list, 128)
         self.agent_num = agent_num
         self._obs_shape = as_shape(obs_dim)
         self.attention = None
@@ -116,7 +116,6 @@ class CollaQ(nn.Module):
               agent_colla_alone_q :math:`(T, B, A, P)`; the others as for ``QMix``
         """
         obs, added = as_sequence(data, single_step, self._obs_shape, self.agent_num)
-        action, mask = data.get('action'), obs.get('action_mask')
         prev_state = _by_net(data.get('prev_state'))
         seen, padded = obs['agent_state'], entry_of(obs, 'agent_alone_padding_state')
         if self.attention is not None:
@@ -124,14 +123,7 @@ class CollaQ(nn.Module):
         colla, colla_state = self.colla_net(seen, prev_state['colla'])
         alone, alone_state = self.alone_net(entry_of(obs, 'agent_alone_state'), prev_state['alone'])
         colla_alone, colla_alone_state = self.colla_net(padded, prev_state['colla_alone'])
-        logit = alone + colla
-        agent_q = taken_q(logit, action.unsqueeze(0) if added and action is not None else action, mask)
-        total_q = agent_q.sum(-1) if self.mixer is None else self.mixer(agent_q, entry_of(obs, 'global_state'))
-        output = {'total_q': total_q, 'agent_q': agent_q, 'logit': logit, 'agent_colla_alone_q': colla_alone}
-        if mask is not None:
-            output['action_mask'] = mask
-        if added:
-            output = {key: value.squeeze(0) for key, value in output.items()}
+        output = team_values(data, obs, added, self.mixer, alone + colla, agent_colla_alone_q=colla_alone)
         next_state = [list(row) for row in zip(colla_state, alone_state, colla_alone_state)]
         return {**output, 'next_state': next_state}
 

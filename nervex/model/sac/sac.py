@@ -1,4 +1,4 @@
-"""Soft actor-critic: a squashed Gaussian policy, twin action values and, on request, a state value."""
+"""Soft actor-critic: a squashed Gaussian policy or logits, twin action values and, on request, a state value."""
 
 import math
 from collections.abc import Sequence
@@ -9,9 +9,8 @@ import torch.nn as nn
 import torch.nn.functional as F
 from torch import Tensor
 
-from nervex.model.common.inputs import entry_of, obs_of
-from nervex.model.common.modes import ModeNet
-from nervex.model.common.q_of_action import TwinQ
+from nervex.model.common.heads import TwinQ
+from nervex.model.common.modes import ModeNet, action_heads, entry_of, obs_of, with_mask
 from nervex.torch_utils.network.activation import Activation
 from nervex.torch_utils.network.mlp import MLP
 from nervex.torch_utils.network.shapes import as_size
@@ -126,6 +125,55 @@ class SACModel(ModeNet):
         if self.value is None:
             raise ValueError('this SACModel has no network of state values; build it with use_value_net=True')
         return {'value': self.value(obs_of(data)).squeeze(-1)}
+
+
+class DiscreteSACModel(ModeNet):
+    """
+    Overview:
+        Networks of soft actor-critic for discrete actions (Christodoulou 2019, https://arxiv.org/abs/1910.07207):
+        ``model.actor`` gives logits, ``model.critic`` (a list of one or two) the value of each action.
+    Arguments:
+        - obs_dim (:obj:`int | Sequence[int]`): size of an observation
+        - action_dim (:obj:`int`): number of actions
+        - use_twin_q (:obj:`bool`): two critics
+        - hidden_dim_list (:obj:`Sequence[int]`): widths of the hidden layers of all of them
+        - activation (:obj:`str | Callable`): 'relu', 'tanh', ...
+    Interfaces:
+        forward, compute_action, compute_q
+    """
+
+    modes = ('compute_action', 'compute_q')
+
+    def __init__(
+        self,
+        obs_dim: int | Sequence[int],
+        action_dim: int | Sequence[int],
+        use_twin_q: bool = True,
+        hidden_dim_list: Sequence[int] = (128, 128),
+        activation: str | Activation = 'relu',
+    ) -> None:
+        super().__init__()
+        heads = action_heads(action_dim)
+        if not isinstance(heads, int):
+            raise ValueError(f'soft actor-critic for discrete actions has one action head, got action_dim {action_dim}')
+        parts = [MLP(obs_dim, hidden_dim_list, heads, activation, name='obs') for _ in range(3 if use_twin_q else 2)]
+        self.actor = parts[0]
+        self.critic = nn.ModuleList(parts[1:])
+
+    def compute_action(self, data: Tensor | dict[str, Any]) -> dict[str, Any]:
+        """
+        Shapes:
+            - obs :math:`(B, obs\\_dim)`, logit :math:`(B, A)`; an ``action_mask`` is passed on
+        """
+        return with_mask({'logit': self.actor(obs_of(data))}, data)
+
+    def compute_q(self, data: Tensor | dict[str, Any]) -> dict[str, Any]:
+        """
+        Shapes:
+            - obs :math:`(B, obs\\_dim)`, q_value: a list of two :math:`(B, A)`, or one tensor without twins
+        """
+        q_value = [critic(obs_of(data)) for critic in self.critic]
+        return {'q_value': q_value if len(q_value) > 1 else q_value[0]}
 
 
 def _noise_like(x: Tensor, generator: torch.Generator | None) -> Tensor:

@@ -1,4 +1,6 @@
 import copy
+import importlib
+import inspect
 import pickle
 import subprocess
 import sys
@@ -113,6 +115,32 @@ def test_a_users_model_registers_itself_when_its_module_is_imported(monkeypatch)
 def test_mistakes_are_named(cfg, text):
     with pytest.raises((ValueError, KeyError), match=text):
         create_model(cfg)
+
+
+def test_a_named_net_has_the_settings_of_its_parts_and_no_others():
+    taken = inspect.signature(MODEL_REGISTRY.get('noise_dist_conv')).parameters
+    assert {'v_min', 'n_atom', 'noise_sigma', 'channels', 'dueling'} <= set(taken)
+    assert not {'norm', 'lstm_type', 'num_quantiles', 'head_kwargs', 'self'} & set(taken)
+    assert taken['embedding_dim'].default == 512 and taken['channels'].default == (32, 64, 64)
+    with pytest.raises(TypeError, match='lstm_type'):
+        FCDiscreteNet(4, 2, lstm_type='gru')
+
+
+def test_a_users_subclass_of_a_named_net_has_the_arguments_that_it_says():
+    class Small(FCDiscreteNet):
+        def __init__(self, obs_dim, action_dim, width=8):
+            super().__init__(obs_dim, action_dim, hidden_dim_list=[width], norm=True)
+
+    assert list(inspect.signature(Small).parameters) == ['obs_dim', 'action_dim', 'width']
+    assert Small(4, 2, width=16).encoder.out_dim == 16
+
+
+@pytest.mark.parametrize('family', ['actor_critic', 'atoc', 'coma', 'discrete_net', 'qac', 'qmix', 'sac', 'ppg'])
+def test_a_familys_package_exports_its_classes(family):
+    package = importlib.import_module(f'nervex.model.{family}')
+    assert package.__all__
+    for name in package.__all__:
+        assert getattr(package, name) is getattr(nervex.model, name, None) or name == 'RecurrentValueAC'
 
 
 @pytest.mark.slow

@@ -37,6 +37,12 @@ def test_each_agent_is_in_its_own_group_once():
     assert all(len(set(row)) == 3 for row in group.flatten(0, 1).tolist())
 
 
+def test_a_group_is_whom_an_agent_is_nearest_to():
+    net = ATOCQAC(2, 2, thought_dim=2, n_agent=4, agent_per_group=2)
+    thoughts = torch.tensor([[[1.0, 0.0], [1.5, 0.0], [9.0, 9.0], [9.0, 8.0]]])  # by dot product all would choose 2
+    assert net.actor._nearest(thoughts).tolist() == [[[0, 1], [0, 1], [2, 3], [2, 3]]]
+
+
 def call(net, obs, initiators, group):
     flags = torch.zeros(len(obs), A, dtype=torch.bool)
     flags[:, initiators] = True

@@ -26,6 +26,14 @@ def test_actor_sequence_equals_steps():
         assert torch.allclose(step['logit'], whole['logit'][t], atol=1e-6)
 
 
+@pytest.mark.parametrize('lead', [(T, B), (B,)])
+def test_an_action_mask_of_none_is_none(lead):
+    net, state = make(), torch.randn(*lead, A, N)
+    output = net({'obs': {'agent_state': state, 'action_mask': None}})
+    assert 'action_mask' not in output
+    assert torch.equal(output['logit'], net({'obs': {'agent_state': state}})['logit'])
+
+
 def values(net, obs, action):
     return net({'obs': obs, 'action': action}, mode='compute_q_value')['q_value']
 

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from nervex.model import ConvDiscreteNet, FCDiscreteNet
+from nervex.model import FCPPG, ConvDiscreteNet, FCDiscreteNet, FCValueAC
 
 
 @pytest.mark.parametrize('obs_dim', [4, (4,), [4]])
@@ -39,3 +39,9 @@ def test_conv_net_keeps_leading_dims():
     net, image = ConvDiscreteNet([1, 36, 36], 2), torch.rand(2, 3, 1, 36, 36)
     logit = net(image)['logit']
     assert logit.shape == (2, 3, 2) and torch.allclose(logit[1], net(image[1])['logit'], atol=1e-6)
+
+
+@pytest.mark.parametrize('net', [FCDiscreteNet, FCValueAC, FCPPG])
+def test_widths_in_the_place_of_the_size_of_the_features_are_named(net):
+    with pytest.raises(ValueError, match=r'embedding_dim is .* one positive int, got \[8\]; .*hidden_dim_list'):
+        net(4, 2, [8])

@@ -44,6 +44,15 @@ def test_no_agent_can_lower_the_teams_value():
     assert (q.grad >= 0.0).all() and (q.grad > 0.0).any()
 
 
+@pytest.mark.parametrize('lead', [(T, B), (B,)])
+@pytest.mark.parametrize('kind', [QMix, CollaQ])
+def test_an_action_mask_of_none_is_none(kind, lead):
+    net, obs = make(kind), observation(lead)
+    free = {key: value for key, value in obs.items() if key != 'action_mask'}
+    output = net({'obs': {**free, 'action_mask': None}})
+    assert 'action_mask' not in output and torch.equal(output['total_q'], net({'obs': free})['total_q'])
+
+
 @pytest.mark.parametrize('kind', [QMix, CollaQ])
 @pytest.mark.parametrize('lstm_type', ['gru', 'lstm'])
 def test_sequence_equals_steps(kind, lstm_type):
