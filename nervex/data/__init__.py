@@ -11,8 +11,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
             'nervex.data.collate': 'default_collate default_decollate diff_shape_collate timestep_collate',
             'nervex.data.dataloader': 'AsyncDataLoader IDataLoader',
             'nervex.data.names': 'FRAMEWORK_COLUMNS',
-            'nervex.data.replay_buffer': 'ReplayBuffer',
-            'nervex.data.replay_variants': 'ListReplayBuffer PrioritizedReplayBuffer',
+            'nervex.data.replay_buffer': 'ListReplayBuffer PrioritizedReplayBuffer ReplayBuffer',
             'nervex.data.trajectories': 'TrajectoryDataset TrajectoryError TrajectoryWriter',
         }
     ),

@@ -14,6 +14,7 @@ from nervex.utils import tree
 
 _SCALARS = (bool, int, float, np.generic)
 _SHARED = frozenset('?bBhilqef')  # dtypes (by their letter) that torch has too: tensors over an array's own memory
+_FINISHED = frozenset(np.dtype(letter) for letter in '?bBhHiIlLqQefdg')
 _new = object.__new__
 _ARRAY = np.ndarray
 
@@ -41,7 +42,7 @@ class Batch:
                 data = dict((data if isinstance(data, (Mapping, Batch)) else Batch.from_rows(list(data))).items())
             columns = {**data, **columns} if columns else data.copy()
         for name, value in columns.items():
-            if not (type(value) is _ARRAY and value.dtype.kind in 'fbiu'):  # most are finished columns
+            if not (type(value) is _ARRAY and value.dtype in _FINISHED):  # most are finished columns
                 columns[name] = as_column(value)
         _set_columns(self, columns)
 
@@ -200,7 +201,8 @@ class Batch:
 
     def to_torch(self, device: torch.device | str | None = None) -> dict[str, Any]:
         """A plain nested dict of tensors on ``device``; float64 arrays become float32, object columns stay."""
-        out, share = {}, torch.from_numpy
+        out: dict[str, Any] = {}
+        share = torch.from_numpy
         for name, c in self._columns.items():
             if device is None and type(c) is _ARRAY and c.dtype.char in _SHARED and c.flags.carray:
                 out[name] = share(c)
@@ -296,7 +298,7 @@ def _define_usual_columns() -> None:
 
 _define_operators()
 _define_usual_columns()
-_set_columns: Callable[[Batch, dict], None] = Batch._columns.__set__  # type: ignore[attr-defined]
+_set_columns: Callable[[Batch, dict], None] = Batch._columns.__set__  # type: ignore[attr-defined, misc]
 for _kind in (Batch, Row):
     tree.register(_kind, lambda batch: batch._columns, _kind.of)
 

@@ -5,33 +5,33 @@ from __future__ import annotations
 import copy
 import logging
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from nervex.data.batch import Batch, Row, has_length
-from nervex.data.batch_iterators import joined, locked
+from nervex.data.buffer import Buffer
 from nervex.data.buffer_log import BufferLog
 from nervex.data.buffer_options import DEFAULTS, RULES, as_names, read_options
-from nervex.data.columns import MISFITS, holds_objects, rows_of
-from nervex.data.on_policy import OnPolicyKind
-from nervex.data.quick_lock import QuickLock
-from nervex.data.replay import ReplayKind
 from nervex.data.structure.cache import Cache
+from nervex.utils import tree
 from nervex.utils.errors import UnknownNameError, unknown_name
 from nervex.utils.registry_factory import BUFFER_REGISTRY
 
 logger = logging.getLogger(__name__)
+_VERSION = 2  # of the saved state
 _KEYS = ('priority', 'replay_unique_id', 'replay_buffer_idx')
 
 
 class BufferManager:
     """
     Overview:
-        Holds one or several named buffers. ``cfg`` is flat (``{'meta_maxlen': 100}``: one buffer called ``armor``), or
-        names its buffers (``{'buffer_name': ['agent', 'demo'], 'agent': {...}, 'demo': {...}}``). It is never changed.
+        Holds one or several named buffers, of any kind that has the methods of ``Buffer``. ``cfg`` is flat
+        (``{'meta_maxlen': 100}``: one buffer called ``armor``), or names its buffers (``{'buffer_name': ['agent',
+        'demo'], 'agent': {...}, 'demo': {...}}``). It is never changed.
         Thread-safe: one lock around every call.
     Arguments:
         - tb_logger (:obj:`Any`): gets the statistics in place of a TensorBoard logger of each buffer's own
@@ -56,9 +56,8 @@ class BufferManager:
         on_policy: bool | None = None,
         use_priority: bool | None = None,
     ) -> None:
-        self._lock = QuickLock()
-        self._take, self._give = self._lock.take, self._lock.give
-        self._buffers: dict[str, Any] = {}
+        self._lock = threading.Lock()
+        self._buffers: dict[str, Buffer] = {}
         self._options = read_options(cfg or {})
         self._caches: dict[str, Cache] = {}
         seeds = np.random.SeedSequence(seed).spawn(len(self._options))
@@ -88,42 +87,26 @@ class BufferManager:
     ) -> None:
         """
         Overview:
-            Store rows: a Batch of n rows (columns as they are), one dict, or a list of dicts. What is no dict is left
-            out with a line in the log.
+            Store rows: a Batch of n rows (columns as they are), one dict, or a list of dicts. An item of a list that is
+            no dict is left out with a line in the log; anything else is a TypeError.
         Arguments:
             - buffer_name (:obj:`list[str] | None`): None means the ``'buffer_name'`` of the first row, or all buffers
         """
-        try:
-            self._take()
-        except IndexError:
-            self._lock.wait()
-        try:
-            direct = self._direct
-            if buffer_name is None and direct is not None and direct.plain:
-                if type(data) is dict:
-                    n = direct.store.fast_row(data, direct.next_row % direct.capacity)
-                elif type(data) is Batch:
-                    n = direct.store.fast_block(data._columns, direct.next_row % direct.capacity)
-                else:
-                    n = 0
-                if n:
-                    direct.next_row += n
+        if buffer_name is None and self._direct is not None:
+            with self._lock:
+                put = self._direct.put
+                if put(data):
                     return
-        except MISFITS:  # the checked way finds out what does not fit
-            pass
-        finally:
-            self._give(None)
         rows, buffer_name = _as_batch(data, buffer_name)
-        if n := rows_of(rows._columns):
-            for k, name in enumerate(self._buffers if buffer_name is None else as_names(buffer_name)):
-                buffer = self._get(name)
-                if k:  # the buffers share no objects (arrays are copied anyway)
-                    rows = Batch.of({n: copy.deepcopy(c) if holds_objects(c) else c for n, c in rows.items()})
-                if name in self._caches:
-                    self._caches[name].push_data(Batch.cat([rows]), n)
-                else:
-                    with self._lock:
-                        buffer.push(rows._columns)
+        for k, name in enumerate(self._buffers if buffer_name is None else as_names(buffer_name)):
+            buffer = self._get(name)
+            if k:  # the buffers share no objects (arrays are copied anyway)
+                rows = tree.map(_own_objects, rows)
+            if name in self._caches:
+                self._caches[name].push_data(Batch.cat([rows]), len(rows))
+            else:
+                with self._lock:
+                    buffer.push(rows._columns)
 
     # ---- out
     def sample(self, batch_size: int | Mapping[str, int], cur_learner_iter: int = 0, reuse: bool = False) -> Any:
@@ -134,17 +117,10 @@ class BufferManager:
         Arguments:
             - reuse (:obj:`bool`): give one of two alternating batches, valid until the next but one sample
         """
-        if self._only is not None and (type(batch_size) is int or not isinstance(batch_size, Mapping)):
-            if type(batch_size) is not int or batch_size < 1:
-                batch_size = _size(batch_size)
-            try:
-                self._take()
-            except IndexError:
-                self._lock.wait()
-            try:
+        if self._only is not None and not isinstance(batch_size, Mapping):
+            batch_size = _size(batch_size)
+            with self._lock:
                 return self._only.sample(batch_size, cur_learner_iter, reuse)
-            finally:
-                self._give(None)
         sizes = self._sizes(batch_size)
         with self._lock:
             if not all(self._get(name).ready(size, cur_learner_iter) for name, size in sizes.items()):
@@ -159,7 +135,7 @@ class BufferManager:
         """
         sizes = self._sizes(batch_size)
         with self._lock:
-            return all(self._get(name).ready_for(n, samples, cur_learner_iter) for name, n in sizes.items())
+            return all(self._get(name).ready(n, cur_learner_iter, samples) for name, n in sizes.items())
 
     def batches(self, batch_size: int | Mapping[str, int], count: int, cur_learner_iter: int = 0) -> Iterator[Any]:
         """
@@ -170,12 +146,15 @@ class BufferManager:
             many samples as these have minibatches.
         """
         if self._only is not None and not isinstance(batch_size, Mapping):
-            return locked(self._only.batches(_size(batch_size), count, cur_learner_iter), self._lock)
+            return _locked(self._only.batches(_size(batch_size), count, cur_learner_iter), self._lock)
         sizes = self._sizes(batch_size)
-        follows = any(isinstance(self._get(name), OnPolicyKind) for name in sizes)
-        counts = {name: sys.maxsize if follows and isinstance(self._get(name), ReplayKind) else count for name in sizes}
-        parts = {name: self._get(name).batches(n, counts[name], cur_learner_iter) for name, n in sizes.items()}
-        return joined({name: locked(part, self._lock) for name, part in parts.items()})
+        rounds = {name: self._get(name).own_rounds for name in sizes}
+        parts = {}
+        for name, n in sizes.items():
+            follows = any(rounds.values()) and not rounds[name]
+            own = self._get(name).batches(n, sys.maxsize if follows else count, cur_learner_iter)
+            parts[name] = _locked(own, self._lock)
+        return _joined(parts)
 
     def update(self, info: Mapping | None) -> None:
         """
@@ -187,14 +166,8 @@ class BufferManager:
             return
         if self._only is not None and 'replay_unique_id' in info and 'replay_buffer_idx' in info:  # the usual case
             if info.get('priority') is not None:
-                try:
-                    self._take()
-                except IndexError:
-                    self._lock.wait()
-                try:
+                with self._lock:
                     self._only.update(info)
-                finally:
-                    self._give(None)
             return
         if all(name in self._buffers and isinstance(part, Mapping) for name, part in info.items()):
             parts = info
@@ -247,7 +220,7 @@ class BufferManager:
 
     run = start
 
-    def _storer(self, buffer: Any) -> Any:
+    def _storer(self, buffer: Buffer) -> Callable[[list[Batch]], None]:
         def store(portion: list[Batch]) -> None:
             with self._lock:
                 buffer.push(Batch.cat(portion)._columns)
@@ -277,12 +250,16 @@ class BufferManager:
             cache.flush()
         with self._lock:
             logs = {name: b.log.state_dict() for name, b in self._buffers.items() if b.log is not None}
-            return {'version': 1, 'buffers': {name: b.state_dict() for name, b in self._buffers.items()}, 'logs': logs}
+            return {
+                'version': _VERSION,
+                'buffers': {name: b.state_dict() for name, b in self._buffers.items()},
+                'logs': logs,
+            }
 
     def load_state_dict(self, state: Mapping) -> None:
         """Put back what ``state_dict`` gave; the buffers must have the same names, kinds and sizes."""
-        if state.get('version') != 1:
-            raise ValueError(f'the saved buffers have version {state.get("version")}, this nervex reads version 1')
+        if state.get('version') != _VERSION:
+            raise ValueError(f'saved buffers of version {state.get("version")}: this nervex reads version {_VERSION}')
         with self._lock:
             if set(state['buffers']) != set(self._buffers):
                 raise ValueError(f'the saved buffers are {sorted(state["buffers"])}, these are {sorted(self._buffers)}')
@@ -296,16 +273,23 @@ class BufferManager:
         given = dict(batch_size) if isinstance(batch_size, Mapping) else dict.fromkeys(self._buffers, batch_size)
         return {name: _size(size) for name, size in given.items()}
 
-    def _get(self, name: str | None) -> Any:
+    def _get(self, name: str | None) -> Buffer:
         if name not in self._buffers:
             raise UnknownNameError(unknown_name('buffer', str(name), self._buffers))
         return self._buffers[name]
 
 
 def _size(batch_size: Any) -> int:
+    if type(batch_size) is int and batch_size > 0:
+        return batch_size
     if not isinstance(batch_size, (int, np.integer)) or isinstance(batch_size, bool) or batch_size < 1:
         raise ValueError(f'batch_size is a number of rows, at least 1, or a dict of them by buffer; got {batch_size!r}')
     return int(batch_size)
+
+
+def _own_objects(column: Any) -> Any:
+    """A column whose Python objects are copies."""
+    return copy.deepcopy(column) if isinstance(column, np.ndarray) and column.dtype.hasobject else column
 
 
 def _as_batch(data: Any, buffer_name: Any) -> tuple[Batch, Any]:
@@ -313,18 +297,61 @@ def _as_batch(data: Any, buffer_name: Any) -> tuple[Batch, Any]:
     if isinstance(data, (Mapping, Row)) or (isinstance(data, Batch) and not has_length(data)):
         data = [data]
     if not isinstance(data, Batch):
+        if not isinstance(data, Iterable) or isinstance(data, (str, bytes)):
+            raise TypeError(
+                f'push_data: got {data!r} of type {type(data).__name__}; rows are a Batch, a dict (one row) or a list '
+                "of dicts: push_data({'obs': obs, 'action': action, ...})"
+            )
         rows = []
-        for item in data if isinstance(data, Iterable) and not isinstance(data, (str, bytes)) else [data]:
+        for item in data:
             if isinstance(item, (Mapping, Batch)):
                 rows.append(item)
             else:
                 logger.error('push_data: a row must be a dict, got %s: it is left out', type(item).__name__)
+        with_priority = ['priority' in row for row in rows]
+        if any(with_priority) and not all(with_priority):  # the others get the largest one so far
+            rows = [row if has else {**dict(row.items()), 'priority': None} for row, has in zip(rows, with_priority)]
         data = Batch.from_rows(rows)
     if 'buffer_name' in data._columns:
         columns = dict(data._columns)
         named = columns.pop('buffer_name')[0]
         return Batch.of(columns), buffer_name if buffer_name is not None else named
     return data, buffer_name
+
+
+def _locked(batches: Iterator, lock: threading.Lock) -> Iterator:
+    """Batches made one by one: the lock is held while the next one is made, not while it is learned from."""
+
+    def close() -> None:
+        with lock:
+            batches.close()  # type: ignore[attr-defined]
+
+    try:
+        while True:
+            with lock:
+                batch = next(batches, None)
+            if batch is None:
+                return
+            yield batch
+    except GeneratorExit:  # the consumer has had enough
+        if lock.locked():  # maybe by this very thread, in the middle of a call that garbage collection has interrupted
+            threading.Thread(target=close, name='end of batches').start()
+        else:
+            close()
+        raise
+
+
+def _joined(parts: dict[str, Iterator]) -> Iterator[dict]:
+    """Dicts with the next batch of each, as long as all have one."""
+    try:
+        while True:
+            batch = {name: next(part, None) for name, part in parts.items()}
+            if any(b is None for b in batch.values()):
+                return
+            yield batch
+    finally:
+        for part in parts.values():
+            part.close()  # type: ignore[attr-defined]
 
 
 def _by_buffer(info: Mapping, buffers: Mapping) -> dict[str, Mapping]:
@@ -339,7 +366,7 @@ def _by_buffer(info: Mapping, buffers: Mapping) -> dict[str, Mapping]:
     if owner:
         return {owner: info}
     owners = np.array([str(one).rpartition('_')[0] for one in ids])
-    parts = {}
+    parts: dict[str, Mapping] = {}
     for name in dict.fromkeys(owners.tolist()):
         if name not in buffers:
             raise UnknownNameError(unknown_name('buffer', name, buffers))

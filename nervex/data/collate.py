@@ -100,7 +100,7 @@ def _of_key(collate: Any, key: Any, values: list) -> Any:
 
 def _squeeze_columns(columns: dict[str, Any]) -> dict[str, Any]:
     """Columns as collating their rows would give them: (B, 1) -> (B, )."""
-    out = {}
+    out: dict[str, Any] = {}
     for name, column in columns.items():
         if isinstance(column, dict):
             out[name] = _squeeze_columns(column)

@@ -1,4 +1,4 @@
-"""FrameStore: rows whose observations are stacks of images; every image is kept once."""
+"""FrameTable: the images of stacked observations, every one kept once."""
 
 from __future__ import annotations
 
@@ -9,67 +9,60 @@ from typing import Any
 import numpy as np
 import torch
 
-from nervex.data.columns import ColumnStore
-from nervex.data.memory import Recycler, check_memory
+from nervex.data.memory import aligned_empty, check_memory
 
 STACKED = ('obs', 'next_obs')
 _REMEMBERED = 8192  # recent frames that a new one is compared with
 
 
-class FrameStore(ColumnStore):
+class FrameTable:
     """
     Overview:
-        A ColumnStore whose columns ``obs`` and ``next_obs`` are stacks of frames, e.g. four images of 84x84. A frame
-        that was seen lately is not stored again: rows keep the numbers of their frames, and stacks are put together
-        when they are sampled. Frames are recognised by their content (checksum, then comparison), so that samples
-        are the same as those of plain storage whatever the envs, episode ends or n-step windows do; only memory
+        Rows whose columns ``obs`` and ``next_obs`` are stacks of frames, e.g. four images of 84x84, are stored with the
+        numbers of their frames in place of the stacks. A frame that was seen lately is not stored again; stacks are put
+        together when they are sampled. Frames are recognised by their content (checksum, then comparison), so that
+        samples are the same as those of plain storage whatever the envs, episode ends or n-step windows do; only memory
         depends on it. Frames lie in a ring of their own; should it overflow (very short episodes), the rows of the
         overwritten frames are reported as expired.
     Arguments:
-        - frame_axis (:obj:`int`): axis of the stack in one observation: 0 for (4, 84, 84), -1 or 2 for (84, 84, 4)
+        - capacity (:obj:`int`): number of rows
+        - name (:obj:`str`): whose frames they are, for error messages
+        - axis (:obj:`int`): of the stack in one observation: 0 for (4, 84, 84), -1 or 2 for (84, 84, 4)
     """
 
-    def __init__(self, capacity: int, name: str = 'buffer', *, frame_axis: int) -> None:
-        super().__init__(capacity, name)
-        self._axis = frame_axis
+    def __init__(self, capacity: int, name: str, axis: int) -> None:
+        self._name, self._axis = name, axis
         slack = capacity // 20 + 256
         self._limit = capacity + slack  # frames that are kept
         self._recent = min(slack - 64, _REMEMBERED)  # older frames are stored again: their slot is needed soon
         self._frames: np.ndarray | None = None  # (limit, *frame)
         self._stack_shape: tuple = ()
-        self._made = 0  # frames ever stored; frame k lies at k % limit
+        self.made = 0  # frames ever stored; frame k lies at k % limit
         self._seen: list[dict[int, int]] = [{}, {}]  # checksum -> frame number, two generations
-        self._lowest = np.zeros(0, dtype=np.int64)  # smallest frame number of each row
         self._bound = 0  # no row needs an earlier frame
         self._torch_stacks: set[str] = set()  # columns that were pushed as tensors
-        self._stack_recycler = Recycler()
-
-    reusable = False  # stacks are put together in recycled memory anyway
-    expires = True
 
     @property
     def nbytes(self) -> int:
         """Bytes reserved."""
-        frames = self._frames.nbytes if self._frames is not None else 0
-        return super().nbytes + frames + self._lowest.nbytes
+        return 0 if self._frames is None else self._frames.nbytes
 
     @property
     def frame_bytes(self) -> int:
         """Bytes of the frames that are stored."""
-        return min(self._made, self._limit) * (self._frames[0].nbytes if self._frames is not None else 0)
+        return 0 if self._frames is None else min(self.made, self._limit) * self._frames[0].nbytes
 
-    def plan(self, columns: Mapping) -> int:
-        """Bytes that rows like these will need; BufferMemoryError if they cannot be had."""
+    def plan(self, columns: Mapping) -> tuple[dict, int]:
+        """Columns as ``encode`` would give them, and the bytes for the frames; BufferMemoryError if they do not fit."""
         stacks = {name: self._frames_of(name, columns[name]) for name in self._stacked(columns)}
-        frames = next(iter(stacks.values()))
         numbers = {name: np.zeros(part.shape[:2], dtype=np.int64) for name, part in stacks.items()}
-        needed = check_memory(self.name, self._limit, {'frames': frames[0][:1]})
-        return needed + super().plan({**columns, **numbers})
+        needed = check_memory(self._name, self._limit, {'frames': next(iter(stacks.values()))[0][:1]})
+        return {**columns, **numbers}, needed
 
     def _stacked(self, columns: Mapping) -> list[str]:
         names = [name for name in STACKED if name in columns]
         if not names:
-            raise KeyError(f"{self.name}: frame_axis is set, but the rows have no column 'obs'")
+            raise KeyError(f"{self._name}: frame_axis is set, but the rows have no column 'obs'")
         return names
 
     def _frames_of(self, name: str, column: Any) -> np.ndarray:
@@ -77,125 +70,108 @@ class FrameStore(ColumnStore):
         if isinstance(column, torch.Tensor):
             column = column.detach().cpu().numpy()
         if not isinstance(column, np.ndarray) or column.ndim < 3:
-            raise ValueError(f"{self.name}: frame_axis is set, but column '{name}' is not a stack of images")
-        axis = self._axis + 1 if self._axis >= 0 else column.ndim + self._axis
-        return np.ascontiguousarray(np.moveaxis(column, axis, 1))
+            raise ValueError(f"{self._name}: frame_axis is set, but column '{name}' is not a stack of images")
+        return np.ascontiguousarray(np.moveaxis(column, self._stack_axis(column.ndim), 1))
 
-    def write(self, columns: dict, start: int) -> int:
-        """Store rows at the slots ``start, start + 1, ...``, wrapping at the end; gives their number."""
+    def _stack_axis(self, ndim: int) -> int:
+        return self._axis + 1 if self._axis >= 0 else ndim + self._axis
+
+    def encode(self, columns: Mapping) -> dict:
+        """Columns with frame numbers in place of stacks; frames that are new are stored."""
         stored = dict(columns)
-        lowest = None
         for name in self._stacked(columns):
+            stored[name] = self._numbers_of(name, self._frames_of(name, columns[name]))
             if isinstance(columns[name], torch.Tensor):
                 self._torch_stacks.add(name)
-            numbers = self._numbers_of(name, self._frames_of(name, columns[name]))
-            stored[name] = numbers
-            low = numbers.min(axis=1)
-            lowest = low if lowest is None else np.minimum(lowest, low)
-        n = super().write(stored, start)
-        if not len(self._lowest):
-            self._lowest = np.zeros(self.capacity, dtype=np.int64)
-        self._lowest[(np.arange(n) + start) % self.capacity] = lowest
-        return n
+        return stored
 
-    def _numbers_of(self, name: str, frames: np.ndarray) -> np.ndarray:
+    def _numbers_of(self, name: str, stacks: np.ndarray) -> np.ndarray:
         """The frame numbers (n, k) of stacks of k frames, storing those that are new."""
         if self._frames is None:
-            self._reserve(frames)
-        if frames.shape[1:] != self._stack_shape or frames.dtype != self._frames.dtype:
+            check_memory(self._name, self._limit, {'frames': stacks[0][:1]})
+            self._stack_shape = stacks.shape[1:]
+            self._frames = np.zeros((self._limit, *stacks.shape[2:]), dtype=stacks.dtype)
+        if stacks.shape[1:] != self._stack_shape or stacks.dtype != self._frames.dtype:
             raise ValueError(
-                f"{self.name}: column '{name}' has stacks of shape {frames.shape[1:]} and dtype "
-                f'{frames.dtype}, expected {self._stack_shape} and {self._frames.dtype}'
+                f"{self._name}: column '{name}' has stacks of shape {stacks.shape[1:]} and dtype "
+                f'{stacks.dtype}, expected {self._stack_shape} and {self._frames.dtype}'
             )
-        flat = frames.reshape(-1, *frames.shape[2:])
-        numbers = np.empty(len(flat), dtype=np.int64)
-        doubtful = []
+        flat = stacks.reshape(-1, *stacks.shape[2:])
+        numbers, doubtful = np.empty(len(flat), dtype=np.int64), []
         for k, frame in enumerate(flat):
             key = zlib.crc32(frame)
-            number = self._find(key)
-            if number is None:
-                numbers[k] = self._store_frame(frame, key)
+            number = self._seen[0].get(key, self._seen[1].get(key, -1))
+            if number < 0 or number < self.made - self._recent:
+                number = self._store(frame, key)
             else:
-                numbers[k] = number
                 doubtful.append(k)
+            numbers[k] = number
         if doubtful:  # equal checksums need not mean equal frames
             same = self._frames[numbers[doubtful] % self._limit] == flat[doubtful]
-            same = same.reshape(len(doubtful), -1).all(axis=1)
-            for k in np.array(doubtful)[~same].tolist():
-                numbers[k] = self._store_frame(flat[k], zlib.crc32(flat[k]))
-        return numbers.reshape(frames.shape[:2])
+            for k in np.array(doubtful)[~same.reshape(len(doubtful), -1).all(axis=1)].tolist():
+                numbers[k] = self._store(flat[k], zlib.crc32(flat[k]))
+        return numbers.reshape(stacks.shape[:2])
 
-    def _reserve(self, frames: np.ndarray) -> None:
-        check_memory(self.name, self._limit, {'frames': frames[0][:1]})
-        self._stack_shape = frames.shape[1:]
-        self._frames = np.zeros((self._limit, *frames.shape[2:]), dtype=frames.dtype)
-
-    def _find(self, key: int) -> int | None:
-        number = self._seen[0].get(key)
-        if number is None:
-            number = self._seen[1].get(key)
-        return number if number is not None and number >= self._made - self._recent else None
-
-    def _store_frame(self, frame: np.ndarray, key: int) -> int:
-        number = self._made
+    def _store(self, frame: np.ndarray, key: int) -> int:
+        assert self._frames is not None
+        number = self.made
         self._frames[number % self._limit] = frame
-        self._made += 1
+        self.made += 1
         if len(self._seen[0]) >= _REMEMBERED:
             self._seen = [{}, self._seen[0]]
         self._seen[0][key] = number
         return number
 
-    def expired(self, size: int) -> np.ndarray | None:
-        """Slots below ``size`` whose frames were overwritten."""
-        first = self._made - self._limit  # frames before this one are gone
+    def expired(self, numbers: list[np.ndarray]) -> np.ndarray:
+        """
+        Overview:
+            Positions of rows whose frames were overwritten.
+        Arguments:
+            - numbers (:obj:`list`): the frame numbers (rows, k) of each column of stacks
+        """
+        first = self.made - self._limit  # frames before this one are gone
         if first <= self._bound:
-            return None
-        lowest = self._lowest[:size]
-        gone = np.flatnonzero(lowest < first)
-        self._bound = int(lowest[lowest >= first].min(initial=self._made))
-        return gone if len(gone) else None
+            return np.zeros(0, dtype=np.int64)
+        lowest = np.min([part.min(axis=1) for part in numbers], axis=0)
+        self._bound = int(lowest[lowest >= first].min(initial=self.made))
+        return np.flatnonzero(lowest < first)
 
     def forget(self) -> None:
-        """The owner has emptied itself; frames that come again are still recognised."""
-        self._bound = self._made
+        """No row is left; frames that come again are still recognised."""
+        self._bound = self.made
 
-    def _stacks(self, numbers: np.ndarray) -> np.ndarray:
-        """Stacks for frame numbers (n, k), in the layout in which they were pushed."""
-        n, k = numbers.shape
-        out = self._stack_recycler.empty((n * k, *self._frames.shape[1:]), self._frames.dtype)
-        self._frames.take((numbers % self._limit).reshape(-1), 0, out, 'clip')
-        stacks = out.reshape(n, k, *self._frames.shape[1:])
-        axis = self._axis + 1 if self._axis >= 0 else stacks.ndim + self._axis
-        return np.moveaxis(stacks, 1, axis)
+    def outputs(self, n: int, columns: Mapping) -> dict[str, np.ndarray]:
+        """Memory for the stacks of ``n`` rows, to be given to ``decode``."""
+        assert self._frames is not None
+        shape, dtype = self._frames.shape[1:], self._frames.dtype
+        return {name: aligned_empty((n * columns[name].shape[1], *shape), dtype) for name in STACKED if name in columns}
 
-    def gather(self, slots: np.ndarray) -> dict:
-        """The rows at ``slots`` (trusted) in fresh memory, as a dict of columns."""
-        columns = super().gather(slots)
-        for name in STACKED:
-            if name in columns:
-                stacks = self._stacks(columns[name])
-                columns[name] = torch.from_numpy(stacks) if name in self._torch_stacks else stacks
+    def decode(self, columns: dict, outputs: Mapping[str, np.ndarray] | None = None) -> dict:
+        """The columns with stacks in place of frame numbers, in the layout in which they were pushed."""
+        assert self._frames is not None
+        for name, out in (outputs or self.outputs(len(next(iter(columns.values()))), columns)).items():
+            numbers = columns[name]
+            self._frames.take((numbers % self._limit).reshape(-1), 0, out, 'clip')
+            stacks = out.reshape(*numbers.shape, *self._frames.shape[1:])
+            stacks = np.moveaxis(stacks, 1, self._stack_axis(stacks.ndim))
+            columns[name] = torch.from_numpy(stacks) if name in self._torch_stacks else stacks
         return columns
 
-    def state_dict(self, rows: Any) -> dict[str, Any]:
-        """Columns with frame numbers, and the frames."""
-        frames = None if self._frames is None else torch.from_numpy(self._frames[: min(self._made, self._limit)].copy())
+    def state_dict(self) -> dict[str, Any]:
+        """The frames and what is known about them."""
+        frames = None if self._frames is None else torch.from_numpy(self._frames[: min(self.made, self._limit)].copy())
         return {
-            **super().state_dict(rows),
             'frames': frames,
-            'made': self._made,
+            'made': self.made,
             'bound': self._bound,
             'stack_shape': list(self._stack_shape),
             'torch_stacks': sorted(self._torch_stacks),
-            'lowest': torch.from_numpy(self._lowest.copy()),
         }
 
-    def load_state_dict(self, state: dict[str, Any], rows: Any) -> None:
+    def load_state_dict(self, state: dict[str, Any]) -> None:
         """Put back what ``state_dict`` gave. Frames from before are not recognised any more: only memory is lost."""
-        super().load_state_dict(state, rows)
-        self._made, self._bound, self._seen = state['made'], state['bound'], [{}, {}]
+        self.made, self._bound, self._seen = state['made'], state['bound'], [{}, {}]
         self._stack_shape, self._torch_stacks = tuple(state['stack_shape']), set(state['torch_stacks'])
-        self._lowest = state['lowest'].numpy().copy()
         self._frames = None
         if state['frames'] is not None:
             frames = state['frames'].numpy()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import torch
 
 _BLOCK = 8192
 
@@ -13,20 +14,18 @@ class IndexSource:
     """
     Overview:
         Independent uniform integers below a bound, and fractions in [0, 1). Fractions, and integers while their bound
-        stays the same (a full ring), come from blocks drawn ahead; the state, blocks included, can be saved, so that a
-        resumed run draws the same numbers.
+        stays the same (a full ring), come from blocks drawn ahead (a draw of 32 takes 0.2 in place of 2.5 us: row
+        ``cart_s32`` of the data bench); the state, blocks included, can be saved, so that a resumed run draws the same
+        numbers. What ``draw`` and ``fractions`` answer may be a view of a block: do not change it.
     """
 
     def __init__(self, seed: Any = None) -> None:
         self.rng = np.random.default_rng(seed)
-        self._block = np.empty(0, dtype=np.int64)
-        self._bound = -1
-        self._next = 0
-        self._fractions = np.empty(0)
-        self._used = _BLOCK
+        self._bound, self._block, self._next = -1, np.zeros(_BLOCK, dtype=np.int64), _BLOCK
+        self._fractions, self._used = np.zeros(_BLOCK), _BLOCK
 
     def draw(self, n: int, bound: int) -> np.ndarray:
-        """``n`` integers in [0, bound). The array may be a view of the block: do not change it."""
+        """``n`` integers in [0, bound)."""
         start = self._next
         end = start + n
         if bound == self._bound and end <= _BLOCK:
@@ -41,7 +40,7 @@ class IndexSource:
         return self._block[:n]
 
     def fractions(self, n: int) -> np.ndarray:
-        """``n`` numbers in [0, 1). The array may be a view of the block: do not change it."""
+        """``n`` numbers in [0, 1)."""
         start = self._used
         end = start + n
         if end > _BLOCK:
@@ -53,8 +52,6 @@ class IndexSource:
 
     def state_dict(self) -> dict[str, Any]:
         """Generator state and what is left of the blocks."""
-        import torch
-
         return {
             'generator': self.rng.bit_generator.state,
             'bound': self._bound,
@@ -65,11 +62,7 @@ class IndexSource:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on with the draws from where ``state_dict`` was called."""
         self.rng.bit_generator.state = state['generator']
-        left = state['left'].numpy()
-        self._bound = state['bound']
-        self._block = np.zeros(_BLOCK, dtype=np.int64)
-        self._next = _BLOCK - len(left)
-        self._block[self._next :] = left
-        fractions = state['fractions'].numpy()
-        self._fractions, self._used = np.zeros(_BLOCK), _BLOCK - len(fractions)
-        self._fractions[self._used :] = fractions
+        left, fractions = state['left'].numpy(), state['fractions'].numpy()
+        self._bound, self._next, self._used = state['bound'], _BLOCK - len(left), _BLOCK - len(fractions)
+        self._block, self._fractions = np.zeros(_BLOCK, dtype=np.int64), np.zeros(_BLOCK)
+        self._block[self._next :], self._fractions[self._used :] = left, fractions

@@ -1,10 +1,9 @@
-"""Memory of buffers: whether it will fit, and large results without new pages for each."""
+"""Memory of buffers: whether it will fit, and where it begins."""
 
 from __future__ import annotations
 
 import math
 import os
-import sys
 from collections.abc import Mapping
 
 import numpy as np
@@ -21,12 +20,9 @@ def available_bytes() -> int | None:
     limits = []
     try:
         with open('/proc/meminfo', encoding='ascii') as f:
-            for line in f:
-                if line.startswith('MemAvailable:'):
-                    limits.append(int(line.split()[1]) * 1024)
+            limits += [int(line.split()[1]) * 1024 for line in f if line.startswith('MemAvailable:')]
     except OSError:
-        pages = {'SC_AVPHYS_PAGES', 'SC_PAGE_SIZE'} <= set(getattr(os, 'sysconf_names', {}))
-        if pages:
+        if {'SC_AVPHYS_PAGES', 'SC_PAGE_SIZE'} <= set(getattr(os, 'sysconf_names', {})):
             limits.append(os.sysconf('SC_AVPHYS_PAGES') * os.sysconf('SC_PAGE_SIZE'))
     limit, used = _read_int('/sys/fs/cgroup/memory.max'), _read_int('/sys/fs/cgroup/memory.current')
     if limit is not None and used is not None:
@@ -68,31 +64,9 @@ def aligned_empty(shape: tuple, dtype: np.dtype) -> np.ndarray:
         An uninitialised array that begins at a multiple of 64 bytes, whatever the allocator does: matrix products round
         differently at other addresses, and a run must give the same bits in every process.
     """
+    if dtype.hasobject:
+        return np.empty(shape, dtype)
     size = math.prod(shape) * dtype.itemsize
     memory = np.empty(size + _ALIGNMENT, np.uint8)
     start = -memory.ctypes.data % _ALIGNMENT
     return memory[start : start + size].view(dtype).reshape(shape)
-
-
-class Recycler:
-    """
-    Overview:
-        Gives uninitialised arrays. A large new array costs more in page faults than in copying, so the memory of an
-        earlier one is used again once nobody holds it or a view or tensor of it any more (its reference count tells).
-    """
-
-    def __init__(self, keep: int = 8) -> None:
-        self._keep, self._arrays = keep, []
-
-    def empty(self, shape: tuple, dtype: np.dtype) -> np.ndarray:
-        """An array that nobody else uses."""
-        if math.prod(shape) * dtype.itemsize < 1 << 17 or not hasattr(sys, 'getrefcount'):
-            return np.empty(shape, dtype)
-        for array in self._arrays:
-            # referred to by the list, by the loop variable and by the argument of getrefcount: by nobody else
-            if array.shape == shape and array.dtype == dtype and sys.getrefcount(array) == 3:
-                return array[...]
-        array = np.empty(shape, dtype)
-        self._arrays.append(array)
-        del self._arrays[: -self._keep]
-        return array[...]

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from nervex.data.batch import Batch, Row, as_column, has_length
-from nervex.data.columns import MISFITS, ColumnStore, rows_of
-from nervex.data.flatten import flatten, unflatten
 from nervex.data.index_source import IndexSource
+from nervex.data.priority import Priorities, checked_priorities
+from nervex.data.ring import Ring, rows_of
 from nervex.data.timeline import Timeline
+from nervex.utils import tree
 
 RESERVED = ('obs', 'act', 'rew', 'done', 'obs_next', 'info', 'policy')
-_STACKED = ('obs', 'obs_next')
 _OPEN = ('info', 'policy')  # dicts whose keys may come and go
-_SLOTS_AHEAD = 1 << 20  # slot numbers that are kept, so that extend() answers with a view of them
 
 
 class ReplayBuffer:
@@ -37,7 +37,8 @@ class ReplayBuffer:
         add, extend, update, sample, get, reset
     """
 
-    _priorities: Any = None  # of the prioritized variant
+    _priorities: Priorities | None = None  # of the prioritized variant
+    _ragged = False  # whether rows may begin to differ in shape
 
     def __init__(
         self,
@@ -60,17 +61,14 @@ class ReplayBuffer:
         self._set_up(int(size))
 
     def _set_up(self, capacity: int) -> None:
-        self._store = ColumnStore(capacity, type(self).__name__)
+        self._ring = Ring(capacity, type(self).__name__, ragged=self._ragged)
         self._time = Timeline(capacity)
-        # where nothing but the five plain columns is stored, and by one env: what writes a step, and many
-        self._write_step: Callable | None = None
-        self._write_steps: Callable | None = None
-        self._slots_ahead = np.zeros(0, dtype=np.int64)
+        self._plain = False  # whether the five plain columns are all that is stored
 
     @property
     def maxsize(self) -> int:
         """Steps that are kept."""
-        return self._store.capacity
+        return self._ring.capacity
 
     @property
     def stack_num(self) -> int:
@@ -78,7 +76,7 @@ class ReplayBuffer:
         return self._options['stack_num']
 
     def __len__(self) -> int:
-        return self._time.size
+        return min(self._ring.next_row, self._ring.capacity)
 
     # ---- in
     def add(
@@ -101,19 +99,10 @@ class ReplayBuffer:
         Arguments:
             - env_id (:obj:`Any`): which env it is of, when several write at once
         """
-        write = self._write_step
-        if write is not None and env_id is None and not (info or policy or others):
-            time = self._time
-            count = time.count
-            slot = count % time.capacity
-            try:
-                if write(slot, obs, act, rew, done, obs_next):
-                    time.count = count + 1
-                    if self._priorities is not None:
-                        self._priorities.push(slot, 1)
-                    return slot
-            except MISFITS:  # the checked way finds out what does not fit
-                pass
+        if self._plain and env_id is None and not (info or policy or others):
+            slot = self._ring.put_values(obs, act, rew, done, obs_next)
+            if slot >= 0:
+                return slot
         if act is None and rew is None and done is None and isinstance(obs, (Batch, Mapping)) and _is_step(obs):
             row = dict(obs.items())
             many = isinstance(obs, Batch) and not isinstance(obs, Row) and has_length(obs)
@@ -144,20 +133,9 @@ class ReplayBuffer:
             - batch (:obj:`Batch`): columns of equal length; without ``env_id`` they are consecutive steps of one env
             - env_id (:obj:`np.ndarray | None`): env of each step; a column ``env_id`` of the batch serves as well
         """
-        write = self._write_steps
-        if write is not None and env_id is None and type(batch) is Batch:
-            time = self._time
-            count = time.count
-            start = count % time.capacity
-            try:
-                if n := write(batch._columns, start):
-                    time.count = count + n
-                    if self._priorities is not None:
-                        self._priorities.push(start, n)
-                    slots = self._slots_ahead[start : start + n]
-                    return slots if len(slots) == n else np.arange(start, start + n)
-            except MISFITS:  # the checked way finds out what does not fit
-                pass
+        if self._plain and env_id is None and (n := self._ring.put(batch)):
+            start = (self._ring.clock[0] - n) % self._ring.capacity
+            return self._time.slots[start : start + n]
         batch = Batch(dict(batch.items()))
         len(batch)
         if env_id is None and 'env_id' in batch:
@@ -165,6 +143,7 @@ class ReplayBuffer:
         return self._append(batch, None if env_id is None else np.asarray(env_id).reshape(-1))
 
     def _append(self, batch: Batch, env_id: np.ndarray | None) -> np.ndarray:
+        """The checked way of adding steps."""
         columns = {name: column for name, column in batch.items() if not (name in _OPEN and column is None)}
         if self._options['ignore_obs_next']:
             columns.pop('obs_next', None)
@@ -174,91 +153,84 @@ class ReplayBuffer:
             columns['done'] = np.logical_or.reduce(parts)
         if env_id is not None and len(env_id) != n:
             raise ValueError(f'{type(self).__name__}: {n} steps came with {len(env_id)} env ids')
+        self._make_room(n)
+        self._settle()
         self._align(columns, n)
         columns = {name: columns[name] for name in sorted(columns, key=_position)}
-        self._make_room(n)
-        done = np.asarray(columns['done']).reshape(n, -1).any(axis=1) if 'done' in columns else np.zeros(n, dtype=bool)
-        capacity, parts, time = self.maxsize, [], self._settled()
+        start, stored = self._ring.next_row, 0
         try:
-            for start in range(0, n, capacity):  # of more steps than fit, the last ones stay
-                part = {name: column[start : start + capacity] for name, column in columns.items()}
-                rows = slice(start, start + capacity)
-                self._write(part)
-                parts.append(time.add(done[rows], None if env_id is None else env_id[rows]))
-        finally:  # also where it has failed: a column may have got another dtype
-            self._choose_writers()
-        return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+            stored = self._ring.append(columns)
+        finally:
+            if not stored:
+                self._lose(start, n)
+            self._plain = tuple(self._ring.arrays) == RESERVED[:5]
+        self._settle(env_id)
+        return (start + np.arange(n)) % self.maxsize
 
-    def _settled(self) -> Timeline:
-        """The order of time, with all steps that were added in it."""
-        if self._write_step is not None:
-            self._time.settle(self._store.arrays['done'])
-        return self._time
-
-    def _choose_writers(self) -> None:
-        """To be called whenever the store's arrays may be other ones."""
-        store = self._store
-        plain = tuple(store.arrays) == RESERVED[:5] and not self._time.linked
-        self._write_step, self._write_steps = (store.fast_values, store.fast_block) if plain else (None, None)
-        ahead = min(self.maxsize, _SLOTS_AHEAD) if plain else 0
-        if len(self._slots_ahead) != ahead:
-            self._slots_ahead = np.arange(ahead)
-            self._slots_ahead.flags.writeable = False
-
-    def _write(self, columns: dict) -> None:
-        start = self._time.head
-        try:
-            n = self._store.write(columns, start)
-        except Exception:
-            if len(self) == self.maxsize > 1:  # the oldest step may be half overwritten: replace it by its neighbour
-                self._store.copy_row((start + 1) % self.maxsize, start)
-                self._time.isolate(start)
-            raise
+    def _settle(self, env_id: np.ndarray | None = None) -> Timeline:
+        """
+        Overview:
+            Bring the steps that were added since the last call into the order of time, and their priorities.
+        Arguments:
+            - env_id (:obj:`np.ndarray | None`): env of each of them; None: all of one env
+        """
+        time, capacity = self._time, self.maxsize
+        waiting = self._ring.next_row - time.count
+        if not waiting:
+            return time
+        n = min(waiting, capacity)
+        if waiting > n:
+            time.skip(waiting - n)
+        slots = np.arange(time.count, time.count + n) % capacity
+        done = self._ring.arrays.get('done')
+        ends: Any = np.zeros(n, dtype=bool) if done is None else done[slots].astype(bool).reshape(n, -1).any(axis=1)
+        time.add(ends, None if env_id is None else env_id[-n:])
         if self._priorities is not None:
-            self._priorities.push(start, n)
+            self._priorities.push(int(slots[0]), n)
+        return time
+
+    def _lose(self, start: int, n: int) -> None:
+        """The oldest ``n`` steps may be half overwritten by a failed addition: they become copies of the next one."""
+        if len(self) == self.maxsize > n:
+            slots = (start + np.arange(n)) % self.maxsize
+            for array in self._ring.arrays.values():
+                array[slots] = array[(start + n) % self.maxsize]
+            self._time.isolate(slots)
 
     def _make_room(self, n: int) -> None:
         """A ring has room for everything."""
 
     def _align(self, columns: dict, n: int) -> None:
         """Give ``info`` and ``policy`` the keys that they have in the store; where a key is missing it is zero."""
-        flat = flatten({k: v for k, v in columns.items() if k in _OPEN})
-        stored = {
-            name: array
-            for name, array in self._store.arrays.items()
-            if (name[0] if type(name) is tuple else name) in _OPEN
-        }
-        if flat.keys() == stored.keys() or not self._store.arrays:
+        ring = self._ring
+        if not ring.arrays:
             return
-        for name in stored.keys() - flat.keys():
+        given = dict(tree.zip({name: columns.pop(name, {}) for name in _OPEN}))
+        stored = {name: array for name, array in ring.arrays.items() if type(name) is tuple and name[0] in _OPEN}
+        for name in given.keys() - stored.keys():
+            ring.add_column(name, np.asarray(given[name]))
+        for name in stored.keys() - given.keys():
             array = stored[name]
-            flat[name] = np.zeros((n, *array.shape[1:]), array.dtype) if array.dtype != object else np.full(n, None)
-        for name in flat.keys() - stored.keys():
-            self._store.add_column(name, np.asarray(flat[name]))
-        for name in _OPEN:
-            columns.pop(name, None)
-        columns.update(unflatten(flat))
+            given[name] = np.zeros((n, *array.shape[1:]), array.dtype) if array.dtype != object else np.full(n, None)
+        for (outer, *path), column in given.items():
+            node = columns.setdefault(outer, {})
+            for part in path[:-1]:
+                node = node.setdefault(part, {})
+            node[path[-1]] = column
 
     def update(self, other: ReplayBuffer) -> np.ndarray:
         """Append the steps of another buffer in their order of time; gives the slots that they got."""
         if not len(other):
             return np.zeros(0, dtype=np.int64)
-        theirs, order = other._settled(), other._time.order()
-        if theirs.linked or self._time.linked:
-            parts, labels = [order], [theirs.labels()]
-        else:  # one env each: trajectory by trajectory, so that no links are needed
-            parts = np.split(order, np.flatnonzero(theirs.previous(order) == order)[1:])
-            labels = [None] * len(parts)
-        slots = []
-        for part, label in zip(parts, labels):
-            self._settled().cut()  # what is here already is not continued
-            slots.append(self._append(Batch.of(other._store.gather(part)), label))
-        self._settled().cut()
-        return np.concatenate(slots)
+        theirs = other._settle()
+        self._settle().cut()  # what is here already is not continued
+        slots = self._append(Batch.of(other._ring.gather(theirs.order())), theirs.labels())
+        self._time.cut()
+        return slots
 
     def reset(self) -> None:
         """Forget all steps; the memory is kept."""
-        self._time = Timeline(self.maxsize)
+        self._ring.next_row, self._time = 0, Timeline(self.maxsize)
 
     # ---- out
     def sample_indices(self, batch_size: int) -> np.ndarray:
@@ -266,9 +238,9 @@ class ReplayBuffer:
         if batch_size < 0:
             raise ValueError(f'{type(self).__name__}: batch_size must be at least 0, got {batch_size}')
         if batch_size == 0 or self._options['sample_avail']:
-            slots = self._time.order()
+            slots = self._settle().order()
             if self._options['sample_avail'] and self.stack_num > 1:
-                oldest = self._settled().stack(slots, self.stack_num)[:, 1]
+                oldest = self._time.stack(slots, self.stack_num)[:, 1]
                 slots = slots[self._time.previous(oldest) != oldest]
             if batch_size == 0:
                 return slots
@@ -276,7 +248,7 @@ class ReplayBuffer:
                 return slots[self._source.rng.integers(0, len(slots), batch_size)]
         if not len(self):
             raise ValueError(f'{type(self).__name__}: nothing to sample from, the buffer is empty')
-        return self._source.draw(batch_size, self._time.size).copy()
+        return self._source.draw(batch_size, len(self)).copy()
 
     def sample(self, batch_size: int) -> tuple[Batch, np.ndarray]:
         """Random steps and their slots: ``batch == buf[slots]``. ``batch_size`` 0 gives all, in their order of time."""
@@ -291,8 +263,8 @@ class ReplayBuffer:
         return self._read(slots) if slots.ndim else self._read(slots.reshape(1))[0]
 
     def _read(self, slots: np.ndarray) -> Batch:
-        stack, derive = self.stack_num, 'obs_next' not in self._store and 'obs' in self._store
-        columns = self._store.gather(slots)
+        stack, derive = self.stack_num, 'obs_next' not in self._ring and 'obs' in self._ring
+        columns = self._ring.gather(slots)
         if stack > 1 or derive:
             if derive:
                 columns['obs_next'] = self.get(slots, 'obs_next')
@@ -314,13 +286,13 @@ class ReplayBuffer:
         """
         slots = self._slots(index)
         length = self.stack_num if stack_num is None else stack_num
-        if key == 'obs_next' and 'obs_next' not in self._store:
-            key, slots = 'obs', self._settled().next(slots)
-        if key in _OPEN and key not in self._store:
+        if key == 'obs_next' and 'obs_next' not in self._ring:
+            key, slots = 'obs', self._settle().next(slots)
+        if key in _OPEN and key not in self._ring:
             return Batch()
         if length > 1:
-            slots = self._settled().stack(slots, length)
-        return self._store.read(key, slots)
+            slots = self._settle().stack(slots, length)
+        return self._ring.column(key, slots)
 
     def _slots(self, index: Any) -> np.ndarray:
         size = len(self)
@@ -340,9 +312,9 @@ class ReplayBuffer:
         return np.where(index < 0, index + size, index)
 
     def _column(self, name: str) -> Any:
-        if name in _OPEN and name not in self._store:
+        if name in _OPEN and name not in self._ring:
             return Batch()
-        return self._store.column(name)
+        return self._ring.column(name)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith('_'):
@@ -353,7 +325,7 @@ class ReplayBuffer:
             raise AttributeError(str(e.args[0])) from None
 
     def __repr__(self) -> str:
-        names = {*self._store.names(), *_OPEN} if len(self) else set()
+        names = {*self._ring.names(), *_OPEN} if len(self) else set()
         body = repr(Batch.of({name: self._column(name) for name in sorted(names)}))
         return type(self).__name__ + body[len('Batch') :]
 
@@ -361,9 +333,9 @@ class ReplayBuffer:
         return {
             'options': self._options,
             'capacity': self.maxsize,
-            'time': self._settled(),
+            'time': self._settle(),
             'source': self._source.state_dict(),
-            'store': self._store.state_dict(slice(0, len(self))),
+            'store': self._ring.state_dict(len(self)),
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -372,8 +344,119 @@ class ReplayBuffer:
         self._source.load_state_dict(state['source'])
         self._set_up(state['capacity'])
         self._time = state['time']
-        self._store.load_state_dict(state['store'], slice(0, len(self)))
-        self._choose_writers()
+        self._ring.load_state_dict(state['store'])
+        self._plain = tuple(self._ring.arrays) == RESERVED[:5]
+
+
+class PrioritizedReplayBuffer(ReplayBuffer):
+    """
+    Overview:
+        Samples step i with probability p_i^alpha / sum_j p_j^alpha. Samples carry the column ``weight``: the importance
+        sampling weights (N P_i)^-beta, divided by the largest one of all stored steps. A priority of 0 counts as 0.01.
+    Arguments:
+        - alpha, beta (:obj:`float`): the exponents above
+        - anneal_step (:obj:`float`): samples after which beta has gone up to 1; 0 leaves it
+        - compiled (:obj:`bool | None`): use numba; None means if it is installed
+    """
+
+    def __init__(
+        self,
+        size: int,
+        alpha: float = 0.6,
+        beta: float = 0.4,
+        anneal_step: float = 0,
+        compiled: bool | None = None,
+        **options: Any,
+    ) -> None:
+        for name, value in (('alpha', alpha), ('beta', beta)):
+            if not 0 <= value < math.inf:
+                raise ValueError(f'PrioritizedReplayBuffer: {name} must be finite and at least 0, got {value}')
+        self._priority_options: dict[str, Any] = {
+            'alpha': alpha,
+            'beta': beta,
+            'anneal_step': anneal_step,
+            'compiled': compiled,
+        }
+        super().__init__(size, **options)
+
+    def _set_up(self, capacity: int) -> None:
+        super()._set_up(capacity)
+        self._priorities: Priorities = Priorities(capacity, **self._priority_options)
+
+    def add(self, *step: Any, weight: float | None = None, **more: Any) -> int:
+        """Add one step, with a priority of its own (``weight``) or the largest one so far. Otherwise as always."""
+        slot = super().add(*step, **more)
+        if weight is not None:
+            self.update_weight([slot], [weight])
+        return slot
+
+    def sample_indices(self, batch_size: int) -> np.ndarray:
+        """Slots of steps drawn by priority; of all steps in their order of time if ``batch_size`` is 0."""
+        if batch_size == 0 or not len(self):
+            return super().sample_indices(batch_size)
+        self._settle()
+        return self._priorities.draw_slots(self._source.fractions(batch_size))
+
+    def _read(self, slots: np.ndarray) -> Batch:
+        self._settle()
+        batch = super()._read(slots)
+        batch._columns['weight'] = self._priorities.importance(slots)
+        return batch
+
+    def update_weight(self, index: Any, new_weight: Any) -> None:
+        """New priorities for the steps in these slots, e.g. the size of their TD errors."""
+        slots = self._slots(index).reshape(-1)
+        given = [new_weight] if np.ndim(new_weight) == 0 else new_weight
+        priority = checked_priorities(given, lambda k: f'step {slots[k]}', 'update_weight')
+        if len(priority) != len(slots):
+            raise ValueError(f'update_weight: {len(priority)} priorities for {len(slots)} steps')
+        self._settle()
+        self._priorities.set(slots, priority)
+
+    def reset(self) -> None:
+        """Forget all steps; the memory is kept."""
+        super().reset()
+        self._priorities = Priorities(self.maxsize, **self._priority_options)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        return {**state, 'priority_options': self._priority_options, 'priorities': self._priorities.state_dict()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._priority_options = state['priority_options']
+        super().__setstate__(state)
+        self._priorities.load_state_dict(state['priorities'])
+
+
+class ListReplayBuffer(ReplayBuffer):
+    """
+    Overview:
+        Keeps every step: it grows as needed, like a list, in the order of time. For rounds of data that are used up and
+        forgotten (``reset``). ``size`` is only the room that it starts with. Rows may differ in shape: a column becomes
+        one of objects then.
+    """
+
+    _ragged = True
+
+    def __init__(self, size: int = 256, **options: Any) -> None:
+        super().__init__(size, **options)
+
+    def add(self, *step: Any, **more: Any) -> int:
+        """Add one step; gives its slot."""
+        self._make_room(1)
+        return super().add(*step, **more)
+
+    def extend(self, batch: Any, env_id: Any = None) -> np.ndarray:
+        """Add many steps in their order; gives their slots."""
+        if isinstance(batch, Batch):
+            self._make_room(len(batch))
+        return super().extend(batch, env_id)
+
+    def _make_room(self, n: int) -> None:
+        if len(self) + n > self.maxsize:
+            capacity = max(2 * self.maxsize, len(self) + n)
+            self._settle().grow(capacity)
+            self._ring.grow(capacity, len(self))
 
 
 def _position(name: str) -> int:

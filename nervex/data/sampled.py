@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from nervex.data.batch import Batch, Row
+from nervex.data.batch import Batch, Row, numpy_column
 from nervex.data.names import SAMPLE_COLUMNS
+from nervex.utils import tree
 
 _INT64 = np.dtype(np.int64)
 
@@ -66,7 +67,7 @@ class Sampled(Batch):
     __slots__ = ('_describe', '_tensors')
 
     @classmethod
-    def drawn(cls, columns: dict[str, Any], describe: tuple, tensors: dict[str, tuple] | None = None) -> Sampled:
+    def drawn(cls, columns: dict[str, Any], describe: tuple, tensors: dict[str, tuple] | None = None) -> Any:
         """
         Overview:
             A sample of these columns.
@@ -99,15 +100,13 @@ class Sampled(Batch):
         ready = self._tensors
         if ready is None or device not in (None, 'cpu'):
             return super().to_torch(device)
-        out, rest = {}, {}
+        out = {}
         for name, column in self._columns.items():
             pair = ready.get(name)
             if pair is not None and pair[0] is column:
                 out[name] = pair[1]
             else:
-                out[name] = rest[name] = column
-        if rest:
-            out.update(Batch.of(rest).to_torch(device))
+                out[name] = Batch.of({name: column}).to_torch(device)[name]
         return out
 
     def __getattr__(self, name: str) -> Any:
@@ -142,6 +141,31 @@ class Sampled(Batch):
 
 _set_describe = Sampled._describe.__set__  # type: ignore[attr-defined]
 _set_tensors = Sampled._tensors.__set__  # type: ignore[attr-defined]
+tree.register(Sampled, lambda sample: sample._columns, Batch.of)
+
+
+def described(
+    ids: UniqueIds, slots: np.ndarray, uses: np.ndarray, columns: Mapping, cur_learner_iter: int
+) -> dict[str, Any]:
+    """The additional columns of a sample whose rows have no priorities."""
+    n, born = len(slots), columns.get('collect_iter')
+    return {
+        'IS': np.ones(n, dtype=np.float32),
+        'priority': np.ones(n),
+        'replay_unique_id': ids,
+        'replay_buffer_idx': slots.copy(),
+        'use': uses,
+        'staleness': np.zeros(n, np.int64) if born is None else cur_learner_iter - collected_at(born),
+    }
+
+
+def collected_at(column: Any) -> np.ndarray:
+    """The learner iteration in which each row was collected; of a sequence, that has one a step, the earliest."""
+    column = numpy_column(column)
+    if column.dtype == object:
+        steps = [[k for k in np.ravel(np.array(row, dtype=object)) if k is not None] for row in column]
+        return np.array([min(row, default=0) for row in steps])
+    return column if column.ndim == 1 else column.reshape(len(column), -1).min(axis=1)
 
 
 def item_numbers(ids: Any, buffer_name: str) -> np.ndarray:
@@ -176,9 +200,7 @@ def separate_objects(columns: Mapping | Batch, slots: np.ndarray, every: bool) -
     copied = np.ones(len(slots), dtype=bool)
     if not every:
         copied[np.unique(slots, return_index=True)[1]] = False
-    for column in columns.values():
-        if isinstance(column, Batch):
-            separate_objects(column, slots, every)
-        elif isinstance(column, np.ndarray) and column.dtype == object:
+    for column in tree.leaves(columns):
+        if isinstance(column, np.ndarray) and column.dtype == object:
             for k in np.flatnonzero(copied).tolist():
                 column[k] = copy.deepcopy(column[k])

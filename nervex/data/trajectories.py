@@ -74,7 +74,7 @@ class TrajectoryWriter:
             - steps (:obj:`Batch`): with the column ``done``; ``env_id`` too, unless it is given
         """
         owners = np.asarray(steps['env_id'] if env_id is None else env_id).reshape(-1)
-        done = np.asarray(steps['done'], dtype=bool).reshape(len(steps), -1).any(axis=1)
+        done: np.ndarray = np.any(np.asarray(steps['done'], dtype=bool).reshape(len(steps), -1), axis=1)
         for owner in dict.fromkeys(owners.tolist()):
             rows = np.flatnonzero(owners == owner)
             start = 0
@@ -208,7 +208,7 @@ def write_trajectory_file(path: str, episodes: Sequence[Batch]) -> None:
         columns.append({'key': key, 'path': list(path_of), 'kind': kind})
     meta = json.dumps({'format': FORMAT, 'version': VERSION, 'columns': columns})
     with atomic_write(path) as f:
-        np.savez(f, meta=np.array(meta), **arrays)
+        np.savez(f, meta=np.array(meta), **arrays)  # type: ignore[arg-type]
 
 
 def _stored(label: str, column: Any) -> tuple[np.ndarray, str]:

@@ -26,7 +26,8 @@ class SegmentTree:
         if not isinstance(capacity, (int, np.integer)) or capacity < 1:
             raise ValueError(f'{type(self).__name__}: capacity must be a number >= 1, got {capacity!r}')
         if neutral_element is None:
-            neutral_element = {np.add: 0.0, np.minimum: np.inf, np.maximum: -np.inf}.get(operation)
+            known: dict[Callable, float] = {np.add: 0.0, np.minimum: np.inf, np.maximum: -np.inf}
+            neutral_element = known.get(operation)
             if neutral_element is None:
                 raise ValueError(f'{type(self).__name__}: {operation} needs a neutral_element')
         self.capacity = 1 << (int(capacity) - 1).bit_length()

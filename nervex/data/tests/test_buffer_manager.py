@@ -454,7 +454,44 @@ def test_priorities_for_a_buffer_that_is_not_there_are_an_error():
 
 
 @pytest.mark.parametrize('data', [3, None, 'text', 2.5])
-def test_what_is_no_row_at_all_is_left_out_with_one_line(data, caplog):
+def test_what_is_no_row_at_all_is_an_error_that_says_what_rows_are(data):
     manager = BufferManager({'meta_maxlen': 10})
-    manager.push_data(data)
-    assert manager.count() == 0 and [r.message.count(type(data).__name__) for r in caplog.records] == [1]
+    with pytest.raises(
+        TypeError, match=rf'got {data!r} of type {type(data).__name__}; rows are a Batch, a dict .*push_data'
+    ):
+        manager.push_data(data)
+    assert manager.count() == 0
+
+
+@pytest.mark.parametrize('use_priority', [True, False, None])
+def test_rows_without_a_priority_among_others_get_the_largest_one(use_priority):
+    manager = BufferManager({'use_priority': use_priority, 'min_sample_ratio': 0})
+    manager.push_data([{'a': 0, 'priority': 3.0}, {'a': 1}, {'a': 2, 'priority': 0.5}])
+    found = manager.sample(60)
+    expected = {0: 3.0, 1: 1.0, 2: 0.5} if use_priority is not False else dict.fromkeys(range(3), 1.0)
+    assert dict(zip(found.a.tolist(), found['priority'].tolist())) == expected
+
+
+def test_the_rows_of_a_sample_extend_a_list():
+    manager, kept = BufferManager({}, seed=0), [{'a': -1}]
+    manager.push_data(Batch(a=np.arange(8)))
+    kept += manager.sample(4)
+    assert len(kept) == 5 and all(row['IS'] == 1.0 and row['a'] >= 0 for row in kept[1:])
+
+
+@pytest.mark.parametrize('kind', ['replay', 'on_policy'])
+def test_sequences_stamped_step_by_step_are_as_old_as_their_first_step(kind, tmp_path):
+    cfg = {
+        'type': kind,
+        'max_staleness': 5,
+        'monitor': {'log_freq': 1, 'log_path': str(tmp_path)},
+        'min_sample_ratio': 0,
+    }
+    for stamps in ([[0, 1, 2], [6, 7, 8], [7, 8, 9]], [[0, 1], [6, 7, 8], [7, None]]):
+        with BufferManager(cfg, seed=0) as manager:
+            manager.push_data(
+                [{'obs': [np.zeros(2)] * len(s), 'a': k, 'collect_iter': s} for k, s in enumerate(stamps)]
+            )
+            sample = manager.sample(9 if kind == 'replay' else 3, 10)
+            ages = dict(zip(sample.a.tolist(), sample['staleness'].tolist()))
+            assert ages == ({1: 4, 2: 3} if kind == 'replay' else {0: 10, 1: 4, 2: 3})

@@ -67,9 +67,9 @@ def test_frames_are_stored_once():
     once = manager(2000, 0)
     for _ in range(450):
         once.push_data(env.block())
-    store = once._only.store
-    assert store._made < 1.05 * 1800 and store.frame_bytes == store._made * 64
-    assert store.arrays['obs'].dtype == np.int64  # frame numbers
+    ring = once._only.ring
+    assert ring.frames.made < 1.05 * 1800 and ring.frames.frame_bytes == ring.frames.made * 64
+    assert ring.arrays['obs'].dtype == np.int64  # frame numbers
 
 
 def test_rows_expire_with_their_frames_when_episodes_are_very_short():
@@ -128,8 +128,8 @@ def test_single_frames_with_stacking_derived_take_little_more_than_the_frames():
     buf = ReplayBuffer(size, stack_num=4, ignore_obs_next=True)
     for k in range(size):
         buf.add(obs=frames[k], act=k % 4, rew=0.0, done=k % 100 == 99)
-    time_bytes = buf._time._begins.nbytes
-    assert buf._store.nbytes + time_bytes <= 1.01 * frames.nbytes
+    time_bytes = buf._time._before.nbytes + buf._time._after.nbytes
+    assert buf._ring.nbytes + time_bytes <= 1.01 * frames.nbytes
     row = buf[150]
     assert (row.obs == frames[147:151]).all() and (row.obs_next == frames[148:152]).all()
 

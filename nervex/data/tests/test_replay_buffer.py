@@ -370,9 +370,24 @@ def test_a_write_that_fails_after_a_dtype_has_changed_loses_nothing_later(by_ste
     assert buf[:].act.tolist() == [0.0, 1.0, 2.0, 3.5] and buf[:].obs.tolist() == [0.0, 1.0, 2.0, 3.0]
 
 
-def test_slots_of_extend_are_right_beyond_those_kept_ahead(monkeypatch):
-    monkeypatch.setattr('nervex.data.replay_buffer._SLOTS_AHEAD', 5)
+def test_slots_of_extend_go_round():
     buf = ReplayBuffer(9)
     block = Batch(obs=np.zeros(2), act=np.zeros(2), rew=np.zeros(2), done=np.zeros(2, bool), obs_next=np.zeros(2))
     slots = [buf.extend(block).tolist() for _ in range(6)]
     assert slots == [[0, 1], [2, 3], [4, 5], [6, 7], [8, 0], [1, 2]]
+
+
+def test_a_list_buffer_takes_ragged_rows():
+    buf = ListReplayBuffer(2)
+    for n in (2, 2, 3, 1):
+        buf.add(obs=np.full(n, n), act=n, rew=0.0, done=False, obs_next=np.full(n, n + 1.0))
+    assert buf.obs.dtype == object and [row.obs.tolist() for row in buf[:]] == [[2, 2], [2, 2], [3, 3, 3], [1]]
+    assert buf[:].act.tolist() == [2, 2, 3, 1] and buf[2].obs_next.tolist() == [4.0, 4.0, 4.0]
+
+
+def test_a_block_that_does_not_fit_takes_no_more_than_the_oldest_steps_with_it():
+    buf = filled(8, 8)
+    bad = Batch(obs=np.arange(3), act=np.arange(3), rew=np.arange(3), done=np.zeros(3, bool), obs_next=np.zeros((3, 2)))
+    with pytest.raises(ValueError, match="column 'obs_next'"):
+        buf.extend(bad)
+    assert [(row.obs, row.obs_next) for row in buf[:]] == [(max(k, 3), max(k, 3) + 1) for k in range(8)]

@@ -1,4 +1,4 @@
-"""Many threads on one BufferManager, and its lock."""
+"""Many threads on one BufferManager."""
 
 import gc
 import threading
@@ -7,45 +7,6 @@ import numpy as np
 import pytest
 
 from nervex.data import Batch, BufferManager
-from nervex.data.quick_lock import QuickLock
-
-
-def test_the_lock_lets_one_thread_in_at_a_time():
-    lock, total, inside = QuickLock(), [0], []
-
-    def work():
-        for _ in range(300):
-            with lock:
-                inside.append(1)
-                before = total[0]
-                sum(range(50))  # time for another thread to come in
-                total[0] = before + 1
-                assert len(inside) == 1
-                inside.pop()
-
-    threads = [threading.Thread(target=work) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert total == [1800] and not lock.locked
-
-
-def test_an_error_gives_the_lock_back_and_a_waiting_thread_gets_it():
-    lock, entered = QuickLock(), threading.Event()
-
-    def work():
-        with lock:
-            entered.set()
-
-    with pytest.raises(KeyError), lock:
-        assert lock.locked
-        thread = threading.Thread(target=work)
-        thread.start()
-        assert not entered.wait(0.02)
-        raise KeyError
-    thread.join()
-    assert entered.is_set() and not lock.locked
 
 
 def test_batches_that_are_collected_as_garbage_in_the_middle_of_a_call_do_not_block_it():
@@ -61,7 +22,7 @@ def test_batches_that_are_collected_as_garbage_in_the_middle_of_a_call_do_not_bl
     for thread in threading.enumerate():
         if thread.name == 'end of batches':
             thread.join()
-    assert buffer.count() == 0 and not buffer._lock.locked
+    assert buffer.count() == 0 and not buffer._lock.locked()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,94 @@
+"""Buffer: what BufferManager asks of a kind of buffer, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from nervex.data.ring import nothing_stored
+from nervex.data.sampled import Sampled
+
+
+class Buffer:
+    """
+    Overview:
+        One named buffer of a BufferManager. A kind of one's own derives from this class (or from ``ReplayKind``, the
+        ring, or ``OnPolicyKind``), is registered in ``BUFFER_REGISTRY`` and named by ``replay_buffer.type``. Methods
+        without a body here have to be written; the others have answers that suit a buffer that does not care. Not
+        locked: the manager holds its lock around every call.
+    Arguments:
+        - name (:obj:`str`): of the buffer
+        - cfg (:obj:`Any`): its options as attributes, see ``nervex.data.buffer_options``
+        - seed (:obj:`Any`): of its sampling
+    Attributes:
+        - start_size (:obj:`int`): rows that must be collected before the first sample
+        - sampled (:obj:`int`): rows that were ever sampled
+        - log (:obj:`Any`): gets every sample (``log.sampled(sample)``), if it is not None
+        - own_rounds (:obj:`bool`): ``batches`` gives as many batches as its rows make; a buffer beside it that draws at
+          random gives as many
+        - put (:obj:`Callable`): a quick way of storing a dict row or a Batch; answers the number of rows, or 0 if they
+          are for ``push``
+    Interfaces:
+        push, ready, sample, batches, update, count, pushed, clear, used_data, plan, state_dict, load_state_dict
+    """
+
+    own_rounds = False
+
+    def __init__(self, name: str, cfg: Any, seed: Any = None) -> None:
+        self.name, self._cfg = name, cfg
+        self.start_size, self.sampled = cfg.replay_start_size, 0
+        self.log: Any = None
+        self.put: Callable[..., int] = nothing_stored
+
+    @property
+    def count(self) -> int:
+        """Rows that can be sampled."""
+        raise NotImplementedError
+
+    @property
+    def pushed(self) -> int:
+        """Rows that were ever pushed."""
+        raise NotImplementedError
+
+    def push(self, columns: Mapping) -> None:
+        """Append rows, given as columns of equal length."""
+        raise NotImplementedError
+
+    def ready(self, batch_size: int, cur_learner_iter: int = 0, samples: int | None = None) -> bool:
+        """
+        Overview:
+            Whether a sample of this size may be taken now, or, with ``samples``, so many of them if rows live on (then
+            ValueError if there can never be enough rows).
+        """
+        raise NotImplementedError
+
+    def sample(self, batch_size: int, cur_learner_iter: int = 0, reuse: bool = False) -> Sampled | None:
+        """A sample, None when there is not enough data. ``reuse`` may give one of two alternating batches."""
+        raise NotImplementedError
+
+    def batches(self, batch_size: int, count: int, cur_learner_iter: int = 0) -> Iterator[Sampled]:
+        """What a learner iterates: up to ``count`` samples, or rounds of them."""
+        raise NotImplementedError
+
+    def clear(self) -> None:
+        """Forget all rows."""
+        raise NotImplementedError
+
+    def state_dict(self) -> dict[str, Any]:
+        """Contents, counters and generators; loads with ``weights_only=True``."""
+        raise NotImplementedError
+
+    def load_state_dict(self, state: Mapping) -> None:
+        """Put back what ``state_dict`` gave."""
+        raise NotImplementedError
+
+    def update(self, info: Mapping) -> None:
+        """New priorities: ``{'priority', 'replay_unique_id', 'replay_buffer_idx'}`` of equal length."""
+
+    def used_data(self) -> dict | None:
+        """One of the rows that were removed for their number of uses, oldest first; None if there is none."""
+        return None
+
+    def plan(self, columns: Mapping) -> int:
+        """Bytes that rows like these will need; BufferMemoryError if they cannot be had."""
+        return 0

@@ -1,0 +1,308 @@
+"""Ring: a fixed number of slots, one plain array per column, reserved when the first rows show their shape."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from nervex.data.batch import Batch, nested, object_column, tensor_column
+from nervex.data.frames import FrameTable
+from nervex.data.memory import aligned_empty, check_memory
+from nervex.data.writers import compile_writers
+from nervex.utils import tree
+
+logger = logging.getLogger(__name__)
+
+
+class Ring:
+    """
+    Overview:
+        ``capacity`` slots of a fixed set of columns. Rows are numbered as they come; row k lies in slot k modulo
+        capacity. The columns, their shapes and dtypes are those of the first rows; memory is reserved then, and touched
+        only as slots are filled. A dtype that cannot hold a later value exactly is widened. Which rows are valid is the
+        business of the buffers on top; a write that fails may leave the slots from ``next_row`` on half written.
+    Arguments:
+        - capacity (:obj:`int`): number of slots
+        - name (:obj:`str`): whose rows they are, for error messages
+        - overhead (:obj:`int`): bytes per slot that the owner needs besides, for the check of memory
+        - frame_axis (:obj:`int | None`): ``obs`` and ``next_obs`` are stacks of images along this axis: each is kept
+          once
+        - ragged (:obj:`bool`): a column whose rows begin to differ in shape becomes one of objects
+        - wraps (:obj:`bool`): whether the first slot comes after the last one; else the owner makes it ``grow`` first
+    Attributes:
+        - clock (:obj:`list[int]`): the number of the next row, alone in a list, so that the quick ways share it
+        - arrays (:obj:`dict`): column name (a tuple of names where columns are nested) -> array
+        - put, put_values (:obj:`Callable`): the quick ways of storing rows, see ``compile_writers``; where they answer
+          0 the rows are for ``append``
+    """
+
+    def __init__(
+        self,
+        capacity: int,
+        name: str = 'buffer',
+        overhead: int = 0,
+        frame_axis: int | None = None,
+        ragged: bool = False,
+        wraps: bool = True,
+    ) -> None:
+        self.capacity, self.name, self.clock = capacity, name, [0]
+        self._overhead, self._ragged, self._wraps = overhead, ragged, wraps
+        self.frames = None if frame_axis is None else FrameTable(capacity, name, frame_axis)
+        self._set_arrays({}, set())
+
+    def _set_arrays(self, arrays: dict[Any, np.ndarray], torch_names: set) -> None:
+        """These are the columns from now on; all that was made for the earlier ones goes."""
+        self.arrays, self._torch_names = arrays, torch_names
+        self.put: Callable[..., int] = nothing_stored
+        self.put_values: Callable[..., int] = nothing_stored
+        if arrays and self.frames is None:
+            modulo = self.capacity if self._wraps else 2**62
+            self.put, self.put_values = compile_writers(arrays, torch_names, self.capacity, modulo, self.clock)
+        self._nested = any(type(name) is tuple for name in arrays)
+        self.holds_objects = any(array.dtype == object for array in arrays.values())
+        self._takes = [(name, array.take) for name, array in arrays.items()]
+        self._simple = not (self._nested or torch_names or self.frames is not None)
+        self._outputs: dict[int, list] = {}
+
+    @property
+    def next_row(self) -> int:
+        """Number of the next row."""
+        return self.clock[0]
+
+    @next_row.setter
+    def next_row(self, number: int) -> None:
+        self.clock[0] = number
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes reserved (object columns count their references only)."""
+        return tree.nbytes(self.arrays) + (self.frames.nbytes if self.frames is not None else 0)
+
+    def plan(self, columns: Mapping) -> int:
+        """Bytes that rows like these will need; BufferMemoryError if they cannot be had."""
+        needed = 0
+        if self.frames is not None:
+            columns, needed = self.frames.plan(columns)
+        return needed + check_memory(self.name, self.capacity, _as_numpy(_flat(columns)), self._overhead)
+
+    # ---- in
+    def append(self, columns: Mapping) -> int:
+        """
+        Overview:
+            Store rows, wrapping at the end; gives their number. What does not fit is an error that names the column.
+            More rows than there are slots: the last ones stay.
+        """
+        if self.frames is not None:
+            columns = self.frames.encode(columns)
+        flat = _flat(columns)
+        if n := self.put(Batch.of(flat)):
+            return n
+        n = rows_of(flat)
+        if not self.arrays:
+            check_memory(self.name, self.capacity, _as_numpy(flat), self._overhead)
+            arrays = {name: _zeros(self.capacity, array) for name, array in _as_numpy(flat).items()}
+            self._set_arrays(arrays, {name for name, column in flat.items() if isinstance(column, torch.Tensor)})
+        if set(flat) != set(self.arrays):
+            raise KeyError(f'{self.name}: got the columns {_names(flat)}, the first rows had {_names(self.arrays)}')
+        fitted = {name: self._fitted(name, column, n) for name, column in _as_numpy(flat).items()}
+        for name, column in fitted.items():
+            start = self.next_row % self.capacity
+            for first in range(0, n, self.capacity):
+                part = column[first : first + self.capacity]
+                room = self.capacity - start
+                self.arrays[name][start : start + len(part)] = part[:room]
+                if len(part) > room:
+                    self.arrays[name][: len(part) - room] = part[room:]
+        self.next_row += n
+        return n
+
+    def _fitted(self, name: Any, column: np.ndarray, n: int) -> np.ndarray:
+        """The column in a form that its array takes; the array may get another dtype for it."""
+        array, label = self.arrays[name], _label(name)
+        fits = column.shape == (n, *array.shape[1:])
+        if not fits and column.shape[:1] == (n,) and (self._ragged or array.dtype == object):
+            if array.dtype != object:
+                logger.warning("%s: column '%s' becomes objects, as its rows differ in shape", self.name, label)
+                rows = torch.from_numpy(array) if name in self._torch_names else array
+                self._set_arrays({**self.arrays, name: object_column(list(rows))}, self._torch_names - {name})
+            return object_column(list(column))
+        if not fits:
+            raise ValueError(
+                f"{self.name}: column '{label}' stores rows of shape {array.shape[1:]} and dtype {array.dtype}, got "
+                f'shape {column.shape} and dtype {column.dtype} for {n} row(s)'
+            )
+        kinds = {array.dtype.kind, column.dtype.kind}
+        if column.dtype == array.dtype or array.dtype == object:
+            return column
+        if kinds - set('biufc') or ('b' in kinds and len(kinds) > 1):
+            raise ValueError(f"{self.name}: column '{label}' stores {array.dtype}, got {column.dtype}")
+        wide = np.promote_types(array.dtype, column.dtype)
+        if wide != array.dtype and not np.array_equal(column.astype(array.dtype), column):
+            logger.warning(
+                "%s: column '%s' becomes %s, %s cannot hold what was pushed", self.name, label, wide, array.dtype
+            )
+            self._set_arrays({**self.arrays, name: array.astype(wide)}, self._torch_names)
+        return column
+
+    def add_column(self, name: Any, rows: np.ndarray) -> None:
+        """A further column like these rows; it is zero (None for objects) in all slots."""
+        self._set_arrays({**self.arrays, name: _zeros(self.capacity, rows)}, self._torch_names)
+
+    def grow(self, capacity: int, used: int) -> None:
+        """More slots; the first ``used`` ones are kept."""
+        larger = {name: _zeros(capacity, array) for name, array in self.arrays.items()}
+        for name, array in self.arrays.items():
+            larger[name][:used] = array[:used]
+        self.capacity = capacity
+        self._set_arrays(larger, self._torch_names)
+
+    # ---- out
+    def __contains__(self, name: object) -> bool:
+        return name in self.arrays or (self._nested and name in self.names())
+
+    def names(self) -> list[str]:
+        """The columns, nested ones by their outermost name."""
+        return list(dict.fromkeys(key[0] if type(key) is tuple else key for key in self.arrays))
+
+    def column(self, name: str, slots: np.ndarray | None = None) -> Any:
+        """A column of the rows in these slots (trusted), in fresh memory; of all slots, sharing memory, without any."""
+        keys = [key for key in self.arrays if key == name or (type(key) is tuple and key[0] == name)]
+        if not keys:
+            raise KeyError(f"{self.name} has no column '{name}'; it has: {', '.join(self.names()) or 'none yet'}")
+        arrays = {key: self.arrays[key] if slots is None else self.arrays[key].take(slots, 0) for key in keys}
+        return self._columns(arrays)[name]
+
+    def _columns(self, flat: dict) -> dict:
+        """Gathered arrays as columns in the form in which they were pushed."""
+        for name in self._torch_names & flat.keys():
+            flat[name] = torch.from_numpy(flat[name])
+        return _nest(flat) if self._nested else flat
+
+    def gather(self, slots: np.ndarray) -> dict:
+        """The rows at ``slots`` (trusted) in fresh memory, as a dict of columns."""
+        found = {name: take(slots, 0) for name, take in self._takes}
+        if self._simple:
+            return found
+        columns = self._columns(found)
+        return columns if self.frames is None else self.frames.decode(columns)
+
+    def gather_again(self, slots: np.ndarray) -> tuple[dict, dict | None]:
+        """
+        Overview:
+            The same in one of two alternating outputs, valid until the next but one call for so many rows.
+        Returns:
+            - columns (:obj:`dict`): as ``gather`` gives them
+            - tensors (:obj:`dict | None`): column name -> (column, tensor over its memory), where that is possible
+        """
+        n = len(slots)
+        if n not in self._outputs:
+            if len(self._outputs) > 4:
+                self._outputs.clear()
+            self._outputs[n] = [self._output(n), self._output(n)]
+        pair = self._outputs[n]
+        pair.reverse()
+        moves, columns, tensors = pair[0]
+        for take, out in moves:
+            take(slots, 0, out, 'clip')
+        if self.frames is not None:
+            return self.frames.decode(dict(columns), tensors), None
+        return columns.copy(), tensors
+
+    def _output(self, n: int) -> tuple[list, dict, dict]:
+        flat = {name: aligned_empty((n, *array.shape[1:]), array.dtype) for name, array in self.arrays.items()}
+        moves = [(take, flat[name]) for name, take in self._takes]
+        columns = self._columns(flat)
+        if self.frames is not None:
+            return moves, columns, self.frames.outputs(n, columns)
+        tensors = {
+            name: (column, tensor_column(column, None, shrink=True))
+            for name, column in columns.items()
+            if not isinstance(column, Batch) and column.dtype not in (np.float64, object)
+        }
+        return moves, columns, tensors
+
+    # ---- state
+    def state_dict(self, used: int) -> dict[str, Any]:
+        """Columns of the first ``used`` slots as tensors (objects as lists), and the frames."""
+        columns = []
+        for name, array in self.arrays.items():
+            part = array[:used]
+            data = list(part) if array.dtype == object else torch.from_numpy(part.copy())
+            path = list(name) if type(name) is tuple else name
+            columns.append({'name': path, 'torch': name in self._torch_names, 'data': data})
+        frames = None if self.frames is None else self.frames.state_dict()
+        return {'next_row': self.next_row, 'columns': columns, 'frames': frames}
+
+    def load_state_dict(self, state: Mapping) -> None:
+        """Put back what ``state_dict`` gave; everything else is forgotten."""
+        arrays, torch_names = {}, set()
+        for column in state['columns']:
+            name = tuple(column['name']) if isinstance(column['name'], list) else column['name']
+            data = object_column(column['data']) if isinstance(column['data'], list) else column['data'].numpy()
+            arrays[name] = _zeros(self.capacity, data)
+            arrays[name][: len(data)] = data
+            if column['torch']:
+                torch_names.add(name)
+        self._set_arrays(arrays, torch_names)
+        self.next_row = state['next_row']
+        if self.frames is not None:
+            self.frames.load_state_dict(state['frames'])
+
+
+def nothing_stored(*_: Any) -> int:
+    """The quick way while the columns are not known, or where there is none."""
+    return 0
+
+
+def rows_of(columns: Mapping) -> int:
+    """The number of rows, read off the first column."""
+    return len(next(iter(columns.values()), ()))
+
+
+def _zeros(capacity: int, like: np.ndarray) -> np.ndarray:
+    """Slots for rows like these: zero, None where they are objects."""
+    array = np.zeros((capacity, *like.shape[1:]), dtype=like.dtype)
+    if like.dtype == object:
+        array.fill(None)
+    return array
+
+
+def _flat(columns: Mapping) -> dict[Any, Any]:
+    """All columns as CPU tensors or arrays; the key is the name, or the tuple of names where columns are nested."""
+    return {path if len(path) > 1 else path[0]: _stored(column) for path, column in tree.zip(columns)}
+
+
+def _stored(column: Any) -> Any:
+    if isinstance(column, torch.Tensor):
+        column = column.detach().cpu()
+        return column.float() if column.dtype == torch.bfloat16 else column  # NumPy has no bfloat16
+    column = np.asarray(column)
+    return column.astype(object) if column.dtype.kind in 'USMmV' else column
+
+
+def _nest(flat: Mapping) -> dict:
+    """The inverse of ``_flat``; nested parts are Batches."""
+    out: dict = {}
+    for name, column in flat.items():
+        *outer, last = name if type(name) is tuple else (name,)
+        node = out
+        for part in outer:
+            node = node.setdefault(part, {})
+        node[last] = column
+    return nested(out)._columns
+
+
+def _as_numpy(flat: dict) -> dict[Any, np.ndarray]:
+    return {name: column if isinstance(column, np.ndarray) else column.numpy() for name, column in flat.items()}
+
+
+def _label(name: Any) -> str:
+    return tree.label(name) if type(name) is tuple else str(name)
+
+
+def _names(flat: Mapping) -> str:
+    return ', '.join(sorted(_label(n) for n in flat))
