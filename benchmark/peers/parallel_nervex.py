@@ -14,10 +14,10 @@ from nervex.data import Batch
 from nervex.entry.parallel_entry import parallel_pipeline
 from nervex.envs import BaseEnv, BaseEnvInfo, BaseEnvTimestep, EnvElementInfo
 from nervex.parallel.actor_role import ActorRole
+from nervex.parallel.blocks import load_weights
 from nervex.parallel.learner_role import LearnerRole
 from nervex.parallel.ray_carrier import RayCarrier
 from nervex.parallel.role import RoleSpec
-from nervex.parallel.weights import load
 from nervex.policy import DQNPolicy
 from nervex.utils import COMM_ACTOR_REGISTRY, COMMANDER_REGISTRY, ENV_REGISTRY, POLICY_REGISTRY
 from nervex.worker.coordinator.naive_commander import NaiveCommander
@@ -278,7 +278,7 @@ class TakingRole(ActorRole):
     """An actor that is only given weights."""
 
     def give(self, weights: dict) -> int:
-        load(self.actor.policy, weights)
+        load_weights(self.actor.policy, weights)
         return 1
 
 

@@ -133,7 +133,7 @@ def _offline(options: dict[str, Any]) -> None:
 
 def _parallel(options: dict[str, Any]) -> None:
     from nervex.entry.parallel_entry import parallel_pipeline
-    from nervex.parallel.ray_carrier import require_ray
+    from nervex.parallel.ray_cluster import require_ray
 
     if options['platform'] != 'local':
         _submit(options)

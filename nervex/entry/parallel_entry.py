@@ -31,7 +31,8 @@ def parallel_pipeline(
         - carrier (:obj:`Carrier | None`): how roles run; None: what ``parallel.carrier`` names
         - on_end (:obj:`Callable | None`): called with the run before everything is closed
     """
-    from nervex.parallel.run import Passed, build_parallel
+    from nervex.parallel.run import build_parallel
+    from nervex.run.build import Passed
 
     passed = Passed(env_setting, policy_fn, model_type)
     with build_parallel(cfg, seed, passed, overrides, resume, carrier, enable_total_log) as run:

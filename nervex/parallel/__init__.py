@@ -2,7 +2,8 @@
 The same workers on as many processes and machines as there are: ``nervex -m parallel``.
 
 Who does what
-    A *carrier* is the only part that knows how roles run: ``spawn(name, cls, kwargs, resources) -> handle``,
+    Tasks are handed out by ``nervex.interaction``: the *roster* is a master whose slaves are roles. A *carrier* is the
+    only part that knows how roles run: ``spawn(name, cls, kwargs, resources) -> handle``,
     ``handle.call(method, *args) -> references``, ``wait(references, timeout) -> ready``, ``get``, ``kill``.
     ``RayCarrier`` makes every role an actor process of Ray; ``InlineCarrier`` runs all of them in this process, in a
     fixed order. The *roles* are built by the functions that build a serial run: ``ActorRole`` (envs, collect mode,

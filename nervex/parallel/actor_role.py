@@ -1,4 +1,4 @@
-"""The role that collects: envs, collect mode and actor of serial mode in a process of their own."""
+"""The roles that act: actors collect, evaluators evaluate, each with envs and a mode of the policy."""
 
 from __future__ import annotations
 
@@ -7,36 +7,65 @@ import os
 from collections import deque
 from typing import Any
 
-from nervex.parallel.blocks import Header, pack_block
-from nervex.parallel.role import Role, RoleSpec, own_env_setting
-from nervex.parallel.scaling import Scaling
-from nervex.parallel.weights import load
-from nervex.run.build import build_env_managers
+from nervex.parallel.blocks import Header, load_weights, pack_block
+from nervex.parallel.role import Role, RoleSpec
+from nervex.run.build import EVALUATION_SEED_OFFSET, build_env_managers
 from nervex.utils import ACTOR_REGISTRY, COMM_ACTOR_REGISTRY
+from nervex.utils.log_helper import TextLogger
+from nervex.worker.actor import BaseSerialEvaluator
+from nervex.worker.actor.env_manager import NormalizedEnvManager
+
+SCALING = 'normalizer'  # the running statistics that scale observations and rewards, beside the weights
+
+
+class ActingRole(Role):
+    """
+    Overview:
+        Launches envs. Where observations or rewards are scaled, all roles do so by what the learner knows.
+    """
+
+    def __init__(self, spec: RoleSpec, env_role: str, seed: int) -> None:
+        super().__init__(spec)
+        (self.envs,) = build_env_managers(self.cfg, spec.own_env_setting(), seed, self.stack, roles=(env_role,))
+        self.scaling = self.envs.normalizer if isinstance(self.envs, NormalizedEnvManager) else None
+
+    def load(self, mode: Any, weights: dict[str, Any], joins: bool) -> None:
+        """
+        Overview:
+            Copy weights into a mode, and adopt what scales observations.
+        Arguments:
+            - joins (:obj:`bool`): what these envs showed meanwhile is kept; else only what came with the weights
+        """
+        if self.scaling is not None:
+            weights = dict(weights)
+            statistics = weights.pop(SCALING)
+            (self.scaling.adopt if joins else self.scaling.load_state_dict)(statistics)
+        load_weights(mode, weights)
 
 
 @COMM_ACTOR_REGISTRY.register('ray')
-class ActorRole(Role):
+class ActorRole(ActingRole):
     """
     Overview:
         ``collect`` takes the newest weights, collects, and answers a header and a block.
     """
 
     def __init__(self, spec: RoleSpec) -> None:
-        super().__init__(spec)
-        cfg, seed = self.cfg, spec.role_seed
-        (manager,) = build_env_managers(cfg, own_env_setting(spec), seed, self.stack, roles=('actor',))
-        self.scaling = Scaling(manager)
-        policy = self.build_policy(manager.env_info(), ('collect',))
+        super().__init__(spec, 'actor', spec.role_seed)
+        if self.scaling is not None:
+            self.scaling.share()
+        cfg = self.cfg
+        policy = self.build_policy(self.envs.env_info(), ('collect',))
         if cfg.actor.n_sample is not None:
             cfg.actor.n_sample = math.ceil(cfg.actor.n_sample / spec.count)
         cfg.actor.collect_print_freq = 0  # the header tells more, and sooner
-        self.actor = ACTOR_REGISTRY.get(cfg.actor.actor_type)(cfg.actor, spec.exp_path, None, seed, log_name=None)
+        actor_class = ACTOR_REGISTRY.get(cfg.actor.actor_type)
+        self.actor = actor_class(cfg.actor, spec.exp_path, None, spec.role_seed, log_name=None)
         self.stack.callback(self.actor.close)
-        self.actor.env, self.actor.policy = manager, policy.collect_mode
+        self.actor.env, self.actor.policy = self.envs, policy.collect_mode
         self.actor.recent_returns, self.actor.recent_lengths = deque(), deque()  # since the last answer
         ahead = 1 + (self.actor.policy.get_attribute('traj_overlap') or 0)  # steps to the next observation
-        self._lags = (ahead * manager.env_num, ahead)  # in rows: of envs in step, of envs one after the other
+        self._lags = (ahead * self.envs.env_num, ahead)  # in rows: of envs in step, of envs one after the other
         self._seq = 0
         self._version = -1
         self._train_iter = 0
@@ -53,9 +82,11 @@ class ActorRole(Role):
             - weights (:obj:`dict | None`): None where the actor has this version
         """
         if task['task_id'] != self._task_id:
-            self._begin_task(task)
+            self._task_id = task['task_id']
+            self.actor.log.rename(f'{self._task_id}_{os.getpid()}')
+            self.actor.log.line(f'{self.spec.name}, started {self.spec.incarnation} times before: {task}')
         if weights is not None and request['version'] != self._version:
-            load(self.actor.policy, self.scaling.adopt(weights))
+            self.load(self.actor.policy, weights, joins=True)
             self._version, self._train_iter = request['version'], request['train_iter']
         if request['setting']:
             self.actor.policy.set_setting('collect', request['setting'])
@@ -78,14 +109,43 @@ class ActorRole(Role):
             returns=list(self.actor.recent_returns),
             lengths=list(self.actor.recent_lengths),
             events=self.take_events(),
-            statistics=self.scaling.news(),
+            statistics=None if self.scaling is None else self.scaling.share(),
         )
         self._seq += 1
         self.actor.recent_returns.clear()
         self.actor.recent_lengths.clear()
         return header, columns
 
-    def _begin_task(self, task: dict[str, Any]) -> None:
-        self._task_id = task['task_id']
-        self.actor.log.rename(f'{self._task_id}_{os.getpid()}')
-        self.actor.log.line(f'{self.spec.name}, started {self.spec.incarnation} times before: {task}')
+
+@COMM_ACTOR_REGISTRY.register('ray_evaluator')
+class EvaluatorRole(ActingRole):
+    """``evaluate`` plays the episodes of one evaluation with the weights that it is given."""
+
+    def __init__(self, spec: RoleSpec) -> None:
+        super().__init__(spec, 'evaluator', spec.seed)
+        if self.scaling is not None:
+            self.scaling.freeze()
+        policy = self.build_policy(self.envs.env_info(), ('eval',))
+        self.evaluator = BaseSerialEvaluator(self.cfg.evaluator, None, seed=spec.seed + EVALUATION_SEED_OFFSET)
+        self.evaluator.env, self.evaluator.policy = self.envs, policy.eval_mode
+
+    def evaluate(self, task: dict[str, Any], request: dict[str, Any], weights: dict) -> dict[str, Any]:
+        """The returns, and whether they reach the stop value (with as many more episodes to confirm it)."""
+        self.load(self.evaluator.policy, weights, joins=False)
+        if task['setting']:
+            self.evaluator.policy.set_setting('eval', task['setting'])
+        reached, result = self.evaluator.judge()
+        path = os.path.join(self.spec.exp_path, 'log', 'evaluator')
+        with TextLogger(path, f'{task["task_id"]}_{os.getpid()}') as log:
+            log.info(
+                f'{self.spec.name}: {len(result.returns)} episodes with the weights of update '
+                f'{request["train_iter"]}, mean return {result.mean:.3f}, {result.seconds:.3f} s'
+            )
+        return {
+            'reached': reached,
+            'returns': result.returns,
+            'lengths': result.lengths,
+            'seconds': result.seconds,
+            'events': self.take_events(),
+            **request,
+        }

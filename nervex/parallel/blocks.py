@@ -1,7 +1,8 @@
-"""What an actor sends: a small header, and a block of columns; and who has been counted already."""
+"""What travels: blocks of samples with their headers, and weights; and which blocks have been taken."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,7 +11,12 @@ import numpy as np
 import torch
 
 from nervex.data import Batch
-from nervex.parallel.following import fold, unfold
+from nervex.utils import tree
+
+_WORTH_BYTES = 256  # of a row: below, looking for it elsewhere costs more than sending it
+_WORTH_SHARE = 0.5  # of the rows that must be found
+_CHUNK_BYTES = 1 << 18  # compared at once: what is compared stays in the processor's cache
+_AS = {torch.bfloat16: (torch.int16, 'bfloat16')}  # types that NumPy does not have travel as their bits
 
 
 @dataclass
@@ -35,6 +41,7 @@ class Header:
 
     @property
     def key(self) -> tuple[int, int, int]:
+        """Who made it, and which of theirs it is."""
         return self.actor, self.incarnation, self.seq
 
 
@@ -74,6 +81,7 @@ class Ledger:
         self._beyond = {(actor, incarnation): set(seqs) for actor, incarnation, _, seqs in state['taken']}
 
 
+# ---- blocks ----
 def pack_block(data: Batch | list[dict], lags: Sequence[int] = ()) -> tuple[dict[str, Any], int, int]:
     """
     Overview:
@@ -84,25 +92,17 @@ def pack_block(data: Batch | list[dict], lags: Sequence[int] = ()) -> tuple[dict
         - columns, rows, nbytes
     """
     batch = data if isinstance(data, Batch) else Batch.from_rows(data)
-    columns = _arrays(batch)
+    columns = tree.map(_array, batch).to_dict()
     if 'obs' in columns and 'next_obs' in columns:
         columns['next_obs'] = fold(columns['obs'], columns['next_obs'], lags)
-    return columns, len(batch) if columns else 0, _nbytes(columns)
+    return columns, len(batch) if columns else 0, tree.nbytes(columns)
 
 
 def unpack_block(columns: dict[str, Any]) -> Batch:
     """The Batch again; its arrays may be read-only, on shared memory."""
     if 'next_obs' in columns:
         columns = {**columns, 'next_obs': unfold(columns.get('obs'), columns['next_obs'])}
-    return _batch(columns)
-
-
-def _batch(columns: dict[str, Any]) -> Batch:
-    return Batch.of({k: _batch(v) if isinstance(v, dict) else v for k, v in columns.items()})
-
-
-def _arrays(batch: Batch) -> dict[str, Any]:
-    return {k: _arrays(v) if isinstance(v, (Batch, dict)) else _array(v) for k, v in batch.items()}
+    return Batch(columns)
 
 
 def _array(column: Any) -> Any:
@@ -110,5 +110,115 @@ def _array(column: Any) -> Any:
     return column if column.dtype == object else np.ascontiguousarray(column)
 
 
-def _nbytes(columns: dict[str, Any]) -> int:
-    return sum(_nbytes(v) if isinstance(v, dict) else v.nbytes for v in columns.values())
+@dataclass
+class Following:
+    """
+    Overview:
+        A column of next observations as what it is made of. Row i is row ``i + lag`` of the observations, but for the
+        rows ``apart`` (ends of episodes, the block's last steps), whose values lie in ``values``.
+    """
+
+    lag: int
+    apart: np.ndarray
+    values: np.ndarray
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that travel."""
+        return self.apart.nbytes + self.values.nbytes
+
+    def column(self, obs: np.ndarray) -> np.ndarray:
+        """The column itself."""
+        column = np.empty_like(obs)
+        column[: len(obs) - self.lag] = obs[self.lag :]
+        column[self.apart] = self.values
+        return column
+
+
+def fold(obs: Any, next_obs: Any, lags: Sequence[int]) -> Any:
+    """
+    Overview:
+        The shorter form of ``next_obs``, or ``next_obs`` itself where there is none. Rows count as equal if all of
+        their bytes are, so that ``unfold`` gives back exactly what was there.
+    Arguments:
+        - obs, next_obs (:obj:`Any`): arrays, or nested dicts of them; the first axis is the rows
+        - lags (:obj:`Sequence[int]`): how many rows further the observation of the next step may be, best guess first
+    """
+
+    def folded(later: np.ndarray, now: np.ndarray) -> Any:
+        if not _comparable(now, later):
+            return later
+        for lag in lags:
+            if not 0 < lag < len(now):
+                continue
+            apart = np.ones(len(now), dtype=bool)
+            apart[:-lag] = _differ(now[lag:], later[:-lag])
+            rows = np.flatnonzero(apart)
+            if len(rows) < _WORTH_SHARE * len(now):
+                return Following(lag, rows, later[rows])
+        return later
+
+    try:
+        return tree.map(folded, next_obs, obs)
+    except tree.TreeError:  # they have different parts
+        return next_obs
+
+
+def unfold(obs: Any, next_obs: Any) -> Any:
+    """What ``fold`` was given."""
+    if not any(isinstance(leaf, Following) for leaf in tree.leaves(next_obs)):
+        return next_obs
+    return tree.map(lambda later, now: later.column(now) if isinstance(later, Following) else later, next_obs, obs)
+
+
+def _comparable(obs: Any, next_obs: Any) -> bool:
+    if obs.shape != next_obs.shape or obs.dtype != next_obs.dtype:
+        return False
+    return obs.dtype != object and len(obs) > 1 and obs[0].nbytes >= _WORTH_BYTES
+
+
+def _differ(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Which rows of two contiguous columns are not equal, byte by byte."""
+    nbytes = a[0].nbytes
+    word = np.uint64 if nbytes % 8 == 0 else np.uint8
+    a, b = (np.ascontiguousarray(x).reshape(len(x), -1).view(word) for x in (a, b))
+    step = max(_CHUNK_BYTES // nbytes, 1)
+    parts = [(a[k : k + step] != b[k : k + step]).any(1) for k in range(0, len(a), step)]
+    return np.concatenate(parts)
+
+
+# ---- weights ----
+class _Bits:
+    """An array that stands for a tensor of another type."""
+
+    def __init__(self, array: np.ndarray, dtype: str) -> None:
+        self.array, self.dtype, self.nbytes = array, dtype, array.nbytes
+
+
+def pack_weights(state: dict[str, Any]) -> dict[str, Any]:
+    """A state dict with arrays in place of tensors, on the same memory where that is the CPU's: nothing is copied."""
+
+    def packed(value: Any) -> Any:
+        if not isinstance(value, torch.Tensor):
+            return value
+        value = value.detach().cpu()
+        if value.dtype in _AS:
+            bits, name = _AS[value.dtype]
+            return _Bits(value.view(bits).numpy(), name)
+        return value.numpy()
+
+    return tree.map(packed, state)
+
+
+def load_weights(mode: Any, arrays: dict[str, Any]) -> None:
+    """Copy what ``pack_weights`` gave into a collect or eval mode; the arrays may be read-only, on shared memory."""
+
+    def tensor(value: Any) -> Any:
+        if isinstance(value, _Bits):
+            return torch.from_numpy(value.array).view(getattr(torch, value.dtype))
+        return torch.from_numpy(value) if isinstance(value, np.ndarray) else value
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings('ignore', message='The given NumPy array is not writable')
+        state = tree.map(tensor, arrays)
+    mode.load_state_dict(state)

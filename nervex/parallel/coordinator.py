@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from nervex.interaction import Task
+from nervex.interaction.base import Ref
+from nervex.interaction.exception import DataLost
 from nervex.parallel.blocks import Header
-from nervex.parallel.carrier import LostDataError, Ref
 from nervex.parallel.plan import Plan
-from nervex.parallel.roster import Call, Roster, Slot
+from nervex.parallel.roster import Roster, Slot
 from nervex.parallel.tally import Tally
 from nervex.run.state import SaveSchedule
 from nervex.worker.actor.base_serial_evaluator import Evaluation
@@ -57,17 +59,14 @@ class Coordinator:
         self._draining = False
         interval, resume = cfg.parallel.save_s, cfg.learner.resume
         self._schedule = SaveSchedule(resume.interval_s if interval is None else interval, resume.max_cost)
+        roster.on_begun, roster.on_lost = self._begun, self._lost
+        self.on_evaluation: Callable[[Evaluation], None] = lambda result: None  # told after every evaluation
+        self.on_resumed: Callable[[dict], None] = lambda notes: None  # told of the notes of an earlier process
 
     # ---- the loop ----
     def step(self, timeout_s: float = _WAIT_S) -> None:
         """Wait for answers, take them, give out work."""
-        for call, answer in self.roster.answers(timeout_s):
-            if isinstance(answer, LostDataError):
-                self._lost_data(call, answer)
-            else:
-                getattr(self, f'_on_{call.method}')(call, answer)
-                for event in answer.events if isinstance(answer, Header) else answer.get('events', ()):
-                    self._log(f'{call.slot.name}: {event}')
+        self.roster.answers(timeout_s)
         if not (self._draining or self.finished):
             self.give_work()
 
@@ -116,20 +115,21 @@ class Coordinator:
         self._served += 1
         slot.served = self._served
         self.pace.asked(amount)
-        self.roster.call(slot, 'collect', slot.task, request, weights, returns=2, amount=amount)
+        self.roster.ask(slot, 'collect', slot.task, request, weights, returns=2, done=self._collected, amount=amount)
         return True
 
-    def _on_collect(self, call: Call, header: Header) -> None:
+    def _collected(self, task: Task) -> None:
+        header, slot, asked = task.result, task.hold, task.context['amount']
         units = len(header.returns) if self.plan.episodes else header.rows
         if not self.tally.collected(header):
-            self._log(f'{call.slot.name} sent block {header.key} again: it is not counted')
-            self.pace.answered(call.context['amount'], 0)
+            self._log(f'{slot.name} sent block {header.key} again: it is not counted')
+            self.pace.answered(asked, 0)
             return
-        self.pace.answered(call.context['amount'], units, header)
-        self.waiting.append((header, call.context['data']))
-        if call.slot.task is not None and self.commander.update_actor_info(call.slot.task, header):
-            self.commander.finish_actor_task(call.slot.task, {'eval_flag': False})
-            call.slot.task = None
+        self.pace.answered(asked, units, header)
+        self.waiting.append((header, task.beside))
+        if slot.task is not None and self.commander.update_actor_info(slot.task, header):
+            self.commander.finish_actor_task(slot.task, {'eval_flag': False})
+            slot.task = None
 
     # ---- learning ----
     def _feed(self) -> None:
@@ -159,20 +159,22 @@ class Coordinator:
         for rank, learner in enumerate(learners):  # blocks are dealt out in turn
             mine = [block for k, block in enumerate(blocks) if (self._dealt + k) % len(learners) == rank]
             headers, refs = [h for h, _ in mine], [ref for _, ref in mine]
-            self.roster.call(learner, 'learn', headers, request, *refs, returns=2, blocks=mine, updates=updates)
+            self.roster.ask(
+                learner, 'learn', headers, request, *refs, returns=2, done=self._learned, blocks=mine, updates=updates
+            )
         self._dealt += len(blocks)
 
-    def _on_learn(self, call: Call, info: dict[str, Any]) -> None:
-        rank = call.slot.spec.index
+    def _learned(self, task: Task) -> None:
+        info, rank = task.result, task.hold.spec.index
         self.tally.learned(info, rank)
         if info['refused']:
-            self._log(f'{call.slot.name} refused {info["refused"]} blocks that it had')
+            self._log(f'{task.hold.name} refused {info["refused"]} blocks that it had')
         if rank:
             return
         self._learns -= 1
-        self.pace.learned(call.context['updates'], info)
+        self.pace.learned(task.context['updates'], info)
         if info['published']:
-            self.weights = call.context['data']
+            self.weights = task.beside
             self.version += 1
             self.weights_iter = info['train_iter']
         if info['saved']:
@@ -194,48 +196,45 @@ class Coordinator:
         self._evaluations += 1
         self._snapshot += 1
         slot.task = task
-        self.roster.call(learner, 'snapshot', self._snapshot, returns=2, task=task, to=slot, number=self._snapshot)
+        number = self._snapshot
+        self.roster.ask(
+            learner, 'snapshot', number, returns=2, done=self._remembered, to=slot, evaluation=task, number=number
+        )
 
-    def _on_snapshot(self, call: Call, answer: dict[str, Any]) -> None:
-        slot, task = call.context['to'], call.context['task']
-        if slot.task is not task:  # the evaluator died meanwhile
+    def _remembered(self, task: Task) -> None:
+        slot, evaluation = task.context['to'], task.context['evaluation']
+        if slot.task is not evaluation:  # the evaluator died meanwhile
             self._evaluations -= 1
             return
         request = {
-            'train_iter': answer['train_iter'],
+            'train_iter': task.result['train_iter'],
             'env_step': self.tally.total_step,
-            'number': call.context['number'],
+            'number': task.context['number'],
         }
-        self.roster.call(slot, 'evaluate', task, request, call.context['data'], task=task)
+        self.roster.ask(slot, 'evaluate', evaluation, request, task.beside, done=self._evaluated, evaluation=evaluation)
 
-    def _on_evaluate(self, call: Call, answer: dict[str, Any]) -> None:
+    def _evaluated(self, task: Task) -> None:
+        answer = task.result
         self._evaluations -= 1
-        call.slot.task = None
+        task.hold.task = None
         if self.finished:
             return  # the one that decided is the last one
         result = Evaluation(np.asarray(answer['returns']), np.asarray(answer['lengths']), answer['seconds'])
         self.evaluator.record(answer['train_iter'], answer['env_step'], result)
         learner = self._learner()
         if self.evaluator.is_new_best() and answer['train_iter'] > 0 and learner is not None:
-            self.roster.call(learner, 'keep', answer['number'])
-        if self.commander.finish_actor_task(call.context['task'], answer):
+            self.roster.ask(learner, 'keep', answer['number'], done=self._kept)
+        if self.commander.finish_actor_task(task.context['evaluation'], answer):
             self.solved = self.finished = True
         self.on_evaluation(result)
 
-    def on_evaluation(self, result: Evaluation) -> None:
-        """Told after every evaluation; the run shows it."""
-
-    def _on_keep(self, call: Call, answer: dict[str, Any]) -> None:
-        self.last_checkpoint = answer['last_checkpoint']
+    def _kept(self, task: Task) -> None:
+        self.last_checkpoint = task.result['last_checkpoint']
 
     # ---- beginning, end ----
-    def _on_ready(self, call: Call, answer: dict[str, Any]) -> None:
-        """Nothing more than the roster noted."""
-
-    _on_ping = _on_ready
-
-    def _on_begin(self, call: Call, counters: dict[str, Any]) -> None:
-        if call.slot.spec.index:
+    def _begun(self, task: Task) -> None:
+        counters, slot = task.result, task.hold
+        if task.method != 'begin' or slot.spec.index:
             return  # the first learner speaks for all
         notes = counters['notes']
         self.tally.train_iter = counters['train_iter']
@@ -245,19 +244,16 @@ class Coordinator:
             'priority_info': None,
         }
         self.last_checkpoint = counters['last_checkpoint']
-        call.slot.task = self.commander.get_learner_task()
-        self._log(f'task {call.slot.task["task_id"]} goes to {call.slot.name}, at update {counters["train_iter"]}')
+        slot.task = self.commander.get_learner_task()
+        self._log(f'task {slot.task["task_id"]} goes to {slot.name}, at update {counters["train_iter"]}')
         self._learns, self.weights = 0, None
         self._schedule.took(0.0)  # a saving that was asked for went with the last one
-        if call.slot.spec.resume_iter is not None:
+        if slot.spec.resume_iter is not None:
             self.pace.restarted(counters)
         if notes is not None and not self.tally.blocks:  # the run goes on from an earlier process
             self.tally.load_state_dict(notes)
             self.evaluator.load_state_dict(notes['evaluator'])
             self.on_resumed(notes)
-
-    def on_resumed(self, notes: dict[str, Any]) -> None:
-        """Told when the run goes on from the notes of an earlier process."""
 
     def drain(self, timeout_s: float) -> bool:
         """Give out nothing more, until the learner has done what it was asked for; whether it has in time."""
@@ -289,17 +285,16 @@ class Coordinator:
             return False
         self.ended = False
         for slot in reversed(self.roster.of('learner')):
-            self.roster.call(slot, 'finish', self.notes() if save else None)
+            self.roster.ask(slot, 'finish', self.notes() if save else None, done=self._finished)
         until = self.roster.carrier.now() + timeout_s
         while not self.ended and self.roster.carrier.now() < until:
             self.step(min(_WAIT_S, timeout_s))
         return self.ended
 
-    def _on_finish(self, call: Call, counters: dict[str, Any]) -> None:
-        if call.slot.spec.index:
-            return
-        self.last_checkpoint = counters['last_checkpoint']
-        self.ended = True
+    def _finished(self, task: Task) -> None:
+        if not task.hold.spec.index:
+            self.last_checkpoint = task.result['last_checkpoint']
+            self.ended = True
 
     def notes(self) -> dict[str, Any]:
         """What a later process must know to go on."""
@@ -311,40 +306,41 @@ class Coordinator:
         }
 
     # ---- what goes wrong ----
-    def on_lost(self, call: Call) -> None:
-        """A role died before it answered: what it was asked for is to be done by another."""
-        context, slot = call.context, call.slot
-        if call.method == 'collect':
+    def _lost(self, task: Task) -> None:
+        """What a role was asked for will not be done by it: it died, or its data went with a machine."""
+        context, slot = task.context, task.hold
+        gone = isinstance(task.error, DataLost)
+        if gone:
+            self._log(f'{slot.name} did not get its data ({task.error})')
+        if task.method == 'collect':
             self.pace.answered(context['amount'], 0)
-            if slot.task is not None:
+            if gone:
+                self.weights = None
+            elif slot.task is not None:
                 self.commander.notify_fail_actor_task(slot.task)
                 slot.task = None
-        elif call.method == 'learn':
-            self.waiting.extendleft(reversed(context['blocks']))
-        elif call.method in ('snapshot', 'evaluate'):
+        elif task.method == 'learn':
+            if gone:
+                self._blocks_lost(task)
+            else:
+                self.waiting.extendleft(reversed(context['blocks']))
+        elif task.method in ('snapshot', 'evaluate'):
             self._evaluations -= 1
-            self.commander.notify_fail_actor_task(context['task'])
+            self.commander.notify_fail_actor_task(context['evaluation'])
             self.evaluator.asked(None)
             evaluator = context.get('to', slot)
-            if evaluator.task is context['task']:
+            if evaluator.task is context['evaluation']:
                 evaluator.task = None
-        if slot.spec.kind == 'learner' and slot.task is not None:
+        if slot.spec.kind == 'learner' and slot.task is not None and not gone:
             self.commander.notify_fail_learner_task(slot.task)
             slot.task = None
 
-    def _lost_data(self, call: Call, error: LostDataError) -> None:
-        """Blocks or weights went with a machine: what is left of them goes on."""
-        self._log(f'{call.slot.name} did not get its data ({error})')
-        if call.method == 'collect':
-            self.pace.answered(call.context['amount'], 0)
-            self.weights = None
-        elif call.method == 'learn':
-            self._learns -= call.slot.spec.index == 0
-            self.pace.learned(call.context['updates'], {'updates': 0})
-            blocks = call.context['blocks']
-            if len(blocks) == 1:
-                self.tally.lost_blocks += 1
-            for block in blocks if len(blocks) > 1 else []:
-                self._send_learn([block], 0)
-        else:
-            self.on_lost(call)
+    def _blocks_lost(self, task: Task) -> None:
+        """One of these blocks is gone, or all: each is tried alone."""
+        self._learns -= task.hold.spec.index == 0
+        self.pace.learned(task.context['updates'], {'updates': 0})
+        blocks = task.context['blocks']
+        if len(blocks) == 1:
+            self.tally.lost_blocks += 1
+        for block in blocks if len(blocks) > 1 else []:
+            self._send_learn([block], 0)

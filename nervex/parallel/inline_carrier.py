@@ -8,7 +8,10 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
-from nervex.parallel.carrier import Carrier, Handle, Ref, RoleDiedError, RoleError, RoleHost
+from nervex.interaction import TaskFail
+from nervex.interaction.base import Carrier, Handle, Ref
+from nervex.interaction.exception import SlaveDied
+from nervex.interaction.slave import Host
 from nervex.utils import NervexError
 
 _CALL_S = 0.001
@@ -33,38 +36,39 @@ class InlineHandle(Handle):
 
     def __init__(self, carrier: InlineCarrier, name: str, role: Any, kwargs: dict[str, Any]) -> None:
         self.name, self._carrier, self._role, self._kwargs = name, carrier, role, kwargs
-        self.host: RoleHost | None = None
+        self.host: Host | None = None
         self.dead = False
         self.held = False  # True: its calls wait, as in a process that hangs
 
     def call(self, method: str, *args: Any, returns: int = 1) -> Any:
+        """Put the call behind those that wait."""
         refs = [InlineRef() for _ in range(returns)]
         if self.dead:
             for ref in refs:
-                ref.answer(error=RoleDiedError(f'{self.name}: is not running'))
+                ref.answer(error=SlaveDied(f'{self.name}: is not running'))
         else:
             self._carrier.calls.append((self, method, args, refs))
         return refs[0] if returns == 1 else refs
 
     def run(self, method: str, args: tuple, refs: list[InlineRef]) -> None:
         """Do what was asked."""
+        error: Exception
         try:
             if self.host is None:
-                self.host = RoleHost(self._role, self._kwargs)
-            answer = self.host.call(method, *(_value(arg) for arg in args))
-        except RoleDiedError as e:
-            self._carrier.kill(self)
-            for ref in refs:
-                ref.answer(error=e)
+                self.host = Host(self._role, self._kwargs)
+            answer = self.host.call(method, *(arg.value if isinstance(arg, InlineRef) else arg for arg in args))
         except NervexError as e:
-            for ref in refs:
-                ref.answer(error=e)
+            error = e
+            if isinstance(e, SlaveDied):
+                self._carrier.kill(self)
         except Exception:  # whatever a role raises is its answer
-            for ref in refs:
-                ref.answer(error=RoleError(traceback.format_exc()))
+            error = TaskFail(None, traceback.format_exc())
         else:
             for ref, value in zip(refs, (answer,) if len(refs) == 1 else answer):
                 ref.answer(copy.deepcopy(value))  # roles share no memory
+            return
+        for ref in refs:
+            ref.answer(error=error)
 
 
 class InlineCarrier(Carrier):
@@ -82,11 +86,13 @@ class InlineCarrier(Carrier):
         self._clock = 0.0
 
     def spawn(self, name: str, role: Any, kwargs: dict[str, Any], resources: dict[str, Any]) -> InlineHandle:
+        """Note a role."""
         handle = InlineHandle(self, name, role, kwargs)
         self.handles.append(handle)
         return handle
 
     def wait(self, refs: Sequence[Ref], timeout_s: float) -> list[Ref]:
+        """Do calls until one of these has an answer, or nothing more can be done."""
         while True:
             ready = [ref for ref in refs if ref.ready]
             if ready:
@@ -104,32 +110,32 @@ class InlineCarrier(Carrier):
                 return True
         return False
 
-    def get(self, ref: Ref) -> Any:
+    def get(self, ref: Ref, timeout_s: float | None = None) -> Any:
+        """The answer or its error."""
         if ref.error is not None:
             raise ref.error
         return ref.value
 
-    def kill(self, handle: Handle) -> None:
+    def kill(self, handle: InlineHandle) -> None:
+        """End a role; it can close in order."""
         handle.dead = True
         for call in [call for call in self.calls if call[0] is handle]:
             self.calls.remove(call)
             for ref in call[3]:
-                ref.answer(error=RoleDiedError(f'{handle.name}: was ended'))
+                ref.answer(error=SlaveDied(f'{handle.name}: was ended'))
         if handle.host is not None:
             handle.host.close()
             handle.host = None
 
-    def avoid(self, handle: Handle) -> None:
+    def avoid(self, handle: InlineHandle) -> None:
         """There is one machine only."""
 
     def now(self) -> float:
+        """The made-up clock."""
         return self._clock
 
     def close(self) -> None:
+        """End all roles."""
         for handle in self.handles:
             if not handle.dead:
                 self.kill(handle)
-
-
-def _value(arg: Any) -> Any:
-    return arg.value if isinstance(arg, InlineRef) else arg

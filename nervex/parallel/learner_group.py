@@ -1,4 +1,4 @@
-"""Several learners as one: they meet, agree on how many updates there are, and fall together."""
+"""Several learners as one: they meet, agree on how many updates there are, fall together, and go on from one state."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 import torch
 
-from nervex.parallel.carrier import RoleDiedError
+from nervex.interaction.exception import SlaveDied
 from nervex.parallel.role import RoleSpec
-from nervex.parallel.saved_states import learner_folder
 from nervex.run.state import newest_state, read_state, state_iters
+from nervex.utils import ConfigError
 from nervex.utils.dist_helper import allreduce, dist_finalize, dist_init
 
 _MEET_S = 120.0  # in which the others must come, and answer
@@ -39,7 +39,7 @@ class LearnerGroup:
             if first:
                 stack.callback(_remove, place)
 
-    def agree(self, count: int | None) -> int | None:
+    def agree(self, count: int) -> int:
         """The smallest of what all learners say."""
         if self.count == 1:
             return count
@@ -53,18 +53,45 @@ class LearnerGroup:
             yield
         except RuntimeError as e:
             if self.count > 1 and any(word in str(e) for word in ('onnection', 'gloo', 'NCCL', 'imeout', 'imed out')):
-                raise RoleDiedError(f'another learner is gone: {str(e).splitlines()[0][:120]}') from e
+                raise SlaveDied(f'another learner is gone: {str(e).splitlines()[0][:120]}') from e
             raise
 
     def common_state(self) -> tuple[str | None, dict[str, Any] | None]:
         """The newest saved state that all learners have."""
         if self.count == 1:
             return newest_state(self.ckpt_path)
-        mine: list[Any] = state_iters(self.ckpt_path)
         everyone: list[Any] = [None] * self.count
-        torch.distributed.all_gather_object(everyone, mine)
+        torch.distributed.all_gather_object(everyone, state_iters(self.ckpt_path))
         common = set(everyone[0]).intersection(*everyone[1:])
         return (None, None) if not common else read_state(self.ckpt_path, max(common))
+
+
+def learner_folder(ckpt_path: str, index: int) -> str:
+    """Where a learner keeps its checkpoints and states: the first one in the run's folder, the others below it."""
+    return os.path.join(ckpt_path, f'learner{index}') if index else ckpt_path
+
+
+def sizes_of_saved_logs(ckpt_path: str, learners: int) -> dict[str, int]:
+    """
+    Overview:
+        Bytes that each file of the logs had when the state was saved that ``learners`` learners will go on from; empty
+        if there is none, so that they begin anew. A state of another number of learners is an error.
+    """
+    _, state = newest_state(ckpt_path)
+    if state is None:
+        return {}
+    wrote = state.get('learners', 1)
+    if wrote != learners:
+        raise ConfigError(
+            f'parallel.learner_num: is {learners}, but the state of the run in {os.path.dirname(ckpt_path)} was saved '
+            f'by {wrote}, each with its part of the data; resume with parallel.learner_num={wrote}'
+        )
+    if learners > 1:
+        common = set.intersection(*(set(state_iters(learner_folder(ckpt_path, k))) for k in range(learners)))
+        if not common:
+            return {}
+        _, state = read_state(ckpt_path, max(common))
+    return state['log_sizes']
 
 
 def _remove(path: str) -> None:

@@ -9,12 +9,13 @@ import time
 from itertools import islice
 from typing import Any
 
-from nervex.parallel.blocks import Header, Ledger, unpack_block
+import torch
+
+from nervex.parallel.actor_role import SCALING
+from nervex.parallel.blocks import Header, Ledger, pack_weights, unpack_block
 from nervex.parallel.learner_group import LearnerGroup
 from nervex.parallel.plan import largest, role_seed
 from nervex.parallel.role import Role, RoleSpec
-from nervex.parallel.scaling import SharedScaling
-from nervex.parallel.weights import pack
 from nervex.run.build import build_buffer, env_info
 from nervex.run.state import (
     STATE_VERSION,
@@ -23,8 +24,9 @@ from nervex.run.state import (
     random_state,
     write_state,
 )
-from nervex.utils import COMM_LEARNER_REGISTRY, LEARNER_REGISTRY
+from nervex.utils import COMM_LEARNER_REGISTRY, LEARNER_REGISTRY, tree
 from nervex.utils.default_helper import set_pkg_seed
+from nervex.worker.actor.env_manager import normalizer_for
 
 logger = logging.getLogger(__name__)
 _PUT_BYTES_PER_S = 1.5e9  # what it costs to hand out weights, about
@@ -46,14 +48,16 @@ class LearnerRole(Role):
         cfg = self.cfg
         self.group = LearnerGroup(spec, self.stack)
         set_pkg_seed(role_seed(spec.seed, 'learner', 0, 0))  # all learners begin with the same weights
-        info = env_info(cfg, spec.env_setting)
+        info = env_info(cfg, spec.passed.env_setting)
         self.policy = self.build_policy(info, ('learn', 'collect'))
         set_pkg_seed(spec.role_seed)
         self.learner = LEARNER_REGISTRY.get(cfg.learner.learner_type)(cfg.learner, exp_name=self.group.log_path)
         self.stack.callback(self.learner.close)
         self.learner.ckpt_path = self.group.ckpt_path
         self.learner.policy = self.policy.learn_mode
-        self.scaling = SharedScaling(cfg.env, self.learner)
+        self.scaling = normalizer_for(cfg.env.env_manager_type, cfg.env.manager)  # joins what all actors saw
+        if self.scaling is not None:
+            self.learner.attach(SCALING, self.scaling)
         self.buffer = build_buffer(cfg, spec.exp_path, spec.role_seed, info, self.stack)
         self.ledger = Ledger()
         self.notes: dict[str, Any] | None = None  # of the coordinator, in the state that this role goes on from
@@ -134,7 +138,8 @@ class LearnerRole(Role):
         if not self.ledger.take(*header.key):
             info['refused'] += 1
             return
-        self.scaling.learn(header.statistics)
+        if self.scaling is not None and header.statistics is not None:
+            self.scaling.learn(header.statistics)
         if limit is not None and staleness > limit:
             info['stale'] += header.rows
         elif header.rows:
@@ -145,20 +150,20 @@ class LearnerRole(Role):
     def _batches(self, updates: int | None) -> Any:
         train_iter, size = self.learner.train_iter, self.policy._get_batch_size()
         if updates is None:
-            there = self._batches_of_a_round(size)
-            return islice(self.policy.batches(self.buffer, train_iter), self.group.agree(there))
+            batches = self.policy.batches(self.buffer, train_iter)
+            if self.group.count == 1:
+                return batches
+            return islice(batches, self.group.agree(self._updates_of_a_round(size)))
         if not updates:
             return ()
         if self.group.count > 1:  # all or none: an update waits for the others
             updates = self.group.agree(updates if self.buffer.count() >= (largest(size) or 1) else 0)
         return self.buffer.batches(size, updates, train_iter) if updates else ()
 
-    def _batches_of_a_round(self, size: Any) -> int | None:
-        """Updates that a round gives; None where nobody else needs to know."""
+    def _updates_of_a_round(self, size: Any) -> int:
+        """Updates that a round gives."""
         learn = self.cfg.policy.learn
         epochs = learn.epochs if 'epochs' in learn else None
-        if self.group.count == 1:
-            return None
         return learn.train_step if epochs is None else epochs * math.ceil(self.buffer.count() / (largest(size) or 1))
 
     def _new_weights(self, always: bool = False) -> dict | None:
@@ -170,18 +175,22 @@ class LearnerRole(Role):
         if not always and (not fresh or (fresh < parallel.publish_iters or now < self._publish_at)):
             return None
         self._published = self.learner.train_iter
-        state = self._collect_mode.state_dict()
-        cost_s = _nbytes(state) / _PUT_BYTES_PER_S
+        weights = self._weights()
+        cost_s = tree.nbytes(weights) / _PUT_BYTES_PER_S
         self._publish_at = now + max(parallel.publish_s, cost_s / _PUT_SHARE if cost_s > _FREE_S else 0.0)
-        return self.scaling.beside(pack(state))
+        return weights
+
+    def _weights(self) -> dict[str, Any]:
+        """Those that actors need, with the statistics of the scaling that they were trained with."""
+        weights = pack_weights(self._collect_mode.state_dict())
+        return weights if self.scaling is None else {**weights, SCALING: self.scaling.state_dict()}
 
     # ---- checkpoints ----
     def snapshot(self, number: int) -> tuple[dict[str, Any], dict]:
         """Remember the learner as it is now, for ``keep``; answers the counters and the weights."""
         self._snapshots = dict(list(self._snapshots.items())[-3:])
-        self._snapshots[number] = _copied(self.learner.state_dict())
-        weights = self.scaling.beside(pack(self._collect_mode.state_dict()))
-        return {'train_iter': self.learner.train_iter, 'events': self.take_events()}, weights
+        self._snapshots[number] = tree.map(_copied, self.learner.state_dict())
+        return {'train_iter': self.learner.train_iter, 'events': self.take_events()}, self._weights()
 
     def keep(self, number: int) -> dict[str, Any]:
         """Write the remembered learner as checkpoint: it was the best so far."""
@@ -265,13 +274,5 @@ def _rows(batch: Any) -> int:
     return sum(len(part) for part in batch.values()) if isinstance(batch, dict) else len(batch)
 
 
-def _nbytes(state: dict[str, Any]) -> int:
-    return sum(_nbytes(v) if isinstance(v, dict) else getattr(v, 'nbytes', 0) for v in state.values())
-
-
-def _copied(state: Any) -> Any:
-    if isinstance(state, dict):
-        return {key: _copied(value) for key, value in state.items()}
-    if isinstance(state, (list, tuple)) and not hasattr(state, '_fields'):
-        return type(state)(_copied(value) for value in state)
-    return state.detach().clone() if hasattr(state, 'detach') else state
+def _copied(value: Any) -> Any:
+    return value.detach().clone() if isinstance(value, torch.Tensor) else value

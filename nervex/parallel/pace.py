@@ -9,6 +9,7 @@ from nervex.parallel.plan import Plan
 
 _FIRST_UPDATE_S, _FIRST_UNIT_S = 1e-3, 2e-3  # of an update and of a sample, before the first was measured
 _UNDER_WAY = 0.25  # of what the buffer holds: more would make the data older than the buffer says
+LEAD = 0.05  # the default of parallel.max_lead
 
 
 class Rounds:
@@ -61,8 +62,10 @@ class Rounds:
 class Overlap:
     """
     Overview:
-        Collecting and learning at the same time. Updates that are due follow from what was inserted, as in serial mode;
-        actors wait while the learner is behind by more than ``queue`` calls of all of them.
+        Collecting and learning at the same time. Updates that are due follow from what was inserted, as in serial mode.
+        Actors wait while more than ``queue`` calls of all of them are not learned from, and while they are ahead of the
+        learner by more than a part of what it has (``max_lead``): a sample more or less in twenty changes little, where
+        hundreds of samples by the first weights, before the first update, would cost as many.
     Arguments:
         - measure (:obj:`bool`): fit the size of calls to how long they take; without it a run repeats itself
     """
@@ -92,7 +95,7 @@ class Overlap:
             return plan.share
         if block.rows is not None:
             return block.rows
-        amount = block.seconds / self._unit_s
+        amount = min(block.seconds / self._unit_s, self._lead() / (2 * plan.actors))
         if self._per_unit:
             amount = min(amount, self._cfg.learn_s / (self._update_s * self._per_unit))
         if plan.capacity is not None:
@@ -105,29 +108,35 @@ class Overlap:
             return 0.0
         return self._plan.train_step + self._per_unit * (units - self._start) - self._done
 
+    def _lead(self) -> float:
+        """How much may be collected before the learner has made the updates that belong to it."""
+        share, plan = self._cfg.max_lead, self._plan
+        if share is None or self._per_unit is None:
+            return math.inf
+        return max(plan.amount, share * max(self._inserted, 0 if plan.episodes else plan.rows_wanted))
+
     def to_collect(self, outstanding: int) -> int:
         """How much an actor with so many outstanding calls is to collect now; 0: nothing."""
         amount, limit = self.amount(), self._cfg.queue * self._plan.actors
         if outstanding >= self.outstanding or self._blocks_waiting >= limit:
             return 0
-        if (
-            self._start is None
-            and self._asked + self._waiting + self._inserted >= self._plan.rows_wanted + amount * limit
-        ):
-            return 0
-        total = self._inserted + self._waiting + self._asked
-        # below one update nothing can be worked off: waiting for that would be for ever
-        if self._per_unit is not None and self._owed(total) > max(self._per_unit * amount * limit, 1.0):
-            return 0
-        return 0 if self._too_much_for_the_buffer(total, amount) else amount
+        total = self._asked + self._waiting + self._inserted
+        if self._start is None:
+            per_row = self._inserted / self._rows if self._rows else 1.0  # an episode has many
+            return amount if total < self._plan.rows_wanted * per_row + min(self._lead(), amount * limit) else 0
+        return amount if self._per_unit is None or self._has_room(total, amount, limit) else 0
 
-    def _too_much_for_the_buffer(self, total: float, amount: int) -> bool:
-        """Whether data would wait so long, beside what it will lie in the buffer, that it comes to it old."""
-        capacity = self._plan.capacity
-        if capacity is None or self._per_unit is None or self._starved:
+    def _has_room(self, total: float, amount: int, limit: int) -> bool:
+        """Whether so much more would not wait too long for its updates."""
+        per_unit, plan = self._per_unit or 0.0, self._plan
+        owed = self._owed(total)
+        if owed > max(per_unit * amount * limit, 1.0):  # below one update nothing can be worked off
             return False
-        limit = max(capacity * _UNDER_WAY - amount, amount * (self._plan.actors - 1))
-        return self._owed(total) + self._learning > max(self._per_unit * limit, 1.0)
+        if self._starved:
+            return True
+        small = math.inf if plan.capacity is None else plan.capacity * _UNDER_WAY
+        lead = max(min(small, self._lead()) - amount, amount * (plan.actors - 1))
+        return owed + self._learning <= max(per_unit * lead, 1.0)
 
     def asked(self, units: int) -> None:
         """An actor was asked for so much."""
@@ -179,3 +188,29 @@ class Overlap:
         self._done = self._plan.train_step if self._start is not None else 0
         self._learning = 0
         self._starved = False
+
+
+def given_up(cfg: Any, plan: Plan) -> list[str]:
+    """
+    Overview:
+        One line, where settings of the user give up what the defaults keep: that a parallel run needs about as many env
+        steps as a serial one.
+    """
+    own, found = cfg.parallel, []
+    if plan.rounds:
+        return []
+    if own.synchronous is False and cfg.policy.on_policy:
+        found.append('synchronous=False (an on-policy method learns from older policies)')
+    serial = plan.train_step / plan.amount
+    if plan.updates_per_unit is None:
+        found.append(f'ratio=0 (nobody waits; in serial mode there are {serial:g} updates a sample)')
+    elif own.ratio is not None and plan.updates_per_unit < serial:
+        found.append(f'ratio={own.ratio:g} (serial mode has {serial * plan.batch:g})')
+    if own.max_lead is None or own.max_lead > LEAD:
+        found.append(f'max_lead={own.max_lead} (more than {LEAD:g} is collected by older weights)')
+    if own.block.rows is not None and own.block.rows * plan.actors > max(plan.amount, LEAD * plan.rows_wanted):
+        found.append(f'block.rows={own.block.rows} (an actor learns of new weights once in so many samples)')
+    if not found:
+        return []
+    said = ', '.join(f'parallel.{setting}' for setting in found)
+    return [f'this run may need more env steps than a serial one, because of {said}']

@@ -1,82 +1,26 @@
-"""Every role an actor process of Ray, on this machine or on a cluster."""
+"""Every role an actor process of Ray, on this machine or on a cluster, on the nodes that the config names."""
 
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import logging
 import os
-import re
+import socket
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from nervex.parallel.carrier import (
-    Carrier,
-    Handle,
-    LostDataError,
-    Ref,
-    RoleDiedError,
-    RoleError,
-    RoleHost,
-    RoleNotBuiltError,
-    RoleUnreachableError,
-)
-from nervex.parallel.placement import actor_options, check_room
-from nervex.parallel.ray_daemons import fewer_daemons
-from nervex.parallel.ray_guard import Guard
-from nervex.parallel.ray_join import check_address, told_in_a_line
-from nervex.utils import ExtraMissingError, NervexError
+from nervex.interaction.base import Carrier, RayHandle, Ref, translated
+from nervex.interaction.slave import Host
+from nervex.parallel.ray_cluster import Guard, check_address, import_ray, join_cluster, start_cluster
+from nervex.utils import ConfigError
 
+logger = logging.getLogger(__name__)
 _LOGICAL_CPUS = 4096  # of a cluster of our own: roles share the machine as processes do, none is kept waiting
 _NOT_SHOWN = ('A worker died or was killed', 'worker processes have been started on node')
 _AVOIDED_S = 60.0  # Ray takes up to half of it to notice that a node is gone
-# Blocks of some megabytes come and go: memory that was freed is kept for the next one, as the C library comes to do by
-# itself in the end; until then the system would clear every page of every block anew.
-_KEEP_FREED = {'MALLOC_MMAP_THRESHOLD_': str(32 * 2**20), 'MALLOC_TRIM_THRESHOLD_': str(64 * 2**20)}
-_LOOPBACK = {'RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER': '0'}
-
-
-def require_ray() -> None:
-    """Raise an error that says how to get Ray, unless it is there."""
-    if importlib.util.find_spec('ray') is None:
-        raise ExtraMissingError('parallel mode needs Ray: pip install -e ".[parallel]"')
-
-
-def import_ray(alone: bool = False) -> Any:
-    """
-    Overview:
-        The package.
-    Arguments:
-        - alone (:obj:`bool`): all processes of the cluster will be on this machine, so that its ports need no more than
-            the loopback; Ray asks for that when it is imported, in the words of the systems where it has no other way
-    """
-    require_ray()
-    with _environment(**(_LOOPBACK if alone else {})):
-        import ray
-    return ray
-
-
-class _Host(RoleHost):
-    """The shell of a role, that knows where it is."""
-
-    def node_id(self) -> str:
-        """The node of this process, as Ray names it."""
-        import ray
-
-        return ray.get_runtime_context().get_node_id()
-
-
-class RayHandle(Handle):
-    """A role in an actor process."""
-
-    def __init__(self, name: str, actor: Any, node_id: Ref | None = None) -> None:
-        self.name, self.actor, self.node_id = name, actor, node_id
-
-    def call(self, method: str, *args: Any, returns: int = 1) -> Any:
-        remote = self.actor.call
-        return (remote if returns == 1 else remote.options(num_returns=returns)).remote(method, *args)
+_FETCH_S = 60.0  # for an answer that is there to come over
 
 
 class RayCarrier(Carrier):
@@ -91,40 +35,26 @@ class RayCarrier(Carrier):
 
     def __init__(self, address: str | None = None, object_store_mb: int = 300, show_output: bool = False) -> None:
         self._own = address is None
-        if not self._own:
+        self._guard: Guard | None = None
+        if address is not None:
             check_address(address)
         self._ray = ray = import_ray(alone=self._own)
         options: dict[str, Any] = dict(
             log_to_driver=show_output, logging_level=logging.ERROR, configure_logging=True, namespace='nervex'
         )
-        if self._own:
-            options.update(
-                address='local',
-                num_cpus=_LOGICAL_CPUS,
-                include_dashboard=False,
-                object_store_memory=object_store_mb * 2**20,
-                _node_ip_address='127.0.0.1',
-            )
+        if address is None:
+            self._guard = start_cluster(ray, object_store_mb, show_output, num_cpus=_LOGICAL_CPUS, **options)
         else:
-            options.update(address=address)
-        variables = dict(RAY_worker_niceness='0', OMP_NUM_THREADS='1', RAY_DEDUP_LOGS='0', **_KEEP_FREED)
-        smaller = fewer_daemons(show_output) if self._own else contextlib.nullcontext()
-        self._guard = Guard() if self._own else None
-        if self._own:
-            variables.update(_LOOPBACK, **self._guard.variables)
-        everything = _environment(**variables)
-        with told_in_a_line(ray, address), everything, smaller:
-            ray.init(**options)
-        if self._own:
-            self._guard.watch(ray._private.worker._global_node)
+            join_cluster(ray, address, **options)
         if not show_output:
             _leave_deaths_to_the_coordinator()
-        self._shell = ray.remote(_Host)
+        self._shell = ray.remote(Host)
         self._avoided: dict[str, float] = {}  # ids of nodes, and until when
         self._where = (os.getcwd(), [entry for entry in sys.path if entry])
         self._open = True
 
     def spawn(self, name: str, role: Any, kwargs: dict[str, Any], resources: dict[str, Any]) -> RayHandle:
+        """Start an actor process where its resources are."""
         now = self.now()
         self._avoided = {node_id: until for node_id, until in self._avoided.items() if until > now}
         turn = getattr(kwargs.get('spec'), 'index', 0)
@@ -135,6 +65,7 @@ class RayCarrier(Carrier):
         return RayHandle(name, actor, None if self._own else actor.node_id.remote())
 
     def wait(self, refs: Sequence[Ref], timeout_s: float) -> list[Ref]:
+        """Whose answers are somewhere in the cluster."""
         refs = list(refs)
         if not refs:
             time.sleep(timeout_s)
@@ -145,41 +76,30 @@ class RayCarrier(Carrier):
             ready += wait(rest, num_returns=len(rest), timeout=0, fetch_local=False)[0]
         return ready
 
-    def get(self, ref: Ref) -> Any:
-        errors = self._ray.exceptions
+    def get(self, ref: Ref, timeout_s: float | None = None) -> Any:
+        """The answer."""
         try:
-            return self._ray.get(ref, timeout=60)
-        except errors.ActorUnavailableError as e:
-            raise RoleUnreachableError('it cannot be reached: its process or its machine is gone') from e
-        except (errors.RayActorError, errors.WorkerCrashedError, errors.NodeDiedError) as e:
-            if 'in its creation task' in str(e):
-                raise RoleNotBuiltError(str(e)) from e
-            raise RoleDiedError(_one_line(e)) from e
-        except errors.RayTaskError as e:
-            cause = e.cause if isinstance(e.cause, Exception) else None
-            if isinstance(cause, errors.ObjectLostError):
-                raise LostDataError(_one_line(cause)) from e
-            if isinstance(cause, RoleDiedError):
-                raise RoleDiedError(str(cause).splitlines()[-1]) from e
-            if isinstance(cause, NervexError):
-                raise cause from None
-            raise RoleError(_traceback(e)) from cause
-        except (errors.ObjectLostError, errors.OwnerDiedError, errors.GetTimeoutError) as e:
-            raise LostDataError(_one_line(e)) from e
+            return self._ray.get(ref, timeout=timeout_s or _FETCH_S)
+        except self._ray.exceptions.RayError as e:
+            raise translated(e) from e
 
-    def kill(self, handle: Handle) -> None:
+    def kill(self, handle: RayHandle) -> None:
+        """End its process."""
         self._ray.kill(handle.actor, no_restart=True)
 
-    def avoid(self, handle: Handle) -> None:
+    def avoid(self, handle: RayHandle) -> None:
+        """Its node, for a while."""
         with contextlib.suppress(self._ray.exceptions.RayError):  # then nobody knows where it was
             node_id = self._ray.get(handle.node_id, timeout=0) if handle.node_id is not None else None
             if node_id is not None:
                 self._avoided[node_id] = self.now() + _AVOIDED_S
 
     def now(self) -> float:
+        """The clock of this machine."""
         return time.monotonic()
 
     def close(self) -> None:
+        """Leave the cluster, or end it."""
         if self._open:
             self._open = False
             self._ray.shutdown()
@@ -189,7 +109,7 @@ class RayCarrier(Carrier):
 
 def _leave_deaths_to_the_coordinator() -> None:
     """Ray prints a paragraph of advice for every process that dies; the coordinator's log has a line for each."""
-    worker = sys.modules['ray._private.worker']
+    worker: Any = sys.modules['ray._private.worker']
     shown = getattr(worker, 'print_to_stdstream', None)
     if shown is None or hasattr(shown, 'leaves_out_deaths'):
         return
@@ -199,34 +119,89 @@ def _leave_deaths_to_the_coordinator() -> None:
         if not any(said in line for said in _NOT_SHOWN for line in lines):
             shown(data, *args, **kwargs)
 
-    print_others.leaves_out_deaths = True
+    print_others.leaves_out_deaths = True  # type: ignore[attr-defined]
     worker.print_to_stdstream = print_others
 
 
-def _traceback(error: Exception) -> str:
-    """That of the role's process, without the colours and the first line of Ray."""
-    text = re.sub('\x1b\\[[0-9;]*m', '', str(error))
-    return text.partition('\n')[2] if text.startswith('ray::') else text
+# ---- where roles run ----
+def names_of(node: dict[str, Any]) -> set[str]:
+    """
+    Overview:
+        The names that a node of a Ray cluster answers to: its address, its host name, and what its resources of the
+        form ``host:NAME`` say.
+    """
+    own = {node.get('NodeManagerAddress'), node.get('NodeManagerHostname'), node.get('NodeName')}
+    given = {name.partition(':')[2] for name in node.get('Resources', {}) if name.startswith('host:')}
+    return {name for name in own | given if name}
 
 
-def _one_line(error: Exception) -> str:
-    """What Ray says about a death, without its advice."""
-    said = ' '.join(str(error).split())
-    if 'unexpectedly exits' in said and 'End of file' in said:
-        return 'its process was killed or crashed'
-    if 'its node has died' in said:
-        return 'its machine is gone'
-    _, _, detail = said.rpartition('Worker exit detail: ')
-    return (detail or said).partition(' Some common causes')[0].partition(' The actor never ran')[0][:200]
+def node_for(hosts: list[str], nodes: list[dict[str, Any]], turn: int) -> str | None:
+    """
+    Overview:
+        The node that a role should run on.
+    Arguments:
+        - hosts (:obj:`list[str]`): names of nodes; they take turns
+        - nodes (:obj:`list[dict]`): what ``ray.nodes()`` answers
+        - turn (:obj:`int`): of the role
+    Returns:
+        - node_id (:obj:`str | None`): None when none of them is there
+    """
+    alive = {name: node['NodeID'] for node in nodes if node['Alive'] for name in names_of(node)}
+    for offset in range(len(hosts)):
+        host = hosts[(turn + offset) % len(hosts)]
+        if host in alive:
+            return alive[host]
+    known = ', '.join(sorted(alive)) or 'none'
+    logger.warning('none of the hosts %s is in the cluster, any other will do; there are: %s', ', '.join(hosts), known)
+    return None
 
 
-@contextlib.contextmanager
-def _environment(**values: str) -> Iterator[None]:
-    """Variables that the daemons and workers of Ray inherit; what the user has set stays."""
-    fresh = {key: value for key, value in values.items() if key not in os.environ}
-    os.environ.update(fresh)
-    try:
-        yield
-    finally:
-        for key in fresh:
-            del os.environ[key]
+def actor_options(ray: Any, resources: dict[str, Any], turn: int, avoided: Collection[str] = ()) -> dict[str, Any]:
+    """
+    Overview:
+        The options of a Ray actor for ``parallel.resources.<role>``.
+    Arguments:
+        - turn (:obj:`int`): of the role, where several hosts are named
+        - avoided (:obj:`Collection[str]`): ids of nodes that it should not be on, if another one will do
+    """
+    options = {key: value for key, value in resources.items() if value is not None}
+    hosts, custom = options.pop('hosts', None), options.pop('custom', None)
+    if custom:
+        options['resources'] = custom
+    nodes = [node for node in ray.nodes() if node['NodeID'] not in avoided] if hosts or avoided else []
+    node_id = node_for(list(hosts), nodes, turn) if hosts else None
+    if node_id is not None:
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        options['scheduling_strategy'] = NodeAffinitySchedulingStrategy(node_id, soft=True)
+    elif avoided and any(node['Alive'] for node in nodes):
+        options['label_selector'] = {'ray.io/node-id': f'!in({",".join(avoided)})'}
+        options['fallback_strategy'] = [{'label_selector': {}}]
+    return options
+
+
+def check_room(nodes: list[dict[str, Any]], role: str, resources: dict[str, Any]) -> None:
+    """
+    Overview:
+        Raise a ConfigError if a role asks for more than any of these nodes has, when no others will join.
+    Arguments:
+        - role (:obj:`str`): its name, kind and number
+        - resources (:obj:`dict`): ``parallel.resources.<kind>``
+    """
+    path = f'parallel.resources.{role.rstrip("0123456789")}'
+    wanted = {'num_cpus': ('CPU', resources.get('num_cpus')), 'num_gpus': ('GPU', resources.get('num_gpus'))}
+    wanted.update({f'custom.{name}': (name, amount) for name, amount in (resources.get('custom') or {}).items()})
+    for key, (name, amount) in wanted.items():
+        most = max((node['Resources'].get(name, 0) for node in nodes if node['Alive']), default=0)
+        if amount is not None and amount > most:
+            raise ConfigError(
+                f'{path}.{key}: got {amount:g}, but this machine has {most:g}; ask for less, or join a cluster that '
+                'has it with --address'
+            )
+    known = {name for node in nodes if node['Alive'] for name in names_of(node)} | {'localhost', socket.gethostname()}
+    hosts = resources.get('hosts')
+    if hosts and not known.intersection(hosts):
+        raise ConfigError(
+            f'{path}.hosts: got {", ".join(hosts)}, but without --address everything runs on this machine; join the '
+            'cluster of these hosts, or submit to it with -p slurm or -p k8s'
+        )

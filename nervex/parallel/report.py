@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from nervex.run.progress import Progress
 
@@ -17,8 +17,10 @@ _LOG_S = 10.0  # between two lines of the commander's log
 class ParallelProgress(Progress):
     """Both speeds, how many actors there are, how old their weights are, and how many blocks wait."""
 
+    _run: Any
+
     def __init__(self, run: ParallelRun, enabled: bool, total_log: bool = False) -> None:
-        super().__init__(run, enabled, total_log)
+        super().__init__(cast(Any, run), enabled, total_log)
         self._marks: list[tuple[float, int, int]] = [(time.perf_counter(), 0, 0)]
 
     def speeds(self) -> tuple[float, float]:

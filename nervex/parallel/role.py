@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -13,7 +13,8 @@ from easydict import EasyDict
 
 from nervex.parallel.plan import role_seed
 from nervex.policy import Policy
-from nervex.run.build import EnvSetting, build_policy, policy_class
+from nervex.run.build import EnvSetting, Passed, build_policy, policy_class
+from nervex.utils import tree
 from nervex.utils.default_helper import set_pkg_seed
 from nervex.utils.import_helper import import_modules
 
@@ -30,15 +31,13 @@ class RoleSpec:
     seed: int  # of the run
     exp_path: str
     envs: int  # of one actor
-    env_setting: EnvSetting | None = None
-    policy: Any = None
-    model: Any = None
-    ckpt_path: str | None = None
-    rendezvous: str | None = None  # where several learners meet
+    passed: Passed = field(default_factory=Passed)
+    ckpt_path: str = ''
     resume_iter: int | None = None  # the learner goes on from its state after so many updates
 
     @property
     def name(self) -> str:
+        """Kind and number."""
         return f'{self.kind}{self.index}'
 
     @property
@@ -46,18 +45,48 @@ class RoleSpec:
         """The seed of this role in this incarnation."""
         return role_seed(self.seed, self.kind, self.index, self.incarnation)
 
+    def own_config(self) -> EasyDict:
+        """
+        Overview:
+            The config of the run with this role's share of the envs. Policies that treat their envs differently know
+            all of them, and which of them are here.
+        """
+        cfg = EasyDict(self.cfg)
+        if 'context' in cfg.env.manager:
+            cfg.env.manager.context = 'forkserver'  # a process with threads, as Ray's are, must not be forked
+        if self.kind == 'learner' and self.count > 1:
+            cfg.policy.use_distributed = True
+            size = cfg.policy.learn.batch_size  # of each of several learners: together they take as many as one would
+            cfg.policy.learn.batch_size = tree.map(lambda rows: math.ceil(rows / self.count), size)
+        if self.kind == 'actor':
+            cfg.env.actor_env_num = self.envs
+            collect = cfg.policy.collect
+            if 'env_num' in collect:
+                collect.env_num = self.envs * self.count
+            if 'env_offset' in collect:
+                collect.env_offset = self.envs * self.index
+        return cfg
+
+    def own_env_setting(self) -> EnvSetting | None:
+        """Of the env configs that the caller passed, those of this actor."""
+        if self.passed.env_setting is None or self.kind != 'actor':
+            return self.passed.env_setting
+        env_fn, collecting, evaluating = self.passed.env_setting
+        first = self.envs * self.index
+        return env_fn, [collecting[(first + k) % len(collecting)] for k in range(self.envs)], evaluating
+
 
 class Role:
     """
     Overview:
         Base of the roles: the config of this process, its seed and its threads.
     Interfaces:
-        ready, close
+        ready, ping, close
     """
 
     def __init__(self, spec: RoleSpec) -> None:
         self.spec = spec
-        self.cfg = own_config(spec)
+        self.cfg = spec.own_config()
         self.events: Any = None
         self.stack = contextlib.ExitStack()
         import_modules(self.cfg.import_names or [])
@@ -66,8 +95,8 @@ class Role:
 
     def build_policy(self, env_info: Any, modes: tuple[str, ...]) -> Policy:
         """The policy of the run, with these modes."""
-        cls = policy_class(self.cfg, self.spec.policy)
-        return build_policy(self.cfg, cls, self.spec.model, env_info, modes)
+        passed = self.spec.passed
+        return build_policy(self.cfg, policy_class(self.cfg, passed.policy), passed.model, env_info, modes)
 
     def ready(self) -> dict[str, Any]:
         """Answered when the role has been built."""
@@ -84,41 +113,3 @@ class Role:
     def close(self) -> None:
         """End envs and files of this role."""
         self.stack.close()
-
-
-def own_config(spec: RoleSpec) -> EasyDict:
-    """
-    Overview:
-        The config of the run with this role's share of the envs. Policies that treat their envs differently know all
-        of them, and which of them are here.
-    """
-    cfg = EasyDict(spec.cfg)
-    if 'context' in cfg.env.manager:
-        cfg.env.manager.context = 'forkserver'  # a process with threads, as Ray's are, must not be forked
-    if spec.kind == 'learner' and spec.count > 1:
-        cfg.policy.use_distributed = True
-        cfg.policy.learn.batch_size = _shared_out(cfg.policy.learn.batch_size, spec.count)
-    if spec.kind == 'actor':
-        cfg.env.actor_env_num = spec.envs
-        collect = cfg.policy.collect
-        if 'env_num' in collect:
-            collect.env_num = spec.envs * spec.count
-        if 'env_offset' in collect:
-            collect.env_offset = spec.envs * spec.index
-    return cfg
-
-
-def _shared_out(size: Any, learners: int) -> Any:
-    """The rows of one update of one of several learners: together they take as many as one would."""
-    if isinstance(size, dict):
-        return {name: _shared_out(rows, learners) for name, rows in size.items()}
-    return math.ceil(size / learners)
-
-
-def own_env_setting(spec: RoleSpec) -> EnvSetting | None:
-    """Of the env configs that the caller passed, those of this actor."""
-    if spec.env_setting is None or spec.kind != 'actor':
-        return spec.env_setting
-    env_fn, collecting, evaluating = spec.env_setting
-    first = spec.envs * spec.index
-    return env_fn, [collecting[(first + k) % len(collecting)] for k in range(spec.envs)], evaluating

@@ -1,75 +1,77 @@
-"""Who is there: the roles of a run, their outstanding calls, their deaths and their successors."""
+"""Who is there: the roles of a run, their deaths and their successors."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from nervex.parallel.carrier import (
-    Carrier,
-    Handle,
-    LostDataError,
-    Ref,
-    RoleDiedError,
-    RoleError,
-    RoleNotBuiltError,
-    RoleUnreachableError,
-)
+from nervex.interaction import Master, Task, TaskFail
+from nervex.interaction.base import Carrier
+from nervex.interaction.exception import DataLost, SlaveDied, SlaveNotBuilt, SlaveUnreachable
+from nervex.interaction.master import Hold
 from nervex.parallel.role import RoleSpec
 from nervex.utils import NervexError, TrainingError
 
-_FORMAL = ('ready', 'begin', 'ping')  # calls that are no work
+_FORMAL = ('ready', 'begin', 'ping')  # tasks that are no work
+_STARTS = ('ready', 'begin')  # the first of a role: it answers when it has been built
 _TRIES = 3  # restarts of a role that answers nothing between them
 _PING_S = 1.0  # between two questions to those who have nothing to do
 
 
-@dataclass
-class Slot:
+class Slot(Hold):
     """The place of a role; who fills it may change."""
 
-    spec: RoleSpec
-    role: Any
-    resources: dict[str, Any]
-    handle: Handle | None = None
-    ready: bool = False
-    was_ready: bool = False  # in any incarnation
-    pid: int | None = None
-    outstanding: int = 0  # calls of the coordinator's business
-    served: int = 0  # number of the last of them
-    task: dict[str, Any] | None = None
-    version: int = -1  # of the weights that it has or is sent
-    started_at: float = 0.0
-    died_at: float | None = None  # since when it is missing
-    starts: deque[float] = field(default_factory=deque)  # times of its restarts
-    fruitless: int = 0  # deaths over its work, or before it was ready, since its last answer
-    starting: bool = False  # its successor is about to be started
-    gone: bool = False  # not started again
+    greets_s = _PING_S
+    master: Roster
+
+    def __init__(self, roster: Roster, spec: RoleSpec, role: Any, resources: dict[str, Any]) -> None:
+        super().__init__(spec.name, roster, None)
+        self.spec, self.role, self.resources = spec, role, resources
+        self.ready = self.was_ready = False  # in this incarnation, in any
+        self.starting = False  # its successor is about to be started
+        self.gone = False  # not started again
+        self.pid: int | None = None
+        self.served = 0  # number of the last work that it was given
+        self.task: Any = None  # what the commander wants it to do
+        self.version = -1  # of the weights that it has or is sent
+        self.died_at: float | None = None  # since when it is missing
+        self.starts: deque[float] = deque()  # times of its restarts
+        self.fruitless = 0  # deaths over its work, or before it was ready, since its last answer
 
     @property
-    def name(self) -> str:
-        return self.spec.name
+    def outstanding(self) -> int:
+        """Tasks of the coordinator's business that it has."""
+        return sum(task.hold is self and task.method not in _FORMAL for task in self.master.calls.values())
+
+    def greeting(self) -> Task | None:
+        """Who has nothing to do would not be missed: now and then it is asked whether it lives."""
+        busy = any(task.hold is self for task in self.master.calls.values())
+        return self.new('ping') if self.ready and not busy else None
+
+    def patience_s(self, task: Task) -> float | None:
+        """As the settings say."""
+        limits = self.master.settings
+        return limits.start_timeout_s if task.method in _STARTS else limits.task_timeout_s
+
+    def silent(self, task: Task, limit: float) -> None:
+        """End who hangs; who was never there may have no room."""
+        if self.gone:
+            return
+        if not self.was_ready:
+            self.master.never_came(self, task, limit)
+        else:
+            self.master.carrier.kill(self.handle)
+            self.master.died(self, f'no answer to {task.method} within {limit:g} s')
 
 
-@dataclass
-class Call:
-    """A question that has not been answered."""
-
-    slot: Slot
-    method: str
-    since: float
-    context: dict[str, Any]
-
-
-class Roster:
+class Roster(Master):
     """
     Overview:
-        Starts roles, keeps their outstanding calls, and starts those that died anew, beside the others.
+        The master of a run: starts roles, and starts those that died anew, beside the others.
     Arguments:
         - log (:obj:`Callable`): takes a line about something that happened
-        - on_lost (:obj:`Callable`): told every call whose role died before it answered
         - renew (:obj:`Callable`): gives the spec of the successor
     """
 
@@ -78,24 +80,28 @@ class Roster:
         carrier: Carrier,
         settings: Any,
         log: Callable[[str], None],
-        on_lost: Callable[[Call], None],
         renew: Callable[[Slot], RoleSpec] | None = None,
     ) -> None:
-        self.carrier, self._settings, self._log, self._on_lost = carrier, settings, log, on_lost
+        super().__init__('coordinator', carrier)
+        self.carrier, self.settings, self._log = carrier, settings, log
         self._renew = renew or (lambda slot: dataclasses.replace(slot.spec, incarnation=slot.spec.incarnation + 1))
         self.slots: list[Slot] = []
-        self.calls: dict[Ref, Call] = {}
         self._to_start: list[tuple[float, Slot]] = []
         self.restarts = 0
-        self._next_ping = 0.0
+        self.on_begun: Callable[[Task], Any] = lambda task: None  # told when a role is there
+        self.on_lost: Callable[[Task], Any] = lambda task: None  # told of every task that will not be done
 
     # ---- roles ----
     def add(self, spec: RoleSpec, role: Any, resources: dict[str, Any]) -> Slot:
         """Start a role."""
-        slot = Slot(spec, role, resources)
+        slot = Slot(self, spec, role, resources)
         self.slots.append(slot)
         self._start(slot)
         return slot
+
+    def holds(self) -> list[Slot]:
+        """All roles."""
+        return self.slots
 
     def of(self, kind: str, ready: bool = True) -> list[Slot]:
         """The roles of a kind: those that are ready, or all that are not gone for good."""
@@ -103,85 +109,64 @@ class Roster:
 
     def _start(self, slot: Slot) -> None:
         slot.handle = self.carrier.spawn(slot.name, slot.role, {'spec': slot.spec}, slot.resources)
-        slot.ready, slot.outstanding, slot.version, slot.task = False, 0, -1, None
-        slot.started_at = self.carrier.now()
-        self.call(slot, 'begin' if slot.spec.kind == 'learner' else 'ready')
+        slot.ready, slot.version, slot.task = False, -1, None
+        self.ask(slot, 'begin' if slot.spec.kind == 'learner' else 'ready', done=self.on_begun)
 
-    def call(self, slot: Slot, method: str, *args: Any, returns: int = 1, **context: Any) -> Call:
-        """Ask a role; a second answer comes as reference, in the context's ``data``."""
-        refs = slot.handle.call(method, *args, returns=returns)
-        if returns > 1:
-            refs, context['data'] = refs
-        call = self.calls[refs] = Call(slot, method, self.carrier.now(), context)
-        if method not in _FORMAL:
-            slot.outstanding += 1
-        return call
+    def ask(
+        self, slot: Slot, method: str, *args: Any, done: Callable[[Task], Any], returns: int = 1, **context: Any
+    ) -> Task:
+        """Give a role a task; ``done`` is told of its answer, ``on_lost`` if there will be none."""
+        return slot.new(method, *args, returns=returns, **context).on_complete(done).on_fail(self.on_lost).start()
 
     # ---- answers ----
-    def answers(self, timeout_s: float) -> list[tuple[Call, Any]]:
-        """
-        Overview:
-            Wait for answers; those that will never come are told to ``on_lost``.
-        """
+    def answers(self, timeout_s: float) -> None:
+        """Wait for answers; start those whose time has come."""
         self._start_successors()
-        timeout_s = min([timeout_s, *(max(at - self.carrier.now(), 0.001) for at, _ in self._to_start)])
-        found = []
-        for ref in self.carrier.wait(list(self.calls), timeout_s):
-            call = self.calls.pop(ref, None)
-            if call is None:  # of a role that died meanwhile
-                continue
-            try:
-                answer = self.carrier.get(ref)
-            except RoleDiedError as e:
-                self.calls[ref] = call
-                said = str(e).strip()
-                if isinstance(e, RoleNotBuiltError) and not call.slot.was_ready:  # it never worked: no accident
-                    raise RoleError(f'{call.slot.name} cannot be built: {said}') from e
-                if isinstance(e, RoleUnreachableError):
-                    self.carrier.avoid(call.slot.handle)
-                self.carrier.kill(call.slot.handle)  # it must not come back beside another
-                self.died(call.slot, said.splitlines()[-1])
-                continue
-            except LostDataError as e:
-                answer = e
-            except RoleError as e:
-                raise RoleError(f'{call.slot.name} failed in {call.method}:\n{e}') from e
-            except NervexError as e:
-                self._log(f'{call.slot.name} failed in {call.method}: {e}')
-                raise
-            if call.method in ('ready', 'begin'):
-                self._is_ready(call.slot, answer)
-            elif call.method not in _FORMAL:
-                call.slot.outstanding -= 1
-                call.slot.fruitless = 0
-            found.append((call, answer))
-        self._look_for_silence()
-        self._ask_the_idle()
-        return found
+        super().answers(timeout_s)
+
+    def _spans(self) -> Iterable[float]:
+        return [_PING_S, *(max(at - self.carrier.now(), 0.001) for at, _ in self._to_start)]
+
+    def completed(self, task: Task, answer: Any) -> None:
+        """An answer came, with what the role has to tell."""
+        slot = task.hold
+        if task.method in _STARTS:
+            self._is_ready(slot, answer)
+        elif task.method not in _FORMAL:
+            slot.fruitless = 0
+        super().completed(task, answer)
+        for event in answer.get('events', ()) if isinstance(answer, dict) else answer.events:
+            self._log(f'{slot.name}: {event}')
+
+    def failed(self, task: Task, error: NervexError) -> None:
+        """A death is survived, and so is the loss of data; what the code of a role raises ends the run."""
+        slot = task.hold
+        if isinstance(error, SlaveDied):
+            said = str(error).strip()
+            if isinstance(error, SlaveNotBuilt) and not slot.was_ready:  # it never worked: no accident
+                raise TaskFail(None, f'{slot.name} cannot be built: {said}') from error
+            if isinstance(error, SlaveUnreachable):
+                self.carrier.avoid(slot.handle)
+            self.carrier.kill(slot.handle)  # it must not come back beside another
+            self.died(slot, said.splitlines()[-1])
+        elif isinstance(error, DataLost):
+            slot.fruitless = 0
+            super().failed(task, error)
+        elif isinstance(error, TaskFail):
+            raise TaskFail(None, f'{slot.name} failed in {task.method}:\n{error}') from error
+        else:
+            self._log(f'{slot.name} failed in {task.method}: {error}')
+            raise error
 
     def _is_ready(self, slot: Slot, answer: dict[str, Any]) -> None:
         slot.ready, slot.was_ready, slot.pid = True, True, answer['pid']
-        missing = (
-            '' if slot.died_at is None else f', {self.carrier.now() - slot.died_at:.1f} s after the death of the last'
-        )
+        since = slot.died_at
+        missing = '' if since is None else f', {self.carrier.now() - since:.1f} s after the death of the last'
         slot.died_at = None
         self._log(f'{slot.name} is there: process {answer["pid"]}, incarnation {slot.spec.incarnation}{missing}')
 
-    def _look_for_silence(self) -> None:
-        now, limits = self.carrier.now(), self._settings
-        for call in list(self.calls.values()):
-            limit = limits.start_timeout_s if call.method in ('ready', 'begin') else limits.task_timeout_s
-            if limit is not None and now - call.since > limit and not call.slot.gone:
-                if not call.slot.was_ready:
-                    self._never_came(call, limit)
-                    return
-                self.carrier.kill(call.slot.handle)
-                self.died(call.slot, f'no answer to {call.method} within {limit:g} s')
-                return
-
-    def _never_came(self, call: Call, limit: float) -> None:
+    def never_came(self, slot: Slot, task: Task, limit: float) -> None:
         """A role was not built in time, nor was it ever: there may be no room for it."""
-        slot = call.slot
         said = (
             f'{slot.name} was not there within {limit:g} s (parallel.start_timeout_s): the machines are too busy, or '
             f'none has room for parallel.resources.{slot.spec.kind}, which is {dict(slot.resources)}'
@@ -189,37 +174,29 @@ class Roster:
         if slot.spec.kind == 'learner' or not self.of(slot.spec.kind):
             raise TrainingError(said)
         self._log(f'{said}; the run goes on without it until there is')
-        call.since = self.carrier.now()
-
-    def _ask_the_idle(self) -> None:
-        """Who has nothing to do would not be missed: now and then it is asked whether it lives."""
-        now = self.carrier.now()
-        if now < self._next_ping:
-            return
-        self._next_ping = now + _PING_S
-        busy = {call.slot.name for call in self.calls.values()}
-        for slot in self.slots:
-            if slot.ready and slot.name not in busy:
-                self.call(slot, 'ping')
+        task.since = self.carrier.now()
 
     # ---- deaths ----
     def died(self, slot: Slot, reason: str) -> None:
         """
         Overview:
-            Forget the calls of a role that died; its successor is started, now or a little later if it keeps dying.
+            Give up the tasks of a role that died; its successor is started, now or a little later if it keeps dying.
             Several learners fall and rise together.
         """
         if slot.starting:
             return  # it is being replaced already
-        work = any(call.slot is slot and call.method not in _FORMAL for call in self.calls.values())
-        slot.fruitless += work or not slot.ready  # who waits for work is not to blame
+        slot.fruitless += bool(slot.outstanding) or not slot.ready  # who waits for work is not to blame
         group = [slot]
         if slot.spec.kind == 'learner':
             group += [s for s in self.slots if s.spec.kind == 'learner' and s is not slot and not s.starting]
         for member in group:
             if member is not slot:
                 self.carrier.kill(member.handle)
-            self._forget(member, reason if member is slot else f'ended together with {slot.name}')
+            said = reason if member is slot else f'ended together with {slot.name}'
+            member.ready, member.died_at = False, member.died_at or self.carrier.now()
+            collects = sum(task.hold is member and task.method == 'collect' for task in self.calls.values())
+            self._log(f'{member.name} died ({said}); {collects} collect calls lost')
+            self.give_up(member, SlaveDied(said))
         delay = max(self._delay(member, reason) for member in group)
         for member in group:
             if not member.gone:
@@ -228,19 +205,9 @@ class Roster:
         if not delay:
             self._start_successors()
 
-    def _forget(self, slot: Slot, reason: str) -> None:
-        lost = [(ref, call) for ref, call in self.calls.items() if call.slot is slot]
-        for ref, _ in lost:
-            del self.calls[ref]
-        now = self.carrier.now()
-        slot.ready, slot.died_at, slot.outstanding = False, slot.died_at or now, 0
-        self._log(f'{slot.name} died ({reason}); {sum(c.method == "collect" for _, c in lost)} collect calls lost')
-        for _, call in lost:
-            self._on_lost(call)
-
     def _delay(self, slot: Slot, reason: str) -> float:
         """Seconds until the successor is started: more, if the last did nothing; who dies too often is given up."""
-        limits, now = self._settings, self.carrier.now()
+        limits, now = self.settings, self.carrier.now()
         while slot.starts and now - slot.starts[0] > limits.restart_window_s:
             slot.starts.popleft()
         if len(slot.starts) >= limits.restarts or slot.fruitless > _TRIES:

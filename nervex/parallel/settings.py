@@ -41,6 +41,7 @@ class ParallelSettings:
             max_bytes=8_000_000,  # (int) and how large its block may become
         ),
         ratio=None,  # (float | None) samples learned from per sample inserted; None: as in serial mode; 0: no bound
+        max_lead=0.05,  # (float | None) part of what the learner has by which actors may be ahead; None: no bound
         max_staleness=None,  # (int | None) updates since a block's weights, above which it is left out; None: no bound
         learn_s=0.05,  # (float) how long a call of the learner should take
         publish_iters=1,  # (int) updates between two versions of the weights, at least
@@ -89,6 +90,7 @@ class ParallelSettings:
         queue=_COUNT,
         block=dict(rows=optional(_COUNT), seconds=_POSITIVE, max_bytes=_COUNT),
         ratio=optional(interval(0)),
+        max_lead=optional(interval(0)),
         max_staleness=optional(interval(0)),
         learn_s=_POSITIVE,
         publish_iters=_COUNT,

@@ -98,7 +98,7 @@ def submit(text: str) -> str:
 
 def wait_for_nodes(address: str, count: int, timeout_s: float = _WAIT_S) -> None:
     """Wait until a Ray cluster has so many nodes."""
-    from nervex.parallel.ray_carrier import import_ray
+    from nervex.parallel.ray_cluster import import_ray
 
     ray, until = import_ray(), time.monotonic() + timeout_s
     ray.init(address=address, logging_level='ERROR', log_to_driver=False)

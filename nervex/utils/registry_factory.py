@@ -129,7 +129,7 @@ COMM_ACTOR_REGISTRY = Registry(
     'comm actor',
     {
         'ray': 'nervex.parallel.actor_role:ActorRole',
-        'ray_evaluator': 'nervex.parallel.evaluator_role:EvaluatorRole',
+        'ray_evaluator': 'nervex.parallel.actor_role:EvaluatorRole',
     },
 )
 COMMANDER_REGISTRY = Registry(

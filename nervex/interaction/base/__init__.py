@@ -1,6 +1,6 @@
-"""What both ends share: the line between them, a clockwork, threads as Ray has them."""
+"""What both ends share: how calls go to a slave, and how their answers come back."""
 
-from nervex.interaction.base.line import Line, ThreadLine, open_line
-from nervex.interaction.base.periodic import Periodic
+from nervex.interaction.base.carrier import Answers, Carrier, Handle, Ref
+from nervex.interaction.base.futures import Futures, RayHandle, open_handle, translated
 
-__all__ = ['Line', 'Periodic', 'ThreadLine', 'open_line']
+__all__ = ['Answers', 'Carrier', 'Futures', 'Handle', 'RayHandle', 'Ref', 'open_handle', 'translated']

@@ -1,47 +1,203 @@
-"""Master: knows its slaves by name."""
+"""Master: hands tasks to slaves, takes their answers, and finds out who is gone."""
 
 from __future__ import annotations
 
+import logging
 import threading
+import time
+from collections.abc import Iterable
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from nervex.interaction.base import open_line
-from nervex.interaction.exception import ConnectionAlreadyExists, InteractionError, MasterSystemShuttingDown
-from nervex.interaction.master.connection import Connection
+from nervex.interaction.base import Answers, Futures, Handle, Ref, open_handle
+from nervex.interaction.exception import (
+    ConnectionAlreadyExists,
+    InteractionError,
+    MasterSystemShuttingDown,
+    SlaveDied,
+)
+from nervex.interaction.master.task import Task, TaskStatus
+from nervex.utils.errors import NervexError
+
+if TYPE_CHECKING:
+    from nervex.interaction.master.connection import Connection
+
+logger = logging.getLogger(__name__)
+_TURN_S = 1.0  # in which the thread of a master looks around at least once
+
+
+class Hold:
+    """
+    Overview:
+        What a master knows of one slave. This one gives tasks to whoever runs behind ``handle``, as many as it is
+        told; ``Connection`` adds the talk with a ``Slave``.
+    """
+
+    greets_s: float | None = None  # seconds between two greetings; None: nobody asks whether it lives
+    greet_at = 0.0
+
+    def __init__(self, name: str, master: Master, handle: Handle | None) -> None:
+        self.name, self.master = name, master
+        self.handle: Any = handle  # the way to the slave
+
+    def new(self, method: str, *args: Any, returns: int = 1, **context: Any) -> Task:
+        """A task that calls a method of the slave, not started yet."""
+        return Task(self, {}, method, args, returns, **context)
+
+    def hand_over(self, task: Task) -> Ref:
+        """Give a task to the slave; raises its refusal."""
+        refs = self.handle.call(task.method, *task.args, returns=task.returns)
+        if task.returns == 1:
+            return refs
+        ref, task.beside = refs
+        return ref
+
+    def greeting(self) -> Task | None:
+        """The question whether it lives; None: not now."""
+        return None
+
+    def patience_s(self, task: Task) -> float | None:
+        """How long a task may take; None: as long as the slave lives."""
+        return None
+
+    def silent(self, task: Task, limit: float) -> None:
+        """A task took longer than there is patience for."""
+
+    def lose(self, error: InteractionError) -> None:
+        """The slave is gone."""
+        self.master.give_up(self, error)
 
 
 class Master:
     """
     Overview:
-        Opens connections to slaves and hands them tasks. ``name in master`` and ``master[name]`` are about open
-        connections; those that close, for whatever reason, are forgotten.
+        ``answers`` waits for slaves, ends their tasks with what came, greets those who say nothing, and loses those
+        who stay silent. A master that is made without ``line`` does so in a thread of its own, for slaves that others
+        started (``new_connection``); with one, whoever made it calls ``answers``. ``name in master`` and
+        ``master[name]`` are about open connections; those that close, for whatever reason, are forgotten.
+    Arguments:
+        - line (:obj:`Answers | None`): where answers come in
     Interfaces:
-        start, shutdown, join, close, ping, new_connection
+        start, shutdown, join, close, ping, new_connection; give, answers, give_up
     """
 
-    def __init__(self, name: str = 'master') -> None:
+    def __init__(self, name: str = 'master', line: Answers | None = None) -> None:
         self.name = name
+        self.line: Answers = Futures() if line is None else line
+        self.calls: dict[Ref, Task] = {}  # tasks that are being done
         self._running = False
         self._ended = threading.Event()
         self._lock = threading.Lock()
         self._connections: dict[str, Connection] = {}
+        self._thread: threading.Thread | None = None
+        if line is None:
+            self._thread = threading.Thread(target=self._look_after, name=f'{name} waits for answers', daemon=True)
 
+    # ---- tasks ----
+    def give(self, task: Task) -> None:
+        """Hand a task to its slave; raises the slave's refusal."""
+        ref = task.hold.hand_over(task)
+        task.since = self.line.now()
+        self.calls[ref], task.ref = task, ref
+        task.started()
+        self._wake()
+
+    def answers(self, timeout_s: float) -> None:
+        """
+        Overview:
+            Wait for answers and end their tasks, whose callbacks run here; then look after those who said nothing.
+        """
+        for ref in self.line.wait(list(self.calls), min([timeout_s, *self._spans()])):
+            task = self.calls.get(ref)
+            if task is None:  # its slave was given up meanwhile
+                continue
+            try:
+                answer = self.line.get(ref)
+            except NervexError as error:
+                self.failed(task, error)
+            else:
+                self.completed(task, answer)
+        now = self.line.now()
+        for task in list(self.calls.values()):
+            limit = task.hold.patience_s(task)
+            if limit is not None and now - task.since > limit and not task.status.is_over:
+                task.hold.silent(task, limit)
+        for hold in self.holds():
+            if hold.greets_s is not None and now >= hold.greet_at:
+                hold.greet_at = now + hold.greets_s
+                greeting = hold.greeting()
+                if greeting is not None:
+                    greeting.start()
+
+    def completed(self, task: Task, answer: Any) -> None:
+        """An answer came."""
+        self.calls.pop(task.ref, None)
+        task.finish(TaskStatus.COMPLETED, answer)
+
+    def failed(self, task: Task, error: NervexError) -> None:
+        """An error came in place of an answer."""
+        if isinstance(error, SlaveDied):
+            task.hold.lose(error)
+        self.calls.pop(task.ref, None)
+        task.finish(TaskStatus.FAILED, error=error)
+
+    def give_up(self, hold: Hold, error: InteractionError) -> None:
+        """Forget the tasks of a slave that is gone: they end with this error."""
+        lost = [task for task in list(self.calls.values()) if task.hold is hold]
+        for task in lost:
+            self.calls.pop(task.ref, None)
+        for task in lost:
+            task.finish(TaskStatus.FAILED, error=error)
+
+    def wait_for(self, event: threading.Event, timeout_s: float | None = None) -> bool:
+        """Wait for the end of a task; whether it came in time."""
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread() and (thread.is_alive() or event.is_set()):
+            return event.wait(timeout_s)
+        until = None if timeout_s is None else time.monotonic() + timeout_s
+        while not event.is_set():
+            if until is not None and time.monotonic() >= until:
+                return False
+            self.answers(_TURN_S if until is None else max(until - time.monotonic(), 0.0))
+        return True
+
+    def _spans(self) -> Iterable[float]:
+        """Seconds after which there is something to do though no answer came."""
+        return [hold.greets_s for hold in self.holds() if hold.greets_s is not None]
+
+    def holds(self) -> list[Any]:
+        """The slaves that there are."""
+        return list(self._connections.values())
+
+    # ---- life ----
     def start(self) -> Master:
         """Begin; answers itself."""
         if self._running or self._ended.is_set():
             raise RuntimeError(f'{self.name}: a master starts once')
         self._running = True
+        if self._thread is not None:
+            self._thread.start()
         return self
+
+    def _look_after(self) -> None:
+        while self._running:
+            try:
+                self.answers(_TURN_S)
+            except Exception:  # of a callback: the other tasks go on
+                logger.exception('%s: a callback failed', self.name)
 
     def shutdown(self) -> None:
         """Open no more connections, and let go of all slaves, also of those that would refuse it."""
-        self._running = False
         for connection in list(self._connections.values()):
             try:
                 connection.disconnect()
             except InteractionError:  # it refuses, or is lost at this very moment
                 connection.abandon()
+        self._running = False
+        if self._thread is not None and self._thread.is_alive():
+            self._wake()
+            if threading.current_thread() is not self._thread:
+                self._thread.join()
         self._ended.set()
 
     def join(self) -> None:
@@ -63,19 +219,25 @@ class Master:
         """Whether connections can be opened."""
         return self._running
 
+    def _wake(self) -> None:
+        if isinstance(self.line, Futures):
+            self.line.wake()
+
+    # ---- connections ----
     def new_connection(self, name: str, address: Any, data: Any = None, **spans: float) -> Connection:
         """
         Overview:
             A connection to a slave, opened by ``connect()`` or by a ``with`` block.
         Arguments:
             - name (:obj:`str`): this master's name of the slave
-            - address (:obj:`Any`): see ``open_line``
+            - address (:obj:`Any`): see ``nervex.interaction.base.open_handle``
             - spans (:obj:`float`): ``heartbeat_span_s``, ``heartbeat_tolerance_s``, ``request_timeout_s``
         """
+        from nervex.interaction.master.connection import Connection
+
         if not self._running:
             raise MasterSystemShuttingDown(f'{self.name} is not running; use it in a with block, or start() it')
-        line = open_line(address)
-        return Connection(name, line, data, on_open=self._remember, on_close=self._forget, **spans)
+        return Connection(self, name, open_handle(name, address), data, **spans)
 
     def __contains__(self, name: str) -> bool:
         return name in self._connections
@@ -86,14 +248,17 @@ class Master:
             raise KeyError(f'{self.name} has no open connection {name!r}; open: {opened}')
         return self._connections[name]
 
-    def _remember(self, connection: Connection) -> None:
+    def remember(self, connection: Connection) -> None:
+        """A connection is being opened; raises where its name is taken."""
         with self._lock:
             if not self._running:
                 raise MasterSystemShuttingDown(f'{self.name} is not running any more')
             if connection.name in self._connections:
                 raise ConnectionAlreadyExists(f'{self.name} has a connection {connection.name!r} already; rename one')
             self._connections[connection.name] = connection
+        self._wake()
 
-    def _forget(self, connection: Connection) -> None:
+    def forget(self, connection: Connection) -> None:
+        """A connection is closed."""
         with self._lock:
             self._connections.pop(connection.name, None)

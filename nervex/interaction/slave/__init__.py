@@ -1,6 +1,6 @@
 """The end that does the work."""
 
-from nervex.interaction.slave.ray_slave import launch_slave
+from nervex.interaction.slave.host import Host, launch_slave
 from nervex.interaction.slave.slave import Slave
 
-__all__ = ['Slave', 'launch_slave']
+__all__ = ['Host', 'Slave', 'launch_slave']

@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import threading
 import time
+import traceback
 from collections.abc import Callable
+from concurrent.futures import Future
 from types import TracebackType
 from typing import Any
 
-from nervex.interaction.base import Periodic
-from nervex.interaction.config import HEARTBEAT_SPAN_S, HEARTBEAT_TOLERANCE_S
+from nervex.interaction.config import HEARTBEAT_TOLERANCE_S
 from nervex.interaction.exception import (
     ConnectionRefuse,
     DisconnectionRefuse,
@@ -21,11 +22,11 @@ from nervex.interaction.exception import (
     SlaveNotConnected,
     SlaveSystemShuttingDown,
     TaskAlreadyExist,
+    TaskFail,
     TaskRefuse,
     TaskRefused,
     TaskUnknown,
 )
-from nervex.interaction.slave.work import Work
 
 logger = logging.getLogger(__name__)
 
@@ -35,32 +36,29 @@ class Slave:
     Overview:
         Override ``_process_task``, which answers the result of a task or raises ``TaskFail(result, message)``; where
         wanted, the ``_before_...`` hooks, which may refuse. A busy slave refuses a second task at once. A master that
-        is silent for too long is let go of, and another one may connect.
+        is silent for too long is let go of as soon as anybody asks.
     Arguments:
         - name (:obj:`str`): stands in messages
         - heartbeat_tolerance_s (:obj:`float`): silence of the master that ends the connection
-        - heartbeat_check_span_s (:obj:`float`): the silence is measured so often
         - clock (:obj:`Callable[[], float]`): seconds
     Interfaces:
-        start, shutdown, join, close, ping; connect, disconnect, heartbeat, start_task, wait_task (for the line)
+        start, shutdown, join, close, ping; connect, disconnect, heartbeat, start_task, wait_task (for the master)
     """
 
     def __init__(
         self,
         name: str = 'slave',
         heartbeat_tolerance_s: float = HEARTBEAT_TOLERANCE_S,
-        heartbeat_check_span_s: float = HEARTBEAT_SPAN_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.name = name
         self._tolerance_s, self._clock = heartbeat_tolerance_s, clock
-        self._watch = Periodic(self.check_heartbeat, heartbeat_check_span_s, f'{name} watches its master')
         self._lock = threading.RLock()
         self._running = False
         self._ended = threading.Event()
         self._master: str | None = None
         self._heard_at = 0.0
-        self._work: Work | None = None
+        self._work: tuple[str, Future] | None = None
 
     # what a subclass overrides
 
@@ -84,30 +82,34 @@ class Slave:
 
     @property
     def is_connected(self) -> bool:
-        """Whether a master holds this slave."""
-        return self._master is not None
+        """Whether a master holds this slave, and has not been silent for too long."""
+        with self._lock:
+            silent_s = self._clock() - self._heard_at
+            if self._master is not None and silent_s > self._tolerance_s:
+                logger.warning(
+                    '%s: master %r is silent for %.1f s, letting go of it', self.name, self._master, silent_s
+                )
+                self._master = None
+                self._lost_connection()
+            return self._master is not None
 
     def start(self) -> Slave:
         """Begin to answer; answers itself."""
         if self._running or self._ended.is_set():
             raise RuntimeError(f'{self.name}: a slave starts once')
         self._running = True
-        self._watch.start()
         return self
 
     def shutdown(self) -> None:
         """Take no more requests; a running task goes on and can be waited for."""
-        if self._running:
-            self._running = False
-            self._watch.stop()
+        self._running = False
         self._ended.set()
 
     def join(self) -> None:
         """Wait for ``shutdown`` and for the running task."""
         self._ended.wait()
-        work = self._work
-        if work is not None:
-            work.join()
+        if self._work is not None:
+            self._work[1].exception()
 
     def close(self) -> None:
         """``shutdown`` and ``join``."""
@@ -130,7 +132,7 @@ class Slave:
         """Obey this master from now on."""
         with self._lock:
             self._must_run()
-            if self._master is not None:
+            if self.is_connected:
                 raise SlaveAlreadyConnected(f'{self.name} is connected to {self._master!r}, not free for {master!r}')
             try:
                 self._before_connection(data)
@@ -157,35 +159,35 @@ class Slave:
         """Begin to work on a task, and answer at once."""
         with self._lock:
             self._must_obey(master)
-            if self._work is not None and not self._work.is_done:
-                raise TaskAlreadyExist(f'{self.name} works on task {self._work.task_id}; it takes one at a time')
+            if self._work is not None and not self._work[1].done():
+                raise TaskAlreadyExist(f'{self.name} works on task {self._work[0]}; it takes one at a time')
             try:
                 self._before_task(task)
             except TaskRefuse as refusal:
                 raise TaskRefused(f'{self.name}: {refusal}') from refusal
-            self._work = Work(task_id, lambda: self._process_task(task), f'{self.name} task {task_id}')
+            outcome: Future = Future()
+            self._work = task_id, outcome
+            threading.Thread(target=self._do, args=(task, outcome), name=f'{self.name} {task_id}', daemon=True).start()
 
-    def wait_task(self, master: str, task_id: str) -> Any:
-        """Wait for the end of a task: its result, or ``TaskFail``."""
+    def _do(self, task: dict[str, Any], outcome: Future) -> None:
+        try:
+            result = self._process_task(task)
+        except TaskFail as failure:
+            outcome.set_exception(failure)
+        except Exception as error:  # of the user's code: it must not end the slave, and the master must see all of it
+            lines = traceback.format_exception(error)
+            outcome.set_exception(TaskFail(None, f'{type(error).__name__}: {error}\n{"".join(lines)}'))
+        else:
+            outcome.set_result(result)
+
+    def wait_task(self, master: str, task_id: str) -> Future:
+        """The end of a task, once it is there: its result, or ``TaskFail``."""
         with self._lock:
-            work = self._work
             if master != self._master:
                 raise MasterUnknown(f'{self.name} obeys {self._master!r}, not {master!r}')
-            if work is None or work.task_id != task_id:
+            if self._work is None or self._work[0] != task_id:
                 raise TaskUnknown(f'{self.name} has no task {task_id}')
-        return work.outcome()
-
-    def check_heartbeat(self) -> bool:
-        """Let go of a master that has been silent for too long. Answers whether to look again."""
-        with self._lock:
-            silent_s = self._clock() - self._heard_at
-            if self._master is not None and silent_s > self._tolerance_s:
-                logger.warning(
-                    '%s: master %r is silent for %.1f s, letting go of it', self.name, self._master, silent_s
-                )
-                self._master = None
-                self._lost_connection()
-        return self._running
+            return self._work[1]
 
     def _must_run(self) -> None:
         if not self._running:
@@ -193,7 +195,7 @@ class Slave:
 
     def _must_obey(self, master: str) -> None:
         self._must_run()
-        if self._master is None:
+        if not self.is_connected:
             raise SlaveNotConnected(f'{self.name} has no master; connect first')
         if master != self._master:
             raise MasterUnknown(f'{self.name} obeys {self._master!r}, not {master!r}')

@@ -2,6 +2,7 @@
 
 import pickle
 import threading
+from concurrent.futures import Future
 
 import pytest
 
@@ -17,6 +18,7 @@ from nervex.interaction import (
     TaskStatus,
 )
 from nervex.interaction import exception as exceptions
+from nervex.interaction.base.futures import Futures, LocalHandle
 
 
 class Gate(Slave):
@@ -229,73 +231,118 @@ class Clock:
 
 def test_a_slave_lets_go_of_a_silent_master():
     clock = Clock()
-    with Gate(heartbeat_tolerance_s=5, heartbeat_check_span_s=60, clock=clock) as slave:
+    with Gate(heartbeat_tolerance_s=5, clock=clock) as slave:
         slave.connect('m')
         clock.now = 4.0
         slave.heartbeat('m')
         clock.now = 9.0
-        assert slave.check_heartbeat() and slave.is_connected and slave.lost == 0
+        assert slave.is_connected and slave.lost == 0
         clock.now = 9.1
-        assert slave.check_heartbeat() and not slave.is_connected and slave.lost == 1
+        assert not slave.is_connected and slave.lost == 1
         with pytest.raises(exceptions.SlaveNotConnected):
             slave.heartbeat('m')
         slave.connect('another')
+        clock.now = 20.0
+        slave.connect('a third')  # nobody need ask whether the second one is silent
+        assert slave.lost == 2
 
 
-class ShakyLine:
-    """A line that can be cut."""
+class ShakyHandle(LocalHandle):
+    """A way to a slave that can be cut, or on which nothing comes back."""
 
-    def __init__(self, slave):
-        self.slave, self.error = slave, None
+    error, silent = None, False
 
-    def call(self, method, *args, timeout_s=None):
+    def call(self, method, *args, returns=1):
+        answer = Future()
         if self.error and method != 'wait_task':
-            raise self.error
-        return getattr(self.slave, method)(*args)
+            answer.set_exception(self.error)
+        elif not self.silent or method == 'wait_task':
+            return super().call(method, *args)
+        return answer
 
 
-def test_a_master_gives_up_a_silent_slave_and_fails_its_task(slave):
-    from nervex.interaction.master import Connection
+@pytest.fixture
+def by_hand():
+    """A master that looks around when the test says so, and its clock."""
+    clock = Clock()
+    master = Master(line=Futures(clock)).start()
+    yield master, clock
+    master.shutdown()
 
-    clock, line, closed = Clock(), ShakyLine(slave), []
-    connection = Connection(
-        'one', line, heartbeat_span_s=60, heartbeat_tolerance_s=5, clock=clock, on_close=closed.append
-    ).connect()
+
+def test_a_master_gives_up_a_silent_slave_and_fails_its_task(slave, by_hand):
+    (master, clock), handle = by_hand, ShakyHandle('one', slave)
+    spans = dict(heartbeat_span_s=1, heartbeat_tolerance_s=5, request_timeout_s=0.01)
+    connection = master.new_connection('one', handle, **spans).connect()
     slave.gate.clear()
     task = connection.new_task({'a': 1, 'b': 1}).start()
-    line.error = exceptions.ConnectionLost('no answer')
-    clock.now = 4.9
-    assert connection.beat() and connection.is_connected and not connection.ping()
-    line.error = None
-    assert connection.beat() and connection.ping()
-    line.error = exceptions.ConnectionLost('no answer')
-    clock.now = 9.9
-    assert not connection.beat() and closed == [connection]
-    assert task.join().status is TaskStatus.FAILED and isinstance(task.error, exceptions.ConnectionLost)
+    for clock.now in (1.0, 2.0, 3.0):
+        master.answers(0)
+        master.answers(0)
+    assert connection.ping() and connection.is_connected
+    handle.silent = True
+    clock.now = 4.0
+    master.answers(0)  # a greeting that is not answered
+    clock.now = 9.0
+    master.answers(0)
+    assert connection.is_connected and not connection.ping()
+    clock.now = 9.1
+    master.answers(0)
+    assert not connection.is_connected and 'one' not in master
+    assert task.status is TaskStatus.FAILED and isinstance(task.error, exceptions.ConnectionLost)
     slave.gate.set()
 
 
 @pytest.mark.parametrize('error', [exceptions.SlaveDied('process ended'), exceptions.SlaveNotConnected('let go')])
-def test_a_master_does_not_wait_for_a_slave_that_died_or_has_let_go(slave, error):
-    from nervex.interaction.master import Connection
-
-    line = ShakyLine(slave)
-    connection = Connection('one', line, heartbeat_span_s=60, heartbeat_tolerance_s=1e9).connect()
-    line.error = error
-    assert not connection.beat() and not connection.is_connected
+def test_a_master_does_not_wait_for_a_slave_that_died_or_has_let_go(slave, by_hand, error):
+    (master, clock), handle = by_hand, ShakyHandle('one', slave)
+    connection = master.new_connection('one', handle, heartbeat_span_s=1, heartbeat_tolerance_s=1e9).connect()
+    handle.error = error
+    clock.now = 1.0
+    master.answers(0)
+    master.answers(0)
+    assert not connection.is_connected
 
 
 def test_heartbeats_go_by_themselves(slave):
     beats = threading.Semaphore(0)
 
-    class Counting(ShakyLine):
-        def call(self, method, *args, timeout_s=None):
+    class Counting(LocalHandle):
+        def call(self, method, *args, returns=1):
             if method == 'heartbeat':
                 beats.release()
             return super().call(method, *args)
 
-    with Master() as master, master.new_connection('one', Counting(slave), heartbeat_span_s=0.001):
+    with Master() as master, master.new_connection('one', Counting('one', slave), heartbeat_span_s=0.001):
         assert beats.acquire(timeout=60) and beats.acquire(timeout=60)
+
+
+def test_a_callback_may_hand_out_the_next_task_and_wait_for_it(master, slave):
+    seen = []
+    with master.new_connection('one', slave) as connection:
+
+        def again(task):
+            seen.append(connection.new_task({'a': task.result, 'b': 1}).start().join().result)
+
+        connection.new_task({'a': 1, 'b': 1}).on_complete(again).start().join(30)
+    assert seen == [3]
+
+
+def test_a_callback_that_fails_does_not_end_the_master(master, slave, caplog):
+    with master.new_connection('one', slave) as connection:
+        connection.new_task({'a': 1, 'b': 1}).on_complete(lambda task: 1 / 0).start().join(30)
+        assert connection.new_task({'a': 1, 'b': 1}).start().join(30).result == 2
+
+
+def test_many_tasks_that_are_started_at_once_all_end(master):
+    slaves = [Gate().start() for _ in range(8)]
+    connections = [master.new_connection(str(k), slave).connect() for k, slave in enumerate(slaves)]
+    for turn in range(20):
+        tasks = [connection.new_task({'a': turn, 'b': k}).start() for k, connection in enumerate(connections)]
+        assert [task.join(30).result for task in tasks] == [turn + k for k in range(8)]
+    for connection, slave in zip(connections, slaves):
+        connection.disconnect()
+        slave.close()
 
 
 @pytest.mark.parametrize('code', [*SlaveErrorCode, *MasterErrorCode], ids=str)

@@ -5,9 +5,9 @@ import socket
 import pytest
 
 from nervex.entry.cli import main
-from nervex.parallel.carrier import RoleDiedError
-from nervex.parallel.placement import check_room
-from nervex.parallel.ray_join import check_address
+from nervex.interaction.exception import SlaveDied
+from nervex.parallel.ray_carrier import check_room
+from nervex.parallel.ray_cluster import check_address
 from nervex.parallel.tests.pretenders import Actor, Evaluator, Learner, go, log_of, roles
 from nervex.utils import ConfigError, EnvError, TrainingError, UnknownNameError
 
@@ -15,7 +15,7 @@ from nervex.utils import ConfigError, EnvError, TrainingError, UnknownNameError
 @pytest.mark.parametrize('cls', [Learner, Actor, Evaluator])
 def test_a_role_that_dies_in_every_start_ends_the_run(start, monkeypatch, cls):
     def dies(self, spec):
-        raise RoleDiedError('killed by the system')
+        raise SlaveDied('killed by the system')
 
     monkeypatch.setattr(cls, '__init__', dies)
     run = start(actor_num=1)
@@ -29,7 +29,7 @@ def test_a_learner_that_dies_in_every_call_ends_the_run(start, monkeypatch):
     go(run, lambda: run.tally.train_iter >= 10)
 
     def dies(self, *args):
-        raise RoleDiedError('killed by the system')
+        raise SlaveDied('killed by the system')
 
     monkeypatch.setattr(Learner, 'learn', dies)
     with pytest.raises(TrainingError, match='learner0 died 4 times, and did nothing in between'):
@@ -183,7 +183,7 @@ CARTPOLE = ['-m', 'parallel', '-c', 'cartpole_dqn', '-o', 'parallel.carrier=inli
 )
 def test_a_wrong_setting_is_told_before_anything_is_made(tmp_path, monkeypatch, capsys, setting, said):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr('nervex.parallel.ray_carrier.require_ray', lambda: None)
+    monkeypatch.setattr('nervex.parallel.ray_cluster.require_ray', lambda: None)
     with pytest.raises(SystemExit) as ended:
         main([*CARTPOLE, '-o', setting])
     assert ended.value.code == 2 and said in capsys.readouterr().err and not list(tmp_path.iterdir())

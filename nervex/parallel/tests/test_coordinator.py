@@ -2,7 +2,7 @@
 
 import pytest
 
-from nervex.parallel.carrier import RoleError
+from nervex.interaction import TaskFail
 from nervex.parallel.tests.pretenders import Actor, Evaluator, Learner, Pretender, go, log_of, roles
 from nervex.utils import COMMANDER_REGISTRY, TrainingError
 from nervex.worker.coordinator import NaiveCommander
@@ -161,7 +161,7 @@ def test_an_error_in_the_making_of_a_role_ends_the_run_and_is_shown(start, monke
 
     monkeypatch.setattr(Actor, '__init__', fails)
     run = start()
-    with pytest.raises(RoleError, match=r'(?s)actor0 failed.*no such env'):
+    with pytest.raises(TaskFail, match=r'(?s)actor0 failed.*no such env'):
         go(run, lambda: False)
 
 

@@ -8,8 +8,7 @@ from nervex.config import compile_config
 from nervex.data import Batch
 from nervex.envs import BaseEnv, BaseEnvInfo, BaseEnvTimestep, EnvElementInfo
 from nervex.parallel import actor_role
-from nervex.parallel.blocks import pack_block, unpack_block
-from nervex.parallel.following import Following, fold, unfold
+from nervex.parallel.blocks import Following, fold, pack_block, unfold, unpack_block
 from nervex.parallel.role import RoleSpec
 from nervex.utils import ENV_REGISTRY
 

@@ -4,8 +4,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from nervex.parallel.pace import Overlap, Rounds
-from nervex.parallel.plan import Plan, role_seed
+from nervex.config import compile_config
+from nervex.entry import parallel_pipeline, serial_pipeline
+from nervex.parallel.pace import Overlap, Rounds, given_up
+from nervex.parallel.plan import Plan, make_plan, role_seed
 
 
 def plan(**changes):
@@ -15,9 +17,9 @@ def plan(**changes):
     return Plan(**{**settings, **changes})
 
 
-def overlap(**changes):
+def overlap(lead=None, **changes):
     block = SimpleNamespace(rows=10, seconds=0.1, max_bytes=10**6)
-    return Overlap(plan(**changes), SimpleNamespace(outstanding=2, queue=2, block=block, learn_s=0.05))
+    return Overlap(plan(**changes), SimpleNamespace(outstanding=2, queue=2, block=block, learn_s=0.05, max_lead=lead))
 
 
 def collect(pace, units):
@@ -155,3 +157,57 @@ def test_actors_wait_while_a_quarter_of_a_small_buffer_is_under_way():
     assert given == 12
     learned(pace, 4)
     assert pace.to_collect(0) == 4
+
+
+@pytest.mark.parametrize(('inserted', 'ahead'), [(256, 12), (2000, 100), (20000, 250)])
+def test_actors_are_ahead_of_the_learner_by_a_small_part_of_what_it_has(inserted, ahead):
+    # 5% of the samples inserted; 2 x 2 blocks of 0.1 s / 2 ms = 50 samples wait at most, and one is under way
+    pace = overlap(lead=0.05)
+    pace._cfg.block.rows, pace._measure = None, False
+    collect(pace, inserted)
+    learned(pace, pace.next_learn(inserted, inserted, 1))
+    given = 0
+    while amount := pace.to_collect(0):
+        pace.asked(amount)
+        given += amount
+    assert 0.7 * ahead <= given <= ahead
+
+
+def test_before_learning_begins_actors_collect_about_what_it_begins_with():
+    pace, given = overlap(lead=0.05), 0
+    while amount := pace.to_collect(0):
+        pace.asked(amount)
+        given += amount
+    assert 256 <= given <= 256 + 12 + 10
+
+
+def settings(*overrides, config='cartpole_dqn'):
+    cfg = compile_config(config, overrides=['parallel.actor_num=2', *overrides])
+    return given_up(cfg, make_plan(cfg))
+
+
+def test_the_default_gives_up_nothing_and_says_nothing():
+    assert settings() == [] and settings('parallel.ratio=32', 'parallel.block.rows=4') == []
+    assert settings(config='cartpole_ppo') == []
+
+
+@pytest.mark.parametrize(
+    'setting', ['ratio=0', 'ratio=8', 'max_lead=null', 'max_lead=0.5', 'block.rows=100', 'synchronous=False']
+)
+def test_a_setting_that_costs_env_steps_is_told_in_one_line(setting):
+    config = 'cartpole_ppo' if setting.startswith('sync') else 'cartpole_dqn'
+    (line,) = settings(f'parallel.{setting}', config=config)
+    assert 'more env steps than a serial one' in line and f'parallel.{setting.partition("=")[0]}=' in line
+
+
+INLINE = ('parallel.carrier=inline', 'parallel.actor_num=2', 'commander.max_env_step=20000')
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('config', ['cartpole_dqn', 'cartpole_ppo'])
+def test_a_parallel_run_needs_about_the_env_steps_of_a_serial_one(tmp_path, config):
+    def steps(pipeline, *overrides):
+        runs = (pipeline(config, seed, overrides=(f'exp_name={tmp_path}/{seed}', *overrides)) for seed in range(5))
+        return sorted(run.env_steps for run in runs)[2]
+
+    assert steps(parallel_pipeline, *INLINE) <= 1.5 * steps(serial_pipeline)

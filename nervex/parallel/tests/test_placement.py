@@ -1,6 +1,6 @@
 """Which node a role goes to."""
 
-from nervex.parallel.placement import actor_options, names_of, node_for
+from nervex.parallel.ray_carrier import actor_options, names_of, node_for
 
 
 def node(node_id, address, name, alive=True, **resources):

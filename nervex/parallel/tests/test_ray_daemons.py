@@ -5,7 +5,7 @@ import types
 
 import pytest
 
-from nervex.parallel.ray_daemons import fewer_daemons
+from nervex.parallel.ray_cluster import fewer_daemons
 
 
 class Node:

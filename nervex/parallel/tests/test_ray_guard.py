@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from nervex.parallel.ray_guard import Guard
+from nervex.parallel.ray_cluster import Guard
 
 DAEMON = """
 import subprocess, sys

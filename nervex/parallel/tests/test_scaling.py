@@ -24,7 +24,7 @@ def test_all_roles_scale_by_what_all_actors_saw(tmp_path):
         while run.going_on():
             run.coordinator.step(0.1)
         roles = {slot.name: slot.handle.host._role for slot in run.roster.slots}
-        known = roles['learner0'].scaling._normalizer
+        known = roles['learner0'].scaling
         count = known._stats[0].count
         # every observation once: one a step and one a beginning
         steps = run.tally.total_step - sum(header.steps for header, _ in run.coordinator.waiting)

@@ -16,7 +16,7 @@ from nervex.config import compile_config
 from nervex.data import Batch
 from nervex.run.build import build_policy, env_info, policy_class
 from nervex.parallel.learner_group import LearnerGroup
-from nervex.parallel.role import RoleSpec, own_config
+from nervex.parallel.role import RoleSpec
 
 rank, count, folder, policy_type = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4]
 torch.set_num_threads(1)
@@ -32,7 +32,7 @@ spec = RoleSpec('learner', rank, 0, count, cfg, 0, folder, 1, ckpt_path=folder)
 with contextlib.ExitStack() as stack:
     group = LearnerGroup(spec, stack)
     torch.manual_seed(0)
-    policy = build_policy(own_config(spec), policy_class(cfg, None), None, env_info(cfg, None), ('learn', ))
+    policy = build_policy(spec.own_config(), policy_class(cfg, None), None, env_info(cfg, None), ('learn', ))
     rows = 32 // count
     assert policy._get_batch_size() == rows
     draw = torch.Generator().manual_seed(1)
