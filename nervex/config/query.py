@@ -9,13 +9,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from nervex.config.builtin import builtin_configs
-from nervex.config.sections import COMMON_ENV, SECTION_CLASSES, SECTIONS, TOP_SETTINGS, load_attribute
+from nervex.config.sections import COMMON_ENV, SECTION_CLASSES, SECTIONS, TOP_SETTINGS
 from nervex.loader.base import type_name
 from nervex.loader.exception import shown
 from nervex.loader.rule import rule_schema
 from nervex.loader.sections import check_of
 from nervex.utils.declare import UNSET, Section, Setting, declared_by
 from nervex.utils.errors import UnknownNameError, unknown_name
+from nervex.utils.import_helper import load_attribute
 from nervex.utils.registry_factory import registries
 
 _OTHERS = ('config', 'settings', 'schema')

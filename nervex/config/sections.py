@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +10,7 @@ from nervex.config.rules import add_framework_rules
 from nervex.loader.problems import Problems
 from nervex.utils.declare import Section, declared_by, setting, settings
 from nervex.utils.errors import unknown_name
+from nervex.utils.import_helper import load_attribute
 from nervex.utils.registry import Registry
 from nervex.utils.registry_factory import (
     ACTOR_REGISTRY,
@@ -63,12 +63,6 @@ COMMON_ENV = settings(
 )
 #: what an env that does not declare them says to settings of the envs that are made by an id
 ELSEWHERE = {'env_id': 'it is one env, without an id; env_type: gym makes any env of Gymnasium by its id'}
-
-
-def load_attribute(path: str) -> Any:
-    """``'module:attribute'`` -> the object."""
-    module, _, attribute = path.partition(':')
-    return getattr(importlib.import_module(module), attribute)
 
 
 def look_up(registry: Registry, path: str, name: Any, problems: Problems) -> Any:

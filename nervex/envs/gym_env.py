@@ -11,8 +11,9 @@ from nervex.envs.env.base_env import BaseEnv, BaseEnvInfo, BaseEnvTimestep
 from nervex.envs.gym_compat import reset_gym, step_gym
 from nervex.envs.hosting.layout import write_row
 from nervex.envs.spaces import ActionCodec, ObsCodec, reward_info
-from nervex.envs.wrappers.base import GymWrapper, wrap
+from nervex.envs.wrappers.base import GymWrapper, check_wrappers, wrap
 from nervex.envs.wrappers.video import RecordVideo
+from nervex.utils.declare import setting, settings
 from nervex.utils.errors import ExtraMissingError, UnknownNameError, nearest
 
 # Packages whose import registers their ids
@@ -44,20 +45,20 @@ class GymEnv(BaseEnv):
         - cfg (:obj:`dict | Any`): the settings below, or an env object
     """
 
-    config = dict(
-        env_id=None,  # the id, e.g. 'CartPole-v1'; 'module:Id-v0' imports the module first
-        env_fn=None,  # instead of an id: a function without arguments that makes the env (Python configs)
-        package='gymnasium',  # 'gymnasium', or 'gym' for ids that only the old package knows
-        make_kwargs={},  # passed on to gymnasium.make, e.g. {'continuous': True}
-        max_episode_steps=None,  # None: what the id's registration says; a number replaces it
-        wrappers=[],  # around the Gym object, the first one innermost; see nervex.envs.wrappers
-        role=None,  # 'actor' or 'evaluator': some wrappers are for one of them; set by create_..._env_cfg
-        use_act_scale=False,  # True: the policy speaks [-1, 1], the env gets the bounds of its Box
-        one_hot_obs=True,  # discrete observations as one-hot vectors; False: as integers
-        flatten_obs=False,  # True: a Dict or Tuple observation as one vector
-        vector_backend='auto',  # for the vector manager: 'gymnasium' | 'ale' | 'envpool'; auto: ale for 'ALE/...' ids
-        vector_kwargs={},  # passed on to the vectorised env, e.g. {'batch_size': 4}
-        replay_path=None,  # a folder for the videos of eval mode; None: video/ in the run's folder
+    config = settings(
+        env_id=setting(None, 'str | None', "the id, e.g. 'CartPole-v1'; 'module:Id-v0' imports the module first"),
+        env_fn=setting(None, 'callable | None', 'instead of an id: makes the env, without arguments (Python configs)'),
+        package=setting('gymnasium', "'gymnasium' | 'gym'", "'gym' for ids that only the old package knows"),
+        make_kwargs=setting({}, 'dict', "passed on to gymnasium.make, e.g. {'continuous': True}"),
+        max_episode_steps=setting(None, 'int >= 1 | None', "time limit; None: what the id's registration says"),
+        wrappers=setting([], check_wrappers, 'around the Gym object, the first one innermost: nervex -q wrapper'),
+        role=setting(None, "'actor' | 'evaluator' | None", 'some wrappers are for one of them; set for each env'),
+        use_act_scale=setting(False, 'bool', 'the policy speaks [-1, 1], the env gets the bounds of its Box'),
+        one_hot_obs=setting(True, 'bool', 'discrete observations as one-hot vectors; False: as integers'),
+        flatten_obs=setting(False, 'bool', 'a Dict or Tuple observation as one vector'),
+        vector_backend=setting('auto', "'auto' | 'gymnasium' | 'ale' | 'envpool'", "auto: ale for 'ALE/...' ids"),
+        vector_kwargs=setting({}, 'dict', "passed on to the vectorised env, e.g. {'batch_size': 4}"),
+        replay_path=None,
     )
 
     def __init__(self, cfg: Any = None) -> None:

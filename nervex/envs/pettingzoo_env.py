@@ -8,6 +8,7 @@ import numpy as np
 from nervex.envs.common import EnvElementInfo
 from nervex.envs.env.base_env import BaseEnv, BaseEnvInfo, BaseEnvTimestep
 from nervex.envs.spaces import ActionCodec, ObsCodec, reward_info
+from nervex.utils.declare import setting, settings
 from nervex.utils.errors import ExtraMissingError
 
 
@@ -24,13 +25,13 @@ class PettingZooEnv(BaseEnv):
         - reward: :math:`(1, )`, or :math:`(A, )` with ``team_reward=False``
     """
 
-    config = dict(
-        env_id=None,  # module path, e.g. 'mpe2.simple_spread_v3' or 'pettingzoo.butterfly.pistonball_v6'
-        env_fn=None,  # instead of an id: a function without arguments that makes the parallel env
-        make_kwargs={},  # passed on to parallel_env, e.g. {'N': 3, 'max_cycles': 25}
-        team_reward=True,  # the mean over agents as one reward; False: one reward an agent
-        use_act_scale=False,  # True: the policy speaks [-1, 1]
-        use_global_state=True,  # False: leave state() out
+    config = settings(
+        env_id=setting(None, 'str | None', "module path, e.g. 'mpe2.simple_spread_v3'"),
+        env_fn=setting(None, 'callable | None', 'instead of an id: makes the parallel env, without arguments'),
+        make_kwargs=setting({}, 'dict', "passed on to parallel_env, e.g. {'N': 3, 'max_cycles': 25}"),
+        team_reward=setting(True, 'bool', 'the mean over agents as one reward; False: one reward an agent'),
+        use_act_scale=setting(False, 'bool', 'the policy speaks [-1, 1]'),
+        use_global_state=setting(True, 'bool', 'False: leave state() out'),
     )
 
     def __init__(self, cfg: Any = None) -> None:

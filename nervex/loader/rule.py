@@ -14,9 +14,10 @@ from nervex.loader.exception import mismatch
 from nervex.loader.mapping import mapping
 from nervex.loader.number import interval, numeric
 from nervex.loader.string import enum
-from nervex.loader.types import is_callable, is_type
+from nervex.loader.types import is_type
 from nervex.loader.utils import keep, optional
 from nervex.utils.errors import UnknownNameError, nearest, unknown_name
+from nervex.utils.import_helper import load_attribute
 
 
 def _whole(value: Any) -> Any:
@@ -24,6 +25,14 @@ def _whole(value: Any) -> Any:
         return int(value)
     if not instance_of(value, int):
         raise mismatch(TypeError, value, 'an int')
+    return value
+
+
+def _callable(value: Any) -> Any:
+    if isinstance(value, str):
+        value = load_attribute(value)
+    if not callable(value):
+        raise mismatch(TypeError, value, 'callable')
     return value
 
 
@@ -45,7 +54,7 @@ def _infinity(value: Any) -> Any:
 KINDS: dict[str, tuple[Loader, dict[str, Any]]] = {
     'any': (keep(), {}),
     'bool': (is_type(bool), {'type': 'boolean'}),
-    'callable': (is_callable(), {}),
+    'callable': (Loader(_callable, "callable, or its name 'module:function'"), {}),
     'class': (is_type(type), {}),
     'dict': (is_type(dict), {'type': 'object'}),
     'inf': (Loader(_infinity, "'inf'"), {'const': 'inf'}),

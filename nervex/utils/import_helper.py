@@ -5,6 +5,7 @@ import pkgutil
 import traceback
 from collections.abc import Iterable
 from types import ModuleType
+from typing import Any
 
 from nervex.utils.errors import ExtraMissingError, nearest
 
@@ -34,6 +35,24 @@ def import_module(name: str) -> ModuleType:
     except ModuleNotFoundError as e:
         text = f"cannot import '{name}': {import_problem(name, e)}"
         raise ModuleNotFoundError(text, name=e.name or name) from e
+
+
+def load_attribute(path: str) -> Any:
+    """
+    Overview:
+        ``'module:attribute'`` -> the object: the form in which a class or function stands in a saved config. ValueError
+        where there is none.
+    """
+    module, sign, attribute = path.partition(':')
+    if not sign:
+        raise ValueError(f"got {path!r}, must be written 'module:name'")
+    try:
+        found = importlib.import_module(module)
+        for name in attribute.split('.'):
+            found = getattr(found, name)
+    except (ImportError, AttributeError, SyntaxError, ValueError) as e:
+        raise ValueError(f"{path!r} cannot be loaded as 'module:name': {e}") from e
+    return found
 
 
 def import_problem(name: str, error: Exception) -> str:

@@ -161,3 +161,25 @@ def test_limits_of_a_run_may_be_written_1e5_and_left_out():
             assert found == value and type(found) is type(value)
     with pytest.raises(ConfigError, match=r'commander.max_env_step: got 1.5, must be an int >= 1 or None'):
         compile_config('cartpole_dqn', overrides=['commander.max_env_step=1.5'])
+
+
+class Shaped:
+    """A wrapper of one's own."""
+
+    def __init__(self, env, scale=1.0):
+        self.env, self.scale = env, scale
+
+
+def test_classes_and_functions_in_a_config_come_back_from_a_file(tmp_path):
+    env = dict(env_type='gym', env_fn=Shaped, wrappers=['time_limit', dict(type=Shaped, scale=2)])
+    resolved = compile_config({**DOCUMENTED, 'env': env})
+    save_config(resolved, tmp_path / 'resolved.yaml')
+    again = compile_config(tmp_path / 'resolved.yaml')
+    assert again.env.env_fn is Shaped and again.env.wrappers[1] == dict(type=f'{__name__}:Shaped', scale=2)
+    with pytest.raises(ConfigError, match=r"env.env_fn: got 'no_such:name', must be .*'module:function'"):
+        compile_config({**DOCUMENTED, 'env': dict(env_type='gym', env_fn='no_such:name')})
+
+
+def test_an_unknown_wrapper_is_named_before_the_run():
+    with pytest.raises(ConfigError, match=r"env.wrappers: unknown env wrapper 'atarii'; did you mean 'atari'"):
+        compile_config('lunarlander_dqn', overrides=['env.wrappers=[atarii]'])

@@ -8,6 +8,7 @@ from typing import Any
 from easydict import EasyDict
 
 from nervex.envs.env.env_setting import env_mapping, get_env_cls, get_vec_env_setting, register_env
+from nervex.utils.class_config import class_config, declared_config
 
 __all__ = [
     'BaseEnv',
@@ -43,7 +44,7 @@ class BaseEnv(ABC):
 
     config: dict = dict(
         actor_env_num=1,  # envs that collect
-        evaluator_env_num=1,  # envs that evaluate
+        evaluator_env_num=1,  # envs that evaluate; nervex.config checks both
     )
 
     def __init__(self, cfg: dict | None = None) -> None:
@@ -52,15 +53,12 @@ class BaseEnv(ABC):
     @classmethod
     def default_config(cls) -> dict:
         """The settings of the class and its bases, merged base first."""
-        merged: dict = {}
-        for base in reversed(cls.__mro__):
-            merged = _merge(merged, base.__dict__.get('config') or {})
-        return merged
+        return declared_config(cls)
 
     @classmethod
     def complete_cfg(cls, cfg: dict | None) -> EasyDict:
         """A copy of ``cfg`` over the defaults; the caller's dict is not changed."""
-        return EasyDict(_merge(cls.default_config(), cfg or {}))
+        return EasyDict(class_config(cls, cfg))
 
     @abstractmethod
     def reset(self, **kwargs: Any) -> Any:
@@ -130,22 +128,3 @@ def _env_num(cfg: dict, key: str) -> int:
     if isinstance(num, bool) or not isinstance(num, int) or num < 1:
         raise ValueError(f'env.{key}: must be an int >= 1, got {num!r}')
     return num
-
-
-def _merge(old: dict, new: dict) -> dict:
-    """A deep copy of ``old`` with ``new`` laid over it; nested dicts merge, everything else replaces."""
-    merged = {k: _copied(v) for k, v in old.items()}
-    for key, value in new.items():
-        merged[key] = (
-            _merge(merged[key], value)
-            if isinstance(value, dict) and isinstance(merged.get(key), dict)
-            else _copied(value)
-        )
-    return merged
-
-
-def _copied(value: Any) -> Any:
-    """Containers are copied; env objects, classes and functions are passed on as they are."""
-    if isinstance(value, dict):
-        return {k: _copied(v) for k, v in value.items()}
-    return list(value) if type(value) is list else value

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from nervex.envs.gym_compat import reset_gym, step_gym
+from nervex.utils.import_helper import load_attribute
 from nervex.utils.registry_factory import WRAPPER_REGISTRY
 
 
@@ -54,19 +55,33 @@ def wrap(env: Any, specs: Sequence[Any], role: str | None = None) -> Any:
     return env
 
 
+def check_wrappers(specs: Any) -> list[Any]:
+    """The setting ``env.wrappers`` as a list, or the error of the first entry that is none."""
+    if not isinstance(specs, (list, tuple)):
+        raise TypeError(f'must be a list of wrappers, got {specs!r}')
+    for spec in specs:
+        _read(spec)
+    return list(specs)
+
+
 def _read(spec: Any) -> tuple[Callable[..., Any], dict, str | None]:
     if callable(spec):
         return spec, {}, None
     if isinstance(spec, str):
-        return WRAPPER_REGISTRY.get(spec), {}, None
+        return _named(spec), {}, None
     if not isinstance(spec, dict) or 'type' not in spec:
         raise TypeError(f"env.wrappers: a name, a dict with 'type', or a function env -> env; got {spec!r}")
     kwargs = {k: v for k, v in spec.items() if k not in ('type', 'only')}
     only = spec.get('only')
     if only not in (None, 'actor', 'evaluator'):
         raise ValueError(f"env.wrappers: only='actor' or only='evaluator', got {only!r}")
-    maker = spec['type'] if callable(spec['type']) else WRAPPER_REGISTRY.get(spec['type'])
+    maker = spec['type'] if callable(spec['type']) else _named(spec['type'])
     return maker, kwargs, only
+
+
+def _named(name: str) -> Callable[..., Any]:
+    """A registered wrapper, or ``'module:name'``, as a saved config has a class of one's own."""
+    return load_attribute(name) if ':' in str(name) else WRAPPER_REGISTRY.get(name)
 
 
 def _atari() -> Any:

@@ -26,7 +26,7 @@ from nervex.utils.registry import Registry
         ('list of str', [['a'], ('a',), []], ['a', [3], {'a'}], 'a list of values that are a str'),
         ('dict of int >= 1', [{'a': 1}], [{'a': 0}, {3: 1}, []], 'a dict of values that are an int >= 1'),
         ('int | list of int', [1, [1]], ['x', ['x']], 'an int or a list of values that are an int'),
-        ('callable', [len], [3], 'callable'),
+        ('callable', [len, 'math:floor'], [3, 'floor', 'math:flor'], "callable, or its name 'module:function'"),
         ('None', [None], [3], 'None'),
     ],
 )
@@ -40,6 +40,10 @@ def test_whole_numbers_may_be_written_as_floats():
     assert rule('whole >= 1')(1e5) == 100000 and type(rule('whole >= 1')(1e5)) is int
     with pytest.raises(TypeError, match=r'got 1\.5, must be an int >= 1'):
         rule('whole >= 1')(1.5)
+
+
+def test_a_function_may_be_given_by_its_name():
+    assert rule('callable | None')('math:floor') is math.floor
 
 
 def test_errors_say_all_of_the_rule_and_the_nearest_word():

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from nervex.envs import BaseEnv, BaseEnvInfo, BaseEnvTimestep, EnvElementInfo
+from nervex.utils.declare import setting, settings
 
 
 class BitFlipEnv(BaseEnv):
@@ -17,7 +18,7 @@ class BitFlipEnv(BaseEnv):
         - observation: :math:`(2 n\\_bits, )` float32, ``concat(bits, goal)``; action: 0 ... n_bits - 1
     """
 
-    config = dict(n_bits=5)  # (int) length of bits and goal
+    config = settings(n_bits=setting(5, 'int >= 1', 'length of bits and goal'))
 
     def __init__(self, cfg: dict | None = None) -> None:
         super().__init__(cfg)

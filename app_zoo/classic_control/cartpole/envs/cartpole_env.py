@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from nervex.envs import BaseEnv, BaseEnvInfo, BaseEnvTimestep, EnvElementInfo
+from nervex.utils.declare import setting, settings
 
 GRAVITY, POLE_MASS, TOTAL_MASS, HALF_POLE = 9.8, 0.1, 1.1, 0.5
 POLE_MASS_LENGTH = POLE_MASS * HALF_POLE
@@ -23,8 +24,8 @@ class CartPoleEnv(BaseEnv):
         - observation: :math:`(4, )` float32: position, velocity, angle, angular velocity; action: 0 (left) or 1 (right)
     """
 
-    config = dict(
-        max_episode_steps=200,  # CartPole-v1 has 500
+    config = settings(
+        max_episode_steps=setting(200, 'int >= 1', 'time limit; CartPole-v1 has 500'),
     )
 
     def __init__(self, cfg: dict | None = None) -> None:

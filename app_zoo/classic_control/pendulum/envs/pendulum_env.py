@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from nervex.envs import BaseEnv, BaseEnvInfo, BaseEnvTimestep, EnvElementInfo
+from nervex.utils.declare import setting, settings
 
 MAX_SPEED, MAX_TORQUE, DT = 8.0, 2.0, 0.05
 GRAVITY, MASS, LENGTH = 10.0, 1.0, 1.0
@@ -22,9 +23,9 @@ class PendulumEnv(BaseEnv):
           torque in [-2, 2], or in [-1, 1] with ``use_act_scale``
     """
 
-    config = dict(
-        max_episode_steps=200,  # the time limit
-        use_act_scale=False,  # True: the policy speaks [-1, 1]
+    config = settings(
+        max_episode_steps=setting(200, 'int >= 1', 'time limit'),
+        use_act_scale=setting(False, 'bool', 'the policy speaks [-1, 1]'),
     )
 
     def __init__(self, cfg: dict | None = None) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ import torch
 
 from nervex.data import Batch
 from nervex.rl_utils.her import merge_halves, reached, split_halves
-from nervex.utils import ConfigError
 from nervex.utils.declare import setting, settings
 from nervex.utils.registry_factory import TRANSFORM_REGISTRY
 from nervex.worker.actor.transform.sample_transform import SampleTransform
@@ -35,19 +33,17 @@ class HindsightRelabel(SampleTransform):
         strategy=setting('future', "'future' | 'final' | 'episode'", 'which steps of the episode the goals come from'),
         k=setting(4, 'int >= 1', 'new goals for each sample'),
         ends_at_goal=setting(True, 'bool', 'a step that reaches its goal is the last one of its episode'),
-        split=setting(None, 'str | callable | None', 'obs -> (state, desired goal, achieved goal); None: see above'),
-        merge=setting(None, 'str | callable | None', '(state, goal) -> obs; None: see above'),
-        reward=setting(None, 'str | callable | None', '(achieved, desired) -> rewards; None: 1 where they are equal'),
+        split=setting(None, 'callable | None', 'obs -> (state, desired goal, achieved goal); None: see above'),
+        merge=setting(None, 'callable | None', '(state, goal) -> obs; None: see above'),
+        reward=setting(None, 'callable | None', '(achieved, desired) -> rewards; None: 1 where they are equal'),
     )
     needs_whole_episodes = True
 
     def __init__(self, cfg: Mapping | None = None, seed: Any = None) -> None:
         super().__init__(cfg, seed)
         cfg = self._cfg
-        self._split, self._merge, self._reward = (
-            _function(cfg[name], default)
-            for name, default in (('split', _split), ('merge', _merge), ('reward', reached))
-        )
+        self._split, self._merge = cfg.split or _split, cfg.merge or _merge
+        self._reward = cfg.reward or reached
 
     def __call__(self, samples: Batch) -> Batch:
         self._check(samples)
@@ -100,18 +96,6 @@ def _split(obs: Any) -> tuple[Any, Any, Any]:
 
 def _merge(state: Any, goal: Any) -> Any:
     return {**state, 'desired_goal': goal} if isinstance(state, dict) else merge_halves(state, goal)
-
-
-def _function(given: Any, default: Callable) -> Callable:
-    if given is None:
-        return default
-    if not isinstance(given, str):
-        return given
-    module, _, name = given.partition(':')
-    try:
-        return getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ConfigError([f"actor.transform.her: {given!r} must be 'module:function': {error}"]) from error
 
 
 def _tensors(column: Any) -> Any:
