@@ -1,44 +1,93 @@
 """Row form and batched form of every built-in policy agree, and a policy for which they differ is found out."""
 
 import copy
+from collections import deque
 
+import numpy as np
 import pytest
 import torch
 
 from app_zoo.classic_control.cartpole.envs import CartPoleEnv
+from app_zoo.classic_control.pendulum.envs import PendulumEnv
+from nervex.data import Batch
 from nervex.policy import batched, check_batched, create_policy
 from nervex.policy.dqn import DQNPolicy
 from nervex.policy.equivalence import BatchedMismatch
-from nervex.utils import POLICY_REGISTRY
+from nervex.policy.traj_block import TrajBlock
+from nervex.utils import POLICY_REGISTRY, tree
 from nervex.worker.actor.env_manager import create_env_manager
 
-EXTRA = {'dqn': dict(learn=dict(algo=dict(nstep=3)), collect=dict(algo=dict(nstep=3)))}
+EXTRA = {
+    'dqn': dict(learn=dict(algo=dict(nstep=3)), collect=dict(algo=dict(nstep=3, first_priority=True))),
+    'rainbow_dqn': dict(learn=dict(algo=dict(nstep=3)), collect=dict(algo=dict(nstep=3))),
+    'r2d2': dict(collect=dict(env_num=3, unroll_len=5)),
+    'ppo_recurrent': dict(collect=dict(env_num=3, unroll_len=4)),
+    'impala': dict(collect=dict(env_num=3, unroll_len=4)),
+}
+
+
+def manager_of(policy_type):
+    kinds = POLICY_REGISTRY.get(policy_type).action_kinds
+    env, cfg = (PendulumEnv, {'use_act_scale': True}) if kinds == ('continuous',) else (CartPoleEnv, {})
+    manager = create_env_manager('base', env, [cfg] * 3, {})
+    manager.seed(0)
+    return manager, dict(obs_dim=3, action_dim=1) if env is PendulumEnv else dict(obs_dim=4, action_dim=2)
 
 
 @pytest.fixture
 def env():
-    manager = create_env_manager('base', CartPoleEnv, [{}] * 3, {})
-    manager.seed(0)
+    manager, _ = manager_of('dqn')
     with manager:
         manager.launch()
         yield manager
 
 
-def make(policy_type, model=None, cls=None):
+def make(policy_type, cls=None, model=None):
     torch.manual_seed(0)
-    cfg = dict(
-        policy_type=policy_type, model=dict(obs_dim=4, action_dim=2), **copy.deepcopy(EXTRA.get(policy_type, {}))
-    )
+    model = dict(obs_dim=4, action_dim=2) if model is None else model
+    cfg = dict(policy_type=policy_type, model=model, **copy.deepcopy(EXTRA.get(policy_type, {})))
     policy = cls(cfg, enable_field=['collect']) if cls else create_policy(cfg, enable_field=['collect'])
     if 'eps' in policy._collect_setting_set:
         policy.set_setting('collect', {'eps': 0.5})
     return policy
 
 
-@pytest.mark.parametrize('policy_type', ['dqn', 'ppo'])
-def test_built_in_policies_agree(policy_type, env):
-    assert policy_type in POLICY_REGISTRY
-    assert check_batched(make(policy_type), env, steps=60) == 180
+@pytest.mark.parametrize('policy_type', sorted(POLICY_REGISTRY))
+def test_built_in_policies_agree(policy_type):
+    manager, model = manager_of(policy_type)
+    with manager:
+        manager.launch()
+        assert check_batched(make(policy_type, model=model), manager, steps=40) == 120
+
+
+@pytest.mark.parametrize('policy_type', sorted(POLICY_REGISTRY))
+def test_a_deque_of_rows_gives_the_samples_of_a_block(policy_type):
+    """What ``super()._get_train_sample(cache)`` of a row-wise override answers, to the last bit."""
+    from nervex.worker.actor.rows import acting, rows_of, transitions
+
+    manager, model = manager_of(policy_type)
+    policy = make(policy_type, model=model)
+    act, transition = acting(policy.collect_mode), transitions(policy.collect_mode)
+    steps, rows = [], deque()
+    with manager:
+        manager.launch()
+        for _ in range(12):
+            ids, obs = manager.observe()
+            output = act(ids, obs)
+            step = manager.advance(ids, output['action'])
+            columns = tree.map(np.copy, {**transition(obs, output, step), 'truncated': step.truncated})
+            steps.append(tree.index(columns, 1))
+            rows.append(rows_of(columns, step)[1])
+    overlap = 0 if steps[-1]['done'] else policy._get_attribute('traj_overlap') or 0
+    columns = {k: Batch(v) if isinstance(v, dict) else v for k, v in tree.stack(steps).items()}
+    block = policy._get_train_sample(TrajBlock.cut(columns, overlap))
+    samples = policy._get_train_sample(rows)
+    assert len(rows) == overlap and len(samples) == len(block)
+    for name, column in Batch.from_rows(samples).to_numpy().items():
+        if name == 'reward':  # (1, ) in a row
+            column = column.reshape(block[name].shape)
+        for _, a, b in tree.zip(column, block[name]):
+            assert a.dtype == b.dtype and np.array_equal(a, b), name
 
 
 def test_a_policy_whose_forms_differ_is_named_with_its_column(env):
@@ -46,8 +95,19 @@ def test_a_policy_whose_forms_differ_is_named_with_its_column(env):
         @batched
         def _process_transition(self, obs, armor_output, timestep):
             out = dict(super()._process_transition(obs, armor_output, timestep))
-            out['reward'] = timestep.reward + obs[0].sum()  # row: all of obs; block: the first env's row
+            out['reward'] = timestep.reward + float(obs[0].sum())  # row: all of obs; block: the first env's row
             return out
 
     with pytest.raises(BatchedMismatch, match="column 'reward' differs"):
         check_batched(make('dqn', cls=Wrong), env)
+
+
+def test_a_policy_whose_forms_differ_in_dtype_is_found_out(env):
+    class Wide(DQNPolicy):
+        @batched
+        def _process_transition(self, obs, armor_output, timestep):
+            out = dict(super()._process_transition(obs, armor_output, timestep))
+            return {**out, 'done': out['done'] + 0 if isinstance(obs, np.ndarray) else out['done']}
+
+    with pytest.raises(BatchedMismatch, match="'done' differs: it is bool by rows and int"):
+        check_batched(make('dqn', cls=Wide), env)

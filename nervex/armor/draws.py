@@ -57,6 +57,13 @@ class Draws:
         taken, self._races = self._races[:count], self._races[count:]
         return taken
 
+    def normal(self, like: Any) -> Any:
+        """Standard normal numbers in the shape, kind and dtype of a tensor or array."""
+        if isinstance(like, torch.Tensor):
+            on = self.on(like.device)
+            return torch.randn(like.shape, dtype=like.dtype, device=like.device, generator=on)
+        return torch.randn(like.shape, generator=self.on(torch.device('cpu'))).numpy()
+
     def state_dict(self) -> dict[str, Any]:
         """Seed, state of each generator, and the numbers that are drawn and not yet used."""
         return {

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from .sampling import ArgmaxSamplePlugin, MultinomialSamplePlugin
@@ -31,10 +30,10 @@ class PolicySamplePlugin(MultinomialSamplePlugin):
             if pair is None:
                 return discrete(output)
             mu, sigma = pair
-            noise = torch.randn(mu.shape, dtype=mu.dtype, device=mu.device, generator=self._draws.on(mu.device))
-            drawn = (mu + sigma * noise).detach()
+            drawn = mu + sigma * self._draws.normal(mu)
+            drawn = drawn.detach() if isinstance(drawn, Tensor) else drawn
             logit = {'mu': mu, 'sigma': sigma}
-            return {**output, 'logit': logit, 'drawn': drawn, 'action': drawn.clamp(-1.0, 1.0)}
+            return {**output, 'logit': logit, 'drawn': drawn, 'action': drawn.clip(-1.0, 1.0)}
 
         return policy_sample_forward
 
@@ -53,7 +52,7 @@ class PolicyModePlugin(ArgmaxSamplePlugin):
         def policy_mode_forward(data: Any, *args: Any, **kwargs: Any) -> dict:
             output = forward(data, *args, **kwargs)
             pair = mu_sigma_of(output['logit'])
-            return discrete(output) if pair is None else {**output, 'action': pair[0].clamp(-1.0, 1.0)}
+            return discrete(output) if pair is None else {**output, 'action': pair[0].clip(-1.0, 1.0)}
 
         return policy_mode_forward
 

@@ -1,4 +1,8 @@
-"""Names of the columns that the framework itself adds to stored transitions."""
+"""Names of the columns that the framework itself adds to stored transitions; the error for a missing one."""
+
+from collections.abc import Iterable
+
+from nervex.utils.errors import UnknownNameError, nearest
 
 #: Columns that the framework adds. An actor refuses a policy's own column of such a name, except ``OFFERED_COLUMNS``.
 FRAMEWORK_COLUMNS = (
@@ -36,3 +40,19 @@ USUAL_COLUMNS = (
     'info',
     'policy',
 )
+
+
+def missing_column(error: KeyError, columns: Iterable[str], reader: str, remedy: str) -> KeyError:
+    """
+    Overview:
+        The error for a hook that read a column which is not there; a KeyError of something else is answered as it is.
+    Arguments:
+        - columns (:obj:`Iterable[str]`): those that are there
+        - reader (:obj:`str`): who read it, e.g. ``DQNPolicy._forward_learn``
+    """
+    name, names = error.args[0] if error.args else None, list(columns)
+    if not isinstance(name, str) or isinstance(error, UnknownNameError) or name in names or not name.isidentifier():
+        return error
+    near = nearest(name, names)
+    hint = f'; did you mean {near!r}?' if near else ''
+    return UnknownNameError(f'{reader} reads the column {name!r}, but there are only {", ".join(names)}{hint} {remedy}')

@@ -9,7 +9,7 @@ from nervex.utils import POLICY_REGISTRY
 
 _HOMES = {
     'CommonPolicy': 'nervex.policy.common_policy',
-    'check_batched': 'nervex.policy.equivalence',
+    'check_batched': 'nervex.worker.actor.equivalence',
     'DQNPolicy': 'nervex.policy.dqn',
     'DQNVanillaPolicy': 'nervex.policy.dqn_vanilla',
     'RainbowDQNPolicy': 'nervex.policy.rainbow_dqn',

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
 from nervex.rl_utils import TDLoss, multi_discrete_td_error
@@ -18,25 +19,28 @@ def model_input(obs: Any, heads: Sequence[int] | None = None) -> dict[str, Any]:
         The model's input for an observation. An ``action_mask`` inside a dict observation (1 is legal) is not for the
         network: it goes beside the rest, and a rest of one part stands for itself.
     Arguments:
-        - obs (:obj:`torch.Tensor | dict`): a block of observations
+        - obs (:obj:`torch.Tensor | np.ndarray | dict`): a block of observations
         - heads (:obj:`Sequence[int] | None`): actions of each head, for a mask that holds all heads side by side
     Returns:
         - data (:obj:`dict`): ``obs``, and ``action_mask`` (a list for several heads) where the observation has one
     """
-    if isinstance(obs, torch.Tensor) or 'action_mask' not in obs:
+    if not isinstance(obs, dict) or 'action_mask' not in obs:
         return {'obs': obs}
     rest = {key: value for key, value in obs.items() if key != 'action_mask'}
     mask = obs['action_mask']
     if isinstance(mask, dict):
         mask = list(mask.values())
     elif heads is not None and len(heads) > 1:
-        mask = list(mask.split(list(heads), dim=-1))
+        ends = np.cumsum(heads).tolist()
+        mask = [mask[..., end - size : end] for size, end in zip(heads, ends)]
     return {'obs': next(iter(rest.values())) if len(rest) == 1 else rest, 'action_mask': mask}
 
 
-def joined(action: Heads) -> torch.Tensor:
-    """Actions of several heads as one tensor, heads last; a single head stays as it is."""
-    return action if isinstance(action, torch.Tensor) else torch.stack(list(action), dim=-1)
+def joined(action: Any) -> Any:
+    """Actions of several heads as one tensor or array, heads last; a single head stays as it is."""
+    if not isinstance(action, (list, tuple)):
+        return action
+    return torch.stack(list(action), dim=-1) if isinstance(action[0], torch.Tensor) else np.stack(action, axis=-1)
 
 
 def legal(logit: Heads, mask: Heads | None) -> Heads:

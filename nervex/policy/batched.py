@@ -20,3 +20,10 @@ def batched(method: F) -> F:
 def is_batched(method: Callable[..., Any]) -> bool:
     """Whether a (bound) method carries the mark itself; an override does not inherit it."""
     return getattr(method, '__nervex_batched__', False)
+
+
+def name_of(hook: Callable[..., Any]) -> str:
+    """A hook for messages: ``MyPolicy._process_transition``."""
+    owner = getattr(hook, '__self__', None)
+    name = getattr(hook, '__name__', repr(hook))
+    return name if owner is None else f'{type(owner).__name__}.{name}'

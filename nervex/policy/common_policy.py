@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any
@@ -20,11 +19,11 @@ from nervex.loader import Loader, collection, enum, interval, is_type, optional
 from nervex.policy.action_space import joined, model_input
 from nervex.policy.base_policy import Policy
 from nervex.policy.batched import batched
-from nervex.policy.device import to_device
 from nervex.policy.sequences import FirstStates, cut_sequences, pack_states, time_first
-from nervex.policy.traj_block import repeats_of
+from nervex.policy.traj_block import batched_steps, repeats_of
 from nervex.rl_utils import Adder, epsilon_greedy, flatten_time, v_nstep_td_data, v_nstep_td_error
 from nervex.torch_utils import Adam, RMSprop
+from nervex.torch_utils.crossing import as_float32, to_tensors
 from nervex.torch_utils.flat import FlatParameters
 from nervex.torch_utils.ruled_optimizer import RuledOptimizer
 
@@ -166,7 +165,7 @@ class CommonPolicy(Policy):
         if isinstance(data, Batch):
             out = data.to_torch(self._device if self._use_cuda else None)
         else:
-            out = to_device(default_collate(list(data)), self._device)
+            out = to_tensors(default_collate(list(data)), self._device)
         done, truncated = out.get('done'), out.get('truncated')
         if self._cfg.learn.ignore_done:
             out['done'] = None
@@ -216,20 +215,20 @@ class CommonPolicy(Policy):
         """``{env_id: obs}``, or the actor's block of observations -> (env ids, the model's input)."""
         if isinstance(data, dict):
             ids = list(data)
-            return ids, self._model_input(to_device(default_collate([data[i] for i in ids]), self._device))
-        return data.env_id, self._model_input(to_device(data.obs, self._device))
+            return ids, self._model_input(to_tensors(default_collate([data[i] for i in ids]), self._device))
+        return data.env_id, self._model_input(as_float32(data.obs))
 
     def _model_input(self, obs: Any) -> dict[str, Any]:
         """``{'obs': batch}``; an ``action_mask`` among the observations goes beside the rest."""
-        if isinstance(obs, torch.Tensor):
+        if not isinstance(obs, dict):
             return {'obs': obs}
         heads = self._cfg.model['action_dim'] if 'action_dim' in self._cfg.model else None
         return model_input(obs, heads if isinstance(heads, (list, tuple)) else None)
 
     @batched
     def _data_postprocess_collect(self, data_id: list[int], output: dict) -> dict:
-        """The output on the CPU, still as columns; workers cut it into rows where a hook wants rows."""
-        return to_device(output, torch.device('cpu')) if self._use_cuda else output
+        """The output as it is, in columns; a worker cuts it into rows where a hook wants rows."""
+        return output
 
     @batched
     def _data_preprocess_eval(self, data: Any) -> tuple[list[int], dict]:
@@ -251,20 +250,19 @@ class CommonPolicy(Policy):
     def _acting_armor(self, sampler: str, envs: int = 0, save_states: bool = False, **kwargs: Any) -> Armor:
         """
         Overview:
-            An armor for acting: the model without gradients, from a recording where that was chosen, and a sampler.
+            An armor for acting: the model without gradients, from a recording where that was chosen, and a sampler. It
+            takes and gives arrays, or tensors.
         Arguments:
             - envs (:obj:`int`), save_states (:obj:`bool`): how many recurrent states are kept, and whether the output
               tells them; a model with a state is not recorded
             - kwargs: settings of the sampler
         """
-        armor, graph = Armor(self._model), self._cfg.collect.graph
+        armor, graph = Armor(self._model), 'off' if self._remembers else self._cfg.collect.graph
+        backend, after = ('numpy', ACTING_GRAPH_AFTER) if graph == 'auto' else (graph, 0)
+        armor.add_plugin('main', 'graph', backend=backend, after=after)
         if self._remembers:
             armor.add_plugin('main', 'hidden_state', state_num=envs, save_prev_state=save_states)
-        elif graph != 'off' and self._device.type == 'cpu':
-            backend, after = ('numpy', ACTING_GRAPH_AFTER) if graph == 'auto' else (graph, 0)
-            armor.add_plugin('main', 'graph', backend=backend, after=after)
         armor.add_plugin('main', sampler, **kwargs)
-        armor.add_plugin('main', 'grad', enable_grad=False)
         return armor
 
     def _init_collect(self) -> None:
@@ -273,6 +271,7 @@ class CommonPolicy(Policy):
         envs = self._cfg.collect.env_num if self._remembers else 0
         self._collect_armor = self._acting_armor(self._collects_by, envs, save_states=True)
 
+    @batched
     def _forward_collect(self, data_id: list[int], data: dict) -> dict:
         kwargs = self._sampler_kwargs(data_id)
         if not self._remembers:
@@ -301,6 +300,7 @@ class CommonPolicy(Policy):
     def _init_eval(self) -> None:
         self._eval_armor = self._acting_armor(self._evaluates_by, self._cfg.eval.env_num if self._remembers else 0)
 
+    @batched
     def _forward_eval(self, data_id: list[int], data: dict) -> dict:
         return self._eval_armor.forward(data, data_id=data_id) if self._remembers else self._eval_armor.forward(data)
 
@@ -334,41 +334,24 @@ class CommonPolicy(Policy):
     def _collect_algo(self, key: str, default: Any) -> Any:
         return self._cfg.collect.algo[key] if key in self._cfg.collect.algo else default
 
-    @batched
-    def _get_train_sample(self, traj_cache: Batch | deque) -> Batch | list[dict]:
-        """
-        Overview:
-            A window of steps -> training samples with n-step rewards. Takes the actor's columns, time first, or the
-            documented deque of one env's rows, from which it pops what it used.
-        """
-        nstep, gamma = self._collect_algo('nstep', 1), self._gamma_for_nstep()
-        if isinstance(traj_cache, Batch):
-            samples = traj_cache
-            if nstep > 1:
-                overlap = repeats_of(traj_cache, self._get_traj_overlap())
-                samples = self._the_adder.get_nstep_return_data(traj_cache, nstep, gamma=gamma, overlap=overlap)
-            return samples if traj_cache['done'].ndim == 1 else flatten_time(samples)
-        traj_len = self._cfg.collect.traj_len or 1
-        window = self._the_adder.get_traj(traj_cache, traj_len, return_num=nstep if nstep > 1 else 0)
-        window = self._the_adder.get_nstep_return_data(window, nstep, gamma=gamma)
-        return self._the_adder.get_train_sample(window)
+    @batched_steps
+    def _get_train_sample(self, traj_cache: Batch) -> Batch:
+        """A window of steps, time first -> training samples with n-step rewards."""
+        samples, nstep = traj_cache, self._collect_algo('nstep', 1)
+        if nstep > 1:
+            overlap, gamma = repeats_of(traj_cache, self._get_traj_overlap()), self._gamma_for_nstep()
+            samples = self._the_adder.get_nstep_return_data(traj_cache, nstep, gamma=gamma, overlap=overlap)
+        return samples if traj_cache['done'].ndim == 1 else flatten_time(samples)
 
-    def _sequences(self, traj_cache: Any, context: int = 0, change: Callable[[Batch], Batch] | None = None) -> Any:
+    def _sequences(self, traj: Batch, context: int = 0) -> Batch:
         """
         Overview:
             A window of steps, time first, -> sequences of ``unroll_len`` steps with a time axis inside the row, see
-            ``cut_sequences``. Of a deque of rows all are used, and the answer is a list of rows.
+            ``cut_sequences``.
         Arguments:
             - context (:obj:`int`): earlier steps at the head of each sequence
-            - change (:obj:`Callable | None`): what else is done to the sequences
         """
-        in_rows = not isinstance(traj_cache, Batch)
-        traj = Batch.from_rows([traj_cache.popleft() for _ in range(len(traj_cache))]) if in_rows else traj_cache
-        repeated = 0 if in_rows else repeats_of(traj, context)
-        samples = cut_sequences(traj, self._cfg.collect.unroll_len, context, repeated)
-        if change is not None and len(samples):
-            samples = change(samples)
-        return [samples[i] for i in range(len(samples))] if in_rows else samples
+        return cut_sequences(traj, self._cfg.collect.unroll_len, context, repeats_of(traj, context))
 
     @property
     def _the_adder(self) -> Adder:

@@ -12,8 +12,8 @@ import torch
 from nervex.data import Batch
 from nervex.loader import enum, interval, is_type
 from nervex.policy.action_space import greedy, over_heads, side_by_side
-from nervex.policy.batched import batched
 from nervex.policy.common_policy import CommonPolicy
+from nervex.policy.traj_block import batched_steps
 from nervex.rl_utils import TDLoss, q_nstep_td_data, q_nstep_td_error
 from nervex.utils import POLICY_REGISTRY
 
@@ -127,15 +127,11 @@ class DQNPolicy(CommonPolicy):
             return {'eps': self._eps}
         return {'eps': self._eps ** self._eps_power[np.asarray(data_id) + self._cfg.collect.env_offset]}
 
-    @batched
-    def _get_train_sample(self, traj_cache: Any) -> Any:
+    @batched_steps
+    def _get_train_sample(self, traj_cache: Batch) -> Batch:
         samples = super()._get_train_sample(traj_cache)
         if not self._first_priority or not len(samples):
             return samples
-        batch = samples if isinstance(samples, Batch) else Batch.from_rows(samples)
         with torch.no_grad():
-            (_, td_error), _ = self._td_error(self._data_preprocess_learn(batch), self._model, self._model)
-        priority = td_error.abs().cpu().numpy()
-        if isinstance(samples, Batch):
-            return Batch.of({**dict(samples.items()), 'priority': priority})
-        return [{**row, 'priority': float(p)} for row, p in zip(samples, priority)]
+            (_, td_error), _ = self._td_error(self._data_preprocess_learn(samples), self._model, self._model)
+        return Batch.of({**dict(samples.items()), 'priority': td_error.abs().cpu().numpy()})

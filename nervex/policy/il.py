@@ -11,6 +11,7 @@ from nervex.loader import interval
 from nervex.policy.action_space import greedy, joined, legal
 from nervex.policy.batched import batched
 from nervex.policy.common_policy import CommonPolicy
+from nervex.policy.traj_block import batched_steps
 from nervex.rl_utils import entropy, flatten_time, log_prob
 from nervex.utils import POLICY_REGISTRY
 
@@ -62,10 +63,8 @@ class ILPolicy(CommonPolicy):
     def _process_transition(self, obs: Any, armor_output: dict, timestep: Any) -> dict:
         return {'obs': obs, 'action': joined(armor_output['action']), 'done': timestep.done}
 
-    @batched
-    def _get_train_sample(self, traj_cache: Any) -> Any:
+    @batched_steps
+    def _get_train_sample(self, traj_cache: Batch) -> Batch:
         """Every step is a sample, of which observation and action are kept."""
-        if not isinstance(traj_cache, Batch):
-            return [traj_cache.popleft() for _ in range(len(traj_cache))]
         kept = {key: traj_cache[key] for key in ('obs', 'action', 'done')}
         return Batch.of(kept) if kept['done'].ndim == 1 else flatten_time(Batch.of(kept))

@@ -7,11 +7,13 @@ from typing import Any
 import torch
 
 from nervex.armor.stochastic import mu_sigma_of
+from nervex.data import Batch
 from nervex.loader import enum, interval, is_type
 from nervex.policy.action_space import joined, legal
 from nervex.policy.batched import batched
 from nervex.policy.ppo import A2CPolicy
 from nervex.policy.sequences import map_tensors
+from nervex.policy.traj_block import batched_steps
 from nervex.rl_utils import (
     gaussian_log_prob,
     gaussian_log_prob_and_entropy,
@@ -143,8 +145,8 @@ class IMPALAPolicy(A2CPolicy):
         kept = {key: column for key, column in transition.items() if key not in left_out}
         return {**kept, 'log_prob': armor_output['log_prob']}
 
-    @batched
-    def _get_train_sample(self, traj_cache: Any) -> Any:
+    @batched_steps
+    def _get_train_sample(self, traj_cache: Batch) -> Batch:
         return self._sequences(traj_cache)
 
 

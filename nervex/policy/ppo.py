@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from nervex.policy.action_space import legal
 from nervex.policy.batched import batched
 from nervex.policy.common_policy import CommonPolicy
 from nervex.policy.sequences import map_tensors, unpack_states
+from nervex.policy.traj_block import batched_steps
 from nervex.rl_utils import (
     a2c_data,
     a2c_error,
@@ -26,6 +26,7 @@ from nervex.rl_utils import (
     ppo_error,
     ppo_error_continuous,
 )
+from nervex.torch_utils.crossing import to_tensors
 from nervex.utils import POLICY_REGISTRY, ConfigError, tree
 
 
@@ -140,17 +141,13 @@ class A2CPolicy(CommonPolicy):
     def _get_traj_overlap(self) -> int:
         return 0
 
-    @batched
-    def _get_train_sample(self, traj_cache: Any) -> Any:
+    @batched_steps
+    def _get_train_sample(self, traj_cache: Batch) -> Batch:
         """
         Overview:
             A window of steps, time first, -> the same steps with ``adv`` and ``return_``. The values of the states
             behind the window's end and behind time limits are computed here, in one call.
         """
-        if not isinstance(traj_cache, Batch):
-            rows = self._the_adder.get_traj(traj_cache, 'inf')
-            samples = self._get_train_sample(Batch.from_rows(list(rows)))
-            return [samples[i] for i in range(len(samples))]
         traj = traj_cache
         value, reward, done = (torch.as_tensor(traj[key]) for key in ('value', 'reward', 'done'))
         reward = reward.reshape(done.shape) * self._cfg.learn.algo.reward_scale
@@ -178,8 +175,12 @@ class A2CPolicy(CommonPolicy):
 
     def _values_behind(self, traj: Batch, where: np.ndarray) -> torch.Tensor:
         """The value of the state behind each of these steps."""
-        _, data = self._data_preprocess_collect(rows_of(traj['next_obs'], where))
-        return self._model(data)['value']
+        return self._model(self._model_input(self._rows_of(traj['next_obs'], where)))['value']
+
+    def _rows_of(self, column: Any, mask: np.ndarray) -> Any:
+        """The masked rows of a column, nested or not, as tensors on the device."""
+        nested = column.to_dict() if isinstance(column, Batch) else column
+        return to_tensors(tree.index(nested, mask), self._device)
 
 
 @POLICY_REGISTRY.register('ppo')
@@ -282,9 +283,9 @@ class RecurrentPPOPolicy(PPOPolicy):
         return self._clipped_loss(new, old, None)
 
     def _values_behind(self, traj: Batch, where: np.ndarray) -> torch.Tensor:
-        _, here = self._data_preprocess_collect(rows_of(traj['obs'], where))
-        _, behind = self._data_preprocess_collect(rows_of(traj['next_obs'], where))
-        state = self._model({**here, 'prev_state': unpack_states(select(traj['prev_state'], where))})['next_state']
+        here, behind = (self._model_input(self._rows_of(traj[key], where)) for key in ('obs', 'next_obs'))
+        before = unpack_states(self._rows_of(traj['prev_state'], where))
+        state = self._model({**here, 'prev_state': before})['next_state']
         return self._model({**behind, 'prev_state': state})['value']
 
     def _cut(self, steps: Batch, traj: Batch) -> Batch:
@@ -293,13 +294,3 @@ class RecurrentPPOPolicy(PPOPolicy):
         samples = self._sequences(Batch.of(columns))
         samples['obs'] = tree.map(lambda x: x[:, :-1], samples['obs'])
         return samples
-
-
-def rows_of(column: Any, mask: np.ndarray) -> SimpleNamespace:
-    """The masked observations as a block with made-up ids, for a model call outside of the rollout."""
-    return SimpleNamespace(env_id=np.arange(int(mask.sum())), obs=select(column, mask))
-
-
-def select(column: Any, mask: np.ndarray) -> Any:
-    """The masked rows of a column, nested or not, as tensors."""
-    return tree.map(lambda x: torch.as_tensor(x[mask]), column.to_dict() if isinstance(column, Batch) else column)

@@ -11,6 +11,7 @@ from nervex.data import Batch
 from nervex.loader import enum, interval, is_type
 from nervex.policy.batched import batched
 from nervex.policy.common_policy import CommonPolicy
+from nervex.policy.traj_block import batched_steps
 from nervex.rl_utils import flatten_time
 from nervex.utils import POLICY_REGISTRY
 
@@ -130,13 +131,9 @@ class PPOVanillaPolicy(CommonPolicy):
             'done': timestep.done,
         }
 
-    @batched
-    def _get_train_sample(self, traj_cache: Any) -> Any:
+    @batched_steps
+    def _get_train_sample(self, traj_cache: Batch) -> Batch:
         """Steps, time first -> the same steps with ``adv`` and ``return_``, of all envs in one long list."""
-        if not isinstance(traj_cache, Batch):
-            steps = Batch.from_rows([traj_cache.popleft() for _ in range(len(traj_cache))])
-            samples = self._get_train_sample(steps)
-            return [samples[i] for i in range(len(samples))]
         done = torch.as_tensor(traj_cache['done']).float()
         value = torch.as_tensor(traj_cache['value'])
         reward = torch.as_tensor(traj_cache['reward']).reshape(done.shape)

@@ -10,9 +10,9 @@ import torch
 from nervex.data import Batch
 from nervex.loader import enum, interval, is_type
 from nervex.policy.action_space import greedy, side_by_side
-from nervex.policy.batched import batched
 from nervex.policy.dqn import DQNPolicy, Forward
 from nervex.policy.sequences import map_tensors
+from nervex.policy.traj_block import batched_steps
 from nervex.rl_utils import rollout_nstep_data, rollout_nstep_return, value_inv_transform, value_transform
 from nervex.utils import POLICY_REGISTRY
 
@@ -142,9 +142,10 @@ class R2D2Policy(DQNPolicy):
     def _get_traj_overlap(self) -> int:
         return self._burnin
 
-    @batched
-    def _get_train_sample(self, traj_cache: Any) -> Any:
-        return self._sequences(traj_cache, self._burnin, self._with_priority if self._first_priority else None)
+    @batched_steps
+    def _get_train_sample(self, traj_cache: Batch) -> Batch:
+        samples = self._sequences(traj_cache, self._burnin)
+        return self._with_priority(samples) if self._first_priority and len(samples) else samples
 
     def _with_priority(self, samples: Batch) -> Batch:
         """The sequences with their first priorities, by the model that acts."""

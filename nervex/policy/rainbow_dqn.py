@@ -8,6 +8,7 @@ import torch
 
 from nervex.loader import enum, interval, is_type
 from nervex.policy.action_space import greedy, over_heads
+from nervex.policy.batched import batched
 from nervex.policy.dqn import DQNPolicy, Forward
 from nervex.rl_utils import TDLoss, dist_nstep_td_data, dist_nstep_td_error, iqn_nstep_td_data, iqn_nstep_td_error
 from nervex.utils import POLICY_REGISTRY, ConfigError
@@ -125,10 +126,12 @@ class RainbowDQNPolicy(DQNPolicy):
         super()._init_eval()
         self._noise = noisy_layers(self._model)
 
+    @batched
     def _forward_collect(self, data_id: list[int], data: dict) -> dict:
         renew(self._noise)
         return super()._forward_collect(data_id, data)
 
+    @batched
     def _forward_eval(self, data_id: list[int], data: dict) -> dict:
         if not self._noise:
             return super()._forward_eval(data_id, data)

@@ -9,6 +9,8 @@ import numpy as np
 import torch
 
 from nervex.data import Batch
+from nervex.torch_utils.crossing import to_tensors
+from nervex.utils import tree
 
 
 def pack_states(states: Any) -> Any:
@@ -19,11 +21,11 @@ def pack_states(states: Any) -> Any:
     """
     if isinstance(states, list):
         first = states[0]
-        if isinstance(first, torch.Tensor):
-            return torch.stack(states)
+        if isinstance(first, (torch.Tensor, np.ndarray)):
+            return tree.stack(states)
         keys = first.keys() if isinstance(first, dict) else range(len(first))
         return {str(key): pack_states([state[key] for state in states]) for key in keys}
-    if isinstance(states, torch.Tensor):
+    if isinstance(states, (torch.Tensor, np.ndarray)):
         return states
     items = states.items() if isinstance(states, dict) else enumerate(states)
     return {str(key): pack_states(value) for key, value in items}
@@ -69,7 +71,7 @@ class FirstStates:
         if all(state is not None for state in states):
             return states
         if self._first is None:
-            self._first = state_before_first(self._model, obs)
+            self._first = state_before_first(self._model, to_tensors(obs, next(self._model.parameters()).device))
         return [self._first if state is None else state for state in states]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 
 from nervex.armor import Armor, IArmorStatelessPlugin
@@ -13,7 +14,7 @@ from nervex.policy.common_policy import CommonPolicy
 from nervex.rl_utils import entropy, soft_q_nstep_td_data, soft_q_nstep_td_error
 from nervex.torch_utils import Adam
 from nervex.torch_utils.flat import FlatParameters
-from nervex.utils import POLICY_REGISTRY
+from nervex.utils import POLICY_REGISTRY, tree
 
 
 @POLICY_REGISTRY.register('sqn')
@@ -123,9 +124,9 @@ class SQNPolicy(CommonPolicy):
     def _init_collect(self) -> None:
         self._init_temperature()
         self._collect_armor = Armor(self._model)
+        self._collect_armor.add_plugin('main', 'graph', backend='off')
         self._collect_armor.add_plugin('main', _Temperature, log_alpha=self._log_alpha)
         self._collect_armor.add_plugin('main', 'multinomial_sample')
-        self._collect_armor.add_plugin('main', 'grad', enable_grad=False)
 
     def _state_dict_collect(self) -> dict[str, Any]:
         return {'model': self._model.state_dict(), 'log_alpha': self._log_alpha.detach().clone()}
@@ -145,8 +146,9 @@ class _Temperature(IArmorStatelessPlugin):
         def soft_forward(data: Any, **kwargs: Any) -> dict:
             output = forward(data, **kwargs)
             alpha, logit = self._log_alpha.detach().exp(), output['logit']
-            soft = logit / alpha if isinstance(logit, torch.Tensor) else [head / alpha for head in logit]
-            return {**output, 'logit': soft}
+            if any(isinstance(leaf, np.ndarray) for leaf in tree.leaves(logit)):
+                alpha = alpha.cpu().numpy()
+            return {**output, 'logit': tree.map(lambda head: head / alpha, logit)}
 
         return soft_forward
 

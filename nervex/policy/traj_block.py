@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 from nervex.data import Batch
+from nervex.policy.batched import batched
+from nervex.torch_utils.crossing import to_tensors
+from nervex.utils import tree
 
 
 class TrajBlock(Batch):
@@ -24,9 +30,37 @@ class TrajBlock(Batch):
         return block
 
 
+tree.register(TrajBlock, lambda block: dict(block.items()), Batch.of)  # what is made of its columns is no window
 _set_repeats = TrajBlock.repeats.__set__  # type: ignore[attr-defined]
 
 
 def repeats_of(traj: Batch, default: int) -> int:
     """Steps of a block that come again; ``default`` for a Batch that does not say. Never more than it has steps."""
     return min(getattr(traj, 'repeats', default), len(traj))
+
+
+def batched_steps(method: Callable[[Any, Batch], Batch]) -> Callable[[Any, Any], Any]:
+    """
+    Overview:
+        The mark ``@batched`` for a ``_get_train_sample`` written for a block of steps. A row-wise override that calls
+        it by ``super()`` hands it the documented deque of one env's rows: they become a block, and its samples rows.
+        The rows that come again (``_get_traj_overlap``) stay in the deque until the episode is over.
+    """
+
+    @batched
+    @functools.wraps(method)
+    def get_train_sample(self: Any, traj_cache: Any) -> Any:
+        if isinstance(traj_cache, Batch):
+            return method(self, traj_cache)
+        rows = list(traj_cache)
+        overlap = 0 if not rows or bool(rows[-1]['done']) else self._get_traj_overlap()
+        if len(rows) <= overlap:
+            return []
+        samples = method(self, TrajBlock.cut(dict(Batch.from_rows(rows).to_numpy().items()), overlap))
+        if isinstance(traj_cache, deque):
+            for _ in range(len(rows) - overlap):
+                traj_cache.popleft()
+        columns = to_tensors(samples.to_dict())
+        return [tree.index(columns, k) for k in range(len(samples))]
+
+    return get_train_sample

@@ -13,23 +13,11 @@ from easydict import EasyDict
 
 from nervex.data import Batch
 from nervex.policy.batched import is_batched
-from nervex.utils import ACTOR_REGISTRY
+from nervex.utils import ACTOR_REGISTRY, tree
 from nervex.utils.class_config import class_config
 from nervex.worker.actor.collect_log import CollectLog
-from nervex.worker.actor.columns import (
-    BlockTimestep,
-    SharedTensors,
-    as_array,
-    check_names,
-    copy_row,
-    own,
-    pick,
-    policy_forward,
-    row_of,
-    stack_rows,
-    stamped,
-)
-from nervex.worker.actor.rollout import ColumnRollout, RowRollout
+from nervex.worker.actor.rollout import ColumnRollout
+from nervex.worker.actor.rows import RowRollout, acting, as_array, said_by_rows, said_row, sampler, transitions
 from nervex.worker.actor.state import from_state, to_state
 from nervex.worker.actor.transform import SampleTransforms
 
@@ -70,7 +58,7 @@ class BaseSerialActor:
         self._transform = SampleTransforms(self._cfg, seed)
         self._env: Any = None
         self._policy: Any = None
-        self._spare: list[Any] = []
+        self._spare: list[Batch] = []
         self.rounds = self.last_iter = 0
         self._open = True
         self.total_step = self.total_sample = self.total_episode = 0
@@ -99,23 +87,35 @@ class BaseSerialActor:
         self._prepare()
 
     def _prepare(self) -> None:
-        """Choose the form in which transitions travel, by the marks on the policy's methods."""
+        """Wrap the policy's hooks, and make room for the steps."""
         if self._env is None or self._policy is None:
             return
-        n = self._env.env_num
-        self._transition_columns = is_batched(self._policy.process_transition)
-        self._sample_columns = is_batched(self._policy.get_train_sample)
-        traj_len = float('inf') if self._cfg.traj_len in ('inf', float('inf')) else self._cfg.traj_len
-        if not self._sample_columns:
-            self._rollout: Any = RowRollout(self._policy.get_train_sample, n, traj_len or 1)
-        elif traj_len == float('inf') or (traj_len is None and self._cfg.n_sample is None):
-            self._rollout = ColumnRollout(self._policy.get_train_sample, n, None)
-        else:
-            overlap = self._policy.get_attribute('traj_overlap') or 0
-            steps = int(traj_len) if traj_len else math.ceil(self._cfg.n_sample / n)
-            self._rollout = ColumnRollout(self._policy.get_train_sample, n, steps, overlap)
+        self._act = acting(self._policy)
         self._asynchronous = self._env.asynchronous
-        self._pool, self._tensors = {}, SharedTensors()
+        self._pool: dict[int, tuple[Any, dict]] = {}
+        self._new_rollout(by_episodes=self._cfg.n_sample is None)
+
+    def _new_rollout(self, by_episodes: bool) -> None:
+        """Make room for the steps; ``by_episodes``: a call answers all rows of the episodes that end in it."""
+        mode, n, traj_len, n_sample = self._policy, self._env.env_num, self._cfg.traj_len, self._cfg.n_sample
+        self._by_episodes, self._begun_at = by_episodes, self.total_step
+        endless = traj_len in ('inf', float('inf'))
+        if not is_batched(mode.get_train_sample):
+            whole = endless or (by_episodes and n_sample is not None)
+            self._rollout: Any = RowRollout(mode, n, float('inf') if whole else traj_len or 1)
+            return
+        window = None
+        if not (endless or by_episodes) and (traj_len or n_sample):
+            window = int(traj_len) if traj_len else math.ceil(n_sample / n)
+        overlap = mode.get_attribute('traj_overlap') or 0
+        self._rollout = ColumnRollout(transitions(mode), sampler(mode), n, window, overlap)
+
+    def _change_over(self, by_episodes: bool) -> None:
+        """From samples to whole episodes or back: what runs belongs to neither, so the envs begin anew."""
+        if self.total_step != self._begun_at:
+            self._env.reset()
+            self.forget_unfinished()
+        self._new_rollout(by_episodes)
 
     def reset(self) -> None:
         """Forget unfinished episodes, and start the envs and the policy's state anew."""
@@ -127,7 +127,7 @@ class BaseSerialActor:
     # ---- collecting ----
     def generate_data(
         self, iter_count: int, n_episode: int | None = None, n_sample: int | None = None
-    ) -> tuple[Batch | list[dict], dict[str, Any]]:
+    ) -> tuple[Batch, dict[str, Any]]:
         """
         Overview:
             Step the envs until enough samples (or episodes) are there.
@@ -135,7 +135,7 @@ class BaseSerialActor:
             - iter_count (:obj:`int`): the learner's iteration, stamped on every sample as ``collect_iter``
             - n_episode, n_sample (:obj:`int | None`): at most one of them; None takes the config's
         Returns:
-            - data (:obj:`Batch | list[dict]`): the samples: columns, or rows if the policy makes rows
+            - data (:obj:`Batch`): the samples, which are also a sequence of rows
             - collect_info (:obj:`dict[str, Any]`): totals so far, and what this round did
         """
         if n_episode is None and n_sample is None:
@@ -145,91 +145,56 @@ class BaseSerialActor:
                 f'actor: give either n_sample or n_episode, got n_sample={n_sample}, n_episode={n_episode}'
             )
         start = time.perf_counter()
+        if (n_sample is None) is not self._by_episodes:
+            self._change_over(n_sample is None)
         first_step, first_episode = self.total_step, self.total_episode
-        pieces, self._spare = self._spare, []
-        count = sum(len(piece) for piece in pieces)
+        fresh: list[Batch] = []
+        count = sum(map(len, self._spare))
         while (count < n_sample) if n_sample is not None else (self.total_episode - first_episode < n_episode):
-            for piece in self._step(iter_count):
-                pieces.append(piece)
+            for piece in self._step():
+                fresh.append(piece)
                 count += len(piece)
-        data = self._exactly(pieces, count, n_sample)
-        kept = count if n_sample is None else n_sample
-        data = self._transform(data)
-        self.total_sample += kept
+        data = self._exactly(fresh, iter_count, n_sample)
+        samples = len(data)
+        self.total_sample += samples
+        if self._transform:
+            data = self._transform(data)
+            samples = len(data)
         seconds = time.perf_counter() - start
         self.total_duration += seconds
         self.rounds += 1
         self.last_iter = iter_count
-        samples = len(data) if self._transform else kept
         return data, self._collect_info(iter_count, samples, first_step, first_episode, seconds)
 
-    def _step(self, iter_count: int) -> list[Any]:
-        env = self._env
-        ids, obs = env.observe()
-        output = policy_forward(self._policy, ids, obs, self._tensors)
-        action = as_array(output['action'])
-        step = env.advance(ids, action)
+    def _step(self) -> list[Batch]:
+        """One step of the envs that are ready; answers the training samples that it completed."""
+        ids, obs = self._env.observe()
+        output = self._act(ids, obs)
+        action = output['action']
+        step = self._env.advance(ids, action if type(action) is np.ndarray else as_array(action))
         if len(step.abnormal):
             for env_id in step.abnormal:
                 self._rollout.drop(env_id)
                 self._policy.reset(data_id=[int(env_id)])
                 self._pool.pop(int(env_id), None)
-        if self._asynchronous or step.env_id is not ids:
+        if self._asynchronous or not step.whole:
             obs, output = self._answered(ids, obs, output, step.env_id)
-        n = len(step.env_id)
-        self.total_step += n
-        if n == 0:
-            return []
-        any_done = step.done.any()
-        samples = self._store(obs, output, step, any_done, iter_count)
-        if any_done:
+            if not len(step):
+                return []
+        self.total_step += len(step.env_id)
+        samples = self._rollout.take(obs, output, step)
+        if step.done.any():
             self._finish_episodes(step)
         return samples
 
     def _answered(self, ids: np.ndarray, obs: Any, output: dict, answered: np.ndarray) -> tuple[Any, dict]:
         """What the answered envs had seen and what the policy had said, whichever call that was in."""
         for k, i in enumerate(ids):
-            self._pool[int(i)] = (copy_row(obs, k), {key: pick(value, k, key) for key, value in output.items()})
+            self._pool[int(i)] = tree.map(np.copy, (tree.index(obs, k), said_row(output, k)))
         rows = [self._pool.pop(int(i)) for i in answered]
         if not rows:
             return obs, output
-        return stack_rows([r[0] for r in rows]), {key: stack_rows([r[1][key] for r in rows]) for key in output}
-
-    def _store(self, obs: Any, output: dict, step: Any, any_done: bool, iter_count: int) -> list[Any]:
-        obs_t, ids, timestep = self._tensors.tensor(obs), step.env_id, BlockTimestep(step, self._tensors)
-        if self._transition_columns and self._sample_columns:
-            array, transition = self._tensors.array, self._policy.process_transition(obs_t, output, timestep)
-            columns = {key: array(value) for key, value in transition.items()}
-        else:
-            rows = self._rows(obs_t, output, timestep)
-            if not self._sample_columns:
-                return self._store_rows(rows, step, iter_count)
-            columns = {key: as_array(value) for key, value in Batch.from_rows(rows).to_dict().items()}
-        check_names(columns)
-        columns.setdefault('truncated', step.truncated)
-        samples = self._rollout.add(ids, ids is self._env.all_ids, columns, step.done if any_done else None)
-        return [stamped(batch, iter_count) for batch in samples]
-
-    def _rows(self, obs: Any, output: dict, timestep: Any) -> list[dict]:
-        """One transition an env, made by the documented call a row, or cut out of the columns."""
-        if self._transition_columns:
-            columns = self._policy.process_transition(obs, output, timestep)
-            return [{key: row_of(value, k) for key, value in columns.items()} for k in range(len(timestep.env_id))]
-        rows = []
-        for k in range(len(timestep.env_id)):
-            said = {key: pick(value, k, key) for key, value in output.items()}
-            rows.append(self._policy.process_transition(row_of(obs, k), said, timestep.row(k)))
-        return rows
-
-    def _store_rows(self, rows: list[dict], step: Any, iter_count: int) -> list[list[dict]]:
-        samples: list[dict] = []
-        for k, row in enumerate(rows):
-            check_names(row)
-            kept = {key: own(value) for key, value in row.items()}
-            kept.setdefault('truncated', bool(step.truncated[k]))
-            kept['collect_iter'] = iter_count
-            samples += self._rollout.add(int(step.env_id[k]), kept, bool(step.done[k]))
-        return [samples] if samples else []
+        return tree.stack([seen for seen, _ in rows]), said_by_rows([said for _, said in rows])
 
     def _finish_episodes(self, step: Any) -> None:
         done = np.flatnonzero(step.done)
@@ -245,15 +210,16 @@ class BaseSerialActor:
                     f'return {episode_return:.3f}, {length} steps'
                 )
 
-    def _exactly(self, pieces: list[Any], count: int, n_sample: int | None) -> Batch | list[dict]:
-        """Join the pieces; what exceeds ``n_sample`` waits for the next call."""
-        if not pieces:
-            return []
-        if isinstance(pieces[0], Batch):
-            data = pieces[0] if len(pieces) == 1 else Batch.cat(pieces)
-        else:
-            data = [row for piece in pieces for row in piece]
-        if n_sample is not None and count > n_sample:
+    def _exactly(self, fresh: list[Batch], iter_count: int, n_sample: int | None) -> Batch:
+        """Join what was kept and what is fresh, stamped; what exceeds ``n_sample`` waits for the next call."""
+        pieces, self._spare = self._spare, []
+        if fresh:
+            data = fresh[0] if len(fresh) == 1 else Batch.cat(fresh)
+            stamp = np.empty(len(data), dtype=np.int64)
+            stamp.fill(iter_count)
+            pieces = [*pieces, Batch.of({**dict(data.items()), 'collect_iter': stamp})]
+        data = pieces[0] if len(pieces) == 1 else Batch.cat(pieces)
+        if n_sample is not None and len(data) > n_sample:
             self._spare = [data[n_sample:]]
             data = data[:n_sample]
         return data
@@ -281,6 +247,7 @@ class BaseSerialActor:
             **{name: getattr(self, name) for name in _COUNTERS},
             'recent_returns': list(self.recent_returns),
             'recent_lengths': list(self.recent_lengths),
+            'by_episodes': self._by_episodes,
             'rollout': self._rollout.state_dict(),
             'transform': self._transform.state_dict(),
             'spare': [to_state(piece) for piece in self._spare],
@@ -293,6 +260,7 @@ class BaseSerialActor:
             setattr(self, name, state[name])
         self.recent_returns.extend(state['recent_returns'])
         self.recent_lengths.extend(state['recent_lengths'])
+        self._new_rollout(state['by_episodes'])
         self._rollout.load_state_dict(state['rollout'])
         self._transform.load_state_dict(state['transform'])
         self._spare = [from_state(piece) for piece in state['spare']]

@@ -13,10 +13,11 @@ import numpy as np
 from easydict import EasyDict
 
 from nervex.loader import interval, is_type, optional
+from nervex.utils import tree
 from nervex.utils.class_config import class_config
 from nervex.utils.file_helper import naming
 from nervex.utils.log_helper import build_logger
-from nervex.worker.actor.columns import ObsBlock, as_array, policy_forward
+from nervex.worker.actor.rows import ObsBlock, acting, as_array
 
 _SEED_STRIDE = 10_000  # more than any number of envs
 CURVE_COLUMNS = (
@@ -99,6 +100,7 @@ class BaseSerialEvaluator:
     @policy.setter
     def policy(self, eval_mode: Any) -> None:
         self._policy = eval_mode
+        self._act = acting(eval_mode)
 
     def due(self, train_iter: int) -> bool:
         """
@@ -191,12 +193,12 @@ class BaseSerialEvaluator:
             ids, obs = self._env.observe()
             playing = left[ids] > 0
             if self._env.partial_steps and not playing.all():
-                ids, obs = ids[playing], _rows(obs, playing)
-            action = as_array(policy_forward(self._policy, ids, obs)['action'])
+                ids, obs = ids[playing], tree.index(obs, playing)
+            action = as_array(self._act(ids, obs)['action'])
             step = self._env.advance(ids, action)
             if not self._env.partial_steps and not playing.all():  # envs that had to step along play for nothing
                 step = step.rows(np.flatnonzero(left[step.env_id] > 0))
-                ids, obs, action = ids[playing], _rows(obs, playing), action[playing]
+                ids, obs, action = ids[playing], tree.index(obs, playing), action[playing]
             if on_step is not None:
                 on_step(ObsBlock(ids, obs), action, step)
             for env_id in step.abnormal:
@@ -273,7 +275,3 @@ class BaseSerialEvaluator:
         if self._logger is not None:
             self._logger.close()
             self.tb_logger.close()
-
-
-def _rows(obs: Any, index: np.ndarray) -> Any:
-    return {key: _rows(value, index) for key, value in obs.items()} if isinstance(obs, dict) else obs[index]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +9,8 @@ import numpy as np
 
 from nervex.data import Batch
 from nervex.policy.traj_block import TrajBlock
+from nervex.utils import tree
+from nervex.worker.actor.rows import Transition, check_names
 from nervex.worker.actor.state import from_state, to_state
 
 
@@ -21,23 +22,40 @@ class ColumnRollout:
         memory is handed over, never written again. While all envs stand at the same step, one write serves all of
         them; where they do not (asynchronous envs, a dropped episode), rows are written and cut env by env.
     Arguments:
+        - transition (:obj:`Transition`): makes the columns of a step, see ``rows.transitions``
         - cut (:obj:`Callable`): turns a Batch (T, N) or (T, ) into training samples, see ``Policy._get_train_sample``
         - env_num (:obj:`int`): number of envs
         - window (:obj:`int | None`): new steps of a window; None cuts at episode ends only
         - overlap (:obj:`int`): steps at the end of a window that come again in the next one
+    Interfaces:
+        take, add, drop, state_dict, load_state_dict
     """
 
-    def __init__(self, cut: Callable[[Batch], Batch], env_num: int, window: int | None, overlap: int = 0) -> None:
-        self._cut = cut
+    def __init__(
+        self,
+        transition: Transition,
+        cut: Callable[[Batch], Batch],
+        env_num: int,
+        window: int | None,
+        overlap: int = 0,
+    ) -> None:
+        self._transition, self._cut = transition, cut
         self._env_num = env_num
         self._whole = window is None
         self._overlap = 0 if window is None else overlap
         self._capacity = 64 if window is None else window + overlap
-        self._columns: dict[str, Any] | None = None
+        self._columns: dict[str, Any] = {}
         self._position = np.zeros(env_num, dtype=np.int64)  # next row to write, per env
         self._episode_start = np.zeros(env_num, dtype=np.int64)  # first row of the running episode, per env
         self._step = 0  # next row while all envs stand at the same one
         self._uniform = not self._whole
+
+    def take(self, obs: Any, output: dict[str, Any], step: Any) -> list[Batch]:
+        """One step of some envs: what was seen, what the policy said, what the envs answered."""
+        columns = self._transition(obs, output, step)
+        if 'truncated' not in columns:
+            columns['truncated'] = step.truncated
+        return self.add(step.env_id, step.whole, columns, step.done if step.done.any() else None)
 
     def add(self, ids: np.ndarray, all_envs: bool, columns: dict[str, Any], done: np.ndarray | None) -> list[Batch]:
         """
@@ -48,12 +66,8 @@ class ColumnRollout:
             - columns (:obj:`dict[str, Any]`): n rows a column: arrays, or nested dicts of them
             - done (:obj:`np.ndarray | None`): which of these envs ended their episode with this step; None: none
         """
-        if all_envs and self._uniform and self._capacity == 1:
-            return [self._cut(TrajBlock.cut(_nested(_own_window(columns)), 0))]
-        if self._columns is None:
-            self._columns = _like(columns, self._capacity, self._env_num)
         if all_envs and self._uniform:
-            _write(self._columns, self._step, columns)
+            self._write(self._step, columns)
             self._step += 1
             if done is not None:
                 self._episode_start[done] = self._step
@@ -62,13 +76,51 @@ class ColumnRollout:
         if self._whole and self._position[ids].max() >= self._capacity:
             self._grow()
         at = self._position[ids]
-        _write(self._columns, (at, ids), columns)
+        self._write((at, ids), columns)
         self._position[ids] = at + 1
         ended = ids[:0] if done is None else ids[done]
         self._episode_start[ended] = self._position[ended]
         if self._whole:
             return [self._cut_one(int(env)) for env in ended]
         return self._cut_each(all_envs) if self._position.max() >= self._capacity else []
+
+    def _write(self, at: Any, columns: dict[str, Any]) -> None:
+        blocks = self._columns
+        if len(blocks) != len(columns):
+            self._begin(columns)
+            blocks = self._columns
+        try:
+            for name, value in columns.items():
+                block = blocks[name]
+                if type(value) is np.ndarray and value.dtype is block.dtype:
+                    block[at] = value
+                else:
+                    self._write_other(name, at, value)
+        except KeyError:
+            self._begin(columns)
+
+    def _write_other(self, name: str, at: Any, value: Any) -> None:
+        """A nested column, or one whose kind of numbers has changed: rewards that were whole numbers until now."""
+
+        def fitting(block: np.ndarray, part: np.ndarray) -> np.ndarray:
+            dtype = np.result_type(block, part) if block.dtype != object else block.dtype
+            block = block if dtype == block.dtype else block.astype(dtype)
+            block[at] = part
+            return block
+
+        self._columns[name] = tree.map(fitting, self._columns[name], value)
+
+    def _begin(self, columns: dict[str, Any]) -> None:
+        """Make room for columns that are seen for the first time."""
+        if self._columns:
+            odd = sorted(set(columns) ^ set(self._columns))
+            raise ValueError(
+                f'_process_transition returned the columns {", ".join(columns)} after steps with '
+                f'{", ".join(self._columns)}: {odd[0]!r} must be there always or never'
+            )
+        check_names(columns)
+        shape = self._capacity, self._env_num
+        self._columns = tree.map(lambda x: np.empty((*shape, *x.shape[1:]), dtype=x.dtype), columns)
 
     def drop(self, env_id: int) -> None:
         """Forget the steps of the unfinished episode of one env."""
@@ -88,7 +140,7 @@ class ColumnRollout:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Put back what ``state_dict`` gave."""
-        self._columns, self._capacity = from_state(state['columns']), state['capacity']
+        self._columns, self._capacity = from_state(state['columns']) or {}, state['capacity']
         self._position, self._episode_start = from_state(state['position']), from_state(state['episode_start'])
         self._step, self._uniform = state['step'], state['uniform']
 
@@ -100,12 +152,12 @@ class ColumnRollout:
     def _cut_all(self) -> Batch:
         block, keep = self._columns, self._overlap
         moved = self._capacity - keep
-        self._columns = _like_block(block, self._capacity)
+        self._columns = {k: np.empty_like(v) if type(v) is np.ndarray else _empty_like(v) for k, v in block.items()}
         if keep:
-            _write(self._columns, slice(0, keep), _take(block, slice(moved, None)))
+            tree.write(self._columns, slice(0, keep), tree.index(block, slice(moved, None)))
         self._step = keep
-        self._episode_start = np.maximum(self._episode_start - moved, 0)
-        return self._cut(TrajBlock.cut(_nested(block), keep))
+        np.maximum(self._episode_start - moved, 0, out=self._episode_start)
+        return self._cut(_block(block, keep))
 
     def _cut_each(self, synchronous: bool) -> list[Batch]:
         full = range(self._env_num) if synchronous else np.flatnonzero(self._position >= self._capacity)
@@ -116,101 +168,25 @@ class ColumnRollout:
 
     def _cut_one(self, env: int) -> Batch:
         end, keep = int(self._position[env]), self._overlap
-        block = _take(self._columns, (slice(0, end), env), copy=True)
+        block = tree.map(lambda column: column[:end, env].copy(), self._columns)
         if keep:
-            _write(self._columns, (slice(0, keep), env), _take(block, slice(end - keep, None)))
+            tree.write(self._columns, (slice(0, keep), env), tree.index(block, slice(end - keep, None)))
         self._position[env] = keep
         self._episode_start[env] = max(int(self._episode_start[env]) - (end - keep), 0)
-        return self._cut(TrajBlock.cut(_nested(block), keep))
+        return self._cut(_block(block, keep))
 
     def _grow(self) -> None:
-        larger = _like_block(self._columns, self._capacity * 2)
-        _write(larger, slice(0, self._capacity), self._columns)
-        self._columns, self._capacity = larger, self._capacity * 2
+        if not self._columns:
+            return
+        self._columns = tree.map(lambda x: np.concatenate([x, np.empty_like(x)]), self._columns)
+        self._capacity *= 2
 
 
-def _like(columns: dict[str, Any], capacity: int, env_num: int) -> dict[str, Any]:
-    return {
-        k: _like(v, capacity, env_num)
-        if isinstance(v, dict)
-        else np.empty((capacity, env_num, *v.shape[1:]), dtype=v.dtype)
-        for k, v in columns.items()
-    }
+def _empty_like(column: Any) -> Any:
+    return tree.map(np.empty_like, column)
 
 
-def _own_window(columns: dict[str, Any]) -> dict[str, Any]:
-    """One step as a window of one, on memory of its own."""
-    return {k: _own_window(v) if isinstance(v, dict) else v.copy()[None] for k, v in columns.items()}
-
-
-def _like_block(block: dict[str, Any], capacity: int) -> dict[str, Any]:
-    return {
-        k: _like_block(v, capacity) if isinstance(v, dict) else np.empty((capacity, *v.shape[1:]), dtype=v.dtype)
-        for k, v in block.items()
-    }
-
-
-def _nested(columns: dict[str, Any]) -> dict[str, Any]:
-    return {k: Batch.of(_nested(v)) if isinstance(v, dict) else v for k, v in columns.items()}
-
-
-def _write(block: dict[str, Any], index: Any, columns: dict[str, Any]) -> None:
-    for key, value in columns.items():
-        if isinstance(value, dict):
-            _write(block[key], index, value)
-        else:
-            block[key][index] = value
-
-
-def _take(block: dict[str, Any], index: Any, copy: bool = False) -> dict[str, Any]:
-    return {
-        k: _take(v, index, copy) if isinstance(v, dict) else (v[index].copy() if copy else v[index])
-        for k, v in block.items()
-    }
-
-
-class RowRollout:
-    """
-    Overview:
-        The documented form for policies whose ``_get_train_sample`` takes rows: one deque of transitions an env, handed
-        to the policy when the episode ends or ``traj_len`` rows are there. The policy pops what it used; rows that it
-        leaves (for n-step overlap) stay until the episode ends. A policy that pops nothing has used everything.
-    """
-
-    def __init__(self, get_train_sample: Callable[[deque], list], env_num: int, traj_len: float) -> None:
-        self._get_train_sample = get_train_sample
-        self._traj_len = traj_len
-        self._cache: list[deque] = [deque() for _ in range(env_num)]
-
-    def add(self, env_id: int, transition: dict, done: bool) -> list[dict]:
-        """Append one transition; answers the training samples that became ready."""
-        cache = self._cache[env_id]
-        cache.append(transition)
-        samples: list[dict] = []
-        if done:
-            while cache and self._use(cache, samples):
-                pass
-            cache.clear()
-        elif len(cache) >= self._traj_len:
-            self._use(cache, samples)
-        return samples
-
-    def _use(self, cache: deque, samples: list[dict]) -> bool:
-        before = len(cache)
-        got = self._get_train_sample(cache)
-        samples.extend(got or [])
-        if len(cache) == before and got:
-            cache.clear()
-        return len(cache) < before
-
-    def drop(self, env_id: int) -> None:
-        """Forget the steps of the unfinished episode of one env."""
-        self._cache[env_id].clear()
-
-    def state_dict(self) -> dict[str, Any]:
-        """The rows of each env."""
-        return {'cache': [to_state(list(cache)) for cache in self._cache]}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Put back what ``state_dict`` gave."""
-        self._cache = [deque(from_state(rows)) for rows in state['cache']]
+def _block(columns: dict[str, Any], repeats: int) -> TrajBlock:
+    """Columns as a window; nested ones become Batches."""
+    nested = {k: v if type(v) is np.ndarray else Batch(v) for k, v in columns.items()}
+    return TrajBlock.cut(nested, repeats)

@@ -13,6 +13,8 @@ import numpy as np
 import torch
 from easydict import EasyDict
 
+from nervex.data.names import missing_column
+from nervex.policy.batched import name_of
 from nervex.utils import LEARNER_REGISTRY, CheckpointError, TrainingError
 from nervex.utils.class_config import class_config
 from nervex.utils.declare import setting, settings
@@ -22,6 +24,7 @@ from nervex.worker.learner.checkpoints import CHECKPOINT_VERSION, Checkpoints, l
 from nervex.worker.learner.learner_hook import HOOKS, LearnerHook, add_learner_hook, build_learner_hook_by_cfg
 
 logger = logging.getLogger(__name__)
+_REMEDY = '_process_transition must return it, and _get_train_sample keep it'
 _KINDS = ('scalar', 'scalars', 'histogram', 'image', 'text')
 
 
@@ -115,7 +118,10 @@ class BaseLearner:
         batch = self._policy.data_preprocess(data)
         if self._hooks['before_iter']:
             self.call_hook('before_iter')
-        log_vars = self._policy.forward(batch)
+        try:
+            log_vars = self._policy.forward(batch)
+        except KeyError as error:
+            raise missing_column(error, batch, name_of(self._policy.forward), _REMEDY) from error
         priority = log_vars.pop('priority', None)
         self.priority_info = None if priority is None else self._priority_info(data, priority)
         self._log_window.append(log_vars)

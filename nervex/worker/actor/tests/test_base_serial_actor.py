@@ -62,6 +62,21 @@ def test_whole_episodes(actor):
         assert ended == (step == lengths[tag])
 
 
+@pytest.mark.parametrize('rows', [False, True])
+@pytest.mark.parametrize('begun', [False, True])
+def test_whole_episodes_of_an_actor_of_samples_come_in_one_call(actor, rows, begun):
+    one = actor(mode=row_mode([]) if rows else None, n_sample=10)
+    if begun:
+        one.generate_data(0)
+    data, info = one.generate_data(1, n_episode=4)
+    steps, done = check_rows(data)
+    assert info['episode'] == done.sum() == 4 and len(data) == info['sample']
+    lengths = {0: 3, 1: 5}
+    for tag, episode in {step[:2] for step in steps}:
+        assert [s for t, e, s in steps if (t, e) == (tag, episode)] == list(range(1, lengths[tag] + 1))
+    assert len(one.generate_data(2)[0]) == 10 and len(one.generate_data(3)[0]) == 10
+
+
 def test_a_call_needs_one_of_the_two_amounts(actor):
     one = actor()
     with pytest.raises(ValueError, match='n_sample or n_episode'):
