@@ -9,12 +9,11 @@ Run-time behaviour around a model: how its output becomes an action, target netw
 
 from .armor import Armor
 from .base_armor import BaseArmor
-from .graph import GraphPlugin
 from .hidden_state import HiddenStatePlugin
 from .noise import ActionNoisePlugin
 from .plugin import IArmorPlugin, IArmorStatefulPlugin, IArmorStatelessPlugin, add_plugin, register_plugin
-from .sampling import ArgmaxSamplePlugin, EpsGreedySamplePlugin, MultinomialSamplePlugin
-from .switches import GradPlugin, TeacherPlugin
+from .running import GradPlugin, GraphPlugin, TeacherPlugin
+from .sampling import ArgmaxSamplePlugin, Draws, EpsGreedySamplePlugin, MultinomialSamplePlugin, mu_sigma_of
 from .target import TargetPlugin
 
 #: other names of the plugin classes
@@ -34,6 +33,7 @@ __all__ = [
     'ArgmaxSamplePlugin',
     'Armor',
     'BaseArmor',
+    'Draws',
     'EpsGreedySampleHelper',
     'EpsGreedySamplePlugin',
     'GradHelper',
@@ -51,5 +51,6 @@ __all__ = [
     'TeacherNetworkHelper',
     'TeacherPlugin',
     'add_plugin',
+    'mu_sigma_of',
     'register_plugin',
 ]

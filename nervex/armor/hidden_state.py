@@ -7,8 +7,7 @@ from torch import Tensor
 
 from nervex.utils.errors import UnknownNameError
 
-from .plugin import IArmorStatefulPlugin
-from .rows import row_ids
+from .plugin import IArmorStatefulPlugin, row_ids
 
 
 def _no_state() -> None:

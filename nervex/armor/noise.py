@@ -9,9 +9,8 @@ from torch import Tensor
 
 from nervex.utils.errors import UnknownNameError, unknown_name
 
-from .draws import Draws
-from .plugin import IArmorStatefulPlugin
-from .rows import row_ids
+from .plugin import IArmorStatefulPlugin, row_ids
+from .sampling import Draws
 
 #: draws noise for the rows of an action: (action, ids of the rows or None, generator) -> tensor like action
 NoiseProcess = Callable[[Tensor, list[int] | None, torch.Generator], Tensor]

@@ -91,3 +91,10 @@ def add_plugin(armor: Any, plugin_name: str | type, **kwargs: Any) -> None:
     """
     plugin_type = plugin_name if isinstance(plugin_name, type) else ARMOR_PLUGIN_REGISTRY.get(plugin_name)
     armor.add_plugin_type(plugin_type, kwargs, plugin_name if isinstance(plugin_name, str) else plugin_type.__name__)
+
+
+def row_ids(data_id: Any) -> list[int]:
+    """Ids of rows, given as a list, an array, a tensor or one int, as a list."""
+    if isinstance(data_id, int):
+        return [data_id]
+    return [int(i) for i in (data_id.tolist() if hasattr(data_id, 'tolist') else data_id)]

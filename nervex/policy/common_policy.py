@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from nervex.armor import Armor
-from nervex.armor.draws import Draws
+from nervex.armor.sampling import Draws
 from nervex.data import Batch, default_collate
 from nervex.graph.acting import BACKENDS as ACTING_BACKENDS
 from nervex.graph.loss import BACKENDS, LossFn

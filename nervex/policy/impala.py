@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from nervex.armor.stochastic import mu_sigma_of
+from nervex.armor.sampling import mu_sigma_of
 from nervex.data import Batch
 from nervex.loader import enum, interval, is_type
 from nervex.policy.action_space import joined, legal

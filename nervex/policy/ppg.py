@@ -7,8 +7,7 @@ from typing import Any
 
 import torch
 
-from nervex.armor.draws import Draws
-from nervex.armor.stochastic import mu_sigma_of
+from nervex.armor.sampling import Draws, mu_sigma_of
 from nervex.data import Batch
 from nervex.loader import interval, is_type, optional
 from nervex.policy.ppo import PPOPolicy

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from nervex.armor.stochastic import mu_sigma_of
+from nervex.armor.sampling import mu_sigma_of
 from nervex.data import Batch
 from nervex.loader import enum, interval, is_type, optional
 from nervex.policy.action_space import legal

@@ -99,17 +99,17 @@ MODEL_REGISTRY = Registry(
 ARMOR_PLUGIN_REGISTRY = Registry(
     'armor plugin',
     {
-        'grad': 'nervex.armor.switches:GradPlugin',
+        'grad': 'nervex.armor.running:GradPlugin',
         'argmax_sample': 'nervex.armor.sampling:ArgmaxSamplePlugin',
         'eps_greedy_sample': 'nervex.armor.sampling:EpsGreedySamplePlugin',
         'multinomial_sample': 'nervex.armor.sampling:MultinomialSamplePlugin',
-        'graph': 'nervex.armor.graph:GraphPlugin',
-        'policy_sample': 'nervex.armor.stochastic:PolicySamplePlugin',
-        'policy_mode': 'nervex.armor.stochastic:PolicyModePlugin',
+        'graph': 'nervex.armor.running:GraphPlugin',
+        'policy_sample': 'nervex.armor.sampling:PolicySamplePlugin',
+        'policy_mode': 'nervex.armor.sampling:PolicyModePlugin',
         'hidden_state': 'nervex.armor.hidden_state:HiddenStatePlugin',
         'action_noise': 'nervex.armor.noise:ActionNoisePlugin',
         'target': 'nervex.armor.target:TargetPlugin',
-        'teacher': 'nervex.armor.switches:TeacherPlugin',
+        'teacher': 'nervex.armor.running:TeacherPlugin',
     },
 )
 LEARNER_REGISTRY = Registry('learner', {'base': 'nervex.worker.learner.base_learner:BaseLearner'})
@@ -124,7 +124,7 @@ LEARNER_HOOK_REGISTRY = Registry(
 )
 COMM_LEARNER_REGISTRY = Registry('comm learner', {'ray': 'nervex.parallel.learner_role:LearnerRole'})
 ACTOR_REGISTRY = Registry('actor', {'base': 'nervex.worker.actor.base_serial_actor:BaseSerialActor'})
-TRANSFORM_REGISTRY = Registry('sample transform', {'her': 'nervex.worker.actor.transform.hindsight:HindsightRelabel'})
+TRANSFORM_REGISTRY = Registry('sample transform', {'her': 'nervex.worker.actor.transform:HindsightRelabel'})
 COMM_ACTOR_REGISTRY = Registry(
     'comm actor',
     {

@@ -15,10 +15,9 @@ from nervex.data import Batch
 from nervex.policy.batched import is_batched
 from nervex.utils import ACTOR_REGISTRY, tree
 from nervex.utils.class_config import class_config
-from nervex.worker.actor.collect_log import CollectLog
-from nervex.worker.actor.rollout import ColumnRollout
-from nervex.worker.actor.rows import RowRollout, acting, as_array, said_by_rows, said_row, sampler, transitions
-from nervex.worker.actor.state import from_state, to_state
+from nervex.utils.log_helper import build_logger
+from nervex.worker.actor.rollout import ColumnRollout, RowRollout, from_state, to_state
+from nervex.worker.actor.rows import acting, as_array, said_by_rows, said_row, sampler, transitions
 from nervex.worker.actor.transform import SampleTransforms
 
 logger = logging.getLogger(__name__)
@@ -281,3 +280,53 @@ class BaseSerialActor:
             self._open = False
             self.log.totals(self, self.last_iter)
             self.log.close()
+
+
+class CollectLog:
+    """
+    Overview:
+        The file ``log/actor/<name>_logger.txt`` and the curves ``actor_iter/...`` and ``actor_envstep/...``.
+    Arguments:
+        - name (:obj:`str | None`): None writes no file until ``rename`` gives one
+        - tb_logger (:obj:`Any`): where the curves go; None: nowhere
+    """
+
+    def __init__(self, exp_name: str, name: str | None, tb_logger: Any) -> None:
+        self._path, self._tb_logger = f'{exp_name}/log/actor', tb_logger
+        self._logger: Any = None
+        if name is not None:
+            self.rename(name)
+
+    def rename(self, name: str) -> None:
+        """Go on in the file of another name."""
+        self.close()
+        self._logger, _ = build_logger(self._path, name, need_tb=False)
+
+    def line(self, text: str) -> None:
+        """A line in the file, if there is one."""
+        if self._logger is not None:
+            self._logger.info(text)
+
+    def totals(self, actor: BaseSerialActor, iter_count: int) -> None:
+        """Where the actor stands."""
+        n, speed = len(actor.recent_returns), actor.total_step / max(actor.total_duration, 1e-9)
+        mean = f'{np.mean(actor.recent_returns):.3f}' if n else 'none yet'
+        self.line(
+            f'round {actor.rounds}: {actor.total_step} env steps, {actor.total_sample} samples, '
+            f'{actor.total_episode} episodes, mean return of the last {n}: {mean}, {speed:.0f} env steps/s'
+        )
+        if self._tb_logger is None:
+            return
+        values = {'envsteps_per_s': speed}
+        if n:
+            values.update(return_mean=np.mean(actor.recent_returns), length_mean=np.mean(actor.recent_lengths))
+        for mode, setting in actor.settings.items():
+            values.update({f'{mode}_{k}': v for k, v in setting.items() if isinstance(v, (int, float))})
+        for x, axis in ((iter_count, 'iter'), (actor.total_step, 'envstep')):
+            self._tb_logger.add_values({f'actor_{axis}/{name}': value for name, value in values.items()}, x)
+
+    def close(self) -> None:
+        """Close the file; the curves belong to somebody else. Closing twice is fine."""
+        if self._logger is not None:
+            self._logger.close()
+            self._logger = None

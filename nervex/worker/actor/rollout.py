@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+import torch
 
 from nervex.data import Batch
+from nervex.data.names import missing_column
+from nervex.policy.batched import name_of
 from nervex.policy.traj_block import TrajBlock
 from nervex.utils import tree
-from nervex.worker.actor.rows import Transition, check_names
-from nervex.worker.actor.state import from_state, to_state
+from nervex.worker.actor.rows import Transition, check_names, transition_rows
 
 
 class ColumnRollout:
@@ -190,3 +193,132 @@ def _block(columns: dict[str, Any], repeats: int) -> TrajBlock:
     """Columns as a window; nested ones become Batches."""
     nested = {k: v if type(v) is np.ndarray else Batch(v) for k, v in columns.items()}
     return TrajBlock.cut(nested, repeats)
+
+
+class RowRollout:
+    """
+    Overview:
+        The documented form for policies whose ``_get_train_sample`` takes rows: one deque of transitions an env, handed
+        to the policy when the episode ends or ``traj_len`` rows are there. The policy pops what it used; rows that it
+        leaves (for n-step overlap) stay until the episode ends. A policy that pops nothing has used everything.
+    Interfaces:
+        take, drop, state_dict, load_state_dict
+    """
+
+    def __init__(self, mode: Any, env_num: int, traj_len: float) -> None:
+        self._rows, self._hook, self._traj_len = transition_rows(mode), mode.get_train_sample, traj_len
+        self._cache: list[deque] = [deque() for _ in range(env_num)]
+
+    def take(self, obs: Any, output: dict[str, Any], step: Any) -> list[Batch]:
+        """Append one transition an env; answers the training samples that became ready, as columns."""
+        samples: list[Any] = []
+        for k, row in enumerate(self._rows(obs, output, step)):
+            check_names(row)
+            row.setdefault('truncated', bool(step.truncated[k]))
+            samples += self.add(int(step.env_id[k]), row, bool(step.done[k]))
+        if not samples:
+            return []
+        try:
+            batch = Batch.from_rows(samples)
+        except KeyError as error:
+            raise ValueError(f'{name_of(self._hook)}: {error.args[0]}') from error
+        return [batch.to_numpy()]
+
+    def add(self, env_id: int, transition: dict, done: bool) -> list[Any]:
+        """Append one transition; answers the training samples that became ready, as the policy gave them."""
+        cache = self._cache[env_id]
+        cache.append(transition)
+        samples: list[Any] = []
+        if done:
+            while cache and self._use(cache, samples):
+                pass
+            cache.clear()
+        elif len(cache) >= self._traj_len:
+            self._use(cache, samples)
+        return samples
+
+    def _use(self, cache: deque, samples: list[Any]) -> bool:
+        before, columns = len(cache), cache[0]
+        try:
+            got = self._hook(cache)
+        except KeyError as error:
+            raise missing_column(error, columns, name_of(self._hook), '_process_transition must return it') from error
+        got = [] if got is None else list(got) if isinstance(got, (list, tuple, deque, Batch)) else got
+        if not isinstance(got, list) or not all(isinstance(row, (Mapping, Batch)) for row in got):
+            raise TypeError(
+                f'{name_of(self._hook)} returned {got!r:.80}; it must return a list of training samples, each a dict '
+                'such as the transitions that it was given (or an empty list)'
+            )
+        samples.extend(got)
+        if len(cache) == before and got:
+            cache.clear()
+        return len(cache) < before
+
+    def drop(self, env_id: int) -> None:
+        """Forget the steps of the unfinished episode of one env."""
+        self._cache[env_id].clear()
+
+    def state_dict(self) -> dict[str, Any]:
+        """The rows of each env."""
+        return {'cache': [to_state(list(cache)) for cache in self._cache]}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Put back what ``state_dict`` gave."""
+        self._cache = [deque(from_state(rows)) for rows in state['cache']]
+
+
+# ---- as what a checkpoint may hold
+_ARRAY, _BATCH, _TUPLE = '__array__', '__batch__', '__tuple__'
+_PLAIN = (bool, int, float, str, type(None))
+
+
+def to_state(value: Any) -> Any:
+    """
+    Overview:
+        Nested dicts, lists, tuples, Batches, arrays and tensors -> nested dicts and lists of tensors and plain values.
+        A tensor that is a view is copied, so that nothing larger is stored. Anything else is an error that names its
+        type.
+    """
+    if isinstance(value, torch.Tensor):
+        return value.detach().clone()
+    if isinstance(value, (np.ndarray, np.generic)):
+        array = np.ascontiguousarray(value)
+        if array.dtype == object:
+            return {_ARRAY: [to_state(item) for item in array.tolist()], 'shape': list(array.shape)}
+        return {
+            _ARRAY: torch.from_numpy(array.view(np.uint8).copy() if array.ndim else array.reshape(1).view(np.uint8)),
+            'dtype': array.dtype.str,
+            'shape': list(np.shape(value)),
+        }
+    if isinstance(value, Batch):
+        return {_BATCH: {key: to_state(value[key]) for key in value.keys()}}
+    if isinstance(value, dict):
+        return {key: to_state(item) for key, item in value.items()}
+    if isinstance(value, tuple):
+        return {_TUPLE: [to_state(item) for item in value]}
+    if isinstance(value, list):
+        return [to_state(item) for item in value]
+    if isinstance(value, _PLAIN):
+        return value
+    raise TypeError(f'a {type(value).__name__} cannot be saved in a run state; use arrays, tensors, numbers or strings')
+
+
+def from_state(value: Any) -> Any:
+    """Put back what ``to_state`` gave."""
+    if isinstance(value, dict):
+        if _ARRAY in value:
+            return _array(value)
+        if _BATCH in value:
+            return Batch.of({key: from_state(item) for key, item in value[_BATCH].items()})
+        if _TUPLE in value:
+            return tuple(from_state(item) for item in value[_TUPLE])
+        return {key: from_state(item) for key, item in value.items()}
+    return [from_state(item) for item in value] if isinstance(value, list) else value
+
+
+def _array(state: dict) -> np.ndarray:
+    if 'dtype' not in state:
+        array = np.empty(state['shape'], dtype=object)
+        array.reshape(-1)[:] = [from_state(item) for item in state[_ARRAY]]
+        return array
+    return state[_ARRAY].numpy().view(np.dtype(state['dtype'])).reshape(state['shape'])

@@ -6,7 +6,6 @@ everything is columns.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -20,7 +19,6 @@ from nervex.policy.action_space import joined
 from nervex.policy.batched import is_batched, name_of
 from nervex.torch_utils.crossing import to_arrays, to_tensors
 from nervex.utils import tree
-from nervex.worker.actor.state import from_state, to_state
 
 _REFUSED = frozenset(FRAMEWORK_COLUMNS) - set(OFFERED_COLUMNS)
 _USUAL = "'obs', 'next_obs', 'action', 'reward', 'done'"
@@ -222,75 +220,3 @@ def sampler(mode: Any) -> Callable[[Batch], Batch]:
         return samples
 
     return cut
-
-
-class RowRollout:
-    """
-    Overview:
-        The documented form for policies whose ``_get_train_sample`` takes rows: one deque of transitions an env, handed
-        to the policy when the episode ends or ``traj_len`` rows are there. The policy pops what it used; rows that it
-        leaves (for n-step overlap) stay until the episode ends. A policy that pops nothing has used everything.
-    Interfaces:
-        take, drop, state_dict, load_state_dict
-    """
-
-    def __init__(self, mode: Any, env_num: int, traj_len: float) -> None:
-        self._rows, self._hook, self._traj_len = transition_rows(mode), mode.get_train_sample, traj_len
-        self._cache: list[deque] = [deque() for _ in range(env_num)]
-
-    def take(self, obs: Any, output: dict[str, Any], step: Any) -> list[Batch]:
-        """Append one transition an env; answers the training samples that became ready, as columns."""
-        samples: list[Any] = []
-        for k, row in enumerate(self._rows(obs, output, step)):
-            check_names(row)
-            row.setdefault('truncated', bool(step.truncated[k]))
-            samples += self.add(int(step.env_id[k]), row, bool(step.done[k]))
-        if not samples:
-            return []
-        try:
-            batch = Batch.from_rows(samples)
-        except KeyError as error:
-            raise ValueError(f'{name_of(self._hook)}: {error.args[0]}') from error
-        return [batch.to_numpy()]
-
-    def add(self, env_id: int, transition: dict, done: bool) -> list[Any]:
-        """Append one transition; answers the training samples that became ready, as the policy gave them."""
-        cache = self._cache[env_id]
-        cache.append(transition)
-        samples: list[Any] = []
-        if done:
-            while cache and self._use(cache, samples):
-                pass
-            cache.clear()
-        elif len(cache) >= self._traj_len:
-            self._use(cache, samples)
-        return samples
-
-    def _use(self, cache: deque, samples: list[Any]) -> bool:
-        before, columns = len(cache), cache[0]
-        try:
-            got = self._hook(cache)
-        except KeyError as error:
-            raise missing_column(error, columns, name_of(self._hook), '_process_transition must return it') from error
-        got = [] if got is None else list(got) if isinstance(got, (list, tuple, deque, Batch)) else got
-        if not isinstance(got, list) or not all(isinstance(row, (Mapping, Batch)) for row in got):
-            raise TypeError(
-                f'{name_of(self._hook)} returned {got!r:.80}; it must return a list of training samples, each a dict '
-                'such as the transitions that it was given (or an empty list)'
-            )
-        samples.extend(got)
-        if len(cache) == before and got:
-            cache.clear()
-        return len(cache) < before
-
-    def drop(self, env_id: int) -> None:
-        """Forget the steps of the unfinished episode of one env."""
-        self._cache[env_id].clear()
-
-    def state_dict(self) -> dict[str, Any]:
-        """The rows of each env."""
-        return {'cache': [to_state(list(cache)) for cache in self._cache]}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Put back what ``state_dict`` gave."""
-        self._cache = [deque(from_state(rows)) for rows in state['cache']]

@@ -6,8 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from nervex.data import Batch
-from nervex.worker.actor.rollout import ColumnRollout
-from nervex.worker.actor.rows import RowRollout
+from nervex.worker.actor.rollout import ColumnRollout, RowRollout
 
 ALL = np.arange(2)
 

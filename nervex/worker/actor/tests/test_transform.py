@@ -118,8 +118,8 @@ def test_a_chain_of_ones_own_transforms_with_rows():
     chain = SampleTransforms(
         dict(transform=dict(a=dict(type=Double, times=3), b=dict(type=Double)), n_sample=1, n_episode=None)
     )
-    rows = chain([{'obs': torch.zeros(2), 'done': True}])
-    assert isinstance(rows, list) and len(rows) == 6 and rows[0]['obs'].tolist() == [0, 0]
+    rows = chain(Batch.from_rows([{'obs': torch.zeros(2), 'done': True}]))
+    assert len(rows) == 6 and rows[0]['obs'].tolist() == [0, 0]
 
 
 def test_the_random_sequence_goes_on_after_a_resume():

@@ -1,4 +1,4 @@
-"""The plugin that runs a model for acting: eagerly, or from a recording of its forward pass."""
+"""Plugins around the call of the model itself: recorded for acting, gradients on or off, the settings of a teacher."""
 
 from collections.abc import Callable
 from typing import Any
@@ -73,3 +73,41 @@ class GraphPlugin(IArmorStatelessPlugin):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue counting."""
         self._calls = state['calls']
+
+
+class GradPlugin(IArmorStatelessPlugin):
+    """
+    Overview:
+        Run forward with gradients (``enable_grad=True``) or without. Outputs without gradients are ordinary tensors
+        that later losses may use.
+    """
+
+    def __init__(self, enable_grad: bool) -> None:
+        self._enable_grad = bool(enable_grad)
+
+    def wrap(self, forward: Callable[..., Any]) -> Callable[..., Any]:
+        enable_grad, switch, is_enabled = self._enable_grad, torch._C._set_grad_enabled, torch.is_grad_enabled
+
+        def grad_forward(data: Any, *args: Any, **kwargs: Any) -> Any:
+            before = is_enabled()
+            switch(enable_grad)  # what the context managers of torch call, without making one of them a call
+            try:
+                return forward(data, *args, **kwargs)
+            finally:
+                switch(before)
+
+        return grad_forward
+
+
+class TeacherPlugin(IArmorStatelessPlugin):
+    """
+    Overview:
+        Keeps the settings of a teacher where a loss finds them: ``Armor.teacher_cfg`` and ``model.teacher_cfg``.
+    """
+
+    def __init__(self, teacher_cfg: Any = None) -> None:
+        self._cfg = teacher_cfg
+
+    def bind(self, armor: Any) -> None:
+        armor.cfg = self._cfg
+        armor.model.teacher_cfg = self._cfg

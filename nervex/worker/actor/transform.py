@@ -1,0 +1,217 @@
+"""Changes to training samples on their way from the actor to the buffer: what one is, their chain, and hindsight."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from easydict import EasyDict
+
+from nervex.data import Batch
+from nervex.loader.problems import Problems
+from nervex.loader.rule import registered
+from nervex.loader.sections import Parts, check_value, complete, merge_section
+from nervex.rl_utils.her import merge_halves, reached, split_halves
+from nervex.utils import ConfigError, tree
+from nervex.utils.declare import Setting, declared_by, setting, settings
+from nervex.utils.registry_factory import TRANSFORM_REGISTRY
+
+
+class SampleTransform:
+    """
+    Overview:
+        Takes the samples of one round of collecting and answers what is stored instead: more, fewer, or changed ones.
+        A subclass declares its settings in ``config`` and writes ``__call__`` for a Batch.
+    Arguments:
+        - cfg (:obj:`Mapping | None`): settings
+        - seed (:obj:`Any`): of its own generator ``self._rng``
+    """
+
+    config: dict[str, Any] = {}
+    needs_whole_episodes = False  # whether the samples of a round must be the steps of whole episodes, in order
+
+    def __init__(self, cfg: Mapping | None = None, seed: Any = None) -> None:
+        self._cfg = EasyDict(complete(type(self), cfg, type(self).__name__))
+        self._rng = np.random.default_rng(seed)
+
+    def __call__(self, samples: Batch) -> Batch:
+        raise NotImplementedError(f'{type(self).__name__} must say what becomes of samples')
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state of the generator."""
+        return {'generator': self._rng.bit_generator.state}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue the random sequence."""
+        self._rng.bit_generator.state = state['generator']
+
+
+def _kind(path: str, name: str, given: Any, problems: Problems) -> Any:
+    """The class of one entry of ``actor.transform``, with its settings checked; None where there is none."""
+    if not isinstance(given, Mapping) and given is not None:
+        problems.add(path, f'got {given!r}, must be a dict: the settings of that transform')
+        return None
+    own = dict(given or {})
+    kind, before = own.pop('type', name), len(problems)
+    if not isinstance(kind, type):
+        check_value(path, Setting(check=registered(TRANSFORM_REGISTRY)), kind, problems)
+        if len(problems) > before:
+            return None
+        kind = TRANSFORM_REGISTRY.get(kind)
+    merge_section(path, declared_by(kind), own, problems)
+    return kind
+
+
+#: The check of ``actor.transform``.
+TRANSFORMS = Parts(_kind, 'transforms')
+
+
+class SampleTransforms:
+    """
+    Overview:
+        The chain of ``actor.transform``: a dict from registered names (or from any name, where the settings have a
+        class as ``type``) to settings. Without any, samples pass as they are.
+    Arguments:
+        - cfg (:obj:`Mapping`): the actor's section
+    """
+
+    def __init__(self, cfg: Mapping, seed: int | None = None) -> None:
+        chosen = cfg['transform'] or {}
+        seeds = np.random.SeedSequence(seed).spawn(len(chosen))
+        self._chain: dict[str, SampleTransform] = {}
+        problems = Problems()
+        kinds = [_kind(f'actor.transform.{name}', name, given, problems) for name, given in chosen.items()]
+        problems.raise_if_any()
+        for (name, given), kind, child in zip(chosen.items(), kinds, seeds):
+            own = {key: value for key, value in (given or {}).items() if key != 'type'}
+            transform = kind(own, child)
+            if transform.needs_whole_episodes and cfg['n_episode'] is None:
+                raise ConfigError(
+                    [f'actor.n_sample: got {cfg["n_sample"]}, but transform {name!r} works on whole episodes; '
+                     'give actor.n_episode instead']
+                )  # fmt: skip
+            self._chain[name] = transform
+
+    def __bool__(self) -> bool:
+        """Whether anything is changed at all."""
+        return bool(self._chain)
+
+    def __call__(self, samples: Batch) -> Batch:
+        """The samples after all changes."""
+        for transform in self._chain.values() if len(samples) else ():
+            samples = transform(samples)
+        return samples
+
+    def state_dict(self) -> dict[str, Any]:
+        """The states of all of them."""
+        return {name: transform.state_dict() for name, transform in self._chain.items()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Put back what ``state_dict`` gave."""
+        for name, transform in self._chain.items():
+            transform.load_state_dict(state[name])
+
+
+# ---- hindsight
+@TRANSFORM_REGISTRY.register('her')
+class HindsightRelabel(SampleTransform):
+    """
+    Overview:
+        Adds ``k`` copies of every sample, each with another goal that its episode reached, and the reward for it.
+        Observations are ``concat(state, goal)`` where the state is what counts as achieved, or dicts with
+        ``achieved_goal`` and ``desired_goal``; other forms come with functions of their own.
+        Paper: Andrychowicz et al. 2017 (arXiv:1707.01495).
+    Arguments:
+        - cfg (:obj:`Mapping`): the settings below; functions may be given as ``'module:function'`` and work on blocks:
+          split: obs -> (state, desired goal, achieved goal); merge: (state, goal) -> obs; reward: (achieved, desired)
+          -> rewards :math:`(B, 1)`
+    """
+
+    config = settings(
+        strategy=setting('future', "'future' | 'final' | 'episode'", 'which steps of the episode the goals come from'),
+        k=setting(4, 'int >= 1', 'new goals for each sample'),
+        ends_at_goal=setting(True, 'bool', 'a step that reaches its goal is the last one of its episode'),
+        split=setting(None, 'callable | None', 'obs -> (state, desired goal, achieved goal); None: see above'),
+        merge=setting(None, 'callable | None', '(state, goal) -> obs; None: see above'),
+        reward=setting(None, 'callable | None', '(achieved, desired) -> rewards; None: 1 where they are equal'),
+    )
+    needs_whole_episodes = True
+
+    def __init__(self, cfg: Mapping | None = None, seed: Any = None) -> None:
+        super().__init__(cfg, seed)
+        cfg = self._cfg
+        self._split, self._merge = cfg.split or _split, cfg.merge or _merge
+        self._reward = cfg.reward or reached
+
+    def __call__(self, samples: Batch) -> Batch:
+        self._check(samples)
+        done = np.asarray(samples['done']).astype(bool)
+        k, rows = self._cfg.k, np.arange(len(done))
+        source = self._sources(done, k).reshape(-1)
+        again = np.repeat(rows, k)
+        obs, next_obs = _tensors(samples['obs']), _tensors(samples['next_obs'])
+        (state, _, _), (next_state, _, achieved) = self._split(obs), self._split(next_obs)
+        goal, reached_now = _take(achieved, source), _take(achieved, again)
+        reward = torch.as_tensor(self._reward(reached_now, goal))
+        copies: dict[str, Any] = {key: _take(samples[key], again) for key in samples.keys()}
+        copies['obs'] = self._merge(_take(state, again), goal)
+        copies['next_obs'] = self._merge(_take(next_state, again), goal)
+        copies['reward'] = reward.reshape(copies['reward'].shape)
+        if self._cfg.ends_at_goal:
+            success = reached(reached_now, goal).reshape(-1) > 0
+            copies['done'] = success
+            if 'truncated' in copies:
+                copies['truncated'] = torch.zeros_like(success)
+        return Batch.cat([samples, _like(copies, samples)])
+
+    def _sources(self, done: np.ndarray, k: int) -> np.ndarray:
+        """For each row the rows whose outcome becomes its goal, (rows, k)."""
+        rows = np.arange(len(done))
+        ends = np.flatnonzero(done)
+        episode = np.searchsorted(ends, rows)
+        last = ends[episode]
+        if self._cfg.strategy == 'final':
+            return np.repeat(last[:, None], k, axis=1)
+        first = rows if self._cfg.strategy == 'future' else np.concatenate([[0], ends + 1])[episode]
+        return self._rng.integers(first[:, None], last[:, None] + 1, size=(len(rows), k))
+
+    @staticmethod
+    def _check(samples: Batch) -> None:
+        if not np.asarray(samples['done'])[-1]:
+            raise ValueError('her: the samples must be whole episodes in order; set policy.collect.traj_len to "inf"')
+        size = np.asarray(samples['reward']).reshape(len(samples), -1).shape[1]
+        if size != 1:
+            raise ValueError(f'her: samples have {size} rewards each; goals change step by step, so set nstep to 1')
+        if 'priority' in samples:
+            raise ValueError('her: first priorities are those of the old goals; set first_priority to False')
+
+
+def _split(obs: Any) -> tuple[Any, Any, Any]:
+    if not isinstance(obs, dict):
+        return split_halves(obs)
+    return obs, obs['desired_goal'], obs['achieved_goal']
+
+
+def _merge(state: Any, goal: Any) -> Any:
+    return {**state, 'desired_goal': goal} if isinstance(state, dict) else merge_halves(state, goal)
+
+
+def _tensors(column: Any) -> Any:
+    return tree.map(torch.as_tensor, column.to_dict() if isinstance(column, Batch) else column)
+
+
+def _take(column: Any, rows: np.ndarray) -> Any:
+    return tree.map(lambda x: x[torch.from_numpy(rows)] if isinstance(x, torch.Tensor) else x[rows], column)
+
+
+def _like(columns: dict[str, Any], model: Batch) -> Batch:
+    """Columns of the kinds and dtypes of another Batch."""
+
+    def like(old: Any, new: Any) -> Any:
+        if isinstance(old, torch.Tensor):
+            return torch.as_tensor(new).to(old.dtype)
+        return np.asarray(new).astype(old.dtype, copy=False)
+
+    return tree.map(like, model, columns)
