@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from nervex.rl_utils.categorical import log_prob_and_entropy
-from nervex.rl_utils.checks import check_shape, weighted_mean
+from nervex.rl_utils.checks import check_alike, weighted_mean
 from nervex.rl_utils.gaussian import gaussian_log_prob_and_entropy
 
 a2c_data = namedtuple('a2c_data', ['logit', 'action', 'value', 'adv', 'return_', 'weight'])
@@ -49,13 +49,7 @@ def a2c_error_continuous(data: a2c_data) -> a2c_loss:
 
 def _losses(logp: torch.Tensor, entropy: torch.Tensor, data: a2c_data) -> a2c_loss:
     shape, weight = logp.shape, data.weight
-    check_shape(
-        'a2c_error',
-        value=(data.value, shape),
-        adv=(data.adv, shape),
-        return_=(data.return_, shape),
-        weight=(weight, shape),
-    )
+    check_alike('a2c_error', shape, value=data.value, adv=data.adv, return_=data.return_, weight=weight)
     policy_loss = -weighted_mean(logp * data.adv.detach(), weight)
     value_loss = weighted_mean(F.mse_loss(data.value, data.return_.detach(), reduction='none'), weight)
     return a2c_loss(policy_loss, value_loss, weighted_mean(entropy, weight))

@@ -2,7 +2,7 @@
 
 import torch
 
-from nervex.rl_utils.checks import ShapeError, check_shape, check_tensor, not_done
+from nervex.rl_utils.checks import ShapeError, check_alike, check_tensor, not_done
 
 Rollout = tuple[torch.Tensor, torch.Tensor, torch.Tensor | None, torch.Tensor | None]
 
@@ -31,7 +31,7 @@ def successors(
     if reward.dim() == 0 or not reward.is_floating_point():
         raise ShapeError(f'{where}: reward must be a float tensor (T, B), got {reward.dtype} {tuple(reward.shape)}')
     steps, shape = reward.shape[0], reward.shape
-    check_shape(where, done=(done, shape), truncated=(truncated, shape), next_value=(next_value, shape))
+    check_alike(where, shape, done=done, truncated=truncated, next_value=next_value)
     lengths = (steps + 1,) if next_value is None else (steps, steps + 1)
     if value.shape[1:] != shape[1:] or value.shape[0] not in lengths:
         remedy = (

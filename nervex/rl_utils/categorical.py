@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 
@@ -76,14 +77,14 @@ def kl_divergence(logit_old: Logits, logit_new: Logits) -> torch.Tensor:
     return (log_old.exp() * ratio.masked_fill(log_old.isneginf(), 0.0)).sum(-1)
 
 
-def check_alike(where: str, name: str, logit: Logits, other: Logits) -> None:
+def check_logits(where: str, name: str, logit: Logits, other: Logits) -> None:
     """
     Overview:
         Logits of two policies must have the same shapes, head by head.
     Arguments:
         - name (:obj:`str`): what ``logit`` is called; ``other`` says what is expected
     """
-    pairs = [(logit, other)] if isinstance(other, torch.Tensor) else zip(logit, other)
+    pairs: Any = [(logit, other)] if isinstance(other, torch.Tensor) else zip(logit, other)
     for head, expected in pairs:
         check_shape(where, **{name: (head, expected.shape)})
 

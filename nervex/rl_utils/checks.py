@@ -24,6 +24,16 @@ def check_shape(where: str, **tensors: tuple[torch.Tensor | None, Sequence[int]]
             raise ShapeError(f'{where}: {name} has shape {tuple(tensor.shape)}, expected {tuple(shape)}')
 
 
+def check_alike(where: str, shape: Sequence[int], **tensors: torch.Tensor | None) -> None:
+    """
+    Overview:
+        :func:`check_shape` for tensors that must all have one shape.
+    """
+    for name, tensor in tensors.items():
+        if tensor is not None and not (isinstance(tensor, torch.Tensor) and tensor.shape == shape):
+            check_shape(where, **{name: (tensor, shape)})
+
+
 def check_tensor(where: str, name: str, value: Any, which: str) -> None:
     """
     Overview:

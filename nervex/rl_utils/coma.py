@@ -6,9 +6,9 @@ import torch
 import torch.nn.functional as F
 
 from nervex.rl_utils.categorical import log_prob_and_entropy
-from nervex.rl_utils.checks import ShapeError, check_rank, check_shape, chosen, weighted_mean
+from nervex.rl_utils.checks import ShapeError, check_alike, check_rank, chosen, weighted_mean
 from nervex.rl_utils.scan import reverse_scan
-from nervex.rl_utils.td.lambda_returns import generalized_lambda_returns
+from nervex.rl_utils.td.returns import generalized_lambda_returns
 
 coma_data = namedtuple(
     'coma_data', ['logit', 'action', 'q_value', 'target_q_value', 'reward', 'weight', 'done'], defaults=(None,)
@@ -40,14 +40,9 @@ def coma_error(data: coma_data, gamma: float, lambda_: float) -> coma_loss:
     logit, action, q_value, target_q_value, reward, weight, done = data
     check_rank('coma_error', 'logit', logit, 4, '(T, B, A, N)')
     shape, step_shape = logit.shape, logit.shape[:2]
-    check_shape(
-        'coma_error',
-        action=(action, shape[:3]),
-        q_value=(q_value, shape),
-        reward=(reward, step_shape),
-        target_q_value=(target_q_value, shape),
-        done=(done, step_shape),
-    )
+    check_alike('coma_error', shape[:3], action=action)
+    check_alike('coma_error', shape, q_value=q_value, target_q_value=target_q_value)
+    check_alike('coma_error', step_shape, reward=reward, done=done)
     if weight is not None:
         if weight.shape not in (step_shape, shape[:3]):
             raise ShapeError(f'coma_error: weight has shape {tuple(weight.shape)}, expected {tuple(shape[:3])}')

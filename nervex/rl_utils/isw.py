@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from nervex.rl_utils.categorical import check_alike, log_prob
+from nervex.rl_utils.categorical import check_logits, log_prob
 from nervex.rl_utils.gaussian import gaussian_log_prob
 
 
@@ -30,6 +30,6 @@ def compute_importance_weights(
     """
     density = gaussian_log_prob if continuous else log_prob
     if not continuous:
-        check_alike('compute_importance_weights', 'behaviour_output', behaviour_output, target_output)
+        check_logits('compute_importance_weights', 'behaviour_output', behaviour_output, target_output)
     with torch.set_grad_enabled(requires_grad and torch.is_grad_enabled()):
         return (density(target_output, action) - density(behaviour_output, action)).exp()

@@ -1,12 +1,12 @@
-"""Proximal policy optimization."""
+"""Proximal policy optimization, and the auxiliary phase of phasic policy gradient."""
 
 from collections import namedtuple
 
 import torch
 
 from nervex.hpc_rl import hpc_wrapper
-from nervex.rl_utils.categorical import check_alike, log_prob, log_prob_and_entropy
-from nervex.rl_utils.checks import check_shape, weighted_mean
+from nervex.rl_utils.categorical import check_logits, kl_divergence, log_prob, log_prob_and_entropy
+from nervex.rl_utils.checks import check_alike, check_shape, weighted_mean
 from nervex.rl_utils.gaussian import gaussian_log_prob, gaussian_log_prob_and_entropy
 
 ppo_data = namedtuple(
@@ -17,6 +17,8 @@ ppo_value_data = namedtuple('ppo_value_data', ['value_new', 'value_old', 'return
 ppo_loss = namedtuple('ppo_loss', ['policy_loss', 'value_loss', 'entropy_loss'])
 ppo_policy_loss = namedtuple('ppo_policy_loss', ['policy_loss', 'entropy_loss'])
 ppo_info = namedtuple('ppo_info', ['approx_kl', 'clipfrac'])
+ppg_data = namedtuple('ppg_data', ['logit_new', 'logit_old', 'action', 'value_new', 'value_old', 'return_', 'weight'])
+ppg_joint_loss = namedtuple('ppg_joint_loss', ['auxiliary_loss', 'behavioral_cloning_loss'])
 
 
 @hpc_wrapper()
@@ -100,7 +102,7 @@ def ppo_policy_error(
     """
     logit_new, logit_old, action, adv, weight = data
     logp_new, entropy = log_prob_and_entropy(logit_new, action)
-    check_alike('ppo_error', 'logit_old', logit_old, logit_new)
+    check_logits('ppo_error', 'logit_old', logit_old, logit_new)
     with torch.no_grad():
         logp_old = log_prob(logit_old, action)
     loss, info = clipped_surrogate('ppo_error', logp_new, logp_old, adv, weight, clip_ratio, dual_clip)
@@ -125,7 +127,7 @@ def clipped_surrogate(
     if dual_clip is not None and not dual_clip > 1.0:
         raise ValueError(f'{where}: dual_clip must be above 1, got {dual_clip}; None turns it off')
     shape = logp_new.shape
-    check_shape(where, logp_old=(logp_old, shape), adv=(adv, shape), weight=(weight, shape))
+    check_alike(where, shape, logp_old=logp_old, adv=adv, weight=weight)
     adv = adv.detach()
     log_ratio = logp_new - logp_old
     ratio = log_ratio.exp()
@@ -156,7 +158,7 @@ def ppo_value_error(data: ppo_value_data, clip_ratio: float = 0.2, use_value_cli
     """
     value_new, value_old, return_, weight = data
     shape = value_new.shape
-    check_shape('ppo_error', value_old=(value_old, shape), return_=(return_, shape), weight=(weight, shape))
+    check_alike('ppo_error', shape, value_old=value_old, return_=return_, weight=weight)
     return_ = return_.detach()
     error = (return_ - value_new).pow(2)
     if use_value_clip:
@@ -166,3 +168,29 @@ def ppo_value_error(data: ppo_value_data, clip_ratio: float = 0.2, use_value_cli
         clipped = value_old + (value_new - value_old).clamp(-clip_ratio, clip_ratio)
         error = torch.max(error, (return_ - clipped).pow(2))
     return 0.5 * weighted_mean(error, weight)
+
+
+def ppg_joint_error(data: ppg_data, clip_ratio: float = 0.2, use_value_clip: bool = True) -> ppg_joint_loss:
+    """
+    Overview:
+        The joint loss of the auxiliary phase: the auxiliary value head learns the returns, while the full categorical
+        KL divergence from the old policy keeps the policy:
+        :math:`\\frac{1}{2} mean(w (R - V_{aux})^2)` (clipped as in PPO) and
+        :math:`mean(w \\sum_a \\pi_{old}(a) (\\log \\pi_{old}(a) - \\log \\pi(a)))` (arXiv:2009.04416).
+    Arguments:
+        - data (:obj:`ppg_data`): fields as below; ``weight`` may be None, ``action`` is not used. Logits may be
+          lists, one tensor per head
+        - clip_ratio (:obj:`float`): bound of the value's change, as in PPO
+        - use_value_clip (:obj:`bool`): whether to clip the change of the value
+    Returns:
+        - loss (:obj:`ppg_joint_loss`): auxiliary_loss (with its factor 0.5), behavioral_cloning_loss KL(old || new),
+          0-dim
+    Shapes:
+        - logit_new, logit_old (:obj:`torch.FloatTensor`): :math:`(B, N)`
+        - action (:obj:`torch.LongTensor`): :math:`(B, )`
+        - value_new, value_old, return_, weight (:obj:`torch.FloatTensor`): :math:`(B, )`
+    """
+    fields = ppo_value_data(data.value_new, data.value_old, data.return_, data.weight)
+    auxiliary_loss = ppo_value_error(fields, clip_ratio, use_value_clip)
+    cloning = kl_divergence(data.logit_old, data.logit_new)
+    return ppg_joint_loss(auxiliary_loss, weighted_mean(cloning, data.weight))

@@ -7,8 +7,8 @@ import torch.nn.functional as F
 
 from nervex.hpc_rl import hpc_wrapper
 from nervex.rl_utils.bootstrap import successors
-from nervex.rl_utils.categorical import check_alike, log_prob, log_prob_and_entropy
-from nervex.rl_utils.checks import check_shape, weighted_mean
+from nervex.rl_utils.categorical import check_logits, log_prob, log_prob_and_entropy
+from nervex.rl_utils.checks import check_alike, check_shape, weighted_mean
 from nervex.rl_utils.scan import reverse_scan
 
 vtrace_data = namedtuple(
@@ -57,8 +57,8 @@ def vtrace_error(
     """
     logp, entropy = log_prob_and_entropy(data.target_output, data.action)
     reward, weight = data.reward, data.weight
-    check_shape('vtrace_error', reward=(reward, logp.shape), weight=(weight, logp.shape))
-    check_alike('vtrace_error', 'behaviour_output', data.behaviour_output, data.target_output)
+    check_alike('vtrace_error', logp.shape, reward=reward, weight=weight)
+    check_logits('vtrace_error', 'behaviour_output', data.behaviour_output, data.target_output)
     with torch.no_grad():
         log_rho = logp - log_prob(data.behaviour_output, data.action)
         fields = (log_rho, data.value, reward, data.done, data.truncated, data.next_value)
@@ -140,7 +140,7 @@ def vtrace_nstep_return(
         - bootstrap_values (:obj:`torch.FloatTensor`): :math:`(T + 1, B)`
     """
     shape = reward.shape
-    check_shape('vtrace_nstep_return', clipped_rhos=(clipped_rhos, shape), clipped_cs=(clipped_cs, shape))
+    check_alike('vtrace_nstep_return', shape, clipped_rhos=clipped_rhos, clipped_cs=clipped_cs)
     value, following, _, _ = successors('vtrace_nstep_return', bootstrap_values, reward, None, None, None)
     delta = clipped_rhos * (reward + gamma * following - value)
     return value + reverse_scan((gamma * lambda_) * clipped_cs, delta)
@@ -163,10 +163,7 @@ def vtrace_advantage(
         - all tensors and the result (:obj:`torch.FloatTensor`): :math:`(T, B)`
     """
     shape = reward.shape
-    check_shape(
-        'vtrace_advantage',
-        clipped_pg_rhos=(clipped_pg_rhos, shape),
-        return_=(return_, shape),
-        bootstrap_values=(bootstrap_values, shape),
+    check_alike(
+        'vtrace_advantage', shape, clipped_pg_rhos=clipped_pg_rhos, return_=return_, bootstrap_values=bootstrap_values
     )
     return clipped_pg_rhos * (reward + gamma * return_ - bootstrap_values)

@@ -1,19 +1,24 @@
-"""Temporal-difference errors of categorical value distributions (C51)."""
+"""Temporal-difference errors of value distributions: categorical (C51) and by quantiles (IQN, QR-DQN)."""
 
 from collections import namedtuple
 
 import torch
 
 from nervex.hpc_rl import hpc_wrapper
-from nervex.rl_utils.checks import ShapeError, check_rank, check_shape, chosen, weighted_mean
-from nervex.rl_utils.td.loss import TDLoss
-from nervex.rl_utils.td.nstep import nstep_target
+from nervex.rl_utils.checks import ShapeError, check_alike, check_rank, chosen, weighted_mean
+from nervex.rl_utils.td.q import TDLoss, nstep_target
 
 dist_1step_td_data = namedtuple(
     'dist_1step_td_data', ['dist', 'next_dist', 'act', 'next_act', 'reward', 'done', 'weight']
 )
 dist_nstep_td_data = namedtuple(
     'dist_nstep_td_data', ['dist', 'next_n_dist', 'act', 'next_n_act', 'reward', 'done', 'weight']
+)
+iqn_nstep_td_data = namedtuple(
+    'iqn_nstep_td_data', ['q', 'next_n_q', 'action', 'next_n_action', 'reward', 'done', 'replay_quantiles', 'weight']
+)
+qrdqn_nstep_td_data = namedtuple(
+    'qrdqn_nstep_td_data', ['q', 'next_n_q', 'action', 'next_n_action', 'reward', 'done', 'tau', 'weight']
 )
 
 
@@ -75,13 +80,8 @@ def dist_nstep_td_error(
     where = 'dist_nstep_td_error'
     check_rank(where, 'dist', dist, 3, '(B, N, n_atom)')
     batch = dist.shape[:1]
-    check_shape(
-        where,
-        next_n_dist=(next_dist, dist.shape),
-        act=(action, batch),
-        next_n_act=(next_action, batch),
-        weight=(weight, batch),
-    )
+    check_alike(where, dist.shape, next_n_dist=next_dist)
+    check_alike(where, batch, act=action, next_n_act=next_action, weight=weight)
     if dist.shape[2] != n_atom or n_atom < 2 or not v_min < v_max:
         raise ShapeError(
             f'{where}: dist has {dist.shape[2]} atoms; needs n_atom = {n_atom} >= 2 of them and v_min < v_max, '
@@ -120,3 +120,136 @@ def project_distribution(prob: torch.Tensor, atoms: torch.Tensor, v_min: float, 
     upper = (lower + 1).clamp_max(last)
     projected = torch.zeros_like(prob)
     return projected.scatter_add(1, lower, prob * (1 - to_upper)).scatter_add(1, upper, prob * to_upper)
+
+
+def iqn_nstep_td_error(
+    data: iqn_nstep_td_data,
+    gamma: float,
+    nstep: int = 1,
+    kappa: float = 1.0,
+    value_gamma: torch.Tensor | float | None = None,
+) -> TDLoss:
+    """
+    Overview:
+        n-step error of sampled quantiles: the quantile Huber loss, summed over the own quantiles and averaged over
+        those of the target, :math:`\\frac{1}{\\tau'} \\sum_{i,j} |\\tau_i - 1\\{\\delta_{ij} < 0\\}|
+        L_\\kappa(\\delta_{ij}) / \\kappa`, :math:`\\delta_{ij} = \\sum_{k<n} \\gamma^k r_k + \\gamma^n (1 - d)
+        Q'_j(a') - Q_i(a)`. Implicit Quantile Networks (arXiv:1806.06923).
+    Arguments:
+        - data (:obj:`iqn_nstep_td_data`): fields as below; ``done`` may be bool or float, ``done`` and ``weight`` may
+          be None
+        - gamma (:obj:`float`): discount factor in [0, 1]
+        - nstep (:obj:`int`): number of rewards
+        - kappa (:obj:`float`): where the Huber loss turns linear; 0 is the plain quantile loss
+        - value_gamma (:obj:`torch.Tensor | float | None`): replaces :math:`\\gamma^n` where fewer steps were taken
+    Returns:
+        - loss (:obj:`TDLoss`): the pair (weighted mean loss, 0-dim; loss per sample, detached)
+    Shapes:
+        - q (:obj:`torch.FloatTensor`): :math:`(\\tau, B, N)`
+        - next_n_q (:obj:`torch.FloatTensor`): :math:`(\\tau', B, N)`
+        - action, next_n_action (:obj:`torch.LongTensor`): :math:`(B, )`
+        - reward (:obj:`torch.FloatTensor`): :math:`(nstep, B)`, time first; :math:`(B, )` is accepted when nstep is 1
+        - replay_quantiles (:obj:`torch.FloatTensor`): :math:`(\\tau, B)`, :math:`(\\tau, B, 1)` or :math:`(\\tau B,
+          1)`: fractions of ``q``
+        - done, weight, value_gamma, td_error_per_sample (:obj:`torch.FloatTensor`): :math:`(B, )`
+    """
+    q, next_q, action, next_action, reward, done, quantiles, weight = data
+    where = 'iqn_nstep_td_error'
+    check_rank(where, 'q', q, 3, '(tau, B, N)')
+    check_rank(where, 'next_n_q', next_q, 3, "(tau', B, N)")
+    tau, batch, _ = q.shape
+    check_alike(where, (next_q.shape[0], *q.shape[1:]), next_n_q=next_q)
+    check_alike(where, (batch,), action=action, next_n_action=next_action, weight=weight)
+    if quantiles.numel() != tau * batch:
+        raise ShapeError(f'{where}: replay_quantiles has shape {tuple(quantiles.shape)}, expected {(tau, batch)}')
+    value = chosen(where, q, action.expand(tau, batch)).t()
+    next_value = chosen(where, next_q, next_action.expand(len(next_q), batch)).t()
+    fractions = quantiles.reshape(tau, batch).t()
+    return _quantile_td(value, next_value, fractions, reward, done, weight, gamma, nstep, kappa, value_gamma, where)
+
+
+def qrdqn_nstep_td_error(
+    data: qrdqn_nstep_td_data,
+    gamma: float,
+    nstep: int = 1,
+    value_gamma: torch.Tensor | float | None = None,
+    kappa: float = 1.0,
+) -> TDLoss:
+    """
+    Overview:
+        n-step error of fixed quantiles: the quantile Huber loss, summed over the own quantiles and averaged over
+        those of the target, :math:`\\frac{1}{\\tau'} \\sum_{i,j} |\\tau_i - 1\\{\\delta_{ij} < 0\\}|
+        L_\\kappa(\\delta_{ij}) / \\kappa`, :math:`\\delta_{ij} = \\sum_{k<n} \\gamma^k r_k + \\gamma^n (1 - d)
+        Q'_j(a') - Q_i(a)`. Distributional RL with Quantile Regression (arXiv:1710.10044).
+    Arguments:
+        - data (:obj:`qrdqn_nstep_td_data`): fields as below; ``done`` may be bool or float, ``done`` and ``weight``
+          may be None
+        - gamma, nstep, value_gamma, kappa: as in :func:`iqn_nstep_td_error`
+    Returns:
+        - loss (:obj:`TDLoss`): the pair (weighted mean loss, 0-dim; loss per sample, detached)
+    Shapes:
+        - q (:obj:`torch.FloatTensor`): :math:`(B, N, \\tau)`; next_n_q: :math:`(B, N, \\tau')`
+        - action, next_n_action (:obj:`torch.LongTensor`): :math:`(B, )`
+        - reward (:obj:`torch.FloatTensor`): :math:`(nstep, B)`, time first; :math:`(B, )` is accepted when nstep is 1
+        - tau (:obj:`torch.FloatTensor`): the fractions, :math:`(\\tau, )`, :math:`(1, \\tau)` or :math:`(B, \\tau)`,
+          also with a last axis of 1
+        - done, weight, value_gamma, td_error_per_sample (:obj:`torch.FloatTensor`): :math:`(B, )`
+    """
+    q, next_q, action, next_action, reward, done, tau, weight = data
+    where = 'qrdqn_nstep_td_error'
+    check_rank(where, 'q', q, 3, '(B, N, tau)')
+    check_rank(where, 'next_n_q', next_q, 3, "(B, N, tau')")
+    batch, _, count = q.shape
+    check_alike(where, (*q.shape[:2], next_q.shape[2]), next_n_q=next_q)
+    check_alike(where, (batch,), action=action, next_n_action=next_action, weight=weight)
+    if tau.numel() not in (count, batch * count):
+        raise ShapeError(f'{where}: tau has shape {tuple(tau.shape)}, expected {(count,)} or {(batch, count)}')
+    value = chosen(where, q.transpose(1, 2), action.unsqueeze(1).expand(batch, count))
+    next_value = chosen(where, next_q.transpose(1, 2), next_action.unsqueeze(1).expand(batch, next_q.shape[2]))
+    fractions = tau.reshape(-1, count)
+    return _quantile_td(value, next_value, fractions, reward, done, weight, gamma, nstep, kappa, value_gamma, where)
+
+
+def _quantile_td(
+    value: torch.Tensor,
+    next_value: torch.Tensor,
+    fractions: torch.Tensor,
+    reward: torch.Tensor,
+    done: torch.Tensor | None,
+    weight: torch.Tensor | None,
+    gamma: float,
+    nstep: int,
+    kappa: float,
+    value_gamma: torch.Tensor | float | None,
+    where: str,
+) -> TDLoss:
+    """Shapes: value (B, tau), next_value (B, tau'), fractions (B or 1, tau)."""
+    if kappa < 0:
+        raise ValueError(f'{where}: kappa is a width, at least 0, got {kappa}')
+    with torch.no_grad():
+        zero = torch.zeros_like(next_value[:, 0])
+        shift = nstep_target(reward, zero, done, gamma, nstep, value_gamma, where=where)
+        scale = nstep_target(zero, torch.ones_like(zero), done, gamma, nstep, value_gamma, True, where)
+        target = torch.addcmul(shift.unsqueeze(1), scale.unsqueeze(1), next_value)
+    per_sample = quantile_huber_loss(value, target, fractions, kappa)
+    return TDLoss(weighted_mean(per_sample, weight), per_sample.detach())
+
+
+def quantile_huber_loss(
+    value: torch.Tensor, target: torch.Tensor, fractions: torch.Tensor, kappa: float = 1.0
+) -> torch.Tensor:
+    """
+    Overview:
+        :math:`\\frac{1}{\\tau'} \\sum_{i,j} |\\tau_i - 1\\{\\delta_{ij} < 0\\}| L_\\kappa(\\delta_{ij}) / \\kappa` with
+        :math:`\\delta_{ij} = target_j - value_i`.
+    Shapes:
+        - value (:obj:`torch.FloatTensor`): :math:`(B, \\tau)`
+        - target (:obj:`torch.FloatTensor`): :math:`(B, \\tau')`
+        - fractions (:obj:`torch.FloatTensor`): :math:`(B, \\tau)` or :math:`(1, \\tau)`; the result has shape
+          :math:`(B, )`
+    """
+    delta = target.unsqueeze(1) - value.unsqueeze(2)
+    size = delta.abs()
+    huber = size if kappa == 0 else torch.where(size <= kappa, 0.5 / kappa * delta.pow(2), size - 0.5 * kappa)
+    asymmetry = (fractions.unsqueeze(2) - (delta.detach() < 0).to(delta.dtype)).abs()
+    return (asymmetry * huber).sum(1).mean(1)

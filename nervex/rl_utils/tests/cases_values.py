@@ -140,16 +140,6 @@ def v_nstep_td_error(d):
 
 
 @case
-def q_v_1step_td_error(d):
-    q, _, action, _, reward, done, weight = q_fields(d)
-    v = d.normal(d.batch)
-    Q, V, A, R, D, W = arrays(q, v, action, reward, done, weight)
-    expected = ref.td(taken(Q, A), ref.nstep_target(R[:1], V, D, GAMMA), W)
-    fields = (v, action, reward[0], done, weight)
-    return Case(lambda q: rl.q_v_1step_td_error(rl.q_v_1step_td_data(q, *fields), GAMMA), (q,), expected)
-
-
-@case
 def soft_q_nstep_td_error(d):
     q, next_q, action, _, reward, done, weight = q_fields(d)
     Q, NQ, A, R, D, W = arrays(q, next_q, action, reward, done, weight)

@@ -10,8 +10,6 @@ from nervex.rl_utils import (
     q_1step_td_error,
     q_nstep_td_data,
     q_nstep_td_error_with_rescale,
-    q_v_1step_td_data,
-    q_v_1step_td_error,
     rollout_nstep_data,
     rollout_nstep_return,
     soft_q_nstep_td_data,
@@ -76,8 +74,6 @@ def test_soft_values_by_hand():
     assert masked.item() == 3.0
     data = soft_q_nstep_td_data(q, q, torch.tensor([0]), torch.tensor([1.0]), torch.tensor([False]), None)
     assert soft_q_nstep_td_error(data, 0.5, 2.0).td_error_per_sample.item() == pytest.approx(0.5 * expected)
-    data = q_v_1step_td_data(q, torch.tensor([4.0]), torch.tensor([0]), torch.tensor([1.0]), torch.tensor([0.0]), None)
-    assert q_v_1step_td_error(data, 0.5).td_error_per_sample.item() == 2.0
 
 
 def test_heads_are_averaged_by_size_of_error():

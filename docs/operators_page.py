@@ -1,7 +1,4 @@
-"""
-Writes the page of all operators from their docstrings: ``python -m nervex.rl_utils.operators_page >
-docs/operators.md``.
-"""
+"""Writes the page of all operators from their docstrings: ``python docs/operators_page.py > docs/operators.md``."""
 
 import inspect
 import re
@@ -14,7 +11,7 @@ from nervex import rl_utils
 INTRODUCTION = """# Operators
 
 The functions of `nervex.rl_utils`, with their formulas, papers and shapes. This page is generated from the docstrings
-by `python -m nervex.rl_utils.operators_page > docs/operators.md`; a test compares the two.
+by `python docs/operators_page.py > docs/operators.md`; a test compares the two.
 
 T is time, B the batch, N the number of actions, A the number of agents. Time is the first axis. `done` and
 `truncated` may be bool or float, `weight` may be None (all ones); a mean divides by the number of samples, not by the
@@ -22,16 +19,9 @@ sum of the weights.
 """
 #: title -> modules, in the order of the page
 CHAPTERS = {
-    'Temporal-difference errors': [
-        'td.q',
-        'td.multi_discrete',
-        'td.distributional',
-        'td.quantile',
-        'td.value',
-        'td.soft_q',
-    ],
-    'Returns and advantages': ['scan', 'gae', 'td.nstep', 'td.rollout', 'td.lambda_returns', 'vtrace', 'upgo', 'isw'],
-    'Policy losses': ['a2c', 'ppo', 'ppg', 'coma'],
+    'Temporal-difference errors': ['td.q', 'td.distributional'],
+    'Returns and advantages': ['scan', 'gae', 'td.returns', 'vtrace', 'upgo', 'isw'],
+    'Policy losses': ['a2c', 'ppo', 'coma'],
     'Distributions': ['categorical', 'gaussian'],
     'Transformations of values and quantiles': ['value_rescale', 'beta_function'],
     'Exploration': ['exploration', 'noise'],
