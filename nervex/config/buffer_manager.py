@@ -2,9 +2,7 @@
 
 from easydict import EasyDict
 
-from nervex.config.buffers import merge_buffers
-from nervex.config.sections import section_declared
-from nervex.loader.problems import Problems
+from nervex.utils.import_helper import load_attribute
 
 _NAMES = ('buffer_manager_default_config',)
 
@@ -12,4 +10,5 @@ _NAMES = ('buffer_manager_default_config',)
 def __getattr__(name: str) -> EasyDict:
     if name not in _NAMES:
         raise AttributeError(f'module {__name__!r} has no attribute {name!r}; it has {", ".join(_NAMES)}')
-    return EasyDict(replay_buffer=merge_buffers({}, section_declared('replay_buffer'), Problems()))
+    buffers = load_attribute('nervex.data.buffer_options:read_options')({})
+    return EasyDict(replay_buffer=dict(buffer_name=list(buffers), **buffers))

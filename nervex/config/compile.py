@@ -9,7 +9,6 @@ from typing import Any
 from easydict import EasyDict
 
 from nervex.config.aliases import apply_aliases, apply_structure
-from nervex.config.buffers import merge_buffers
 from nervex.config.derive import cross_check, fill_ties, settle_exclusive
 from nervex.config.imports import import_listed
 from nervex.config.model import check_model, find_model, model_declared, model_parameters
@@ -31,6 +30,7 @@ from nervex.loader.problems import Problems
 from nervex.loader.sections import check_value, merge_section
 from nervex.utils.declare import Section, declared_by
 from nervex.utils.errors import nearest
+from nervex.utils.import_helper import load_attribute
 
 
 def compile_config(
@@ -176,6 +176,7 @@ class _Compiler:
             if declared is None:
                 continue
             if name == 'replay_buffer':
+                merge_buffers = load_attribute('nervex.data.buffer_options:merge_buffers')
                 resolved[name] = merge_buffers(given, declared, self._problems)
             else:
                 resolved[name] = merge_section(name, declared, given, self._problems)

@@ -49,21 +49,6 @@ FRAMEWORK_RULES: dict[str, Loader] = {
     'env.manager.step_wait_timeout': _SECONDS,
     'env.manager.retry_type': enum('reset', 'renew'),
     'env.manager.context': enum('fork', 'forkserver', 'spawn'),
-    'replay_buffer.type': enum('replay', 'on_policy'),
-    'replay_buffer.meta_maxlen': _COUNT,
-    'replay_buffer.replay_start_size': _COUNT_OR_0,
-    'replay_buffer.max_reuse': _COUNT | _ENDLESS,
-    'replay_buffer.max_staleness': numeric() & interval(0),
-    'replay_buffer.min_sample_ratio': _FINITE & interval(0),
-    'replay_buffer.use_priority': is_type(bool),
-    'replay_buffer.alpha': _FINITE & interval(0),
-    'replay_buffer.beta': _SHARE,
-    'replay_buffer.anneal_step': numeric() & interval(0),
-    'replay_buffer.cache_maxlen': _COUNT,
-    'replay_buffer.timeout': _SECONDS,
-    'replay_buffer.monitor.log_freq': _COUNT,
-    'replay_buffer.monitor.natural_expire': _SECONDS,
-    'replay_buffer.monitor.tick_expire': _COUNT,
 }
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from nervex.data.batch import Batch, Row, has_length
 from nervex.data.buffer import Buffer
 from nervex.data.buffer_log import BufferLog
-from nervex.data.buffer_options import DEFAULTS, RULES, as_names, read_options
+from nervex.data.buffer_options import OPTIONS, as_names, read_options
 from nervex.data.structure.cache import Cache
 from nervex.utils import tree
 from nervex.utils.errors import UnknownNameError, unknown_name
@@ -44,8 +44,7 @@ class BufferManager:
         state_dict, load_state_dict
     """
 
-    config = DEFAULTS
-    config_rules = RULES
+    config = OPTIONS
 
     def __init__(
         self,

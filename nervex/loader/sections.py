@@ -43,7 +43,7 @@ def merge_section(path: str, section: Section, given: Any, problems: Problems) -
         problems.add(path, f'got {given!r}, must be a dict' + (' (write {} for an empty one)' if given is None else ''))
         return section.defaults()
     known, type_ = section.known(), section.entries.get('type')
-    other_type = isinstance(type_, Setting) and 'type' in given and type_.default not in (UNSET, given['type'])
+    other_type = isinstance(type_, Setting) and 'type' in given and type_.default not in (UNSET, None, given['type'])
     is_open = section.is_open or (section.is_plain and (other_type or not known))
     merged = {} if other_type else section.defaults()
     for key, value in given.items():

@@ -3,7 +3,7 @@
 import pytest
 
 from nervex.config import sections
-from nervex.loader import enum, interval, is_positive, is_type, numeric
+from nervex.loader import enum, interval, is_positive, numeric
 from nervex.parallel.settings import ParallelSettings
 from nervex.utils import ENV_MANAGER_REGISTRY, ENV_REGISTRY, LEARNER_HOOK_REGISTRY, MODEL_REGISTRY, POLICY_REGISTRY
 from nervex.utils.declare import setting, settings
@@ -61,16 +61,13 @@ class FakeNet:
 
 
 class BufferManager:
-    config = dict(
-        type='replay',
-        meta_maxlen=4096,
-        replay_start_size=0,
-        max_reuse=float('inf'),
-        alpha=0.6,
-        monitor=dict(log_freq=2000),
-    )
-    config_rules = dict(
-        type=enum('replay', 'on_policy'), meta_maxlen=is_type(int) & is_positive(), max_reuse=numeric() & is_positive()
+    config = settings(
+        type=setting(None, "'replay' | 'on_policy' | None", ''),
+        meta_maxlen=setting(4096, 'int > 0', ''),
+        replay_start_size=setting(0, 'int >= 0', ''),
+        max_reuse=setting(float('inf'), 'int > 0 | inf', ''),
+        alpha=setting(0.6, 'number >= 0', ''),
+        monitor=dict(log_freq=setting(2000, 'int >= 1', '')),
     )
 
 
