@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from nervex.data.memory import aligned_empty, check_memory
+from nervex.data.memory import check_memory, recycled_empty
 
 STACKED = ('obs', 'next_obs')
 _REMEMBERED = 8192  # recent frames that a new one is compared with
@@ -41,6 +41,7 @@ class FrameTable:
         self._seen: list[dict[int, int]] = [{}, {}]  # checksum -> frame number, two generations
         self._bound = 0  # no row needs an earlier frame
         self._torch_stacks: set[str] = set()  # columns that were pushed as tensors
+        self._pool: list[np.ndarray] = []  # memory of samples
 
     @property
     def nbytes(self) -> int:
@@ -122,17 +123,12 @@ class FrameTable:
         self._seen[0][key] = number
         return number
 
-    def expired(self, numbers: list[np.ndarray]) -> np.ndarray:
-        """
-        Overview:
-            Positions of rows whose frames were overwritten.
-        Arguments:
-            - numbers (:obj:`list`): the frame numbers (rows, k) of each column of stacks
-        """
+    def expired(self, columns: Mapping, size: int) -> np.ndarray:
+        """Of the first ``size`` rows with these frame numbers, the positions of those whose frames were overwritten."""
         first = self.made - self._limit  # frames before this one are gone
         if first <= self._bound:
             return np.zeros(0, dtype=np.int64)
-        lowest = np.min([part.min(axis=1) for part in numbers], axis=0)
+        lowest = np.min([columns[name][:size].min(axis=1) for name in STACKED if name in columns], axis=0)
         self._bound = int(lowest[lowest >= first].min(initial=self.made))
         return np.flatnonzero(lowest < first)
 
@@ -140,19 +136,14 @@ class FrameTable:
         """No row is left; frames that come again are still recognised."""
         self._bound = self.made
 
-    def outputs(self, n: int, columns: Mapping) -> dict[str, np.ndarray]:
-        """Memory for the stacks of ``n`` rows, to be given to ``decode``."""
-        assert self._frames is not None
-        shape, dtype = self._frames.shape[1:], self._frames.dtype
-        return {name: aligned_empty((n * columns[name].shape[1], *shape), dtype) for name in STACKED if name in columns}
-
-    def decode(self, columns: dict, outputs: Mapping[str, np.ndarray] | None = None) -> dict:
+    def decode(self, columns: dict) -> dict:
         """The columns with stacks in place of frame numbers, in the layout in which they were pushed."""
         assert self._frames is not None
-        for name, out in (outputs or self.outputs(len(next(iter(columns.values()))), columns)).items():
-            numbers = columns[name]
-            self._frames.take((numbers % self._limit).reshape(-1), 0, out, 'clip')
-            stacks = out.reshape(*numbers.shape, *self._frames.shape[1:])
+        shape = self._frames.shape[1:]
+        for name in self._stacked(columns):
+            numbers = columns[name] % self._limit
+            stacks = recycled_empty(self._pool, (*numbers.shape, *shape), self._frames.dtype)
+            self._frames.take(numbers.reshape(-1), 0, stacks.reshape(-1, *shape), 'clip')
             stacks = np.moveaxis(stacks, 1, self._stack_axis(stacks.ndim))
             columns[name] = torch.from_numpy(stacks) if name in self._torch_stacks else stacks
         return columns

@@ -13,7 +13,6 @@ import torch
 
 from nervex.data.batch import Batch
 from nervex.data.buffer import Buffer
-from nervex.data.frames import STACKED
 from nervex.data.index_source import IndexSource
 from nervex.data.priority import Priorities, checked_priorities
 from nervex.data.ring import Ring, rows_of
@@ -102,8 +101,7 @@ class ReplayKind(Buffer):
                 self._remove(slots[slots < self._size])
         self._settle(given)
         if self.ring.frames is not None:
-            stacks = [self.ring.arrays[name][: self._size] for name in STACKED if name in self.ring.arrays]
-            self._remove(self.ring.frames.expired(stacks))
+            self._remove(self.ring.frames.expired(self.ring.arrays, self._size))
 
     def _checked(self, given: Any, n: int) -> np.ndarray | None:
         """Priorities that came with rows; None if there are none, or if they are not wanted."""

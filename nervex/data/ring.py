@@ -11,7 +11,7 @@ import torch
 
 from nervex.data.batch import Batch, nested, object_column, tensor_column
 from nervex.data.frames import FrameTable
-from nervex.data.memory import aligned_empty, check_memory
+from nervex.data.memory import aligned_empty, check_memory, recycled_empty
 from nervex.data.writers import compile_writers
 from nervex.utils import tree
 
@@ -57,15 +57,18 @@ class Ring:
     def _set_arrays(self, arrays: dict[Any, np.ndarray], torch_names: set) -> None:
         """These are the columns from now on; all that was made for the earlier ones goes."""
         self.arrays, self._torch_names = arrays, torch_names
-        self.put: Callable[..., int] = nothing_stored
+        self._put: Callable[..., int] = nothing_stored
         self.put_values: Callable[..., int] = nothing_stored
-        if arrays and self.frames is None:
+        if arrays:
             modulo = self.capacity if self._wraps else 2**62
-            self.put, self.put_values = compile_writers(arrays, torch_names, self.capacity, modulo, self.clock)
+            self._put, self.put_values = compile_writers(arrays, torch_names, self.capacity, modulo, self.clock)
+        self.put = self._put if self.frames is None else nothing_stored
         self._nested = any(type(name) is tuple for name in arrays)
         self.holds_objects = any(array.dtype == object for array in arrays.values())
         self._takes = [(name, array.take) for name, array in arrays.items()]
-        self._simple = not (self._nested or torch_names or self.frames is not None)
+        large = [array for array in arrays.values() if array[:1].nbytes >= 512 and array.dtype != object]
+        self._simple = not (self._nested or torch_names or large or self.frames is not None)
+        self._pool: list[np.ndarray] = []  # memory of samples of large rows
         self._outputs: dict[int, list] = {}
 
     @property
@@ -99,7 +102,7 @@ class Ring:
         if self.frames is not None:
             columns = self.frames.encode(columns)
         flat = _flat(columns)
-        if n := self.put(Batch.of(flat)):
+        if n := self._put(Batch.of(flat)):
             return n
         n = rows_of(flat)
         if not self.arrays:
@@ -184,9 +187,15 @@ class Ring:
 
     def gather(self, slots: np.ndarray) -> dict:
         """The rows at ``slots`` (trusted) in fresh memory, as a dict of columns."""
-        found = {name: take(slots, 0) for name, take in self._takes}
         if self._simple:
-            return found
+            return {name: take(slots, 0) for name, take in self._takes}
+        found, n = {}, len(slots)
+        for name, array in self.arrays.items():
+            if array.dtype == object or n * array[:1].nbytes < 1 << 17:
+                found[name] = array.take(slots, 0)
+            else:
+                found[name] = recycled_empty(self._pool, (n, *array.shape[1:]), array.dtype)
+                array.take(slots, 0, found[name], 'clip')
         columns = self._columns(found)
         return columns if self.frames is None else self.frames.decode(columns)
 
@@ -199,6 +208,8 @@ class Ring:
             - tensors (:obj:`dict | None`): column name -> (column, tensor over its memory), where that is possible
         """
         n = len(slots)
+        if self.frames is not None:  # they use memory again by themselves
+            return self.gather(slots), None
         if n not in self._outputs:
             if len(self._outputs) > 4:
                 self._outputs.clear()
@@ -208,16 +219,12 @@ class Ring:
         moves, columns, tensors = pair[0]
         for take, out in moves:
             take(slots, 0, out, 'clip')
-        if self.frames is not None:
-            return self.frames.decode(dict(columns), tensors), None
         return columns.copy(), tensors
 
     def _output(self, n: int) -> tuple[list, dict, dict]:
         flat = {name: aligned_empty((n, *array.shape[1:]), array.dtype) for name, array in self.arrays.items()}
         moves = [(take, flat[name]) for name, take in self._takes]
         columns = self._columns(flat)
-        if self.frames is not None:
-            return moves, columns, self.frames.outputs(n, columns)
         tensors = {
             name: (column, tensor_column(column, None, shrink=True))
             for name, column in columns.items()
