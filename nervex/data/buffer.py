@@ -27,7 +27,7 @@ class Buffer:
         - own_rounds (:obj:`bool`): ``batches`` gives as many batches as its rows make; a buffer beside it that draws at
           random gives as many
         - put (:obj:`Callable`): a quick way of storing a dict row or a Batch; answers the number of rows, or 0 if they
-          are for ``push``
+          are for ``push`` (as all are if a derived class has a ``push`` of its own)
     Interfaces:
         push, ready, sample, batches, update, count, pushed, clear, used_data, plan, state_dict, load_state_dict
     """

@@ -29,22 +29,18 @@ def default_collate(batch: Sequence[Any] | Batch) -> Any:
         torch.Size([8])
     """
     if isinstance(batch, Batch):
-        return _squeeze_columns(batch.to_torch())
-    if not len(batch):
-        raise ValueError('default_collate: got no rows, at least one is needed')
-    first = batch[0]
-    if isinstance(first, torch.Tensor):
-        return _collate_tensors(batch)
-    if isinstance(first, np.ndarray):
-        if first.dtype.kind in 'SUO':
+        return _squeezed(batch.to_torch())
+    first = _first(batch, 'default_collate')
+    if isinstance(first, (torch.Tensor, np.ndarray)):
+        if isinstance(first, np.ndarray) and first.dtype.kind in 'SUO':
             raise TypeError(f'default_collate: an array of dtype {first.dtype} cannot become a tensor')
-        return _collate_tensors([torch.as_tensor(v) for v in batch])
+        return _joined(torch.cat if first.shape == (1,) else torch.stack, batch)
     if isinstance(first, (bool, np.bool_)) and all(isinstance(v, (bool, np.bool_)) for v in batch):
         return torch.tensor([bool(v) for v in batch], dtype=torch.bool)
-    if isinstance(first, (float, np.floating)):
-        return torch.tensor([float(v) for v in batch], dtype=torch.float32)
-    if isinstance(first, (int, np.integer)):
-        if any(isinstance(v, (float, np.floating)) for v in batch):  # a float that was written short
+    if isinstance(first, (float, int, np.floating, np.integer)):
+        if any(
+            isinstance(v, (float, np.floating)) for v in batch
+        ):  # an int among them is a float that is written short
             return torch.tensor([float(v) for v in batch], dtype=torch.float32)
         return torch.tensor([int(v) for v in batch], dtype=torch.int64)
     if isinstance(first, (str, bytes)):
@@ -54,23 +50,24 @@ def default_collate(batch: Sequence[Any] | Batch) -> Any:
     return _collate_containers(batch, default_collate, 'default_collate')
 
 
-def _collate_tensors(batch: Sequence[torch.Tensor]) -> torch.Tensor:
-    return _joined(torch.cat if batch[0].shape == (1,) else torch.stack, batch)
+def _first(batch: Any, name: str) -> Any:
+    if not len(batch):
+        raise ValueError(f'{name}: got no rows, at least one is needed')
+    return batch[0]
 
 
-def _joined(join: Callable, batch: Sequence[torch.Tensor]) -> torch.Tensor:
+def _joined(join: Callable, batch: Sequence) -> torch.Tensor:
     try:
-        return join(list(batch), 0)
+        return join([torch.as_tensor(v) if isinstance(v, np.ndarray) else v for v in batch], 0)
     except (RuntimeError, TypeError) as e:
-        kinds = dict.fromkeys(
-            f'{tuple(v.shape)} {v.dtype}' if isinstance(v, torch.Tensor) else type(v).__name__ for v in batch
-        )
+        kinds = dict.fromkeys(f'{tuple(v.shape)} {v.dtype}' if hasattr(v, 'shape') else type(v).__name__ for v in batch)
         raise ValueError(
             f'rows that differ do not stack: {", ".join(kinds)}; diff_shape_collate leaves them a list ({e})'
         ) from e
 
 
-def _collate_containers(batch: Sequence[Any], collate: Any, name: str) -> Any:
+def _collate_containers(batch: Sequence[Any], collate: Callable, name: str) -> Any:
+    """Rows that are containers: their parts are collated one by one."""
     first = batch[0]
     if isinstance(first, (Mapping, Batch)):
         for position, row in enumerate(batch):
@@ -91,26 +88,20 @@ def _collate_containers(batch: Sequence[Any], collate: Any, name: str) -> Any:
     )
 
 
-def _of_key(collate: Any, key: Any, values: list) -> Any:
+def _of_key(collate: Callable, key: Any, values: list) -> Any:
     try:
         return collate(values)
     except (TypeError, ValueError) as e:
         raise (TypeError if isinstance(e, TypeError) else ValueError)(f"key '{key}': {e}") from e
 
 
-def _squeeze_columns(columns: dict[str, Any]) -> dict[str, Any]:
-    """Columns as collating their rows would give them: (B, 1) -> (B, )."""
-    out: dict[str, Any] = {}
-    for name, column in columns.items():
-        if isinstance(column, dict):
-            out[name] = _squeeze_columns(column)
-        elif isinstance(column, torch.Tensor):
-            out[name] = column.squeeze(1) if column.dim() == 2 and column.shape[1] == 1 else column
-        elif isinstance(column, np.ndarray) and column.dtype == object:
-            out[name] = default_collate(list(column))
-        else:
-            out[name] = column
-    return out
+def _squeezed(column: Any) -> Any:
+    """A column, or a dict of them, as collating its rows would give it: (B, 1) -> (B, )."""
+    if isinstance(column, dict):
+        return {name: _squeezed(part) for name, part in column.items()}
+    if isinstance(column, torch.Tensor):
+        return column.squeeze(1) if column.dim() == 2 and column.shape[1] == 1 else column
+    return default_collate(list(column)) if isinstance(column, np.ndarray) and column.dtype == object else column
 
 
 def default_decollate(batch: Any, ignore: Sequence[str] = ('prev_state',)) -> list[Any]:
@@ -131,29 +122,25 @@ def default_decollate(batch: Any, ignore: Sequence[str] = ('prev_state',)) -> li
         return list(np.split(batch, len(batch))) if batch.ndim == 1 and batch.dtype != object else list(batch)
     if isinstance(batch, (Mapping, Batch)):
         parts = {k: v if k in ignore else default_decollate(v, ignore) for k, v in batch.items()}
-        rows = _equal_rows(parts)
-        return [{k: v[i] for k, v in parts.items()} for i in range(rows)]
+        return [dict(zip(parts, row)) for row in _transposed(parts)]
     if isinstance(batch, tuple) and hasattr(batch, '_fields'):
-        fields = [default_decollate(v, ignore) for v in batch]
-        _equal_rows(dict(zip(batch._fields, fields)))
-        return [type(batch)(*row) for row in zip(*fields)]
+        fields = {name: default_decollate(v, ignore) for name, v in zip(batch._fields, batch)}
+        return [type(batch)(*row) for row in _transposed(fields)]
     if isinstance(batch, Sequence) and not isinstance(batch, (str, bytes)):
         if not batch or isinstance(batch[0], (str, bytes)):
             return list(batch)
-        columns = [default_decollate(v, ignore) for v in batch]
-        _equal_rows(dict(enumerate(columns)))
-        return [list(row) for row in zip(*columns)]
+        return [list(row) for row in _transposed({k: default_decollate(v, ignore) for k, v in enumerate(batch)})]
     raise TypeError(
         f'default_decollate: {type(batch).__name__} is not supported; use tensors, arrays, dicts, '
         'namedtuples or sequences of them'
     )
 
 
-def _equal_rows(parts: dict) -> int:
+def _transposed(parts: dict) -> list[tuple]:
     lengths = {key: len(value) for key, value in parts.items()}
     if len(set(lengths.values())) > 1:
         raise ValueError(f'default_decollate: parts with different numbers of rows: {lengths}')
-    return next(iter(lengths.values()), 0)
+    return list(zip(*parts.values()))
 
 
 def timestep_collate(batch: Sequence[Mapping] | Batch) -> dict[str, Any]:
@@ -167,16 +154,14 @@ def timestep_collate(batch: Sequence[Mapping] | Batch) -> dict[str, Any]:
     Shapes:
         - B times T items :math:`(*)` -> :math:`(T, B, *)`
     """
-    if not len(batch):
-        raise ValueError('timestep_collate: got no rows, at least one is needed')
+    first = _first(batch, 'timestep_collate')
     if isinstance(batch, Batch):
         columns = {k: v for k, v in batch.items() if k != 'prev_state'}
-        states = list(batch['prev_state']) if 'prev_state' in batch else None
         out = {k: _time_first(v) for k, v in Batch.of(columns).to_torch().items()}
     else:
-        states = [row['prev_state'] for row in batch] if 'prev_state' in batch[0] else None
-        out = {k: _of_key(_stack_time, k, [row[k] for row in batch]) for k in batch[0].keys() if k != 'prev_state'}
-    if states is not None:
+        out = {k: _of_key(_stack_time, k, [row[k] for row in batch]) for k in first.keys() if k != 'prev_state'}
+    if 'prev_state' in first:
+        states = batch['prev_state'] if isinstance(batch, Batch) else [row['prev_state'] for row in batch]
         out['prev_state'] = [list(step) for step in zip(*states)]
     return out
 
@@ -198,7 +183,7 @@ def _stack_time(values: Sequence[Any]) -> Any:
     if isinstance(first, (Mapping, Batch)):
         return {k: _of_key(_stack_time, k, [v[k] for v in values]) for k in list(first.keys())}
     if isinstance(first, (torch.Tensor, np.ndarray)) and getattr(first, 'ndim', 0) > 0:
-        return _time_first(_joined(torch.stack, [torch.as_tensor(v) for v in values]))
+        return _time_first(_joined(torch.stack, values))
     if isinstance(first, Sequence) and not isinstance(first, (str, bytes)):
         return _stack_steps(default_collate(values))
     return default_collate(values)
@@ -218,9 +203,7 @@ def diff_shape_collate(batch: Sequence[Any]) -> Any:
     Overview:
         Like ``default_collate``, but parts that contain None or tensors of different shapes stay lists.
     """
-    if not len(batch):
-        raise ValueError('diff_shape_collate: got no rows, at least one is needed')
-    first = batch[0]
+    first = _first(batch, 'diff_shape_collate')
     if any(v is None for v in batch):
         return list(batch)
     if isinstance(first, (torch.Tensor, np.ndarray)):

@@ -10,7 +10,7 @@ import numpy as np
 
 from nervex.data.batch import Batch
 from nervex.data.buffer import Buffer
-from nervex.data.ring import Ring, rows_of
+from nervex.data.ring import Ring, nothing_stored, rows_of
 from nervex.data.sampled import Sampled, UniqueIds, described
 
 logger = logging.getLogger(__name__)
@@ -51,7 +51,7 @@ class OnPolicyKind(Buffer):
                 self._ring.grow(max(used + n, 2 * used), used)
             self._ring.append({name: column for name, column in columns.items() if name != 'priority'})
         finally:
-            self.put = self._ring.put
+            self.put = self._ring.put if type(self).push is OnPolicyKind.push else nothing_stored
 
     def ready(self, batch_size: int, cur_learner_iter: int = 0, samples: int | None = None) -> bool:
         """Whether ``batch_size`` rows may be sampled: the rows of a round are used as often as the learner likes."""
@@ -121,6 +121,6 @@ class OnPolicyKind(Buffer):
         rows = state['store']['next_row']
         self._ring = Ring(max(rows, 1), f"buffer '{self.name}'", wraps=False)
         self._ring.load_state_dict(state['store'])
-        self.put = self._ring.put
+        self.put = self._ring.put if type(self).push is OnPolicyKind.push else nothing_stored
         self._earlier, self.sampled = state['total'] - rows, state['sampled']
         self._rng.bit_generator.state = state['generator']

@@ -15,7 +15,7 @@ from nervex.data.batch import Batch
 from nervex.data.buffer import Buffer
 from nervex.data.index_source import IndexSource
 from nervex.data.priority import Priorities, checked_priorities
-from nervex.data.ring import Ring, rows_of
+from nervex.data.ring import Ring, nothing_stored, rows_of
 from nervex.data.sampled import Sampled, UniqueIds, collected_at, described, integers, item_numbers, separate_objects
 
 logger = logging.getLogger(__name__)
@@ -33,7 +33,7 @@ class ReplayKind(Buffer):
 
     def __init__(self, name: str, cfg: Any, seed: Any = None) -> None:
         super().__init__(name, cfg, seed)
-        self.capacity = cfg.meta_maxlen
+        self.capacity, self._ratio = cfg.meta_maxlen, cfg.min_sample_ratio
         overhead = 4 + (_PRIORITY_BYTES if cfg.use_priority else 0)
         self.ring = Ring(self.capacity, f"replay buffer '{name}'", overhead, cfg.frame_axis)
         self._clock = self.ring.clock
@@ -95,7 +95,7 @@ class ReplayKind(Buffer):
             self.ring.append(columns)
             failed = False
         finally:
-            self.put = self.ring.put
+            self.put = self.ring.put if type(self).push is ReplayKind.push else nothing_stored
             if failed:  # what lay in these slots may be half overwritten: it is gone, as if it had worked
                 slots = (np.arange(n) + start) % self.capacity
                 self._remove(slots[slots < self._size])
@@ -191,16 +191,17 @@ class ReplayKind(Buffer):
         if self._ages:
             self._drop_stale(cur_learner_iter)
         rows = min(self._clock[0] - self._first, self.capacity) - self._removed
-        wanted = max(batch_size * self._cfg.min_sample_ratio, self.start_size, 1)
+        wanted = batch_size * self._ratio
         if samples is not None:
+            wanted = max(wanted, self.start_size)
             if wanted > self.capacity:
                 raise ValueError(
                     f"replay buffer '{self.name}': replay_start_size = {self.start_size} and min_sample_ratio = "
-                    f'{self._cfg.min_sample_ratio} with batches of {batch_size} rows want {wanted:g} rows, but '
+                    f'{self._ratio} with batches of {batch_size} rows want {wanted:g} rows, but '
                     f'meta_maxlen is {self.capacity}: make it larger or the others smaller'
                 )
             wanted = min(max(wanted, samples * batch_size / self._cfg.max_reuse), self.capacity)
-        return rows >= wanted
+        return rows >= wanted and rows >= self.start_size and rows > 0
 
     def sample(self, batch_size: int, cur_learner_iter: int = 0, reuse: bool = False) -> Sampled | None:
         """A sample, None when there is not enough data. ``reuse`` gives one of two alternating batches."""
@@ -337,7 +338,7 @@ class ReplayKind(Buffer):
                 f"{state.get('capacity')} rows, this one of kind 'replay' with {self.capacity}"
             )
         self.ring.load_state_dict(state['store'])
-        self.put = self.ring.put
+        self.put = self.ring.put if type(self).push is ReplayKind.push else nothing_stored
         self._known = self._clock[0]
         self._first = self._known - state['size']
         self._forget_rows()

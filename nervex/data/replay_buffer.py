@@ -133,7 +133,7 @@ class ReplayBuffer:
             - batch (:obj:`Batch`): columns of equal length; without ``env_id`` they are consecutive steps of one env
             - env_id (:obj:`np.ndarray | None`): env of each step; a column ``env_id`` of the batch serves as well
         """
-        if self._plain and env_id is None and (n := self._ring.put(batch)):
+        if self._plain and env_id is None and type(batch) is Batch and (n := self._ring.put(batch)):
             start = (self._ring.clock[0] - n) % self._ring.capacity
             return self._time.slots[start : start + n]
         batch = Batch(dict(batch.items()))
@@ -191,7 +191,9 @@ class ReplayBuffer:
 
     def _lose(self, start: int, n: int) -> None:
         """The oldest ``n`` steps may be half overwritten by a failed addition: they become copies of the next one."""
-        if len(self) == self.maxsize > n:
+        if len(self) == self.maxsize <= n:
+            self.reset()
+        elif len(self) == self.maxsize:
             slots = (start + np.arange(n)) % self.maxsize
             for array in self._ring.arrays.values():
                 array[slots] = array[(start + n) % self.maxsize]

@@ -99,7 +99,7 @@ class Sampled(Batch):
         """A plain nested dict of tensors on ``device``; float64 arrays become float32, object columns stay."""
         ready = self._tensors
         if ready is None or device not in (None, 'cpu'):
-            return super().to_torch(device)
+            return _to_torch(self, device)
         out = {}
         for name, column in self._columns.items():
             pair = ready.get(name)
@@ -139,6 +139,7 @@ class Sampled(Batch):
         return Batch.of(self.describe()._columns).copy()
 
 
+_to_torch = Batch.to_torch
 _set_describe = Sampled._describe.__set__  # type: ignore[attr-defined]
 _set_tensors = Sampled._tensors.__set__  # type: ignore[attr-defined]
 tree.register(Sampled, lambda sample: sample._columns, Batch.of)

@@ -11,6 +11,7 @@ from easydict import EasyDict
 from nervex.data import Batch, BufferManager, default_collate
 from nervex.data.memory import BufferMemoryError, available_bytes
 from nervex.utils.errors import ConfigError, UnknownNameError
+from nervex.utils.registry_factory import BUFFER_REGISTRY
 
 
 def rows(start, n, **more):
@@ -495,3 +496,17 @@ def test_sequences_stamped_step_by_step_are_as_old_as_their_first_step(kind, tmp
             sample = manager.sample(9 if kind == 'replay' else 3, 10)
             ages = dict(zip(sample.a.tolist(), sample['staleness'].tolist()))
             assert ages == ({1: 4, 2: 3} if kind == 'replay' else {0: 10, 1: 4, 2: 3})
+
+
+@pytest.mark.parametrize('kind', ['replay', 'on_policy'])
+def test_a_push_of_a_derived_kind_sees_every_row(kind, monkeypatch):
+    class Doubling(BUFFER_REGISTRY.get(kind)):
+        def push(self, columns):
+            super().push({name: column * 2 for name, column in columns.items()})
+
+    monkeypatch.setattr('nervex.data.buffer_manager.BUFFER_REGISTRY', {kind: Doubling})
+    manager = BufferManager({'type': kind, 'min_sample_ratio': 0}, seed=0)
+    for _ in range(3):
+        manager.push_data(Batch(a=np.arange(1, 3)))
+        manager.push_data({'a': np.int64(3)})
+    assert set(manager.sample(9).a.tolist()) == {2, 4, 6}
