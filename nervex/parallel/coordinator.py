@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from nervex.interaction import Task
-from nervex.interaction.base import Ref
 from nervex.interaction.exception import DataLost
 from nervex.parallel.blocks import Header
 from nervex.parallel.plan import Plan
@@ -46,8 +45,8 @@ class Coordinator:
         self.cfg, self.plan, self.roster, self.commander = cfg, plan, roster, commander
         self.evaluator, self.pace, self.tally, self._log = evaluator, pace, tally, log
         self._more_notes = more_notes
-        self.waiting: deque[tuple[Header, Ref]] = deque()
-        self.weights: Ref | None = None
+        self.waiting: deque[tuple[Header, Any]] = deque()
+        self.weights: Any = None  # a reference to the newest
         self.version = -1
         self.weights_iter = 0
         self.solved = self.finished = False
@@ -143,7 +142,7 @@ class Coordinator:
             self.waiting.clear()
             self._send_learn(blocks, updates)
 
-    def _send_learn(self, blocks: list[tuple[Header, Ref]], updates: int) -> None:
+    def _send_learn(self, blocks: list[tuple[Header, Any]], updates: int) -> None:
         notes = self.notes() if self._schedule.due() and self.weights is not None else None
         request = {
             'updates': None if updates < 0 else updates,

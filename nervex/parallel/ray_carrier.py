@@ -7,11 +7,10 @@ import logging
 import os
 import socket
 import sys
-import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import Any
 
-from nervex.interaction.base import Carrier, RayHandle, Ref, translated
+from nervex.interaction.base import Carrier, RayHandle
 from nervex.interaction.slave import Host
 from nervex.parallel.ray_cluster import Guard, check_address, import_ray, join_cluster, start_cluster
 from nervex.utils import ConfigError
@@ -20,7 +19,6 @@ logger = logging.getLogger(__name__)
 _LOGICAL_CPUS = 4096  # of a cluster of our own: roles share the machine as processes do, none is kept waiting
 _NOT_SHOWN = ('A worker died or was killed', 'worker processes have been started on node')
 _AVOIDED_S = 60.0  # Ray takes up to half of it to notice that a node is gone
-_FETCH_S = 60.0  # for an answer that is there to come over
 
 
 class RayCarrier(Carrier):
@@ -34,6 +32,7 @@ class RayCarrier(Carrier):
     """
 
     def __init__(self, address: str | None = None, object_store_mb: int = 300, show_output: bool = False) -> None:
+        super().__init__()
         self._own = address is None
         self._guard: Guard | None = None
         if address is not None:
@@ -64,25 +63,6 @@ class RayCarrier(Carrier):
         actor = self._shell.options(max_restarts=0, **options).remote(role, kwargs, self._where)
         return RayHandle(name, actor, None if self._own else actor.node_id.remote())
 
-    def wait(self, refs: Sequence[Ref], timeout_s: float) -> list[Ref]:
-        """Whose answers are somewhere in the cluster."""
-        refs = list(refs)
-        if not refs:
-            time.sleep(timeout_s)
-            return []
-        wait = self._ray.wait
-        ready, rest = wait(refs, num_returns=1, timeout=timeout_s, fetch_local=False)
-        if ready and rest:
-            ready += wait(rest, num_returns=len(rest), timeout=0, fetch_local=False)[0]
-        return ready
-
-    def get(self, ref: Ref, timeout_s: float | None = None) -> Any:
-        """The answer."""
-        try:
-            return self._ray.get(ref, timeout=timeout_s or _FETCH_S)
-        except self._ray.exceptions.RayError as e:
-            raise translated(e) from e
-
     def kill(self, handle: RayHandle) -> None:
         """End its process."""
         self._ray.kill(handle.actor, no_restart=True)
@@ -93,10 +73,6 @@ class RayCarrier(Carrier):
             node_id = self._ray.get(handle.node_id, timeout=0) if handle.node_id is not None else None
             if node_id is not None:
                 self._avoided[node_id] = self.now() + _AVOIDED_S
-
-    def now(self) -> float:
-        """The clock of this machine."""
-        return time.monotonic()
 
     def close(self) -> None:
         """Leave the cluster, or end it."""

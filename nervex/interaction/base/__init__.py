@@ -1,6 +1,7 @@
-"""What both ends share: how calls go to a slave, and how their answers come back."""
+"""What both ends share: the way to a slave, where answers come in, and a beginning and an end."""
 
-from nervex.interaction.base.carrier import Answers, Carrier, Handle, Ref
-from nervex.interaction.base.futures import Futures, RayHandle, open_handle, translated
+from nervex.interaction.base.answers import Answers, Carrier, Handle
+from nervex.interaction.base.handles import LocalHandle, RayHandle, open_handle
+from nervex.interaction.base.life import Life
 
-__all__ = ['Answers', 'Carrier', 'Futures', 'Handle', 'RayHandle', 'Ref', 'open_handle', 'translated']
+__all__ = ['Answers', 'Carrier', 'Handle', 'Life', 'LocalHandle', 'RayHandle', 'open_handle']

@@ -36,6 +36,9 @@ class MasterErrorCode(IntEnum):
     TASK_ALREADY_STARTED = 502
 
 
+_classes: dict[tuple[type, int], type[InteractionError]] = {}
+
+
 class InteractionError(NervexError, RuntimeError):
     """
     Overview:
@@ -43,6 +46,11 @@ class InteractionError(NervexError, RuntimeError):
     """
 
     code: SlaveErrorCode | MasterErrorCode
+
+    def __init_subclass__(cls, code: SlaveErrorCode | MasterErrorCode | None = None) -> None:
+        if code is not None:
+            cls.code = code
+            _classes[type(code), code] = cls
 
     def __reduce__(self) -> tuple:
         return type(self), self.args
@@ -56,82 +64,56 @@ class MasterError(InteractionError):
     """The master cannot do that, or lost the slave."""
 
 
-class SlaveSystemShuttingDown(SlaveError):
+class SlaveSystemShuttingDown(SlaveError, code=SlaveErrorCode.SYSTEM_SHUTTING_DOWN):
     """The slave is ending and takes nothing more."""
 
-    code = SlaveErrorCode.SYSTEM_SHUTTING_DOWN
 
-
-class SlaveAlreadyConnected(SlaveError):
+class SlaveAlreadyConnected(SlaveError, code=SlaveErrorCode.SLAVE_ALREADY_CONNECTED):
     """A slave obeys one master at a time."""
 
-    code = SlaveErrorCode.SLAVE_ALREADY_CONNECTED
 
-
-class SlaveNotConnected(SlaveError):
+class SlaveNotConnected(SlaveError, code=SlaveErrorCode.SLAVE_NOT_CONNECTED):
     """The slave has no master, or lost it."""
 
-    code = SlaveErrorCode.SLAVE_NOT_CONNECTED
 
-
-class SlaveConnectionRefused(SlaveError):
+class SlaveConnectionRefused(SlaveError, code=SlaveErrorCode.SLAVE_CONNECTION_REFUSED):
     """The slave's own code refused the connection."""
 
-    code = SlaveErrorCode.SLAVE_CONNECTION_REFUSED
 
-
-class SlaveDisconnectionRefused(SlaveError):
+class SlaveDisconnectionRefused(SlaveError, code=SlaveErrorCode.SLAVE_DISCONNECTION_REFUSED):
     """The slave's own code refused to be released."""
 
-    code = SlaveErrorCode.SLAVE_DISCONNECTION_REFUSED
 
-
-class MasterUnknown(SlaveError):
+class MasterUnknown(SlaveError, code=SlaveErrorCode.MASTER_UNKNOWN):
     """Another master than the connected one spoke to the slave."""
 
-    code = SlaveErrorCode.MASTER_UNKNOWN
 
-
-class TaskAlreadyExist(SlaveError):
+class TaskAlreadyExist(SlaveError, code=SlaveErrorCode.TASK_ALREADY_EXIST):
     """The slave is busy: one task at a time."""
 
-    code = SlaveErrorCode.TASK_ALREADY_EXIST
 
-
-class TaskRefused(SlaveError):
+class TaskRefused(SlaveError, code=SlaveErrorCode.TASK_REFUSED):
     """The slave's own code refused the task."""
 
-    code = SlaveErrorCode.TASK_REFUSED
 
-
-class TaskUnknown(SlaveError):
+class TaskUnknown(SlaveError, code=SlaveErrorCode.TASK_UNKNOWN):
     """The slave never had this task, or has answered it already."""
 
-    code = SlaveErrorCode.TASK_UNKNOWN
 
-
-class MasterSystemShuttingDown(MasterError):
+class MasterSystemShuttingDown(MasterError, code=MasterErrorCode.SYSTEM_SHUTTING_DOWN):
     """The master is ending and connects to nobody."""
 
-    code = MasterErrorCode.SYSTEM_SHUTTING_DOWN
 
-
-class ConnectionAlreadyExists(MasterError):
+class ConnectionAlreadyExists(MasterError, code=MasterErrorCode.CONNECTION_ALREADY_EXISTS):
     """The master has a connection of this name."""
 
-    code = MasterErrorCode.CONNECTION_ALREADY_EXISTS
 
-
-class ConnectionNotOpen(MasterError):
+class ConnectionNotOpen(MasterError, code=MasterErrorCode.CONNECTION_NOT_OPEN):
     """Tasks go through open connections only."""
 
-    code = MasterErrorCode.CONNECTION_NOT_OPEN
 
-
-class ConnectionLost(MasterError):
+class ConnectionLost(MasterError, code=MasterErrorCode.CONNECTION_LOST):
     """The slave does not answer any more: its process ended, or it hangs."""
-
-    code = MasterErrorCode.CONNECTION_LOST
 
 
 class SlaveDied(ConnectionLost):
@@ -146,28 +128,21 @@ class SlaveNotBuilt(SlaveDied):
     """The slave raised while it was built; the text holds its traceback."""
 
 
-class DataLost(MasterError):
+class DataLost(MasterError, code=MasterErrorCode.DATA_LOST):
     """What a task should have got by reference is gone, with the machine that held it."""
 
-    code = MasterErrorCode.DATA_LOST
 
-
-class TaskDataInvalid(MasterError):
+class TaskDataInvalid(MasterError, code=MasterErrorCode.TASK_DATA_INVALID):
     """The data of a task is a dict."""
 
-    code = MasterErrorCode.TASK_DATA_INVALID
 
-
-class TaskAlreadyStarted(MasterError):
+class TaskAlreadyStarted(MasterError, code=MasterErrorCode.TASK_ALREADY_STARTED):
     """A task starts once; a new try is a new task."""
-
-    code = MasterErrorCode.TASK_ALREADY_STARTED
 
 
 def exception_class(code: SlaveErrorCode | MasterErrorCode) -> type[InteractionError]:
     """The class that stands for an error code."""
-    root: type[InteractionError] = SlaveError if isinstance(code, SlaveErrorCode) else MasterError
-    return next(cls for cls in root.__subclasses__() if cls.code is code)
+    return _classes[type(code), code]
 
 
 class Refusal(NervexError, RuntimeError):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 import uuid
+from concurrent.futures import Future
 from types import TracebackType
 from typing import Any
 
-from nervex.interaction.base import Handle, Ref
+from nervex.interaction.base import Handle
 from nervex.interaction.config import HEARTBEAT_SPAN_S, HEARTBEAT_TOLERANCE_S, REQUEST_TIMEOUT_S
 from nervex.interaction.exception import (
     ConnectionLost,
@@ -104,7 +105,7 @@ class Connection(Hold):
             return False
 
     # ---- what the master asks for ----
-    def hand_over(self, task: Task) -> Ref:
+    def hand_over(self, task: Task) -> Future:
         """Give a task, or a greeting, to the slave; raises its refusal."""
         self._must_be_open()
         if task.method == 'wait_task':

@@ -6,10 +6,10 @@ import logging
 import threading
 import time
 from collections.abc import Iterable
-from types import TracebackType
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
-from nervex.interaction.base import Answers, Futures, Handle, Ref, open_handle
+from nervex.interaction.base import Answers, Handle, Life, open_handle
 from nervex.interaction.exception import (
     ConnectionAlreadyExists,
     InteractionError,
@@ -44,13 +44,12 @@ class Hold:
         """A task that calls a method of the slave, not started yet."""
         return Task(self, {}, method, args, returns, **context)
 
-    def hand_over(self, task: Task) -> Ref:
+    def hand_over(self, task: Task) -> Future:
         """Give a task to the slave; raises its refusal."""
-        refs = self.handle.call(task.method, *task.args, returns=task.returns)
-        if task.returns == 1:
-            return refs
-        ref, task.beside = refs
-        return ref
+        answer = self.handle.call(task.method, *task.args, returns=task.returns)
+        if task.returns > 1:
+            answer, task.beside = answer
+        return answer
 
     def greeting(self) -> Task | None:
         """The question whether it lives; None: not now."""
@@ -68,7 +67,7 @@ class Hold:
         self.master.give_up(self, error)
 
 
-class Master:
+class Master(Life):
     """
     Overview:
         ``answers`` waits for slaves, ends their tasks with what came, greets those who say nothing, and loses those
@@ -82,11 +81,10 @@ class Master:
     """
 
     def __init__(self, name: str = 'master', line: Answers | None = None) -> None:
+        super().__init__()
         self.name = name
-        self.line: Answers = Futures() if line is None else line
-        self.calls: dict[Ref, Task] = {}  # tasks that are being done
-        self._running = False
-        self._ended = threading.Event()
+        self.line = Answers() if line is None else line
+        self.calls: dict[Future, Task] = {}  # tasks that are being done
         self._lock = threading.Lock()
         self._connections: dict[str, Connection] = {}
         self._thread: threading.Thread | None = None
@@ -96,9 +94,9 @@ class Master:
     # ---- tasks ----
     def give(self, task: Task) -> None:
         """Hand a task to its slave; raises the slave's refusal."""
-        ref = task.hold.hand_over(task)
+        task.answer = task.hold.hand_over(task)
         task.since = self.line.now()
-        self.calls[ref], task.ref = task, ref
+        self.calls[task.answer] = task
         task.started()
         self._wake()
 
@@ -107,12 +105,12 @@ class Master:
         Overview:
             Wait for answers and end their tasks, whose callbacks run here; then look after those who said nothing.
         """
-        for ref in self.line.wait(list(self.calls), min([timeout_s, *self._spans()])):
-            task = self.calls.get(ref)
+        for there in self.line.wait(list(self.calls), min([timeout_s, *self._spans()])):
+            task = self.calls.get(there)
             if task is None:  # its slave was given up meanwhile
                 continue
             try:
-                answer = self.line.get(ref)
+                answer = self.line.get(there)
             except NervexError as error:
                 self.failed(task, error)
             else:
@@ -131,21 +129,21 @@ class Master:
 
     def completed(self, task: Task, answer: Any) -> None:
         """An answer came."""
-        self.calls.pop(task.ref, None)
+        self.calls.pop(task.answer, None)
         task.finish(TaskStatus.COMPLETED, answer)
 
     def failed(self, task: Task, error: NervexError) -> None:
         """An error came in place of an answer."""
         if isinstance(error, SlaveDied):
             task.hold.lose(error)
-        self.calls.pop(task.ref, None)
+        self.calls.pop(task.answer, None)
         task.finish(TaskStatus.FAILED, error=error)
 
     def give_up(self, hold: Hold, error: InteractionError) -> None:
         """Forget the tasks of a slave that is gone: they end with this error."""
         lost = [task for task in list(self.calls.values()) if task.hold is hold]
         for task in lost:
-            self.calls.pop(task.ref, None)
+            self.calls.pop(task.answer, None)
         for task in lost:
             task.finish(TaskStatus.FAILED, error=error)
 
@@ -172,9 +170,7 @@ class Master:
     # ---- life ----
     def start(self) -> Master:
         """Begin; answers itself."""
-        if self._running or self._ended.is_set():
-            raise RuntimeError(f'{self.name}: a master starts once')
-        self._running = True
+        super().start()
         if self._thread is not None:
             self._thread.start()
         return self
@@ -193,34 +189,14 @@ class Master:
                 connection.disconnect()
             except InteractionError:  # it refuses, or is lost at this very moment
                 connection.abandon()
-        self._running = False
+        super().shutdown()
         if self._thread is not None and self._thread.is_alive():
             self._wake()
             if threading.current_thread() is not self._thread:
                 self._thread.join()
-        self._ended.set()
-
-    def join(self) -> None:
-        """Wait for ``shutdown``."""
-        self._ended.wait()
-
-    def close(self) -> None:
-        """``shutdown`` and ``join``."""
-        self.shutdown()
-        self.join()
-
-    def __enter__(self) -> Master:
-        return self.start()
-
-    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
-
-    def ping(self) -> bool:
-        """Whether connections can be opened."""
-        return self._running
 
     def _wake(self) -> None:
-        if isinstance(self.line, Futures):
+        if self._thread is not None:  # it may be waiting, and not for the newest task
             self.line.wake()
 
     # ---- connections ----

@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Callable
+from concurrent.futures import Future
 from enum import IntEnum, unique
 from typing import TYPE_CHECKING, Any
 
-from nervex.interaction.base import Ref
 from nervex.interaction.exception import InteractionError, TaskAlreadyStarted, TaskFail
 
 if TYPE_CHECKING:
@@ -52,9 +52,9 @@ class Task:
         self.data, self.task_id = data, uuid.uuid4().hex
         self.method, self.args, self.returns, self.context = method, args, returns, context
         self.since = 0.0  # when it was given out
-        self.ref: Ref = None  # of its answer
+        self.answer: Future = Future()  # where the slave puts it
         self.result: Any = None
-        self.beside: Ref = None  # reference of the second answer, where there is one: it stays where it is
+        self.beside: Any = None  # reference to its second answer, where there is one
         self.error: Exception | None = None
         self._status = TaskStatus.IDLE
         self._lock = threading.Lock()

@@ -8,9 +8,9 @@ import time
 import traceback
 from collections.abc import Callable
 from concurrent.futures import Future
-from types import TracebackType
 from typing import Any
 
+from nervex.interaction.base import Life
 from nervex.interaction.config import HEARTBEAT_TOLERANCE_S
 from nervex.interaction.exception import (
     ConnectionRefuse,
@@ -31,7 +31,7 @@ from nervex.interaction.exception import (
 logger = logging.getLogger(__name__)
 
 
-class Slave:
+class Slave(Life):
     """
     Overview:
         Override ``_process_task``, which answers the result of a task or raises ``TaskFail(result, message)``; where
@@ -51,11 +51,10 @@ class Slave:
         heartbeat_tolerance_s: float = HEARTBEAT_TOLERANCE_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        super().__init__()
         self.name = name
         self._tolerance_s, self._clock = heartbeat_tolerance_s, clock
         self._lock = threading.RLock()
-        self._running = False
-        self._ended = threading.Event()
         self._master: str | None = None
         self._heard_at = 0.0
         self._work: tuple[str, Future] | None = None
@@ -93,38 +92,11 @@ class Slave:
                 self._lost_connection()
             return self._master is not None
 
-    def start(self) -> Slave:
-        """Begin to answer; answers itself."""
-        if self._running or self._ended.is_set():
-            raise RuntimeError(f'{self.name}: a slave starts once')
-        self._running = True
-        return self
-
-    def shutdown(self) -> None:
-        """Take no more requests; a running task goes on and can be waited for."""
-        self._running = False
-        self._ended.set()
-
     def join(self) -> None:
-        """Wait for ``shutdown`` and for the running task."""
-        self._ended.wait()
+        """Wait for ``shutdown``, which takes no more requests, and for the task that goes on."""
+        super().join()
         if self._work is not None:
             self._work[1].exception()
-
-    def close(self) -> None:
-        """``shutdown`` and ``join``."""
-        self.shutdown()
-        self.join()
-
-    def __enter__(self) -> Slave:
-        return self.start()
-
-    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
-
-    def ping(self) -> bool:
-        """Whether requests are answered."""
-        return self._running
 
     # what the master calls
 

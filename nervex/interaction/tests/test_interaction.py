@@ -18,7 +18,7 @@ from nervex.interaction import (
     TaskStatus,
 )
 from nervex.interaction import exception as exceptions
-from nervex.interaction.base.futures import Futures, LocalHandle
+from nervex.interaction.base import Answers, LocalHandle
 
 
 class Gate(Slave):
@@ -265,7 +265,7 @@ class ShakyHandle(LocalHandle):
 def by_hand():
     """A master that looks around when the test says so, and its clock."""
     clock = Clock()
-    master = Master(line=Futures(clock)).start()
+    master = Master(line=Answers(clock)).start()
     yield master, clock
     master.shutdown()
 

@@ -178,7 +178,7 @@ CARTPOLE = ['-m', 'parallel', '-c', 'cartpole_dqn', '-o', 'parallel.carrier=inli
         ('parallel.actors=2', 'parallel.actors: unknown setting'),
         ('parallel.commander_type=niave', "unknown commander 'niave'; did you mean 'naive'"),
         ('parallel.comm_learner_type=flask', "unknown comm learner 'flask'"),
-        ('parallel.import_names=[no_such_module]', "parallel.import_names: module 'no_such_module' does not exist"),
+        ('parallel.import_names=[no_such_module]', "parallel.import_names: module 'no_such_module' cannot be imported"),
     ],
 )
 def test_a_wrong_setting_is_told_before_anything_is_made(tmp_path, monkeypatch, capsys, setting, said):
