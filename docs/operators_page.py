@@ -25,7 +25,7 @@ CHAPTERS = {
     'Distributions': ['categorical', 'gaussian'],
     'Transformations of values and quantiles': ['value_rescale', 'beta_function'],
     'Exploration': ['exploration', 'noise'],
-    'Samples from trajectories': ['adder', 'her'],
+    'Samples from trajectories': ['adder', 'flatten', 'her'],
 }
 HEADINGS = ('Overview', 'Arguments', 'Returns', 'Shapes')
 

@@ -2,7 +2,7 @@
 
 import copy
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from numbers import Integral
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from nervex.data import Batch
-from nervex.rl_utils import adder_columns, adder_rows, her
+from nervex.rl_utils import adder_columns, her
 
 Rows = Sequence[dict]
 
@@ -106,7 +106,7 @@ class Adder:
         if not data:
             return TrajWindow()
         wanted = len(data) if endless else min(max(int(traj_len), return_num + 1), len(data))
-        over = adder_rows.is_over(data[wanted - 1])
+        over = adder_columns.is_over(data[wanted - 1])
         if not over and wanted <= return_num:
             return TrajWindow()
         window = TrajWindow([data.popleft() for _ in range(wanted)], 0 if over else return_num)
@@ -141,7 +141,7 @@ class Adder:
         if nstep < 1:
             raise ValueError(f'get_nstep_return_data: nstep must be at least 1, got {nstep}')
         if _is_rows(data):
-            return adder_rows.nstep_rows(data, nstep, gamma, getattr(data, 'repeats', overlap))
+            return adder_columns.nstep_rows(list(data), nstep, gamma, getattr(data, 'repeats', overlap))
         return adder_columns.nstep_columns(data, nstep, gamma, overlap)
 
     def get_gae(
@@ -156,7 +156,7 @@ class Adder:
             - last_value (:obj:`torch.Tensor | float`): value of the observation after the last row
         """
         if _is_rows(data):
-            return adder_rows.gae_rows(data, last_value, gamma, gae_lambda)
+            return adder_columns.gae_rows(list(data), last_value, gamma, gae_lambda)
         return adder_columns.gae_columns(data, last_value, gamma, gae_lambda)
 
     def get_gae_with_default_last_value(
@@ -187,8 +187,10 @@ class Adder:
         """
         if self._unroll_len == 1 or len(data) == 0:
             return data
-        unroll: Callable = adder_rows.unroll_rows if _is_rows(data) else adder_columns.unroll_columns
-        return unroll(data, self._unroll_len, self._last_fn_type, self._null_transition)
+        settings = self._unroll_len, self._last_fn_type, self._null_transition
+        if _is_rows(data):
+            return adder_columns.unroll_rows(list(data), *settings)
+        return adder_columns.unroll_columns(data, *settings)
 
     def get_her(
         self,
@@ -228,20 +230,3 @@ def _is_rows(data: Any) -> bool:
     if isinstance(data, Batch):
         return False
     raise TypeError(f'Adder: got a {type(data).__name__}, expected dict rows in a list or deque, or a Batch')
-
-
-def flatten_time(traj: Any) -> Any:
-    """
-    Overview:
-        Merge the time and env axes of a Batch; columns stay views where their memory allows it.
-    Shapes:
-        - traj (:obj:`Batch`): columns :math:`(T, N, *)`; the result has columns :math:`(T N, *)`
-    """
-    return adder_columns.map_columns(traj, _merged)
-
-
-def _merged(column: Any) -> Any:
-    shape = column.shape
-    if shape[0] == 1:
-        return column[0]
-    return column[:, 0] if shape[1] == 1 else column.reshape(shape[0] * shape[1], *shape[2:])
