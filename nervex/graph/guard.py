@@ -1,71 +1,79 @@
-"""What a trace must leave as it was, and what must still be true when the recorded program runs again."""
+"""What recording must leave as it was, and what must still be true when the program runs again."""
 
-from collections.abc import Iterable
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any
 
 import torch
 from torch import nn
-from torch.overrides import TorchFunctionMode
 
-from nervex.graph.trace import Program, TraceError
+from nervex.graph.forms import Source
+from nervex.graph.program import Program, TraceError
 
 
-class ModuleWatch:
+class Untouched:
     """
     Overview:
-        Notes every module that is called inside the block, with its attributes and buffers before its first call.
-    Interfaces:
-        restore, states
+        Inside the block, notes every module that is called and every generator that ``saw`` is told of; at its end they
+        and torch's own generators are as they were before. A module whose ``forward`` sets an attribute ends in a
+        TraceError: a recorded program would not do that.
+    Arguments:
+        - modules (:obj:`Iterable[nn.Module]`): modules that are noted though nobody calls them
+        - device (:obj:`torch.device`): where random numbers are drawn
     """
 
-    def __init__(self, modules: Iterable[nn.Module] = ()) -> None:
+    def __init__(self, modules: Iterable[nn.Module], device: torch.device) -> None:
         self.modules: dict[int, nn.Module] = {}
         self._attributes: dict[int, dict[str, Any]] = {}
-        self._buffers: dict[int, list[tuple[torch.Tensor, torch.Tensor]]] = {}
+        self._buffers: list[tuple[torch.Tensor, torch.Tensor]] = []
+        self._generators: list[Callable[[], None]] = []
+        self._device = device
         for module in modules:
             self._see(module)
 
-    def __enter__(self) -> 'ModuleWatch':
+    def __enter__(self) -> Untouched:
+        self._random = random_state(self._device)
         hook = nn.modules.module.register_module_forward_pre_hook
         self._handle = hook(lambda module, _: self._see(module))
         return self
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._handle.remove()
+        self._random()
+        for restore in reversed(self._generators):  # one generator may be seen as several objects
+            restore()
+        for buffer, before in self._buffers:
+            buffer.data.copy_(before)
+        reasons = [reason for module in self.modules.values() for reason in self._set_back(module)]
+        if reasons and error is None:
+            raise TraceError(reasons[0])
 
-    def restore(self) -> str | None:
-        """
-        Overview:
-            Give buffers and attributes the values from before the block.
-        Returns:
-            - reason (:obj:`str | None`): what a module had set in its forward, which a recorded program would not do
-        """
-        reason = None
-        for module in self.modules.values():
-            for buffer, before in self._buffers[id(module)]:
-                buffer.data.copy_(before)
-            before_all = self._attributes[id(module)]
-            for name, now in _attributes(module).items():
-                before = before_all.get(name)
-                if name not in before_all or not (now is before or (type(now) in (int, float, bool) and now == before)):
-                    reason = reason or f"{type(module).__name__} sets its attribute '{name}' in forward"
-                    _set_back(module, name, before_all)
-        return reason
-
-    def states(self) -> list[tuple[nn.Module, bool]]:
-        """All modules seen, their children included, with their training flags."""
-        return [(m, m.training) for m in self.modules.values()]
+    def saw(self, generator: torch.Generator) -> None:
+        """Note the state of a generator before it is drawn from."""
+        state = generator.get_state()
+        self._generators.append(lambda: generator.set_state(state))
 
     def _see(self, module: nn.Module) -> None:
-        if id(module) in self.modules:
-            return
-        for sub in module.modules():
+        for sub in module.modules() if id(module) not in self.modules else ():
             if id(sub) not in self.modules:
                 self.modules[id(sub)] = sub
                 self._attributes[id(sub)] = _attributes(sub)
-                tensors = [b for b in sub._buffers.values() if b is not None]
-                self._buffers[id(sub)] = [(b, b.detach().clone()) for b in tensors]
+                self._buffers += [(b, b.detach().clone()) for b in sub._buffers.values() if b is not None]
+
+    def _set_back(self, module: nn.Module) -> Iterable[str]:
+        before = self._attributes[id(module)]
+        for name, now in _attributes(module).items():
+            old = before.get(name)
+            if name in before and (now is old or (type(now) in (int, float, bool) and now == old)):
+                continue
+            table, key = (module._buffers, name[7:]) if name.startswith('buffer ') else (vars(module), name)
+            if name in before:
+                table[key] = old
+            else:
+                table.pop(key, None)
+            yield f"{type(module).__name__} sets its attribute '{name}' in forward"
 
 
 def _attributes(module: nn.Module) -> dict[str, Any]:
@@ -73,90 +81,55 @@ def _attributes(module: nn.Module) -> dict[str, Any]:
     return {**plain, **{f'buffer {k}': v for k, v in module._buffers.items()}}
 
 
-def _set_back(module: nn.Module, name: str, before: dict[str, Any]) -> None:
-    table, key = (module._buffers, name[len('buffer ') :]) if name.startswith('buffer ') else (vars(module), name)
-    if name in before:
-        table[key] = before[name]
-    else:
-        table.pop(key, None)
-
-
-class GeneratorWatch(TorchFunctionMode):
+def random_state(device: torch.device, generators: Iterable[torch.Generator] = ()) -> Callable[[], None]:
     """
     Overview:
-        Inside the block, notes generators that are given to torch functions, with their state before the first use.
+        A function that puts torch's generators for a device, and these, back to where they are now.
     """
+    cpu, cuda = torch.get_rng_state(), torch.cuda.get_rng_state(device) if device.type == 'cuda' else None
+    own = [(generator, generator.get_state()) for generator in generators]
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._seen: dict[int, tuple[torch.Generator, torch.Tensor]] = {}
-
-    def __torch_function__(self, function: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
-        generator = (kwargs or {}).get('generator')
-        if isinstance(generator, torch.Generator) and id(generator) not in self._seen:
-            self._seen[id(generator)] = (generator, generator.get_state())
-        return function(*args, **(kwargs or {}))
-
-    def restore(self) -> None:
-        """Give them their states back."""
-        for generator, state in reversed(self._seen.values()):  # one generator may be seen as several objects
+    def restore() -> None:
+        torch.set_rng_state(cpu)
+        if cuda is not None:
+            torch.cuda.set_rng_state(cuda, device)
+        for generator, state in own:
             generator.set_state(state)
 
-
-class RandomState:
-    """
-    Overview:
-        The states of torch's generators that a function may draw from.
-    """
-
-    def __init__(self, device: torch.device, generators: Iterable[torch.Generator] = ()) -> None:
-        self._device = device
-        self._cpu = torch.get_rng_state()
-        self._cuda = torch.cuda.get_rng_state(device) if device.type == 'cuda' else None
-        self._own = [(g, g.get_state()) for g in generators]
-
-    def restore(self) -> None:
-        """Go back to them."""
-        torch.set_rng_state(self._cpu)
-        if self._cuda is not None:
-            torch.cuda.set_rng_state(self._cuda, self._device)
-        for generator, state in self._own:
-            generator.set_state(state)
+    return restore
 
 
 class Guard:
     """
     Overview:
-        True while the modules of a program are in the mode they were recorded in, and its constants are still their
-        parameters and buffers.
+        ``holds()`` is True while all modules of a program are in the mode in which it was recorded, and its constants
+        are still their parameters and buffers. It runs at every call, so it is made as one expression.
     """
 
-    def __init__(self, program: Program, watch: ModuleWatch) -> None:
-        self._states = watch.states()
-        storages = {ref.tensor.untyped_storage().data_ptr() for ref in program.constants if not ref.fixed}
-        self._places = []
-        self.buffers: list[torch.Tensor] = []
-        for module in watch.modules.values():
+    def __init__(self, program: Program, modules: Iterable[nn.Module]) -> None:
+        self._modules = list(modules)
+        self._storages = {ref.example.untyped_storage().data_ptr() for ref in program.constants if not ref.fixed}
+        self.buffers = [b for module in self._modules for b in module._buffers.values() if b is not None]
+        _refuse_foreign_writes(program, self.buffers)
+        source = Source([])
+        source.require(self.fact(source), False)
+        self.holds: Callable[[], bool] = source.finish('True', '<guard>')
+
+    def fact(self, source: Source) -> str:
+        """What must be true, as text of an expression; a KeyError says no, too."""
+        facts = [f'{source.constant(module)}.training is {module.training}' for module in self._modules]
+        for module in self._modules:
             for table in (module._parameters, module._buffers):
                 for key, tensor in table.items():
-                    if tensor is not None and tensor.untyped_storage().data_ptr() in storages:
-                        self._places.append((table, key, tensor, tensor.data_ptr()))
-            self.buffers += [b for b in module._buffers.values() if b is not None]
-        self._refuse_foreign_writes(program)
+                    if tensor is not None and tensor.untyped_storage().data_ptr() in self._storages:
+                        facts.append(f'{source.constant(table)}[{key!r}] is {source.constant(tensor)}')
+                        facts.append(f'{source.constant(tensor.data_ptr)}() == {tensor.data_ptr()}')
+        return ' and '.join(facts) or 'True'
 
-    def holds(self) -> bool:
-        """Whether the program may run."""
-        for module, training in self._states:
-            if module.training is not training:
-                return False
-        for table, key, tensor, pointer in self._places:
-            if table.get(key) is not tensor or tensor.data_ptr() != pointer:
-                return False
-        return True
 
-    def _refuse_foreign_writes(self, program: Program) -> None:
-        own = {b.untyped_storage().data_ptr() for b in self.buffers}
-        for call in program.calls:
-            for ref in call.written():
-                if ref.tensor is not None and ref.tensor.untyped_storage().data_ptr() not in own:
-                    raise TraceError(f'it writes into a tensor that is no buffer of a module ({call.name})')
+def _refuse_foreign_writes(program: Program, buffers: list[torch.Tensor]) -> None:
+    own = {b.untyped_storage().data_ptr() for b in buffers}
+    for call in program.calls:
+        for ref in call.written():
+            if ref.tensor is not None and ref.tensor.untyped_storage().data_ptr() not in own:
+                raise TraceError(f'it writes into a tensor that is no buffer of a module ({call.name})')

@@ -1,16 +1,21 @@
-"""Back end 'numpy' for acting: a forward pass over a few rows as NumPy calls on the same weights."""
+"""A program as NumPy calls on the same weights: acting for a few rows."""
 
-from collections.abc import Callable, Sequence
+import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import torch
 
-from nervex.graph.trace import Call, Program, Ref, TraceError, last_uses
+from nervex.graph.forms import Run, Source, nested
+from nervex.graph.program import Call, Program, Ref, TraceError
 
-_INPLACE = {'relu', 'tanh', 'exp', 'neg', 'abs', 'add', 'sub', 'mul', 'div'}
-_UFUNC = {'tanh': np.tanh, 'exp': np.exp, 'neg': np.negative, 'abs': np.abs, 'sqrt': np.sqrt, 'log': np.log}
-_BINARY = {
+_UFUNCS = {
+    'tanh': np.tanh,
+    'exp': np.exp,
+    'neg': np.negative,
+    'abs': np.abs,
+    'sqrt': np.sqrt,
+    'log': np.log,
     'add': np.add,
     'sub': np.subtract,
     'mul': np.multiply,
@@ -18,264 +23,258 @@ _BINARY = {
     'maximum': np.maximum,
     'minimum': np.minimum,
 }
-_RESHAPE = {'view', '_unsafe_view', 'reshape', 'unsqueeze', 'squeeze', 'flatten'}
+_RESHAPES = {'view', '_unsafe_view', 'reshape', 'unsqueeze', 'squeeze', 'flatten'}
+_SPLITS = {'split', 'split_with_sizes', 'chunk'}
 
 
-def compile_numpy(program: Program, inputs: Sequence[torch.Tensor]) -> Callable[..., tuple]:
+def compile_numpy(program: Program, structure: Any = None) -> Run:
     """
     Overview:
         A function of arrays that returns a tuple of arrays. Weights are views of the tensors' memory and so always
-        current. Only operators of a white list are known; any other raises TraceError with its name.
+        current. Each result has a buffer of its own, whose views are made in advance; outputs are copied. Only
+        operators of a white list are known; any other raises TraceError with its name.
+    Arguments:
+        - structure (:obj:`Any`): containers of the outputs; None: a tuple
     """
-    if any(ref.tensor.device.type != 'cpu' for ref in program.constants) or any(x.device.type != 'cpu' for x in inputs):
+    if any(ref.example.device.type != 'cpu' for ref in [*program.constants, *program.inputs]):
         raise TraceError('NumPy works on the CPU only')
-    with torch.no_grad():
-        writer = _Writer(program, program.run(inputs))
-        for position, call in enumerate(program.calls):
-            writer.call(position, call)
-    run = writer.finish()
-    results, expected = run(*[x.numpy() for x in inputs]), [writer.values[id(o)] for o in program.outputs]
-    for found, wanted in zip(results, expected):
-        if found.shape != tuple(wanted.shape) or found.dtype != wanted.numpy().dtype:
-            raise TraceError(f'NumPy gives {found.dtype} {found.shape}, torch {wanted.dtype} {tuple(wanted.shape)}')
-    return run
+    writer = _Writer(program)
+    for call in program.calls:
+        writer.call(call)
+    names = (writer.output(ref) for ref in program.outputs)
+    return writer.source.finish(
+        nested(tuple(program.outputs) if structure is None else structure, names), '<recorded acting>'
+    )
 
 
 class _Writer:
-    def __init__(self, program: Program, values: dict[int, Any]) -> None:
-        self.program, self.values = program, values
-        self._names = {id(ref): f'x{i}' for i, ref in enumerate(program.inputs)}
-        self._scope: dict[str, Any] = {}
-        self._lines: list[str] = []
-        self._owned: set[int] = set()  # results whose memory nobody else sees
-        self._last = last_uses(program)
-        self._position = 0
+    """Writes one operator after the other; every value has an array, and a line of source fills it."""
 
-    def call(self, position: int, call: Call) -> None:
-        """One operator as one line of source."""
-        self._position = position
+    def __init__(self, program: Program) -> None:
+        self.source = Source(program.inputs)
+        self._arrays = {id(ref): np.zeros(tuple(ref.example.shape), _dtype(ref)) for ref in program.inputs}
+        self._inputs = {id(self._arrays[id(ref)]): self.source.name(ref) for ref in program.inputs}
+        self._splits = {id(call.result): call for call in program.calls if call.name in _SPLITS}
+
+    def call(self, call: Call) -> None:
+        """One operator as one or a few lines of source, or none where a view can be made in advance."""
         method = getattr(self, f'_{call.name.strip("_")}', None)
-        if call.name in _RESHAPE:
-            text = self._reshape(call)
-        elif call.name in _UFUNC:
-            text = self._calls(_UFUNC[call.name], [self._name(call.args[0])], call)
-        elif call.name in _BINARY:
-            text = self._binary(call)
+        if call.name in _SPLITS:
+            return
+        if call.name in _UFUNCS and not call.kwargs and len(call.args) == _UFUNCS[call.name].nin:
+            found = self._apply(call, _UFUNCS[call.name], *call.args)
+        elif call.name in _RESHAPES:
+            found = self._view(call, np.reshape, tuple(call.result.example.shape))
         elif method is not None:
-            text = method(call)
+            found = method(call)
         else:
-            raise TraceError(f"there is no NumPy form of '{call.name}'")
-        if text is not None:
-            self._names[id(call.result)] = f'v{len(self._names)}'
-            self._lines.append(f'{self._names[id(call.result)]} = {text}')
+            raise _no_form(call)
+        wanted = call.result.example
+        if found.shape != tuple(wanted.shape) or found.dtype != _dtype(call.result):
+            kinds = f'{found.dtype} {found.shape}, torch {wanted.dtype} {tuple(wanted.shape)}'
+            raise TraceError(f"for '{call.name}' NumPy gives {kinds}")
+        self._arrays[id(call.result)] = found
 
-    def finish(self) -> Callable[..., tuple]:
-        """The function."""
-        results = ''.join(f'{self._name(o)}, ' for o in self.program.outputs)
-        head = ', '.join(self._names[id(ref)] for ref in self.program.inputs)
-        source = f'def run({head}):\n' + ''.join(f'    {line}\n' for line in [*self._lines, f'return ({results})'])
-        exec(compile(source, '<numpy acting>', 'exec'), self._scope)
-        run = self._scope['run']
-        run.source = source
-        return run
+    def output(self, ref: Ref) -> str:
+        """Source text of a result."""
+        array = self._array(ref)
+        return self._inputs.get(id(array)) or f'{self.source.constant(array)}.copy()'
 
-    def _name(self, item: Any) -> str:
-        """Source text of an argument; numbers become 0-dim arrays, which ufuncs take faster."""
-        if isinstance(item, Ref):
-            if item.tensor is not None:
-                return self._constant(item.tensor.numpy())
-            return self._names[id(item)]
-        return repr(item)
+    # ---- values ----
+    def _array(self, item: Any, call: Call | None = None) -> np.ndarray:
+        """The array of a value, of a weight, or of a number among the operands of a call."""
+        if isinstance(item, np.ndarray):
+            return item
+        if not isinstance(item, Ref):
+            return np.array(item, _dtype(call.result) if call else None)
+        if item.tensor is not None:
+            self._arrays.setdefault(id(item), item.tensor.numpy())
+        return self._arrays[id(item)]
 
-    def _constant(self, value: Any) -> str:
-        for name, known in self._scope.items():
-            if known is value:
-                return name
-        name = f'c{len(self._scope)}'
-        self._scope[name] = value
-        return name
+    def _own(self, ref: Ref) -> np.ndarray:
+        """The array of a value, which views may be made of: an input, that is another one at each run, is copied."""
+        array = self._array(ref)
+        if id(array) in self._inputs:
+            array = self._arrays[id(ref)] = self._copy(array)
+        return array
 
-    def _calls(self, function: Any, arguments: list[str], call: Call, fresh: bool = True) -> str:
-        """A function call, in the memory of an argument that nobody needs any more where there is one."""
-        out = self._reusable(call) if call.name in _INPLACE else None
-        if fresh:
-            self._owned.add(id(call.result))
-        return f'{self._constant(function)}({", ".join(arguments)}{f", out={out}" if out else ""})'
+    def _text(self, array: np.ndarray, size: int = 0, shape: tuple[int, ...] = ()) -> str:
+        """
+        Overview:
+            Source text of an array as an operand of a ufunc whose result has this shape. One that has the same shape,
+            or no axes, is taken three times as fast as one that has to be stretched.
+        """
+        if id(array) in self._inputs:
+            return self._inputs[id(array)]
+        fitted = array.reshape(() if array.size == 1 < size else shape) if size and array.size in (1, size) else array
+        return self.source.constant(fitted if np.may_share_memory(fitted, array) else array)
 
-    def _reusable(self, call: Call) -> str | None:
-        result = self.values[id(call.result)]
-        gone = {id(r) for r in self._last.get(self._position, [])}
-        for ref in call.refs():
-            value = self.values.get(id(ref))
-            free = id(ref) in gone and id(ref) in self._owned
-            if free and value.shape == result.shape and value.dtype == result.dtype:
-                return self._names[id(ref)]
-        return None
+    # ---- lines ----
+    def _apply(self, call: Call, function: np.ufunc, *items: Any) -> np.ndarray:
+        """A ufunc of values, arrays or numbers."""
+        arrays = [self._array(item, call) for item in items]
+        with np.errstate(all='ignore'):
+            found = np.asarray(function(*arrays))
+        texts = [self._text(array, found.size, found.shape) for array in arrays]
+        buffer = np.zeros_like(found)
+        out = 'out=' if function in (np.maximum, np.minimum) else ''  # which take no third argument otherwise
+        self.source.line(f'{self.source.constant(function)}({", ".join(texts)}, {out}{self.source.constant(buffer)})')
+        return buffer
 
-    def _number(self, number: Any, like: torch.Tensor) -> str:
-        if isinstance(number, Ref):
-            return self._name(number)
-        return self._constant(np.array(number, dtype=like.numpy().dtype))
+    def _reduce(self, function: np.ufunc, item: Any, axes: Any, keep: bool = False) -> np.ndarray:
+        """A ufunc along axes. The product with two ones is the sum of two numbers, four times as fast."""
+        array, axes = self._array(item), tuple(axes) if isinstance(axes, (list, tuple)) else (axes,)
+        if function is np.add and keep and array.shape[1:] == (2,) and axes in ((-1,), (1,)):
+            return self._product(array, np.ones((2, 1), array.dtype))
+        buffer = np.zeros_like(function.reduce(array, axes, keepdims=keep))
+        out = self.source.constant(buffer)
+        self.source.line(f'{self.source.constant(function.reduce)}({self._text(array)}, {axes}, None, {out}, {keep})')
+        return buffer
 
-    def _binary(self, call: Call) -> str:
-        if call.kwargs or len(call.args) != 2:
-            raise TraceError(f"there is no NumPy form of '{call.name}' with {call.kwargs or call.args[2:]}")
-        result = self.values[id(call.result)]
-        if not result.is_floating_point() and call.name == 'div':
-            raise TraceError("there is no NumPy form of 'div' for integers")
-        return self._calls(_BINARY[call.name], [self._number(a, result) for a in call.args], call)
+    def _copy(self, array: np.ndarray, dtype: Any = None) -> np.ndarray:
+        """The numbers of an array in a buffer of their own."""
+        buffer = np.zeros(array.shape, dtype or array.dtype)
+        self.source.line(
+            f'{self.source.constant(np.copyto)}({self.source.constant(buffer)}, {self._text(array)}, "unsafe")'
+        )
+        return buffer
 
-    def _reshape(self, call: Call) -> str:
-        shape = tuple(self.values[id(call.result)].shape)
-        self._owned.discard(id(call.args[0]))
-        return f'{self._name(call.args[0])}.reshape({shape})'
+    def _product(self, a: Any, b: Any) -> np.ndarray:
+        """A product of matrices: the method is quicker than the function, and than ``matmul``."""
+        left, right = self._array(a), self._array(b)
+        buffer = np.zeros((left.shape[0], right.shape[1]), left.dtype)
+        out = self.source.constant(buffer)
+        self.source.line(f'{self._text(left)}.dot({self._text(right)}, {out})')
+        return buffer
 
-    def _expand(self, call: Call) -> str:
-        shape = tuple(self.values[id(call.result)].shape)
-        self._owned.add(id(call.result))  # a copy: NumPy's own result must not be written to
-        return f'{self._constant(np.broadcast_to)}({self._name(call.args[0])}, {shape}).copy()'
+    def _view(self, call: Call, function: Callable, argument: Any) -> np.ndarray:
+        """A view, made now; memory that cannot be seen in this shape is put in order at each run."""
+        array = self._own(call.args[0])
+        view = function(array, argument)
+        return view if np.may_share_memory(view, array) else function(self._copy(array), argument)
 
-    def _t(self, call: Call) -> str:
-        self._owned.discard(id(call.args[0]))
-        return f'{self._name(call.args[0])}.T'
+    # ---- operators ----
+    def _t(self, call: Call) -> np.ndarray:
+        return self._view(call, np.transpose, None)
 
-    def _transpose(self, call: Call) -> str:
-        self._owned.discard(id(call.args[0]))
-        return f'{self._name(call.args[0])}.swapaxes({call.args[1]}, {call.args[2]})'
+    def _transpose(self, call: Call) -> np.ndarray:
+        axes = list(range(call.result.example.dim()))
+        axes[call.args[1]], axes[call.args[2]] = axes[call.args[2]], axes[call.args[1]]
+        return self._view(call, np.transpose, axes)
 
-    def _permute(self, call: Call) -> str:
-        self._owned.discard(id(call.args[0]))
-        return f'{self._name(call.args[0])}.transpose({tuple(call.args[1])})'
+    def _permute(self, call: Call) -> np.ndarray:
+        return self._view(call, np.transpose, call.args[1])
 
-    def _addmm(self, call: Call) -> str:
-        if call.kwargs:
-            raise TraceError("there is no NumPy form of 'addmm' with alpha or beta")
-        bias, a, b = (self._name(x) for x in call.args)
-        product = f'p{self._position}'
-        self._lines.append(f'{product} = {self._constant(np.dot)}({a}, {b})')
-        self._owned.add(id(call.result))
-        return f'{self._constant(np.add)}({product}, {bias}, {product})'
+    def _expand(self, call: Call) -> np.ndarray:
+        return self._view(call, np.broadcast_to, tuple(call.result.example.shape))
 
-    def _mm(self, call: Call) -> str:
-        return self._calls(np.dot, [self._name(x) for x in call.args], call)
+    def _select(self, call: Call) -> np.ndarray:
+        return self._cut(call, call.args[1], call.args[2])
 
-    def _bmm(self, call: Call) -> str:
-        return self._calls(np.matmul, [self._name(x) for x in call.args], call)
+    def _slice(self, call: Call) -> np.ndarray:
+        dim, start, end, step = [*call.args[1:], *(0, None, None, 1)[len(call.args) - 1 :]]
+        return self._cut(call, dim, slice(start, end, step))
 
-    def _relu(self, call: Call) -> str:
-        zero = self._number(0, self.values[id(call.result)])
-        return self._calls(np.maximum, [self._name(call.args[0]), zero], call)
-
-    def _sigmoid(self, call: Call) -> str:
-        like = self.values[id(call.result)]
-        half, one, tanh = self._number(0.5, like), self._number(1.0, like), self._constant(np.tanh)
-        self._owned.add(id(call.result))
-        return f'{half} * ({tanh}({half} * {self._name(call.args[0])}) + {one})'
-
-    def _clamp(self, call: Call) -> str:
-        low, high = (list(call.args[1:]) + [None, None])[:2]
-        low, high = call.kwargs.get('min', low), call.kwargs.get('max', high)
-        result = self.values[id(call.result)]
-        text = self._name(call.args[0])
-        if low is not None:
-            text = f'{self._constant(np.maximum)}({text}, {self._number(low, result)})'
-        if high is not None:
-            text = f'{self._constant(np.minimum)}({text}, {self._number(high, result)})'
-        self._owned.add(id(call.result))
-        return text
-
-    def _rsub(self, call: Call) -> str:
-        first = self._number(call.args[1], self.values[id(call.result)])
-        return self._calls(np.subtract, [first, self._name(call.args[0])], call)
-
-    def _mean(self, call: Call) -> str:
-        axes = call.args[1] if len(call.args) > 1 else None
-        source = self.values[id(call.args[0])]
-        if axes is None or call.kwargs or not source.is_floating_point():
-            raise TraceError("there is no NumPy form of this 'mean'")
-        count = int(np.prod([source.shape[a] for a in axes]))
-        self._owned.add(id(call.result))
-        return f'{self._reduced(call)} / {self._number(count, source)}'
-
-    def _sum(self, call: Call) -> str:
-        if len(call.args) < 2 or call.kwargs or not self.values[id(call.args[0])].is_floating_point():
-            raise TraceError("there is no NumPy form of this 'sum'")
-        self._owned.add(id(call.result))
-        return self._reduced(call)
-
-    def _reduced(self, call: Call) -> str:
-        keep = bool(call.args[2]) if len(call.args) > 2 else False
-        return f'{self._constant(np.add.reduce)}({self._name(call.args[0])}, {tuple(call.args[1])}, None, None, {keep})'
-
-    def _argmax(self, call: Call) -> str:
-        if len(call.args) < 2 or call.args[1] is None:
-            raise TraceError("there is no NumPy form of 'argmax' over all elements")
-        keep = bool(call.args[2]) if len(call.args) > 2 else False
-        return f'{self._name(call.args[0])}.argmax({call.args[1]}, keepdims={keep})'
-
-    def _softmax(self, call: Call) -> str:
-        x, axis = self._name(call.args[0]), call.args[1]
-        self._owned.add(id(call.result))
-        self._scope['softmax'] = _softmax
-        return f'softmax({x}, {axis})'
-
-    def _log_softmax(self, call: Call) -> str:
-        self._owned.add(id(call.result))
-        self._scope['log_softmax'] = _log_softmax
-        return f'log_softmax({self._name(call.args[0])}, {call.args[1]})'
-
-    def _cat(self, call: Call) -> str:
-        parts = ', '.join(self._name(p) for p in call.args[0])
-        self._owned.add(id(call.result))
-        return f'{self._constant(np.concatenate)}(({parts},), {call.args[1] if len(call.args) > 1 else 0})'
-
-    def _select(self, call: Call) -> str:
-        self._owned.discard(id(call.args[0]))
-        index = [':'] * self.values[id(call.args[0])].dim()
-        index[call.args[1]] = str(call.args[2])
-        return f'{self._name(call.args[0])}[{", ".join(index)}]'
-
-    def _slice(self, call: Call) -> str:
-        source, dim, start, end, step = (list(call.args) + [0, None, None, 1][len(call.args) - 1 :])[:5]
-        self._owned.discard(id(source))
-        index = [':'] * self.values[id(source)].dim()
-        index[dim] = f'{start or 0}:{end}:{step}' if end is not None else f'{start or 0}::{step}'
-        return f'{self._name(source)}[{", ".join(index)}]'
-
-    def _split(self, call: Call) -> None:
-        self._owned.discard(id(call.args[0]))
-
-    _split_with_sizes = _chunk = _split
-
-    def _getitem(self, call: Call) -> str:
+    def _getitem(self, call: Call) -> np.ndarray:
         """A part of a split: a slice at a fixed place."""
-        origin = next((c for c in self.program.calls if c.result is call.args[0]), None)
-        if origin is None or origin.name not in ('split', 'split_with_sizes', 'chunk'):
-            raise TraceError(f"there is no NumPy form of '{origin.name if origin else 'getitem'}'")
-        parts, dim = self.values[id(origin.result)], origin.args[2] if len(origin.args) > 2 else 0
-        begin = sum(p.shape[dim] for p in parts[: call.args[1]])
-        index = [':'] * parts[0].dim()
-        index[dim] = f'{begin}:{begin + parts[call.args[1]].shape[dim]}'
-        return f'{self._name(origin.args[0])}[{", ".join(index)}]'
+        split = self._splits.get(id(call.args[0]))
+        if split is None:
+            raise _no_form(call)
+        dim = split.args[2] if len(split.args) > 2 else split.kwargs.get('dim', 0)
+        ends = np.cumsum([part.shape[dim] for part in split.result.example])
+        part = slice(int(ends[call.args[1]] - call.result.example.shape[dim]), int(ends[call.args[1]]))
+        return self._cut(Call(call.target, split.args, {}, call.result), dim, part)
 
-    def _clone(self, call: Call) -> str:
-        self._owned.add(id(call.result))
-        return f'{self._name(call.args[0])}.copy()'
+    def _cut(self, call: Call, dim: int, part: Any) -> np.ndarray:
+        index: list[Any] = [slice(None)] * call.args[0].example.dim()
+        index[dim] = part
+        return self._view(call, operator.getitem, tuple(index))
 
-    def _to_copy(self, call: Call) -> str:
-        if set(call.kwargs) - {'dtype', 'layout', 'device', 'pin_memory', 'memory_format', 'non_blocking'}:
-            raise TraceError("there is no NumPy form of this '_to_copy'")
-        self._owned.add(id(call.result))
-        dtype = self._constant(self.values[id(call.result)].numpy().dtype)
-        return f'{self._name(call.args[0])}.astype({dtype})'
+    def _clone(self, call: Call) -> np.ndarray:
+        return self._copy(self._array(call.args[0]))
+
+    def _to_copy(self, call: Call) -> np.ndarray:
+        return self._copy(self._array(call.args[0]), _dtype(call.result))
+
+    def _cat(self, call: Call) -> np.ndarray:
+        parts, axis = [self._array(part) for part in call.args[0]], call.args[1] if len(call.args) > 1 else 0
+        buffer = np.zeros_like(np.concatenate(parts, axis))
+        texts = ', '.join(self._text(part) for part in parts)
+        out = self.source.constant(buffer)
+        self.source.line(f'{self.source.constant(np.concatenate)}(({texts},), {axis}, {out})')
+        return buffer
+
+    def _addmm(self, call: Call) -> np.ndarray:
+        if call.kwargs:
+            raise _no_form(call)
+        return self._apply(call, np.add, self._product(*call.args[1:]), call.args[0])
+
+    def _mm(self, call: Call) -> np.ndarray:
+        return self._product(*call.args)
+
+    def _bmm(self, call: Call) -> np.ndarray:
+        return self._apply(call, np.matmul, *call.args)
+
+    def _relu(self, call: Call) -> np.ndarray:
+        return self._apply(call, np.maximum, call.args[0], 0)
+
+    def _rsub(self, call: Call) -> np.ndarray:
+        if call.kwargs or len(call.args) > 2:
+            raise _no_form(call)
+        return self._apply(call, np.subtract, call.args[1], call.args[0])
+
+    def _sigmoid(self, call: Call) -> np.ndarray:
+        risen = self._apply(
+            call, np.add, self._apply(call, np.tanh, self._apply(call, np.multiply, 0.5, call.args[0])), 1
+        )
+        return self._apply(call, np.multiply, 0.5, risen)
+
+    def _clamp(self, call: Call) -> np.ndarray:
+        low, high = ([*call.args[1:], None, None])[:2]
+        found = self._array(call.args[0])
+        for function, bound in ((np.maximum, call.kwargs.get('min', low)), (np.minimum, call.kwargs.get('max', high))):
+            found = found if bound is None else self._apply(call, function, found, bound)
+        return found
+
+    def _sum(self, call: Call) -> np.ndarray:
+        if len(call.args) < 2 or call.kwargs:
+            raise _no_form(call)
+        return self._reduce(np.add, call.args[0], *call.args[1:])
+
+    def _mean(self, call: Call) -> np.ndarray:
+        total = self._sum(call)
+        return self._apply(call, np.divide, total, self._array(call.args[0]).size // total.size)
+
+    def _argmax(self, call: Call) -> np.ndarray:
+        if len(call.args) < 2 or call.args[1] is None:
+            raise _no_form(call)
+        array, axis, keep = self._array(call.args[0]), call.args[1], bool(call.args[2]) if len(call.args) > 2 else False
+        buffer = np.argmax(array, axis, keepdims=keep)
+        out = self.source.constant(buffer)
+        self.source.line(f'{self._text(array)}.argmax({axis}, {out}, keepdims={keep})')
+        return buffer
+
+    def _softmax(self, call: Call) -> np.ndarray:
+        powers = self._apply(call, np.exp, self._below_largest(call))
+        return self._apply(call, np.divide, powers, self._reduce(np.add, powers, call.args[1], True))
+
+    def _log_softmax(self, call: Call) -> np.ndarray:
+        shifted = self._below_largest(call)
+        total = self._reduce(np.add, self._apply(call, np.exp, shifted), call.args[1], True)
+        return self._apply(call, np.subtract, shifted, self._apply(call, np.log, total))
+
+    def _below_largest(self, call: Call) -> np.ndarray:
+        largest = self._reduce(np.maximum, call.args[0], call.args[1], True)
+        return self._apply(call, np.subtract, call.args[0], largest)
 
 
-def _softmax(x: np.ndarray, axis: int) -> np.ndarray:
-    e = np.exp(x - x.max(axis, keepdims=True))
-    e /= e.sum(axis, keepdims=True)
-    return e
+def _dtype(ref: Ref) -> np.dtype:
+    """The dtype of a value in NumPy."""
+    try:
+        return ref.example.detach().numpy().dtype
+    except TypeError as e:
+        raise TraceError(f'NumPy has no {ref.example.dtype}') from e
 
 
-def _log_softmax(x: np.ndarray, axis: int) -> np.ndarray:
-    shifted = x - x.max(axis, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(axis, keepdims=True))
+def _no_form(call: Call) -> TraceError:
+    return TraceError(f"there is no NumPy form of '{call.name}', or none with these arguments")

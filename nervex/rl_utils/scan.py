@@ -142,19 +142,19 @@ def _solve_numpy(a: Any, b: np.ndarray, y: np.ndarray) -> None:
 
 
 def _solve_torch(a: Any, b: torch.Tensor) -> torch.Tensor:
+    """The same sums in the same order as by NumPy, so that a recorded update equals the ordinary one bit for bit."""
     steps = b.shape[0]
     scalar = not isinstance(a, torch.Tensor)
-    if steps == 1:
-        return b.clone()
+    if steps <= _ROWS:
+        solved = [b[-1]]
+        for t in range(steps - 2, -1, -1):
+            solved.append(solved[-1] * (a if scalar else a[t]) + b[t])
+        return torch.stack(solved[::-1])
     if steps % 2:
         rest = _solve_torch(a if scalar else a[1:], b[1:])
         first = b[0] + (a if scalar else a[0]) * rest[0]
         return torch.cat([first.unsqueeze(0), rest])
-    if scalar:
-        even = _solve_torch(a * a, torch.add(b[::2], b[1::2], alpha=a))
-        odd = torch.add(b[1:-1:2], even[1:], alpha=a)
-    else:
-        even = _solve_torch(a[::2] * a[1::2], torch.addcmul(b[::2], a[::2], b[1::2]))
-        odd = torch.addcmul(b[1:-1:2], a[1:-1:2], even[1:])
-    odd = torch.cat([odd, b[-1:]])
+    even_a, odd_a = (a, a) if scalar else (a[::2], a[1:-1:2])
+    even = _solve_torch(a * a if scalar else even_a * a[1::2], even_a * b[1::2] + b[::2])
+    odd = torch.cat([even[1:] * odd_a + b[1:-1:2], b[-1:]])
     return torch.stack([even, odd], dim=1).reshape(b.shape)

@@ -67,6 +67,11 @@ class FlatParameters:
         flat = _FLAT_OF.get(module)
         return flat if flat is not None and flat.intact() else None
 
+    @property
+    def modules(self) -> list[nn.Module]:
+        """The modules that it was made of and that still exist."""
+        return [module for module in (ref() for ref in self._modules) if module is not None]
+
     def __len__(self) -> int:
         return self.offsets[-1]
 

@@ -51,6 +51,14 @@ def test_inputs_are_not_changed():
     assert all(torch.equal(x, y) for x, y in zip((a, b, init), before))
 
 
+@pytest.mark.parametrize('length', [1, 2, 7, 8, 9, 16, 33, 100])
+@pytest.mark.parametrize('scalar', [False, True])
+def test_torch_and_numpy_give_the_same_bits(length, scalar):
+    a = 0.93 if scalar else torch.rand(length, 5)
+    b = torch.randn(length, 5)
+    assert torch.equal(_solve_torch(a, b), reverse_scan(a, b))
+
+
 def test_tracers_see_torch_operators():
     from torch.fx.experimental.proxy_tensor import make_fx
 
