@@ -27,7 +27,7 @@ ALLOWED = {
     'policy': {'armor', 'data', 'graph', 'loader', 'model', 'rl_utils', 'torch_utils'},
     'league': set(),
     'worker': {'data', 'envs', 'interaction', 'league', 'loader', 'policy', 'rl_utils', 'torch_utils'},
-    'run': {'config', 'data', 'envs', 'league', 'policy', 'worker'},
+    'run': {'config', 'data', 'envs', 'league', 'loader', 'policy', 'worker'},
     'parallel': {'config', 'data', 'envs', 'interaction', 'league', 'loader', 'policy', 'run', 'worker'},
     'entry': {'config', 'data', 'envs', 'parallel', 'policy', 'run', 'worker'},
 }

@@ -29,7 +29,12 @@ EXIT_FAILURE, EXIT_USAGE, EXIT_INTERRUPT = 1, 2, 130
     metavar='PATH=VALUE',
     help='Override a setting, e.g. -o policy.learn.learning_rate=3e-4; repeatable.',
 )
-@click.option('--load', metavar='FILE', help='Checkpoint for -m eval and -m collect, or to start training from.')
+@click.option(
+    '--load',
+    metavar='PATH',
+    help='Checkpoint for -m eval and -m collect, or to start training from; a folder of a run stands for its best one. '
+    'Without -c its run has the config.',
+)
 @click.option(
     '--resume',
     is_flag=False,
@@ -77,30 +82,24 @@ EXIT_FAILURE, EXIT_USAGE, EXIT_INTERRUPT = 1, 2, 130
 @click.argument('folders', nargs=-1)
 def cli(**options: Any) -> None:
     """Train, evaluate and inspect deep-RL agents from one config."""
+    mode = options['mode']
     if options['version']:
         click.echo(f'{__TITLE__} {__VERSION__}')
     elif options['query_registry']:
         _query(options['query_registry'], options['folders'])
-    elif options['mode'] == 'plot':
+    elif mode == 'plot':
         _plot(options)
     elif options['folders']:
         raise click.UsageError(f'unexpected {options["folders"][0]!r}: only -m plot takes folders')
-    elif options['mode'] is None:
+    elif mode is None:
         raise click.UsageError(f'give a mode: -m {", -m ".join(MODES[:-1])} or -m {MODES[-1]} (or -q NAME, -v, -h)')
-    elif not options['config'] and not (options['mode'] in ('serial', 'parallel', 'offline') and options['resume']):
-        raise click.UsageError(f'-m {options["mode"]} needs a config: -c FILE')
-    elif options['mode'] != 'parallel' and (elsewhere := _elsewhere(options)):
-        raise click.UsageError(f'{elsewhere} is for -m parallel; -m {options["mode"]} runs in this process')
-    elif options['mode'] == 'eval':
-        _eval(options)
-    elif options['mode'] == 'collect':
-        _collect(options)
-    elif options['mode'] == 'parallel':
-        _parallel(options)
-    elif options['mode'] == 'offline':
-        _offline(options)
+    elif not (options['config'] or options['load'] or (options['resume'] and mode not in ('eval', 'collect'))):
+        raise click.UsageError(f'-m {mode} needs a config: -c FILE, or the run that has one')
+    elif mode != 'parallel' and (elsewhere := _elsewhere(options)):
+        raise click.UsageError(f'{elsewhere} is for -m parallel; -m {mode} runs in this process')
     else:
-        _serial(options)
+        modes = dict(serial=_serial, parallel=_parallel, offline=_offline, eval=_eval, collect=_collect)
+        modes[mode](options)
 
 
 def _elsewhere(options: dict[str, Any]) -> str | None:
@@ -119,16 +118,16 @@ def _elsewhere(options: dict[str, Any]) -> str | None:
 def _serial(options: dict[str, Any]) -> None:
     from nervex.entry.serial_entry import serial_pipeline
 
-    _tell(serial_pipeline(*_what_to_train(options), **_how_to_train(options)))
+    _tell(serial_pipeline(_config(options), options['seed'], **_how_to_train(options)))
 
 
 def _offline(options: dict[str, Any]) -> None:
     from nervex.entry.offline_entry import offline_pipeline
 
-    if not options['data']:
+    if not options['data'] and not options['resume']:
         raise click.UsageError('-m offline needs recorded episodes: --data FOLDER (nervex -m collect writes them)')
-    config, seed = _what_to_train(options)
-    _tell(offline_pipeline(config, list(options['data']), seed, **_how_to_train(options)))
+    data = list(options['data']) or None
+    _tell(offline_pipeline(_config(options), data, options['seed'], **_how_to_train(options)))
 
 
 def _parallel(options: dict[str, Any]) -> None:
@@ -144,13 +143,9 @@ def _parallel(options: dict[str, Any]) -> None:
         raise click.ClickException(str(e)) from e
     lines: list[str] = []
     how = _how_to_train(options)
-    _tell(
-        parallel_pipeline(
-            *_what_to_train(options),
-            **{**how, 'overrides': how['overrides'] + _where(options)},
-            on_end=lambda run: lines.extend(run.verdict),
-        )
-    )
+    how['overrides'] += _where(options)
+    result = parallel_pipeline(_config(options), options['seed'], **how, on_end=lambda run: lines.extend(run.verdict))
+    _tell(result)
     for line in lines:
         click.echo(line)
 
@@ -176,7 +171,7 @@ def _submit(options: dict[str, Any]) -> None:
     from nervex.run.folder import saved_run
 
     overrides = _how_to_train(options)['overrides'] + _where(options)
-    cfg = compile_for_cluster(options['config'] or saved_run(options['resume']).config, overrides)
+    cfg = compile_for_cluster(_config(options) or saved_run(options['resume']).config, overrides)
     make, give = (
         (slurm.slurm_script, slurm.submit) if options['platform'] == 'slurm' else (kuberay.manifest, kuberay.apply)
     )
@@ -184,8 +179,11 @@ def _submit(options: dict[str, Any]) -> None:
     click.echo(text if options['dry_run'] else give(text), nl=not options['dry_run'])
 
 
-def _what_to_train(options: dict[str, Any]) -> tuple[Any, Any]:
-    return options['config'], options['seed']
+def _config(options: dict[str, Any]) -> Any:
+    """The config that is given, or else that of the run of ``--load``; None where ``--resume`` tells."""
+    from nervex.run.folder import config_beside
+
+    return options['config'] or (None if options['resume'] else config_beside(options['load']))
 
 
 def _how_to_train(options: dict[str, Any]) -> dict[str, Any]:

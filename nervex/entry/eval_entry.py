@@ -20,6 +20,7 @@ from nervex.run.build import (
     policy_class,
     without_collecting,
 )
+from nervex.run.folder import checkpoint_file, config_beside
 from nervex.utils import CheckpointError
 from nervex.utils.default_helper import set_pkg_seed
 from nervex.worker.actor import BaseSerialEvaluator
@@ -30,7 +31,7 @@ from nervex.worker.learner.checkpoints import load_checkpoint_file
 
 @contextlib.contextmanager
 def trained_evaluator(
-    cfg: str | dict,
+    cfg: str | dict | None,
     seed: int,
     env_setting: EnvSetting | None,
     policy_type: Any,
@@ -39,9 +40,9 @@ def trained_evaluator(
     overrides: tuple[str, ...],
 ) -> Iterator[BaseSerialEvaluator]:
     """An evaluator with the eval mode of a trained policy, and nothing else of a run; its envs close behind it."""
-    cfg = without_collecting(cfg)
-    resolved = compile_config(cfg, policy=policy_type, model=model, env=env_setting, overrides=list(overrides))
-    path = load_path or resolved.learner.load_path
+    cfg = without_collecting(config_beside(load_path) if cfg is None and load_path else cfg)
+    resolved = compile_config(cfg, policy_type, env_setting, model, overrides)
+    path = checkpoint_file(load_path or resolved.learner.load_path or '')
     if not path:
         raise CheckpointError('no checkpoint given; pass --load FILE (load_path=...) or set learner.load_path')
     state = load_checkpoint_file(path)
@@ -60,7 +61,7 @@ def trained_evaluator(
 
 
 def eval(
-    cfg: str | dict,
+    cfg: str | dict | None,
     seed: int = 0,
     env_setting: EnvSetting | None = None,
     policy_type: Any = None,
@@ -74,7 +75,9 @@ def eval(
     Overview:
         Play ``n_episode`` episodes with the eval mode of a trained policy. Only the eval mode is built.
     Arguments:
-        - load_path (:obj:`str | None`): the checkpoint; None takes ``learner.load_path`` of the config
+        - cfg (:obj:`str | dict | None`): None takes that of the run which ``load_path`` is of
+        - load_path (:obj:`str | None`): the checkpoint, or the folder of a run, whose best one is taken; None takes
+          ``learner.load_path`` of the config
         - n_episode (:obj:`int | None`): None takes ``evaluator.n_episode``
     Returns:
         - result (:obj:`Evaluation`): ``returns`` and ``lengths`` of the episodes, ``mean``
@@ -84,7 +87,7 @@ def eval(
 
 
 def collect(
-    cfg: str | dict,
+    cfg: str | dict | None,
     seed: int = 0,
     env_setting: EnvSetting | None = None,
     policy_type: Any = None,

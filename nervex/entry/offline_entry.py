@@ -17,7 +17,7 @@ from nervex.worker.actor.env_manager import NormalizedEnvManager
 
 def offline_pipeline(
     cfg: str | dict | None,
-    data: str | Sequence[str] | TrajectoryDataset,
+    data: str | Sequence[str] | TrajectoryDataset | None,
     seed: int | None = 0,
     env_setting: EnvSetting | None = None,
     policy_fn: Any = None,
@@ -36,9 +36,9 @@ def offline_pipeline(
     Arguments:
         - cfg, seed, env_setting, policy_fn, model_type, ...: as in ``serial_pipeline``
         - data (:obj:`str | Sequence[str] | TrajectoryDataset`): folder or files of trajectories (``nervex -m collect``
-          writes them), or the dataset itself
+          writes them), or the dataset itself; None only with ``resume``, whose saved state has what was learned from
     """
-    dataset = data if isinstance(data, TrajectoryDataset) else TrajectoryDataset(data, strict=True)
+    dataset = data if isinstance(data, TrajectoryDataset) or data is None else TrajectoryDataset(data, strict=True)
     cfg = None if cfg is None else without_collecting(cfg)
     launch = prepare_launch(cfg, seed, Passed(env_setting, policy_fn, model_type), overrides, resume)
     if (result := launch.already()) is not None:
@@ -51,14 +51,20 @@ def offline_pipeline(
         run.show(progress, enable_total_log)
         run.begin()
         if not run.buffer.count():
+            if dataset is None:
+                raise ConfigError(['--data: missing; the run was stopped before a state with its data was saved'])
             fill(run, dataset)
         try:
             while run.going_on():
                 run.commander.step()
                 if run.evaluator.due(run.learner.train_iter) and run.evaluate():
                     break
+                before = run.learner.train_iter
                 for batch in run.batches():
                     run.train(batch)
+                if run.learner.train_iter == before:
+                    text = f'the data give {run.buffer.count()} rows, too few for one batch of policy.learn.batch_size'
+                    raise ConfigError([f'replay_buffer: {text}'])
             else:
                 run.evaluate()
         except KeyboardInterrupt:

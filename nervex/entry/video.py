@@ -18,7 +18,8 @@ from nervex.entry.album import Album
 from nervex.entry.eval_entry import eval
 from nervex.entry.window import Window
 from nervex.envs import BaseEnv, BaseEnvInfo, BaseEnvTimestep, GymEnv, get_vec_env_setting
-from nervex.run.build import EnvSetting
+from nervex.run.folder import checkpoint_file, config_beside
+from nervex.run.launch import EnvSetting
 from nervex.utils import ExtraMissingError, NervexError
 from nervex.worker.actor.base_serial_evaluator import Evaluation
 
@@ -36,7 +37,7 @@ class Shown:
 
 
 def eval_and_show(
-    cfg: str | dict,
+    cfg: str | dict | None,
     seed: int = 0,
     env_setting: EnvSetting | None = None,
     policy_type: Any = None,
@@ -60,7 +61,9 @@ def eval_and_show(
     if video is None and not render:
         plain = (cfg, seed, env_setting, policy_type, model)
         return Shown(eval(*plain, load_path=load_path, n_episode=n_episode, overrides=overrides), {})
-    resolved = compile_config(cfg, policy_type, env_setting, model, overrides)
+    resolved = compile_config(
+        config_beside(load_path) if cfg is None and load_path else cfg, policy_type, env_setting, model, overrides
+    )
     scaling = {key: value for key, value in resolved.env.manager.items() if key.startswith('norm_')}
     resolved.env.update(env_manager_type='base', manager=scaling)
     env_fn, actor_cfgs, env_cfgs = env_setting if env_setting is not None else get_vec_env_setting(resolved.env)
@@ -69,7 +72,7 @@ def eval_and_show(
     _prepare_headless()
     make = partial(_drawable, env_fn)
     fps = _check_picture(make, env_cfgs[0])
-    path = load_path or resolved.learner.load_path or ''
+    path = checkpoint_file(load_path or resolved.learner.load_path or '')
     folder = resolved.env.replay_path or os.path.join(_run_folder(resolved.exp_name, path), 'video')
     stem = os.path.basename(path).removesuffix('.tar').removesuffix('.pth')
     with ExitStack() as stack:

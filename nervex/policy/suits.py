@@ -68,7 +68,7 @@ def check_env(policy: Any, env_info: Any) -> None:
         A ConfigError if the policy class cannot serve the actions of the env, or would not see its action mask. It
         names the policies that can. Where continuous actions have other bounds it names the setting that scales them.
     """
-    kind, masked = _kind(env_info), _masked(env_info)
+    kind, masked = action_kind(env_info), _masked(env_info)
     name = policy.config.get('policy_type') or policy.__name__
     if _serves(policy, kind, masked):
         if kind == 'continuous' and getattr(policy, 'action_range', None) is not None:
@@ -111,7 +111,7 @@ def _serves(policy: Any, kind: str | None, masked: bool) -> bool:
     )
 
 
-def _kind(env_info: Any) -> str | None:
+def action_kind(env_info: Any) -> str | None:
     """The kind of the env's actions; None: it does not say."""
     value = env_info.act_space.value
     kind = value.get('kind') if isinstance(value, dict) else None

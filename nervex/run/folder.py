@@ -214,18 +214,22 @@ def saved_run(folder: str, log: str = 'log') -> SavedRun:
     return SavedRun(folder, config, int(facts['seed']), ckpt_path, facts.get('finished'), facts.get('result'))
 
 
-def run_of(path: str) -> SavedRun:
-    """The run that ``path`` is the folder of, or that wrote the checkpoint ``path``."""
-    if os.path.isdir(path):
-        return saved_run(path)
-    ckpt_path = os.path.dirname(os.path.abspath(path))
-    folder = os.path.dirname(ckpt_path)
-    for log in sorted(glob.glob(os.path.join(glob.escape(folder), 'log*'))):
-        if os.path.isfile(os.path.join(log, 'run.yaml')):
-            run = saved_run(folder, os.path.basename(log))
-            if os.path.abspath(run.ckpt_path) == ckpt_path:
-                return run
-    raise CheckpointError(f'{path}: lies in no folder of a run, which would have its config; give one with -c')
+def checkpoint_file(path: str) -> str:
+    """``path``, or the best checkpoint of the run whose folder it is."""
+    return saved_run(path).checkpoint if os.path.isdir(path) else path
+
+
+def config_beside(path: str) -> dict[str, Any]:
+    """The config of the run whose folder, or checkpoint, ``path`` is; to be used in another folder."""
+    folder = path if os.path.isdir(path) else os.path.dirname(os.path.dirname(os.path.abspath(path)))
+    for log in ['log'] if folder == path else sorted(glob.glob('log*', root_dir=folder)):
+        with contextlib.suppress(CheckpointError):
+            run = saved_run(folder, log)
+            if folder == path or os.path.samefile(run.ckpt_path, os.path.dirname(path)):
+                return {key: value for key, value in run.config.items() if key not in ('exp_name', 'seed')}
+    raise CheckpointError(
+        f'{path}: is no folder of a run and lies in none, which would have a config; give one with -c'
+    )
 
 
 def _yaml(path: str) -> dict[str, Any]:

@@ -1,0 +1,128 @@
+"""What is to run, known before any file or process exists: the beginning that all modes share."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from easydict import EasyDict
+
+from nervex.config import compile_config, save_config
+from nervex.policy import Policy
+from nervex.run.folder import RunFolder, SavedRun, checkpoint_file, saved_run
+from nervex.run.result import RunResult
+from nervex.run.state import ABOUT_THE_RUN, cut_logs, newest_state
+from nervex.utils import CheckpointError
+from nervex.utils.file_helper import remove_unfinished
+
+logger = logging.getLogger(__name__)
+EnvSetting = tuple[Callable[..., Any], list[dict], list[dict]]
+
+
+@dataclass(frozen=True)
+class Passed:
+    """What a caller passes beside the config, in place of what it names."""
+
+    env_setting: EnvSetting | None = None
+    policy: type[Policy] | None = None
+    model: Any = None  # a class, or the module itself
+
+
+@dataclass(frozen=True)
+class Launch:
+    """
+    Overview:
+        What is to run; ``prepare_launch`` makes it.
+    Arguments:
+        - cfg (:obj:`EasyDict`): resolved; ``exp_name`` of a run that goes on is its folder
+        - saved (:obj:`SavedRun | None`): the earlier run that this one goes on from; None: a new one
+    """
+
+    cfg: EasyDict
+    seed: int
+    passed: Passed
+    saved: SavedRun | None
+
+    def already(self) -> RunResult | None:
+        """How the earlier run ended, if this one would end there, too; a warning says so."""
+        result = None if self.saved is None else self.saved.result(self.cfg)
+        if result is not None:
+            logger.warning(
+                '%s: already %s; nothing is changed. It goes on with %s',
+                result.exp_path,
+                result.verdict,
+                'another evaluator.stop_val' if result.solved else 'a higher limit, -o commander.max_env_step=...',
+            )
+        return result
+
+    def newest_state(self) -> dict[str, Any] | None:
+        """The complete state that the run goes on from; an earlier run that has none yet begins anew from its seed."""
+        if self.saved is None:
+            return None
+        _, state = newest_state(self.saved.ckpt_path)
+        if state is None and self.saved.finished:
+            raise CheckpointError(
+                f'{self.saved.folder}: is finished, and has no saved state to go on from (learner.resume.interval_s '
+                'was null); start a new run from its checkpoint with --load'
+            )
+        if state is None:
+            logger.warning('%s: no saved state yet; the run begins anew from its seed', self.saved.ckpt_path)
+        return state
+
+    def open_folder(
+        self, stack: contextlib.ExitStack, sizes: dict[str, int], kept: tuple[str, ...] = ABOUT_THE_RUN
+    ) -> RunFolder:
+        """
+        Overview:
+            The run's folder, owned until ``stack`` closes. Where a run goes on, what was written after its saved state
+            is taken back; call it before the workers open their logs.
+        Arguments:
+            - sizes (:obj:`dict`): bytes of the logs at that state
+            - kept (:obj:`tuple[str, ...]`): logs that stay whole
+        """
+        folder = RunFolder(self.cfg.exp_name or '.', resume=self.saved is not None)
+        stack.callback(folder.close)
+        if self.saved is not None:
+            for left in (self.saved.ckpt_path, folder.log):
+                remove_unfinished(left)
+            cut_logs(folder.log, sizes, kept)
+        return folder
+
+    def describe(self, folder: RunFolder, ckpt_path: str) -> None:
+        """Write ``log/config.yaml`` and ``log/run.yaml`` of a new run; one that goes on has them."""
+        if self.saved is None:
+            save_config({**self.cfg, 'seed': self.seed}, os.path.join(folder.log, 'config.yaml'))
+            folder.describe(self.seed, ckpt_path)
+
+
+def prepare_launch(
+    cfg: str | dict | None,
+    seed: int | None,
+    passed: Passed = Passed(),
+    overrides: tuple[str, ...] = (),
+    resume: str | None = None,
+) -> Launch:
+    """
+    Overview:
+        Check and resolve a config for any mode; all its errors are raised here.
+    Arguments:
+        - cfg (:obj:`str | dict | None`): path, built-in name or dict; None only with ``resume``
+        - seed (:obj:`int | None`): None draws one; a run that goes on has its own
+        - resume (:obj:`str | None`): folder of an earlier run
+    """
+    saved = None if resume is None else saved_run(resume)
+    if saved is not None and cfg is None:
+        cfg = saved.config
+    resolved = compile_config(cfg, passed.policy, passed.env_setting, passed.model, overrides)
+    if saved is not None:
+        saved.check_same(resolved)
+        resolved.exp_name, seed = resume, saved.seed
+    elif resolved.learner.load_path:
+        resolved.learner.load_path = checkpoint_file(resolved.learner.load_path)
+    if seed is None:
+        seed = int.from_bytes(os.urandom(4), 'little') % 2**31
+    return Launch(resolved, seed, passed, saved)
