@@ -45,10 +45,10 @@ class GLU(nn.Module):
         return self.out(torch.sigmoid(self.gate(context)) * x)
 
 
-def build_activation(activation: str | None) -> nn.Module:
-    """A module by the activation's name; None is the identity."""
-    if activation is None:
-        return nn.Identity()
+def build_activation(activation: str | nn.Module | None) -> nn.Module:
+    """A module by the activation's name; None is the identity, and a module is taken as it is."""
+    if activation is None or isinstance(activation, nn.Module):
+        return nn.Identity() if activation is None else activation
     if activation not in _ACTIVATIONS:
         raise ValueError(unknown_name('activation', activation, _ACTIVATIONS))
     return _ACTIVATIONS[activation]()
@@ -66,7 +66,7 @@ def build_normalization(norm_type: str, dim: int | None = None) -> type[nn.Modul
 def fc_block(
     in_channels: int,
     out_channels: int,
-    activation: str | None = None,
+    activation: str | nn.Module | None = None,
     norm_type: str | None = None,
     use_dropout: bool = False,
     dropout_probability: float = 0.5,
@@ -84,7 +84,7 @@ def conv1d_block(
     padding: int = 0,
     dilation: int = 1,
     groups: int = 1,
-    activation: str | None = None,
+    activation: str | nn.Module | None = None,
     norm_type: str | None = None,
 ) -> nn.Sequential:
     """Convolution over one dimension, then normalization ('BN' or 'IN') and activation where asked for."""
@@ -100,7 +100,7 @@ def conv2d_block(
     padding: int = 0,
     dilation: int = 1,
     groups: int = 1,
-    activation: str | None = None,
+    activation: str | nn.Module | None = None,
     norm_type: str | None = None,
     bias: bool = True,
 ) -> nn.Sequential:
@@ -117,7 +117,7 @@ def deconv2d_block(
     padding: int = 0,
     output_padding: int = 0,
     groups: int = 1,
-    activation: str | None = None,
+    activation: str | nn.Module | None = None,
     norm_type: str | None = None,
 ) -> nn.Sequential:
     """Transposed convolution over two dimensions, then normalization and activation where asked for."""
@@ -125,7 +125,7 @@ def deconv2d_block(
     return nn.Sequential(layer, *_after(out_channels, 2, norm_type, activation))
 
 
-def _after(channels: int, dim: int, norm_type: str | None, activation: str | None) -> list[nn.Module]:
+def _after(channels: int, dim: int, norm_type: str | None, activation: str | nn.Module | None) -> list[nn.Module]:
     found: list[nn.Module] = []
     if norm_type is not None:
         found.append(build_normalization(norm_type, dim)(channels))

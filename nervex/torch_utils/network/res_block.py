@@ -18,7 +18,7 @@ class ResBlock(nn.Module):
     def __init__(
         self,
         in_channels: int,
-        activation: str | None = 'relu',
+        activation: str | nn.Module | None = 'relu',
         norm_type: str | None = 'BN',
         res_type: str = 'basic',
     ) -> None:
@@ -54,7 +54,9 @@ class ResFCBlock(nn.Module):
         - x, y (:obj:`torch.FloatTensor`): :math:`(B, in_channels)`
     """
 
-    def __init__(self, in_channels: int, activation: str | None = 'relu', norm_type: str | None = 'BN') -> None:
+    def __init__(
+        self, in_channels: int, activation: str | nn.Module | None = 'relu', norm_type: str | None = 'BN'
+    ) -> None:
         super().__init__()
         self.body = nn.Sequential(
             fc_block(in_channels, in_channels, activation=activation, norm_type=norm_type),

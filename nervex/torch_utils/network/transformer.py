@@ -50,7 +50,7 @@ class TransformerLayer(nn.Module):
         head_num: int,
         mlp_num: int,
         dropout: float,
-        activation: str,
+        activation: str | nn.Module,
     ) -> None:
         super().__init__()
         self.attention = Attention(input_dim, head_dim, output_dim, head_num, dropout)
@@ -86,7 +86,7 @@ class Transformer(nn.Module):
         mlp_num: int = 2,
         layer_num: int = 3,
         dropout_ratio: float = 0.0,
-        activation: str = 'relu',
+        activation: str | nn.Module = 'relu',
     ) -> None:
         super().__init__()
         self.embedding = fc_block(input_dim, output_dim, activation=activation)

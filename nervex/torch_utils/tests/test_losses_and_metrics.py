@@ -87,7 +87,8 @@ def test_hamming_by_hand():
 
 @pytest.mark.parametrize('kind', [CategoricalPd, CategoricalPdPytorch])
 def test_categorical_by_hand(kind):
-    pd = kind(LOGITS)
+    pd = kind()
+    pd.update_logits(LOGITS)
     nll = [-math.log(3 / 4), -math.log(4 / 5)]
     assert pd.neglogp(torch.tensor([1, 0]), reduction='none').tolist() == pytest.approx(nll)
     assert pd.neglogp(torch.tensor([1, 0])).item() == pytest.approx(sum(nll) / 2)
@@ -98,6 +99,16 @@ def test_categorical_by_hand(kind):
         kind().mode()
     with pytest.raises(ValueError, match='reduction'):
         pd.entropy('sum')
+
+
+def test_probabilities_are_read_as_probabilities():
+    for scale in (1.0, 5.0):  # they are normalised
+        pd = CategoricalPdPytorch(torch.tensor([0.25, 0.75, 0.0]) * scale)
+        assert pd.neglogp(torch.tensor(1)).item() == pytest.approx(-math.log(0.75))
+        assert pd.entropy().item() == pytest.approx(-(0.25 * math.log(0.25) + 0.75 * math.log(0.75)))
+        assert pd.mode() == 1 and pd.sample() != 2
+    with pytest.raises(ValueError, match=r'got the probability -1, .* is it a logit'):
+        CategoricalPdPytorch(torch.tensor([0.0, -1.0]))
 
 
 def test_samples_follow_the_probabilities_and_repeat_with_a_generator():
@@ -135,7 +146,8 @@ def test_is_differentiable_lists_what_a_loss_misses():
 
 @pytest.mark.parametrize('kind', [CategoricalPd, CategoricalPdPytorch])
 def test_noise_mode_explores_among_near_ties_only(kind):
-    pd, generator = kind(torch.tensor([0.0, 0.3, -2.0]).expand(4000, 3)), torch.Generator().manual_seed(0)
+    pd, generator = kind(), torch.Generator().manual_seed(0)
+    pd.update_logits(torch.tensor([0.0, 0.3, -2.0]).expand(4000, 3))
     share = pd.noise_mode(generator=generator).bincount(minlength=3) / 4000.0
     # noise uniform in [0, 1) turns a difference of 0.3 around with probability 0.7 * 0.7 / 2, one of 2.3 never
     assert share[2] == 0.0 and abs(share[0] - 0.245) < 0.03

@@ -99,6 +99,17 @@ def test_residual_blocks_pass_the_input_when_their_weights_are_zero(block, shape
         ResBlock(4, res_type='other')
 
 
+def test_what_build_activation_gives_is_taken_wherever_a_name_is():
+    act = build_activation('tanh')
+    blocks = [fc_block(4, 4, act), conv1d_block(4, 4, 1, activation=act), conv2d_block(4, 4, 1, activation=act)]
+    blocks += [deconv2d_block(4, 4, 1, activation=act), ResBlock(4, act), ResFCBlock(4, act)]
+    shapes = [(2, 4), (2, 4, 3), (2, 4, 3, 3), (2, 4, 3, 3), (2, 4, 3, 3), (2, 4)]
+    for block, shape in zip(blocks, shapes):
+        assert act in block.modules() and block(torch.randn(shape) * 9).abs().max() <= 1.0
+    assert act in Transformer(3, 2, 4, 4, layer_num=1, activation=act).modules()
+    assert isinstance(fc_block(2, 2, build_activation(None))[1], nn.Identity)
+
+
 @pytest.mark.parametrize(
     'kind, x, context',
     [
