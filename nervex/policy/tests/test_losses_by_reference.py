@@ -333,3 +333,53 @@ def test_imitation_gives_no_probability_to_illegal_actions():
     expected = -rest.log_prob(data['action']).mean() - 0.2 * rest.entropy().mean()
     data['obs'] = {'observation': data['obs'], 'action_mask': mask}
     assert policy._loss(data)[0].item() == pytest.approx(expected.item(), rel=1e-4)
+
+
+def sequences(policy, steps=4, rows=3, **columns):
+    """Sequences of 4, 3 and 2 steps, time first: the first goes on, the second ends, the third is cut by its window."""
+    g = torch.Generator().manual_seed(2)
+    mask = torch.arange(steps).unsqueeze(1) < torch.tensor([4, 3, 2])
+    done = (~mask).float()
+    done[2, 1] = 1.0
+    return {
+        'obs': torch.randn(steps + 1, rows, 4, generator=g),
+        'action': torch.randint(N, (steps, rows), generator=g),
+        'log_prob': -torch.rand(steps, rows, generator=g) * 2.5 - 0.1,
+        'reward': torch.randn(steps, rows, generator=g),
+        'done': done,
+        'mask': mask,
+        'weight': torch.tensor([0.5, 1.0, 2.0]),
+        **columns,
+    }
+
+
+@pytest.mark.parametrize('lambda_', [1.0, 0.6])
+@pytest.mark.parametrize('clips', [(1.2, 0.7, 0.9), (0.8, 1.5, 2.0)])
+def test_actor_critic_by_v_trace(lambda_, clips):
+    rho_clip, c_clip, pg_clip = clips
+    settings = dict(rho_clip_ratio=rho_clip, c_clip_ratio=c_clip, rho_pg_clip_ratio=pg_clip, gae_lambda=lambda_)
+    weights = dict(value_weight=0.3, entropy_weight=0.02, reward_scale=0.4)
+    policy = make('impala', use_priority=True, **settings, **weights)
+    data = sequences(policy)
+    output = policy._model({'obs': data['obs']})
+    pi = Categorical(logits=output['logit'][:-1])
+    v, log_pi, real = output['value'].detach(), pi.log_prob(data['action']), data['mask']
+    rho = (log_pi.detach() - data['log_prob']).exp()
+    total, count = 0.0, 0
+    for b in range(3):
+        size = int(real[:, b].sum())
+        vs_next = v_next = torch.zeros(()) if data['done'][size - 1, b] else v[size, b]
+        for t in reversed(range(size)):
+            r, ratio = 0.4 * data['reward'][t, b], rho[t, b]
+            delta = ratio.clamp(max=rho_clip) * (r + GAMMA * v_next - v[t, b])
+            vs = v[t, b] + delta + GAMMA * lambda_ * ratio.clamp(max=c_clip) * (vs_next - v_next)
+            advantage = ratio.clamp(max=pg_clip) * (r + GAMMA * vs_next - v[t, b])
+            value_loss = (vs - output['value'][t, b]).pow(2)
+            loss = -log_pi[t, b] * advantage + 0.3 * value_loss - 0.02 * pi.entropy()[t, b]
+            total, count = total + data['weight'][b] * loss, count + 1
+            vs_next, v_next = vs, v[t, b]
+    loss, _ = policy._loss(data)
+    assert loss.item() == pytest.approx((total / count).item(), rel=1e-5)
+    gradients = torch.autograd.grad(loss, list(policy._model.parameters()), retain_graph=True)
+    for found, expected in zip(gradients, torch.autograd.grad(total / count, list(policy._model.parameters()))):
+        assert torch.allclose(found, expected, atol=1e-5)

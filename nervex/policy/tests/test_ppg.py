@@ -98,6 +98,26 @@ def test_the_newest_rows_are_kept_up_to_a_number():
     assert [len(rows['return_']) for rows in policy._kept] == [32, 32, 32]
 
 
+def test_kept_rows_are_copies_because_a_buffer_uses_its_memory_again():
+    policy = make(aux_freq=100)
+    data = batches(policy)
+    obs, return_ = data['value']['obs'].clone(), data['value']['return_'].clone()
+    policy._forward_learn(data)
+    data['value']['obs'].zero_(), data['value']['return_'].zero_()
+    assert torch.equal(policy._kept[0]['obs'], obs) and torch.equal(policy._kept[0]['return_'], return_)
+
+
+@pytest.mark.parametrize('rate, rate_aux', [(1e-6, 1e-2), (1e-2, 1e-6)])
+def test_the_auxiliary_phase_has_an_optimizer_of_its_own(rate, rate_aux):
+    policy = make(aux_freq=1, epochs_aux=1, batch_size=32, learning_rate=rate, learning_rate_aux=rate_aux)
+    data = batches(policy)
+    policy._keep(data['value'])
+    net = weights(policy._model.policy_net)
+    policy._auxiliary_phase()
+    moved = (weights(policy._model.policy_net) - net).abs().max().item()  # Adam's first step is its rate
+    assert moved == pytest.approx(rate_aux, rel=0.2)
+
+
 def test_each_pass_of_the_auxiliary_phase_takes_all_rows_in_a_new_order(monkeypatch):
     policy, seen = make(aux_freq=1, epochs_aux=3), []
     loss = policy._auxiliary_loss

@@ -102,6 +102,31 @@ def test_loss_and_priority_leave_padding_out():
     assert loss.item() == pytest.approx(a * a) and info['td_error'].tolist() == pytest.approx([1.5])
 
 
+@pytest.mark.parametrize('steps', [1, 2])
+def test_padding_has_no_part_in_first_priorities(steps):
+    algo = dict(nstep=1, discount_factor=0.5, burnin_step=0, value_rescale=False, priority_eta=0.9)
+    collect = dict(unroll_len=3, traj_len=3, algo=dict(first_priority=True))
+    policy = R2D2Policy(dict(use_priority=True, learn=dict(algo=algo), collect=collect, model={}), model=Counter())
+    zeros = np.zeros((steps, 1), np.float32)
+    traj = Batch.of(
+        dict(
+            obs=zeros,
+            next_obs=zeros,
+            action=np.zeros(steps, np.int64),
+            reward=np.ones(steps, np.float32),
+            done=np.arange(steps) == steps - 1,
+            truncated=np.zeros(steps, bool),
+            prev_state=zeros + 5.0,
+        )
+    )
+    samples = policy._get_train_sample(traj)
+    assert samples['mask'].tolist() == [[k < steps for k in range(3)]]
+    # state 5 makes counts 6, 7: Q(s, 0) = 6, 7 and the best following value is 8; the last step ends the episode
+    errors = [abs(1 - 6)] if steps == 1 else [abs(1 + 0.5 * 8 - 6), abs(1 - 7)]
+    expected = 0.9 * max(errors) + 0.1 * sum(errors) / steps
+    assert samples['priority'].tolist() == pytest.approx([expected])
+
+
 def test_weights_scale_each_sequence():
     policy = policy_of()
     policy._cfg.use_priority = True
