@@ -10,7 +10,7 @@ import torch
 
 from nervex.rl_utils import TDLoss, multi_discrete_td_error
 
-Heads = torch.Tensor | list[torch.Tensor]
+Heads = Any  #: a tensor, or a list with one tensor for each head
 
 
 def model_input(obs: Any, heads: Sequence[int] | None = None) -> dict[str, Any]:

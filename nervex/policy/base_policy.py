@@ -62,6 +62,8 @@ class Policy:
     #: A class names its own; those of its bases count too. What a mode has not made is left out.
     resume_parts: tuple[str, ...] = ('_armor', '_collect_armor', '_eval_armor', '_adder')
 
+    _model: Any
+
     def __init__(
         self, cfg: dict, model: torch.nn.Module | type | None = None, enable_field: Iterable[str] | None = None
     ) -> None:
@@ -179,7 +181,7 @@ class Policy:
 
     # ---- what a subclass may or must write ----
     @classmethod
-    def check_config(cls, cfg: dict) -> list[tuple[str, str]]:
+    def check_config(cls, cfg: EasyDict) -> list[tuple[str, str]]:
         """Settings of this policy that do not go together: pairs (path in the policy's section, what is wrong)."""
         return misfits(cls, cfg)
 
@@ -190,7 +192,7 @@ class Policy:
             '_create_model_from_cfg(cfg, model_type), or pass a model'
         )
 
-    def _create_model_from_cfg(self, cfg: dict, model_type: type | None = None) -> torch.nn.Module:
+    def _create_model_from_cfg(self, cfg: EasyDict, model_type: type | None = None) -> torch.nn.Module:
         """Build the model from ``cfg.model``; ``model_type`` is the class that the caller passed, or None."""
         from nervex.model import create_model
 

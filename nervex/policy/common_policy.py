@@ -25,7 +25,6 @@ from nervex.rl_utils import Adder, epsilon_greedy, flatten_time, v_nstep_td_data
 from nervex.torch_utils import Adam, RMSprop
 from nervex.torch_utils.crossing import as_float32, to_tensors
 from nervex.torch_utils.flat import FlatParameters
-from nervex.torch_utils.ruled_optimizer import RuledOptimizer
 
 
 class CommonPolicy(Policy):
@@ -93,6 +92,10 @@ class CommonPolicy(Policy):
     _time_columns: tuple[str, ...] = ()
     #: attributes that a resumed learner needs, beside the parts in ``_learn_parts``
     _learn_counts: tuple[str, ...] = ()
+
+    _armor: Any
+    _optimizer: Any
+    _eps: float
 
     # ---- learn ----
     def _init_learn(self) -> None:
@@ -364,9 +367,10 @@ class CommonPolicy(Policy):
         return learn.discount_factor if 'discount_factor' in learn else None
 
     # ---- update ----
-    def _new_optimizer(self, module: torch.nn.Module, learning_rate: float | None = None) -> RuledOptimizer:
+    def _new_optimizer(self, module: torch.nn.Module, learning_rate: float | None = None) -> Any:
         """The optimizer over a module's parameters, made flat (once, for several), by the settings of ``learn``."""
-        learn, kwargs = self._cfg.learn, {}
+        learn = self._cfg.learn
+        kwargs: dict[str, Any] = {}
         if learn.grad_clip_norm is not None:
             kwargs.update(grad_clip_type='clip_norm', clip_value=learn.grad_clip_norm)
         if learn.optimizer_eps is not None:
@@ -484,7 +488,7 @@ class OffPolicyACPolicy(CommonPolicy):
         """The summed loss of all critics towards one target, and what is logged of it."""
         rest = (next_value, self._time_first(data), data['done'], data['weight'], data.get('value_gamma'))
         errors = [v_nstep_td_error(v_nstep_td_data(q, *rest), self._gamma, self._nstep) for q in q_values]
-        loss = sum(error.loss for error in errors)
+        loss: Any = sum(error.loss for error in errors)
         td_error = sum(error.td_error_per_sample.abs() for error in errors) / len(errors)
         return loss, {'td_error': td_error, 'q_value': q_values[0].mean()}
 

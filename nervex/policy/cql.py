@@ -48,4 +48,5 @@ def _optimism(q: Heads, action: torch.Tensor) -> torch.Tensor:
     """log sum_a exp Q(s, a) - Q(s, a_data) of each row, the mean over the heads."""
     if isinstance(q, torch.Tensor):
         return torch.logsumexp(q, dim=-1) - q.gather(-1, action.unsqueeze(-1)).squeeze(-1)
-    return sum(_optimism(head, taken) for head, taken in zip(q, action.unbind(-1))) / len(q)
+    total: Any = sum(_optimism(head, taken) for head, taken in zip(q, action.unbind(-1)))
+    return total / len(q)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from easydict import EasyDict
 
 from nervex.data import Batch
 from nervex.loader import enum, interval, is_type
@@ -17,7 +18,7 @@ from nervex.policy.traj_block import batched_steps
 from nervex.rl_utils import TDLoss, q_nstep_td_data, q_nstep_td_error
 from nervex.utils import POLICY_REGISTRY
 
-Forward = Callable[[dict], dict]
+Forward = Callable[..., dict]
 HUBER = torch.nn.SmoothL1Loss(reduction='none')
 
 
@@ -80,7 +81,7 @@ class DQNPolicy(CommonPolicy):
     _collects_by = 'eps_greedy_sample'
 
     @classmethod
-    def check_config(cls, cfg: dict) -> list[tuple[str, str]]:
+    def check_config(cls, cfg: EasyDict) -> list[tuple[str, str]]:
         problems = super().check_config(cfg)
         if cfg.collect.algo.first_priority and not cfg.use_priority:
             problems.append(('collect.algo.first_priority', 'got True, but nothing uses it; set policy.use_priority'))
@@ -100,16 +101,24 @@ class DQNPolicy(CommonPolicy):
 
     def _td_error(self, data: dict[str, Any], online: Forward, target: Forward) -> tuple[TDLoss, Any]:
         """The TD error of a batch, and the action values of its states."""
-        q = online(self._model_input(data['obs']))['logit']
+        output, following, next_action = self._passes(data, online, target)
+        taken = (data['action'], next_action, self._time_first(data), data['done'])
+        return self._error_of(output, following, taken, data['weight'], self._nstep_kwargs(data)), output['logit']
+
+    def _passes(self, data: dict[str, Any], online: Forward, target: Forward) -> tuple[dict, dict, Any]:
+        """What the networks say: online of the states, target of the next states, and the next actions."""
+        output = online(self._model_input(data['obs']))
         with torch.no_grad():
-            following = self._model_input(data['next_obs'])
-            target_q = target(following)['logit']
-            chooser = online(following)['logit'] if self._double_q else target_q
-            next_action = greedy(chooser, following.get('action_mask'))
-        fields = (q, target_q, data['action'], next_action, self._time_first(data), data['done'], data['weight'])
-        kwargs = {'criterion': HUBER} if self._cfg.learn.algo.huber else {}
-        kwargs.update(self._nstep_kwargs(data))
-        return over_heads(q_nstep_td_error, q_nstep_td_data(*fields), self._gamma, **kwargs), q
+            next_input = self._model_input(data['next_obs'])
+            following = target(next_input)
+            chooser = online(next_input) if self._double_q else following
+            return output, following, greedy(chooser['logit'], next_input.get('action_mask'))
+
+    def _error_of(self, output: dict, following: dict, taken: Any, weight: Any, kwargs: dict[str, Any]) -> TDLoss:
+        """The error, given what the networks say and ``taken``: action, next action, rewards, done."""
+        fields = (output['logit'], following['logit'], *taken, weight)
+        criterion = {'criterion': HUBER} if self._cfg.learn.algo.huber else {}
+        return over_heads(q_nstep_td_error, q_nstep_td_data(*fields), self._gamma, **criterion, **kwargs)
 
     def _monitor_vars_learn(self) -> list[str]:
         return ['cur_lr', 'total_loss', 'q_value', 'grad_norm']

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from easydict import EasyDict
 
 from nervex.armor.sampling import mu_sigma_of
 from nervex.data import Batch
@@ -75,7 +76,7 @@ class IMPALAPolicy(A2CPolicy):
     _time_columns = ('obs', 'action', 'log_prob', 'reward', 'done', 'mask')
 
     @classmethod
-    def check_config(cls, cfg: dict) -> list[tuple[str, str]]:
+    def check_config(cls, cfg: EasyDict) -> list[tuple[str, str]]:
         problems = super().check_config(cfg)
         if cfg.learn.epochs is not None and not cfg.on_policy:
             text = f'got {cfg.learn.epochs}, but a replay buffer has no epochs; set learn.train_step instead'

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
-
 from nervex.loader import enum, interval
-from nervex.policy.action_space import greedy, over_heads
-from nervex.policy.dqn import DQNPolicy, Forward
+from nervex.policy.action_space import over_heads
+from nervex.policy.dqn import DQNPolicy
 from nervex.rl_utils import TDLoss, qrdqn_nstep_td_data, qrdqn_nstep_td_error
 from nervex.utils import POLICY_REGISTRY
 
@@ -30,22 +28,6 @@ class QRDQNPolicy(DQNPolicy):
     def default_model(self) -> tuple[str, list[str]]:
         return 'qr_fc', ['nervex.model']
 
-    def _td_error(self, data: dict[str, Any], online: Forward, target: Forward) -> tuple[TDLoss, Any]:
-        output = online(self._model_input(data['obs']))
-        with torch.no_grad():
-            next_input = self._model_input(data['next_obs'])
-            following = target(next_input)
-            chooser = online(next_input)['logit'] if self._double_q else following['logit']
-            next_action = greedy(chooser, next_input.get('action_mask'))
-        fields = qrdqn_nstep_td_data(
-            output['q'],
-            following['q'],
-            data['action'],
-            next_action,
-            self._time_first(data),
-            data['done'],
-            output['tau'],
-            data['weight'],
-        )
-        kwargs = {'kappa': self._cfg.learn.algo.kappa, **self._nstep_kwargs(data)}
-        return over_heads(qrdqn_nstep_td_error, fields, self._gamma, **kwargs), output['logit']
+    def _error_of(self, output: dict, following: dict, taken: Any, weight: Any, kwargs: dict[str, Any]) -> TDLoss:
+        fields = qrdqn_nstep_td_data(*(output['q'], following['q'], *taken, output['tau'], weight))
+        return over_heads(qrdqn_nstep_td_error, fields, self._gamma, kappa=self._cfg.learn.algo.kappa, **kwargs)

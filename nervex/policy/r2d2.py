@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 import torch
+from easydict import EasyDict
 
 from nervex.data import Batch
 from nervex.loader import enum, interval, is_type
@@ -60,7 +61,7 @@ class R2D2Policy(DQNPolicy):
     )
 
     @classmethod
-    def check_config(cls, cfg: dict) -> list[tuple[str, str]]:
+    def check_config(cls, cfg: EasyDict) -> list[tuple[str, str]]:
         problems = super().check_config(cfg)
         nstep, steps = cfg.learn.algo.nstep, cfg.collect.unroll_len
         if nstep > steps:

@@ -74,53 +74,28 @@ class RainbowDQNPolicy(DQNPolicy):
         if not iqn:
             self._v_min, self._v_max = support_of(self._model)
 
-    def _td_error(self, data: dict[str, Any], online: Forward, target: Forward) -> tuple[TDLoss, Any]:
-        return (self._iqn_error if self._cfg.use_iqn else self._c51_error)(data, online, target)
-
-    def _c51_error(self, data: dict[str, Any], online: Forward, target: Forward) -> tuple[TDLoss, Any]:
-        output, following, next_action = self._three_passes(data, online, target)
-        dist = output['distribution']
-        n_atom = (dist[0] if isinstance(dist, list) else dist).shape[-1]
-        fields = dist_nstep_td_data(
-            dist,
-            following['distribution'],
-            data['action'],
-            next_action,
-            self._time_first(data),
-            data['done'],
-            data['weight'],
-        )
-        support = {'v_min': self._v_min, 'v_max': self._v_max, 'n_atom': n_atom}
-        loss = over_heads(dist_nstep_td_error, fields, self._gamma, **support, **self._nstep_kwargs(data))
-        return loss, output['logit']
-
-    def _iqn_error(self, data: dict[str, Any], online: Forward, target: Forward) -> tuple[TDLoss, Any]:
-        output, following, next_action = self._three_passes(data, online, target)
-        fields = iqn_nstep_td_data(
-            output['q'],
-            following['q'],
-            data['action'],
-            next_action,
-            self._time_first(data),
-            data['done'],
-            output['quantiles'],
-            data['weight'],
-        )
-        kappa = self._cfg.learn.algo.kappa
-        loss = over_heads(iqn_nstep_td_error, fields, self._gamma, kappa=kappa, **self._nstep_kwargs(data))
-        return loss, output['logit']
-
-    def _three_passes(self, data: dict[str, Any], online: Forward, target: Forward) -> tuple[dict, dict, Any]:
-        """The states, the next states seen by the target, and the next actions; each pass with noise of its own."""
-        state, following = self._model_input(data['obs']), self._model_input(data['next_obs'])
+    def _passes(self, data: dict[str, Any], online: Forward, target: Forward) -> tuple[dict, dict, Any]:
+        """Each pass with noise of its own, and IQN's with a number of fractions of its own."""
+        state, next_input = self._model_input(data['obs']), self._model_input(data['next_obs'])
         renew(self._noise)
         output = online(state, **self._online_kwargs)
         with torch.no_grad():
             renew(self._target_noise)
-            target_output = target(following, **self._target_kwargs)
+            following = target(next_input, **self._target_kwargs)
             renew(self._noise)
-            chooser = online(following, **self._chooser_kwargs)
-            return output, target_output, greedy(chooser['logit'], chooser.get('action_mask'))
+            chooser = online(next_input, **self._chooser_kwargs)
+            return output, following, greedy(chooser['logit'], chooser.get('action_mask'))
+
+    def _error_of(self, output: dict, following: dict, taken: Any, weight: Any, kwargs: dict[str, Any]) -> TDLoss:
+        if self._cfg.use_iqn:
+            quantiles = iqn_nstep_td_data(*(output['q'], following['q'], *taken, output['quantiles'], weight))
+            kappa = self._cfg.learn.algo.kappa
+            return over_heads(iqn_nstep_td_error, quantiles, self._gamma, kappa=kappa, **kwargs)
+        dist = output['distribution']
+        fields = dist_nstep_td_data(*(dist, following['distribution'], *taken, weight))
+        n_atom = (dist[0] if isinstance(dist, list) else dist).shape[-1]
+        support = {'v_min': self._v_min, 'v_max': self._v_max, 'n_atom': n_atom}
+        return over_heads(dist_nstep_td_error, fields, self._gamma, **support, **kwargs)
 
     def _init_eval(self) -> None:
         super()._init_eval()

@@ -59,7 +59,7 @@ class SACPolicy(OffPolicyACPolicy):
         self._target_entropy = algo.target_entropy
 
     def _learn_parts(self) -> dict[str, Any]:
-        own = {'temperature': self._temperature}
+        own: dict[str, Any] = {'temperature': self._temperature}
         if self._alpha_optimizer is not None:
             own['optimizer_alpha'] = self._alpha_optimizer
         return {**super()._learn_parts(), **own}

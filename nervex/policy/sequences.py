@@ -41,7 +41,7 @@ def unpack_states(columns: Any) -> list[Any]:
     return [dict(zip(columns.keys(), state)) for state in zip(*parts)]
 
 
-def state_before_first(model: torch.nn.Module, obs: Any) -> Any:
+def state_before_first(model: Any, obs: Any) -> Any:
     """
     Overview:
         The state of one row before its first step: what the model says itself (``initial_state()``), else zeros in the

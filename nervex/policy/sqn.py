@@ -86,7 +86,8 @@ class SQNPolicy(CommonPolicy):
             for q in output['q_value']
         ]
         least = legal(output['logit'], output.get('action_mask'))
-        return sum(loss for loss, _ in losses), {
+        total: Any = sum(loss for loss, _ in losses)
+        return total, {
             'td_error': sum(error.abs() for _, error in losses) / len(losses),
             'q_value': side_by_side(output['logit']).detach(),
             'entropy': _policy_entropy(least, alpha).mean().detach(),
@@ -145,7 +146,8 @@ class _Temperature(IArmorStatelessPlugin):
     def wrap(self, forward: Any) -> Any:
         def soft_forward(data: Any, **kwargs: Any) -> dict:
             output = forward(data, **kwargs)
-            alpha, logit = self._log_alpha.detach().exp(), output['logit']
+            alpha: Any = self._log_alpha.detach().exp()
+            logit = output['logit']
             if any(isinstance(leaf, np.ndarray) for leaf in tree.leaves(logit)):
                 alpha = alpha.cpu().numpy()
             return {**output, 'logit': tree.map(lambda head: head / alpha, logit)}
@@ -157,4 +159,5 @@ def _policy_entropy(q: Heads, alpha: torch.Tensor) -> torch.Tensor:
     """Entropy of softmax(Q / alpha), the mean over the heads."""
     if isinstance(q, torch.Tensor):
         return entropy(q / alpha)
-    return sum(entropy(head / alpha) for head in q) / len(q)
+    total: Any = sum(entropy(head / alpha) for head in q)
+    return total / len(q)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from easydict import EasyDict
 
 from nervex.utils import MODEL_REGISTRY, POLICY_REGISTRY, ConfigError
 from nervex.utils.class_config import class_config
@@ -45,7 +46,7 @@ def policy_config(policy: Any, cfg: Mapping, model: Any) -> dict[str, Any]:
     return merged
 
 
-def misfits(policy: Any, cfg: dict) -> list[tuple[str, str]]:
+def misfits(policy: Any, cfg: EasyDict) -> list[tuple[str, str]]:
     """
     Overview:
         Settings of a policy class that make no sense for it: pairs (path in the policy's section, what is wrong).
@@ -56,7 +57,7 @@ def misfits(policy: Any, cfg: dict) -> list[tuple[str, str]]:
     elif cfg.use_priority and cfg.on_policy:
         text = 'got True, but an on-policy buffer gives out all samples equally; set one of the two to False'
         problems.append(('use_priority', text))
-    algo = cfg.learn.algo if 'algo' in cfg.learn else {}
+    algo: Any = cfg.learn.algo if 'algo' in cfg.learn else {}
     if policy.no_nstep is not None and 'nstep' in algo and algo.nstep != 1:
         problems.append(('learn.algo.nstep', f'got {algo.nstep}, but {policy.no_nstep}; leave it out'))
     return problems
@@ -77,7 +78,8 @@ def check_env(policy: Any, env_info: Any) -> None:
     if masked and _serves(policy, kind, False):
         why = 'which does not keep to an action_mask, but the observations of the env have one'
     else:
-        why = f'which gives {" or ".join(_WORDS[k] for k in policy.action_kinds)}, but the env takes {_WORDS[kind]}'
+        given = ' or '.join(_WORDS[k] for k in policy.action_kinds)
+        why = f'which gives {given}, but the env takes {_WORDS[str(kind)]}'
     others = [other for other in POLICY_REGISTRY.query() if _serves(POLICY_REGISTRY.get(other), kind, masked)]
     raise ConfigError([f'policy.policy_type: got {name}, {why}; take one of {", ".join(others)}'])
 
