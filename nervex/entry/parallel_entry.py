@@ -31,11 +31,13 @@ def parallel_pipeline(
         - carrier (:obj:`Carrier | None`): how roles run; None: what ``parallel.carrier`` names
         - on_end (:obj:`Callable | None`): called with the run before everything is closed
     """
-    from nervex.parallel.run import build_parallel
-    from nervex.run.build import Passed
+    from nervex.parallel.run import start_parallel
+    from nervex.run.launch import Passed, prepare_launch
 
-    passed = Passed(env_setting, policy_fn, model_type)
-    with build_parallel(cfg, seed, passed, overrides, resume, carrier, enable_total_log) as run:
+    launch = prepare_launch(cfg, seed, Passed(env_setting, policy_fn, model_type), overrides, resume)
+    if (ended := launch.already()) is not None:
+        return ended
+    with start_parallel(launch, carrier, enable_total_log) as run:
         run.show(progress, enable_total_log)
         try:
             run.begin()

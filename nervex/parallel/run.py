@@ -178,15 +178,16 @@ class ParallelRun:
 
     # ---- the end ----
     def finish(self) -> RunResult:
-        """Last checkpoint; note how the run ended."""
+        """Last checkpoint, and the complete state in case that its limits are raised; note how the run ended."""
         with self.signals.held():
             self.coordinator.drain(_CLOSE_S)
-            self.coordinator.finish(False, _CLOSE_S)
-            self.folder.finish('solved' if self.coordinator.solved else 'limit reached')
+            self.coordinator.finish(True, _CLOSE_S)
+            result = self.result()
+            self.folder.ended(result)
             self.commander_log.write()
             for line in self.verdict:
                 self._log.info(line)
-        return self.result()
+        return result
 
     def interrupted(self) -> KeyboardInterrupt:
         """Save the run that is stopped; the exception carries the path of its checkpoint."""
@@ -220,8 +221,12 @@ def build_parallel(
     Arguments:
         - carrier (:obj:`Carrier | None`): None makes the one that ``parallel.carrier`` names
     """
+    return start_parallel(prepare_launch(cfg, seed, passed, overrides, resume), carrier, show_output)
+
+
+def start_parallel(launch: Launch, carrier: Carrier | None = None, show_output: bool = False) -> ParallelRun:
+    """Build the run, on what its earlier states know where it goes on."""
     started = time.perf_counter()
-    launch = prepare_launch(cfg, seed, passed, overrides, resume)
     settings = launch.cfg.parallel
     import_modules(settings.import_names or [])
     COMMANDER_REGISTRY.get(settings.commander_type)  # a name that nobody registered is told now

@@ -22,7 +22,14 @@ from nervex.policy import Policy
 from nervex.policy.suits import action_kind, check_env
 from nervex.run.launch import EnvSetting, Launch, Passed, prepare_launch
 from nervex.run.serial_run import SerialRun
-from nervex.utils import ACTOR_REGISTRY, COMMANDER_REGISTRY, LEARNER_REGISTRY, POLICY_REGISTRY, ConfigError
+from nervex.utils import (
+    ACTOR_REGISTRY,
+    COMMANDER_REGISTRY,
+    LEARNER_REGISTRY,
+    POLICY_REGISTRY,
+    CheckpointError,
+    ConfigError,
+)
 from nervex.utils.class_config import merge_config
 from nervex.utils.default_helper import set_pkg_seed
 from nervex.utils.import_helper import import_modules
@@ -56,6 +63,11 @@ def build_serial(
 def start_serial(launch: Launch) -> SerialRun:
     """Build the run, and put it where the earlier one was that it goes on from."""
     state = launch.newest_state()
+    if state is not None and state.get('mode') == 'parallel':
+        raise CheckpointError(
+            "this run was stopped in parallel mode, where actors keep no state; resume it with '-m parallel', or start "
+            'a serial run from its checkpoint with --load'
+        )
     with contextlib.ExitStack() as if_it_fails:
         stack = if_it_fails.enter_context(contextlib.ExitStack())
         folder = launch.open_folder(stack, {} if state is None else state['log_sizes'])

@@ -112,10 +112,6 @@ class RunFolder:
             self._write(facts)
         return facts.get('resumed', 0)
 
-    def finish(self, how: str) -> None:
-        """Note in ``log/run.yaml`` how the run ended."""
-        self._write({**self.read(), 'finished': how})
-
     def ended(self, result: RunResult) -> None:
         """Note in ``log/run.yaml`` how the run ended, with its counters."""
         how = 'solved' if result.solved else 'limit reached'
@@ -256,8 +252,3 @@ def _git_commit() -> str | None:
     except (FileNotFoundError, subprocess.TimeoutExpired):
         return None
     return answer.stdout.strip() or None
-
-
-def check_same_run(resolved: dict[str, Any], saved: SavedRun) -> None:
-    """``saved.check_same(resolved)``."""
-    saved.check_same(resolved)

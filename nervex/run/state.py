@@ -62,11 +62,6 @@ def save_state(run: SerialRun, instead: dict[str, Any] | None = None) -> str:
 
 def restore_state(run: SerialRun, state: dict[str, Any]) -> None:
     """Put a freshly built run where ``save_state`` saw another one."""
-    if state.get('mode') == 'parallel':
-        raise CheckpointError(
-            "this run was stopped in parallel mode, where actors keep no state; resume it with '-m parallel', or start "
-            'a serial run from its checkpoint with --load'
-        )
     for name in PARTS:
         put_back(run, name, state[name])
     if state['envs'] is not None:

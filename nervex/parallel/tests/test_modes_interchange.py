@@ -1,5 +1,7 @@
 """A run that was begun in one mode, in the other."""
 
+import os
+
 import pytest
 
 from nervex.entry.parallel_entry import parallel_pipeline
@@ -31,7 +33,7 @@ def test_a_parallel_run_goes_on_serially_from_its_checkpoint_only(tmp_path):
     cfg = {**CONFIG, 'exp_name': str(tmp_path)}
     first = parallel_pipeline(cfg, 3, overrides=('commander.max_env_step=200', *INLINE))
     with pytest.raises(CheckpointError, match='parallel mode'):
-        serial_pipeline(None, None, resume=str(tmp_path))
+        serial_pipeline(None, None, resume=str(tmp_path), overrides=('commander.max_env_step=400',))
     load = f'learner.load_path={first.checkpoint}'
     second = serial_pipeline({**cfg, 'exp_name': f'{tmp_path}/b'}, 3, overrides=('commander.max_env_step=64', load))
     assert second.train_iters > first.train_iters > 0
@@ -51,9 +53,14 @@ def test_what_was_logged_behind_the_saved_state_is_taken_back(tmp_path):
     parallel_pipeline(often, 3, overrides=('commander.max_env_step=200', 'parallel.save_s=1e9', *INLINE[:2], INLINE[3]))
     stale = tmp_path / 'log' / 'actor' / 'of_no_state_logger.txt'
     stale.write_text('x')
+    for state in tmp_path.glob('ckpt*/run_state_*'):  # as a run leaves it that is killed before its first state
+        state.unlink()
+    facts = tmp_path / 'log' / 'run.yaml'
+    facts.write_text(facts.read_text().replace('finished: limit reached', 'finished: null'))
     # no state was saved: the run begins anew, and its curve with it
     first = parallel_pipeline(None, None, resume=str(tmp_path), overrides=('commander.max_env_step=200', *INLINE))
     assert not stale.exists() and curve(first) == [entry[:2] for entry in first.history]
+    os.remove(newest_state(first.ckpt_path)[0])  # the one of the end
     known = newest_state(first.ckpt_path)[1]['coordinator']['evaluator']['history']
     assert 0 < len(known) < len(first.history), 'some rows of the curve lie behind the state'
     second = parallel_pipeline(None, None, resume=str(tmp_path), overrides=('commander.max_env_step=500', *INLINE))
@@ -62,13 +69,23 @@ def test_what_was_logged_behind_the_saved_state_is_taken_back(tmp_path):
     assert iters == sorted(iters) and len(iters) > len(known)
 
 
+def test_a_finished_run_is_left_as_it_is(tmp_path, caplog):
+    limit = ('commander.max_env_step=200', *INLINE)
+    first = parallel_pipeline({**CONFIG, 'exp_name': str(tmp_path)}, 3, overrides=limit)
+    before = {p: p.read_bytes() for p in tmp_path.rglob('*') if p.is_file()}
+    again = parallel_pipeline(None, None, resume=str(tmp_path), overrides=limit)
+    assert before == {p: p.read_bytes() for p in tmp_path.rglob('*') if p.is_file()}
+    assert 'already finished' in caplog.text
+    assert (again.env_steps, again.history) == (first.env_steps, first.history)
+
+
 def test_states_of_two_learners_are_not_resumed_by_one(tmp_path):
     cfg = {**CONFIG, 'exp_name': str(tmp_path)}
     first = parallel_pipeline(cfg, 3, overrides=('commander.max_env_step=200', *INLINE))
     path, state = newest_state(first.ckpt_path)
     save_file(path, {**state, 'learners': 2})
     with pytest.raises(ConfigError, match='was saved by 2'):
-        parallel_pipeline(None, None, resume=str(tmp_path), overrides=INLINE)
+        parallel_pipeline(None, None, resume=str(tmp_path), overrides=('commander.max_env_step=400', *INLINE))
 
 
 def curve(result):
