@@ -31,12 +31,13 @@ class BaseArmor:
 
     @property
     def model(self) -> nn.Module:
-        """The model; assigning another one keeps the plugins."""
+        """The model; assigning another one keeps the plugins, which are bound anew."""
         return self._model
 
     @model.setter
     def model(self, model: nn.Module) -> None:
         self._model = model
+        self._compose()
 
     def forward(self, data: Any, param: dict[str, Any] | None = None, **kwargs: Any) -> Any:
         """

@@ -27,19 +27,14 @@ class GraphPlugin(IArmorStatelessPlugin):
 
     def __init__(self, backend: str = 'numpy', after: int = 0) -> None:
         self._backend, self._after, self._calls = backend, after, 0
-        self._graphed: GraphedForward | None = None
+        self._graphed: GraphedForward
 
     def bind(self, armor: Any) -> None:
         if 'forward' in armor.__dict__:
             raise ValueError("the plugin 'graph' replaces the call of the model itself: add it before all others")
-        self._armor = armor
-        self._record(armor.model)
-
-    def _record(self, model: torch.nn.Module) -> None:
-        parameter = next(model.parameters(), None)
+        parameter = next(armor.model.parameters(), None)
         self._device = torch.device('cpu') if parameter is None else parameter.device
-        backend = self._backend if self._device.type == 'cpu' else 'off'
-        self._graphed = GraphedForward(model, backend)
+        self._graphed = GraphedForward(armor.model, self._backend if self._device.type == 'cpu' else 'off')
 
     def wrap(self, forward: Callable[..., Any]) -> Callable[..., Any]:
         def eager(data: Any, *args: Any, **kwargs: Any) -> Any:
@@ -51,20 +46,18 @@ class GraphPlugin(IArmorStatelessPlugin):
             return {name: part if name == 'next_state' else to_arrays(part) for name, part in output.items()}
 
         def graph_forward(data: Any, *args: Any, **kwargs: Any) -> Any:
-            kwargs.pop('data_id', None)
-            if self._armor.model is not self._graphed.module:  # type: ignore[union-attr]
-                self._record(self._armor.model)
-            graphed = self._graphed
             self._calls += 1
-            if args or kwargs or self._calls <= self._after or graphed.backend == 'off':  # type: ignore[union-attr]
+            if kwargs:
+                kwargs.pop('data_id', None)
+            if args or kwargs or self._calls <= self._after or self._graphed.backend == 'off':
                 return eager(data, *args, **kwargs)
-            return graphed(data)  # type: ignore[misc]
+            return self._graphed(data)
 
         return graph_forward
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy records anew: the recording runs on the weights of this armor's model."""
-        return {**self.__dict__, '_graphed': None}
+        """A copy records anew, when it is bound: the recording runs on the weights of this armor's model."""
+        return {key: value for key, value in self.__dict__.items() if key != '_graphed'}
 
     def state_dict(self) -> dict[str, Any]:
         """The calls so far: both forms round differently, so a resumed run must change over at the same one."""

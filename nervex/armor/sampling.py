@@ -179,13 +179,12 @@ class EpsGreedySamplePlugin(_DrawingPlugin):
 
     def _choose(self, logit: Any, mask: Any, eps: Any) -> Any:
         """One number u for each row is enough: u < eps decides, and then u / eps, uniform again, picks the action."""
-        greedy = _argmax(logit, mask)
         if isinstance(logit, Tensor):
-            return self._explored(greedy, logit, mask, eps)
+            return self._explored(_argmax(logit, mask), logit, mask, eps)
         if mask is not None or logit.ndim != 2 or len(logit) > _FEW:
-            legal = None if mask is None else torch.as_tensor(mask)
-            return self._explored(torch.from_numpy(greedy), torch.from_numpy(logit), legal, eps).numpy()
-        coins = self._draws.coins(len(logit))
+            legal, greedy = None if mask is None else torch.as_tensor(mask), torch.from_numpy(_argmax(logit, mask))
+            return self._explored(greedy, torch.from_numpy(logit), legal, eps).numpy()
+        greedy, coins = logit.argmax(1), self._draws.coins(len(logit))
         if isinstance(eps, (float, int)):
             if not coins or min(coins) >= eps:
                 return greedy
@@ -280,6 +279,8 @@ def per_head(output: Any, choose: Callable[..., Any], *args: Any) -> Any:
         got = sorted(output) if isinstance(output, dict) else type(output).__name__
         raise UnknownNameError(f"sampling an action needs a model output dict with 'logit', got {got}") from error
     mask = output.get('action_mask')
+    if type(logit) is np.ndarray and mask is None:
+        return choose(logit, None, *args)
     if isinstance(logit, (np.ndarray, Tensor)):
         if mask is not None and not isinstance(mask, (Tensor, np.ndarray)):
             raise ValueError(f'one logit tensor needs one action_mask tensor, got a {type(mask).__name__}')

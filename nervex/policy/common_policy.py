@@ -16,7 +16,7 @@ from nervex.graph.loss import BACKENDS, LossFn
 from nervex.graph.matmul import CHOICES as MATMULS
 from nervex.graph.update import ACTING_GRAPH_AFTER, Update
 from nervex.loader import Loader, collection, enum, interval, is_type, optional
-from nervex.policy.action_space import joined, model_input
+from nervex.policy.action_space import model_input
 from nervex.policy.base_policy import Policy
 from nervex.policy.batched import batched
 from nervex.policy.sequences import FirstStates, cut_sequences, pack_states, time_first
@@ -276,10 +276,9 @@ class CommonPolicy(Policy):
 
     @batched
     def _forward_collect(self, data_id: list[int], data: dict) -> dict:
-        kwargs = self._sampler_kwargs(data_id)
         if not self._remembers:
-            return self._collect_armor.forward(data, **kwargs)
-        output = self._collect_armor.forward(data, data_id=data_id, **kwargs)
+            return self._collect_armor.forward(data, **self._sampler_kwargs(data_id))
+        output = self._collect_armor.forward(data, data_id=data_id, **self._sampler_kwargs(data_id))
         output['prev_state'] = self._first_states.fill(output['prev_state'], data)
         return output
 
@@ -292,7 +291,7 @@ class CommonPolicy(Policy):
         transition = {
             'obs': obs,
             'next_obs': timestep.obs,
-            'action': joined(armor_output['action']),
+            'action': armor_output['action'],
             'reward': timestep.reward,
             'done': timestep.done,
         }

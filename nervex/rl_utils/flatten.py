@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from nervex.data import Batch
 from nervex.utils import tree
 
@@ -13,7 +15,8 @@ def flatten_time(traj: Any) -> Any:
     Shapes:
         - traj (:obj:`Batch`): columns :math:`(T, N, *)`; the result has columns :math:`(T N, *)`
     """
-    return Batch.of({name: tree.map(_merged, column) for name, column in traj.items()})
+    merged = {n: _merged(c) if type(c) is np.ndarray else tree.map(_merged, c) for n, c in traj.items()}
+    return Batch.of(merged)
 
 
 def _merged(column: Any) -> Any:

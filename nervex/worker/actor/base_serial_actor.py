@@ -54,7 +54,7 @@ class BaseSerialActor:
     ) -> None:
         self._cfg = EasyDict(class_config(type(self), cfg))
         self.log = CollectLog(exp_name, log_name, tb_logger)
-        self._transform = SampleTransforms(self._cfg, seed)
+        self._transform = SampleTransforms(self._cfg, seed) if self._cfg.transform else None
         self._env: Any = None
         self._policy: Any = None
         self._spare: list[Batch] = []
@@ -148,15 +148,15 @@ class BaseSerialActor:
             self._change_over(n_sample is None)
         first_step, first_episode = self.total_step, self.total_episode
         fresh: list[Batch] = []
-        count = sum(map(len, self._spare))
+        count = len(self._spare[0]) if self._spare else 0
         while (count < n_sample) if n_sample is not None else (self.total_episode - first_episode < n_episode):
             for piece in self._step():
                 fresh.append(piece)
                 count += len(piece)
-        data = self._exactly(fresh, iter_count, n_sample)
-        samples = len(data)
+        data = self._exactly(fresh, iter_count, count, n_sample)
+        samples = count if n_sample is None else n_sample
         self.total_sample += samples
-        if self._transform:
+        if self._transform is not None:
             data = self._transform(data)
             samples = len(data)
         seconds = time.perf_counter() - start
@@ -181,8 +181,9 @@ class BaseSerialActor:
             if not len(step):
                 return []
         self.total_step += len(step.env_id)
-        samples = self._rollout.take(obs, output, step)
-        if step.done.any():
+        ends = 1 in step.done.tobytes()  # the quickest way to ask a few bools
+        samples = self._rollout.take(obs, output, step, ends)
+        if ends:
             self._finish_episodes(step)
         return samples
 
@@ -209,16 +210,16 @@ class BaseSerialActor:
                     f'return {episode_return:.3f}, {length} steps'
                 )
 
-    def _exactly(self, fresh: list[Batch], iter_count: int, n_sample: int | None) -> Batch:
+    def _exactly(self, fresh: list[Batch], iter_count: int, count: int, n_sample: int | None) -> Batch:
         """Join what was kept and what is fresh, stamped; what exceeds ``n_sample`` waits for the next call."""
         pieces, self._spare = self._spare, []
         if fresh:
             data = fresh[0] if len(fresh) == 1 else Batch.cat(fresh)
-            stamp = np.empty(len(data), dtype=np.int64)
+            stamp = np.empty(count - len(pieces[0]) if pieces else count, dtype=np.int64)
             stamp.fill(iter_count)
             pieces = [*pieces, Batch.of({**dict(data.items()), 'collect_iter': stamp})]
         data = pieces[0] if len(pieces) == 1 else Batch.cat(pieces)
-        if n_sample is not None and len(data) > n_sample:
+        if n_sample is not None and count > n_sample:
             self._spare = [data[n_sample:]]
             data = data[:n_sample]
         return data
@@ -248,7 +249,7 @@ class BaseSerialActor:
             'recent_lengths': list(self.recent_lengths),
             'by_episodes': self._by_episodes,
             'rollout': self._rollout.state_dict(),
-            'transform': self._transform.state_dict(),
+            'transform': {} if self._transform is None else self._transform.state_dict(),
             'spare': [to_state(piece) for piece in self._spare],
             'pool': {str(i): [to_state(obs), to_state(said)] for i, (obs, said) in self._pool.items()},
         }
@@ -261,7 +262,8 @@ class BaseSerialActor:
         self.recent_lengths.extend(state['recent_lengths'])
         self._new_rollout(state['by_episodes'])
         self._rollout.load_state_dict(state['rollout'])
-        self._transform.load_state_dict(state['transform'])
+        if self._transform is not None:
+            self._transform.load_state_dict(state['transform'])
         self._spare = [from_state(piece) for piece in state['spare']]
         self._pool = {int(i): (from_state(obs), from_state(said)) for i, (obs, said) in state['pool'].items()}
 

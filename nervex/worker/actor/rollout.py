@@ -53,12 +53,16 @@ class ColumnRollout:
         self._step = 0  # next row while all envs stand at the same one
         self._uniform = not self._whole
 
-    def take(self, obs: Any, output: dict[str, Any], step: Any) -> list[Batch]:
-        """One step of some envs: what was seen, what the policy said, what the envs answered."""
+    def take(self, obs: Any, output: dict[str, Any], step: Any, ends: bool) -> list[Batch]:
+        """
+        Overview:
+            One step of some envs: what was seen, what the policy said, what the envs answered, and whether any episode
+            ends with it. Answers the training samples that became ready.
+        """
         columns = self._transition(obs, output, step)
         if 'truncated' not in columns:
             columns['truncated'] = step.truncated
-        return self.add(step.env_id, step.whole, columns, step.done if step.done.any() else None)
+        return self.add(step.env_id, step.whole, columns, step.done if ends else None)
 
     def add(self, ids: np.ndarray, all_envs: bool, columns: dict[str, Any], done: np.ndarray | None) -> list[Batch]:
         """
@@ -209,7 +213,7 @@ class RowRollout:
         self._rows, self._hook, self._traj_len = transition_rows(mode), mode.get_train_sample, traj_len
         self._cache: list[deque] = [deque() for _ in range(env_num)]
 
-    def take(self, obs: Any, output: dict[str, Any], step: Any) -> list[Batch]:
+    def take(self, obs: Any, output: dict[str, Any], step: Any, ends: bool) -> list[Batch]:
         """Append one transition an env; answers the training samples that became ready, as columns."""
         samples: list[Any] = []
         for k, row in enumerate(self._rows(obs, output, step)):
