@@ -63,7 +63,7 @@ class ActorRole(ActingRole):
         self.actor = actor_class(cfg.actor, spec.exp_path, None, spec.role_seed, log_name=None)
         self.stack.callback(self.actor.close)
         self.actor.env, self.actor.policy = self.envs, policy.collect_mode
-        self.actor.recent_returns, self.actor.recent_lengths = deque(), deque()  # since the last answer
+        self.actor.recent_returns = deque()  # since the last answer
         ahead = 1 + (self.actor.policy.get_attribute('traj_overlap') or 0)  # steps to the next observation
         self._lags = (ahead * self.envs.env_num, ahead)  # in rows: of envs in step, of envs one after the other
         self._seq = 0
@@ -100,20 +100,17 @@ class ActorRole(ActingRole):
             seq=self._seq,
             task_id=task['task_id'],
             version=self._version,
-            last_version=self._version,
             train_iter=self._train_iter,
             rows=rows,
             steps=info['step'],
             seconds=info['duration'],
             nbytes=nbytes,
             returns=list(self.actor.recent_returns),
-            lengths=list(self.actor.recent_lengths),
             events=self.take_events(),
             statistics=None if self.scaling is None else self.scaling.share(),
         )
         self._seq += 1
         self.actor.recent_returns.clear()
-        self.actor.recent_lengths.clear()
         return header, columns
 
 

@@ -16,7 +16,7 @@ from nervex.utils import tree
 _WORTH_BYTES = 256  # of a row: below, looking for it elsewhere costs more than sending it
 _WORTH_SHARE = 0.5  # of the rows that must be found
 _CHUNK_BYTES = 1 << 18  # compared at once: what is compared stays in the processor's cache
-_AS = {torch.bfloat16: (torch.int16, 'bfloat16')}  # types that NumPy does not have travel as their bits
+_NOT_IN_NUMPY = (torch.bfloat16,)
 
 
 @dataclass
@@ -27,15 +27,13 @@ class Header:
     incarnation: int
     seq: int
     task_id: str
-    version: int  # of the weights at the block's first step
-    last_version: int  # and at its last; they are equal where weights change between blocks only
+    version: int  # of the weights
     train_iter: int  # the learner's update that made these weights
     rows: int  # training samples in the block
     steps: int  # env steps that it took
     seconds: float
     nbytes: int
     returns: list[float] = field(default_factory=list)
-    lengths: list[int] = field(default_factory=list)
     events: list[str] = field(default_factory=list)
     statistics: dict[str, Any] | None = None  # of the observations that were scaled, since the last block
 
@@ -188,13 +186,6 @@ def _differ(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 # ---- weights ----
-class _Bits:
-    """An array that stands for a tensor of another type."""
-
-    def __init__(self, array: np.ndarray, dtype: str) -> None:
-        self.array, self.dtype, self.nbytes = array, dtype, array.nbytes
-
-
 def pack_weights(state: dict[str, Any]) -> dict[str, Any]:
     """A state dict with arrays in place of tensors, on the same memory where that is the CPU's: nothing is copied."""
 
@@ -202,10 +193,7 @@ def pack_weights(state: dict[str, Any]) -> dict[str, Any]:
         if not isinstance(value, torch.Tensor):
             return value
         value = value.detach().cpu()
-        if value.dtype in _AS:
-            bits, name = _AS[value.dtype]
-            return _Bits(value.view(bits).numpy(), name)
-        return value.numpy()
+        return value if value.dtype in _NOT_IN_NUMPY else value.numpy()
 
     return tree.map(packed, state)
 
@@ -214,8 +202,6 @@ def load_weights(mode: Any, arrays: dict[str, Any]) -> None:
     """Copy what ``pack_weights`` gave into a collect or eval mode; the arrays may be read-only, on shared memory."""
 
     def tensor(value: Any) -> Any:
-        if isinstance(value, _Bits):
-            return torch.from_numpy(value.array).view(getattr(torch, value.dtype))
         return torch.from_numpy(value) if isinstance(value, np.ndarray) else value
 
     with warnings.catch_warnings():

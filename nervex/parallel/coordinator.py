@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nervex.interaction import Task
 from nervex.interaction.exception import DataLost
 from nervex.parallel.blocks import Header
-from nervex.parallel.plan import Plan
-from nervex.parallel.roster import Roster, Slot
-from nervex.parallel.tally import Tally
+from nervex.parallel.roster import Slot
 from nervex.run.state import SaveSchedule
 from nervex.worker.actor.base_serial_evaluator import Evaluation
+
+if TYPE_CHECKING:
+    from nervex.parallel.run import ParallelRun
 
 _WAIT_S = 0.5  # for answers, before the clock is looked at
 
@@ -25,26 +26,13 @@ class Coordinator:
     Overview:
         ``step`` waits for answers, takes them, and gives out work. Knows nothing of processes.
     Arguments:
-        - evaluator (:obj:`BaseSerialEvaluator`): keeps the curve; its episodes are played elsewhere
-        - log (:obj:`Callable`): takes a line about something that happened
-        - more_notes (:obj:`Callable`): what a later process must know beside what the coordinator knows
+        - run (:obj:`ParallelRun`): what it works with, and who is told of evaluations and of a resume
     """
 
-    def __init__(
-        self,
-        cfg: Any,
-        plan: Plan,
-        roster: Roster,
-        commander: Any,
-        evaluator: Any,
-        pace: Any,
-        tally: Tally,
-        log: Callable[[str], None],
-        more_notes: Callable[[], dict[str, Any]],
-    ) -> None:
-        self.cfg, self.plan, self.roster, self.commander = cfg, plan, roster, commander
-        self.evaluator, self.pace, self.tally, self._log = evaluator, pace, tally, log
-        self._more_notes = more_notes
+    def __init__(self, run: ParallelRun) -> None:
+        self._run, self._log = run, run.log.info
+        self.cfg, self.plan, self.pace, self.tally = run.cfg, run.plan, run.pace, run.tally
+        self.roster, self.commander, self.evaluator = run.roster, run.commander, run.evaluator
         self.waiting: deque[tuple[Header, Any]] = deque()
         self.weights: Any = None  # a reference to the newest
         self.version = -1
@@ -55,12 +43,10 @@ class Coordinator:
         self._learns = 0  # outstanding calls of the learner
         self._evaluations = 0  # snapshots and evaluations under way
         self._snapshot = self._served = self._dealt = 0
-        self._draining = False
-        interval, resume = cfg.parallel.save_s, cfg.learner.resume
+        self._draining = self.ended = False
+        interval, resume = self.cfg.parallel.save_s, self.cfg.learner.resume
         self._schedule = SaveSchedule(resume.interval_s if interval is None else interval, resume.max_cost)
-        roster.on_begun, roster.on_lost = self._begun, self._lost
-        self.on_evaluation: Callable[[Evaluation], None] = lambda result: None  # told after every evaluation
-        self.on_resumed: Callable[[dict], None] = lambda notes: None  # told of the notes of an earlier process
+        self.roster.on_begun, self.roster.on_lost = self._begun, self._lost
 
     # ---- the loop ----
     def step(self, timeout_s: float = _WAIT_S) -> None:
@@ -225,7 +211,7 @@ class Coordinator:
             self.roster.ask(learner, 'keep', answer['number'], done=self._kept)
         if self.commander.finish_actor_task(task.context['evaluation'], answer):
             self.solved = self.finished = True
-        self.on_evaluation(result)
+        self._run.evaluated()
 
     def _kept(self, task: Task) -> None:
         self.last_checkpoint = task.result['last_checkpoint']
@@ -237,11 +223,6 @@ class Coordinator:
             return  # the first learner speaks for all
         notes = counters['notes']
         self.tally.train_iter = counters['train_iter']
-        self.tally.learn_info = {
-            'learner_step': counters['train_iter'],
-            'train_iter': counters['train_iter'],
-            'priority_info': None,
-        }
         self.last_checkpoint = counters['last_checkpoint']
         slot.task = self.commander.get_learner_task()
         self._log(f'task {slot.task["task_id"]} goes to {slot.name}, at update {counters["train_iter"]}')
@@ -252,15 +233,18 @@ class Coordinator:
         if notes is not None and not self.tally.blocks:  # the run goes on from an earlier process
             self.tally.load_state_dict(notes)
             self.evaluator.load_state_dict(notes['evaluator'])
-            self.on_resumed(notes)
+            self._run.resumed_from(notes)
 
     def drain(self, timeout_s: float) -> bool:
         """Give out nothing more, until the learner has done what it was asked for; whether it has in time."""
         self._draining = True
+        return self._until(lambda: not self._learns, timeout_s)
+
+    def _until(self, done: Callable[[], bool], timeout_s: float) -> bool:
         until = self.roster.carrier.now() + timeout_s
-        while self._learns and self.roster.carrier.now() < until:
+        while not done() and self.roster.carrier.now() < until:
             self.step(min(_WAIT_S, timeout_s))
-        return not self._learns
+        return done()
 
     def final_evaluation(self, timeout_s: float) -> None:
         """Evaluate what the learner ended with, if there are evaluators and they have not done so."""
@@ -285,10 +269,7 @@ class Coordinator:
         self.ended = False
         for slot in reversed(self.roster.of('learner')):
             self.roster.ask(slot, 'finish', self.notes() if save else None, done=self._finished)
-        until = self.roster.carrier.now() + timeout_s
-        while not self.ended and self.roster.carrier.now() < until:
-            self.step(min(_WAIT_S, timeout_s))
-        return self.ended
+        return self._until(lambda: self.ended, timeout_s)
 
     def _finished(self, task: Task) -> None:
         if not task.hold.spec.index:
@@ -300,8 +281,7 @@ class Coordinator:
         return {
             **self.tally.state_dict(),
             'evaluator': self.evaluator.state_dict(),
-            'incarnations': [[s.spec.kind, s.spec.index, s.spec.incarnation] for s in self.roster.slots],
-            **self._more_notes(),
+            **self._run.notes(),
         }
 
     # ---- what goes wrong ----

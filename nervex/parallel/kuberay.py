@@ -7,7 +7,7 @@ import math
 import shlex
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import yaml
@@ -18,7 +18,7 @@ from nervex.parallel.plan import Plan, make_plan
 from nervex.parallel.submission import TEMPLATES, Demand, arguments, demands
 from nervex.utils.errors import NervexError
 
-_FOLDER = '/etc/nervex'
+_FOLDER = '/etc/nervex'  # where the template puts the config
 _RUNS = '/runs'
 _MINE = 0.001  # of a group's own resource, that a role asks for: it leads the role to the group
 
@@ -37,14 +37,10 @@ def manifest(cfg: EasyDict, options: Mapping[str, Any]) -> str:
     job['spec']['entrypoint'] = _entrypoint(k8s, options, make_plan(cfg))
     cluster = job['spec']['rayClusterSpec']
     cluster['rayVersion'] = k8s.ray_version
-    pod = cluster['headGroupSpec']['template']['spec']
-    pod['volumes'][0]['configMap']['name'] = f'{k8s.name}-config'
-    if k8s.claim:
-        pod['volumes'].append({'name': 'runs', 'persistentVolumeClaim': {'claimName': k8s.claim}})
-    workers = [_group(k8s, pod, role) for role in demands(cfg) if role.count]
-    pod['containers'] = [_container(k8s, 'ray-head', 1, 0)]
-    _pin(pod, (options.get('coordinator_host'),))
-    cluster['workerGroupSpecs'] = workers
+    head = cluster['headGroupSpec']['template']
+    head['spec']['volumes'][0]['configMap']['name'] = f'{k8s.name}-config'
+    cluster['workerGroupSpecs'] = [_group(k8s, head['spec'], role) for role in demands(cfg) if role.count]
+    head['spec'] = _pod(k8s, head['spec'], 'ray-head', 1, 0, (options.get('coordinator_host'),))
     travels = copy.deepcopy(dict(cfg))
     for role in demands(cfg):
         own = travels['parallel']['resources'][role.kind]
@@ -64,53 +60,34 @@ def _entrypoint(k8s: Any, options: Mapping[str, Any], plan: Plan) -> str:
     return f'cd {_RUNS} && {command}' if k8s.claim else command
 
 
-def _group(k8s: Any, head: dict, role: Demand) -> dict:
-    pod = {
-        'containers': [_container(k8s, 'ray-worker', role.cpus, role.gpus)],
-        'volumes': copy.deepcopy(head['volumes']),
-    }
-    _pin(pod, role.hosts)
+def _group(k8s: Any, template: dict, role: Demand) -> dict:
     return {
         'groupName': f'{role.kind}s',
         'replicas': role.count,
         'minReplicas': role.count,
         'maxReplicas': role.count,
         'rayStartParams': {'num-cpus': str(math.ceil(role.cpus)), 'resources': f'"{{\\"nervex_{role.kind}\\": 1}}"'},
-        'template': {'spec': pod},
+        'template': {'spec': _pod(k8s, template, 'ray-worker', role.cpus, role.gpus, role.hosts)},
     }
 
 
-def _container(k8s: Any, name: str, cpus: float, gpus: float) -> dict:
+def _pod(k8s: Any, template: dict, name: str, cpus: float, gpus: float, hosts: Iterable[str | None]) -> dict:
+    """One of the pods; where hosts are named, it runs on these nodes only."""
+    pod = copy.deepcopy(template)
+    container = pod['containers'][0]
     need: dict[str, Any] = {'cpu': str(math.ceil(cpus) or 1), 'memory': k8s.memory}
     if gpus:
         need['nvidia.com/gpu'] = str(math.ceil(gpus))
-    variables = {
-        'OMP_NUM_THREADS': '1',
-        'RAY_worker_niceness': '0',
-        'RAY_USAGE_STATS_ENABLED': '0',
-        'RAY_health_check_period_ms': '1000',  # a node that does not answer three times in a row is gone
-        'RAY_health_check_timeout_ms': '5000',
-        'RAY_health_check_failure_threshold': '3',
-    }
-    mounts: list[dict[str, Any]] = [{'name': 'config', 'mountPath': _FOLDER, 'readOnly': True}]
+    container.update(name=name, image=k8s.image, resources={'requests': need, 'limits': dict(need)})
     if k8s.claim:
-        mounts.append({'name': 'runs', 'mountPath': _RUNS})
-    return {
-        'name': name,
-        'image': k8s.image,
-        'env': [{'name': key, 'value': value} for key, value in variables.items()],
-        'resources': {'requests': need, 'limits': dict(need)},
-        'volumeMounts': mounts,
-    }
-
-
-def _pin(pod: dict, hosts: Any) -> None:
-    """Let a pod run on these nodes only."""
+        pod['volumes'].append({'name': 'runs', 'persistentVolumeClaim': {'claimName': k8s.claim}})
+        container['volumeMounts'].append({'name': 'runs', 'mountPath': _RUNS})
     names = [host for host in hosts if host and host != '0.0.0.0']
     if names:
         rule = {'key': 'kubernetes.io/hostname', 'operator': 'In', 'values': names}
         terms = {'nodeSelectorTerms': [{'matchExpressions': [rule]}]}
         pod['affinity'] = {'nodeAffinity': {'requiredDuringSchedulingIgnoredDuringExecution': terms}}
+    return pod
 
 
 def apply(text: str) -> str:

@@ -98,7 +98,6 @@ class LearnerRole(Role):
             - info (:obj:`dict`): counters, and what this call did
             - weights (:obj:`dict | None`): the newest ones, unless they were handed out a moment ago
         """
-        start = time.perf_counter()
         info: dict[str, Any] = {'refused': 0, 'stale': 0, 'staleness': []}
         for header, block in zip(headers, blocks):
             self._insert(header, block, info)
@@ -106,23 +105,20 @@ class LearnerRole(Role):
         if request['setting']:
             self.learner.policy.set_setting('learn', request['setting'])
         before = self.learner.train_iter
-        learning = time.perf_counter()
+        start = time.perf_counter()
         with self.group.watched():
             for batch in self._batches(request['updates']):
                 self.learner.train(batch, request['envstep'])
                 self._sampled += _rows(batch)
                 if self.learner.priority_info is not None and self.cfg.policy.use_priority:
                     self.buffer.update(self.learner.priority_info)
-        done = time.perf_counter()
         info.update(
             train_iter=self.learner.train_iter,
             updates=self.learner.train_iter - before,
             inserted=self._inserted,
             sampled=self._sampled,
             count=self.buffer.count(),
-            learn_seconds=done - learning,
-            seconds=done - start,
-            learn_info={'learner_step': self.learner.train_iter, 'train_iter': self.learner.train_iter},
+            learn_seconds=time.perf_counter() - start,
             events=self.take_events(),
             saved=None,
         )
@@ -265,7 +261,6 @@ def notes_of_serial(state: dict[str, Any]) -> dict[str, Any]:
         'episodes': actor['total_episode'],
         'returns': actor['recent_returns'],
         'evaluator': state['evaluator'],
-        'incarnations': [],
         'seconds': state['seconds'],
     }
 

@@ -18,6 +18,7 @@ from typing import Any
 from nervex.utils import ConfigError, ExtraMissingError, NervexError
 
 _ANSWER_S = 5.0
+_SCRIPT = Path(__file__).resolve().parents[1] / 'scripts' / 'end_with_me.sh'
 _HOST_AND_PORT = re.compile(r'\[?([^\s/\[\]]+)\]?:(\d{1,5})')
 _LOOPBACK = {'RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER': '0'}
 # Blocks of some megabytes come and go: memory that was freed is kept for the next one, as the C library comes to do by
@@ -174,21 +175,6 @@ def fewer_daemons(show_output: bool) -> Iterator[None]:
 
 
 # ---- how it ends ----
-# Reads numbers of processes until the end of its input, which comes when the process that holds the other end is gone;
-# then ends what is left of these, what carries the mark, and the children of both (a process that takes a title may
-# lose its mark). A number that meanwhile belongs to somebody else is left alone. Looks more than once: what is being
-# started while it looks gets its mark a moment later.
-_SCRIPT = """
-end() {{ kill -9 "$1" $(cat /proc/"$1"/task/*/children); }}
-pids=; while read -r line; do pids="$pids $line"; done
-for pid in $pids; do grep -aqi ray /proc/"$pid"/cmdline && end "$pid"; done
-for turn in 1 2 3; do
-    for file in $(grep -lsa {mark} /proc/[0-9]*/environ); do pid=${{file#/proc/}}; end "${{pid%/environ}}"; done
-    sleep 0.2
-done
-"""
-
-
 class Guard:
     """
     Overview:
@@ -202,7 +188,7 @@ class Guard:
         mark = f'NERVEX_RUN_{uuid.uuid4().hex}'
         self.variables = {mark: '1'}
         self._shell = subprocess.Popen(
-            ['/bin/sh', '-c', _SCRIPT.format(mark=mark)], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+            ['/bin/sh', str(_SCRIPT), mark], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL, start_new_session=True, text=True,
         )  # fmt: skip
         self._input: Any = self._shell.stdin

@@ -65,8 +65,8 @@ class ParallelRun:
         cfg, log_path = self.cfg, self.folder.log
         self.plan = plan = make_plan(cfg, self._passed.env_setting)
         self.tally = self.actor = self.learner = Tally()
-        self._log = TextLogger(log_path, 'coordinator')
-        stack.callback(self._log.close)
+        self.log = TextLogger(log_path, 'coordinator')
+        stack.callback(self.log.close)
         self.evaluator = BaseSerialEvaluator(cfg.evaluator, self.folder.path, seed=self.seed + EVALUATION_SEED_OFFSET)
         stack.callback(self.evaluator.close)
         command = policy_class(cfg, self._passed.policy)(cfg.policy, enable_field=('command',)).command_mode
@@ -75,13 +75,9 @@ class ParallelRun:
         )
         self.commander_log = CommanderLog(self, *build_logger(os.path.join(log_path, 'commander'), 'commander'))
         stack.callback(self.commander_log.close)
-        pace = Rounds(plan) if plan.rounds else Overlap(plan, cfg.parallel, carrier.measures)
-        self.roster = Roster(carrier, cfg.parallel, self._log.info, self._renewed)
-        self.coordinator = Coordinator(
-            cfg, plan, self.roster, self.commander, self.evaluator, pace, self.tally, self._log.info, self._notes
-        )  # fmt: skip
-        self.coordinator.on_evaluation = self._evaluated
-        self.coordinator.on_resumed = self._resumed_from
+        self.pace = Rounds(plan) if plan.rounds else Overlap(plan, cfg.parallel, carrier.measures)
+        self.roster = Roster(carrier, cfg.parallel, self.log.info, self._renewed)
+        self.coordinator = Coordinator(self)
 
     def __enter__(self) -> ParallelRun:
         self.signals.install()
@@ -90,7 +86,7 @@ class ParallelRun:
     def __exit__(self, kind: Any = None, error: Any = None, trace: Any = None) -> None:
         self.signals.be_patient()
         if error is not None and not isinstance(error, KeyboardInterrupt):
-            self._log.info(f'the run ended with {kind.__name__}: {str(error).strip()}')
+            self.log.info(f'the run ended with {kind.__name__}: {str(error).strip()}')
         self._stack.close()
 
     def show(self, progress: bool, total_log: bool = False) -> None:
@@ -103,7 +99,7 @@ class ParallelRun:
         """Time spent on this run, with what came before a resume."""
         return self._seconds_before + time.perf_counter() - self._start
 
-    def _notes(self) -> dict[str, Any]:
+    def notes(self) -> dict[str, Any]:
         """What a later process must know, beside the counters."""
         return {
             'seconds': self.seconds,
@@ -111,11 +107,13 @@ class ParallelRun:
             'log_sizes': log_sizes(self.folder.log),
         }
 
-    def _evaluated(self, result: Any) -> None:
+    def evaluated(self) -> None:
+        """Told after every evaluation."""
         self.commander_log.write()
         self.progress.evaluated()
 
-    def _resumed_from(self, notes: dict[str, Any]) -> None:
+    def resumed_from(self, notes: dict[str, Any]) -> None:
+        """Go on from the notes of an earlier process."""
         self._seconds_before = notes['seconds']
         self.commander.load_state_dict(notes.get('commander', {}))
 
@@ -124,7 +122,7 @@ class ParallelRun:
         """Start all roles at once."""
         parallel, plan = self.cfg.parallel, self.plan
         for line in given_up(self.cfg, plan):
-            self._log.warning(line)
+            self.log.warning(line)
             self.progress.say(line)
         learner = {**parallel.resources.learner}
         if learner['num_gpus'] is None:
@@ -186,14 +184,14 @@ class ParallelRun:
             self.folder.ended(result)
             self.commander_log.write()
             for line in self.verdict:
-                self._log.info(line)
+                self.log.info(line)
         return result
 
     def interrupted(self) -> KeyboardInterrupt:
         """Save the run that is stopped; the exception carries the path of its checkpoint."""
         with self.signals.held():
             if not self.coordinator.finish(True, _INTERRUPT_S):
-                self._log.warning('stopped before the learner could save: the newest earlier state is what remains')
+                self.log.warning('stopped before the learner could save: the newest earlier state is what remains')
         return KeyboardInterrupt(self.coordinator.last_checkpoint)
 
     @property

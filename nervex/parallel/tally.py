@@ -22,12 +22,10 @@ class Tally:
         self.total_step = self.total_episode = self.blocks = self.doubles = 0
         self.train_iter = self.sampled = self.inserted = self.stale_rows = self.lost_blocks = 0
         self.returns: deque[float] = deque(maxlen=_WINDOW)
-        self.lengths: deque[int] = deque(maxlen=_WINDOW)
         self.staleness: deque[int] = deque(maxlen=_WINDOW)  # of the newest blocks, in updates
         self.max_staleness = 0
-        self.collect_s = self.learn_s = self.busy_s = 0.0  # of all actors; of updates; of the learner's calls
+        self.collect_s = self.learn_s = 0.0  # of all actors; of updates
         self.updates = self.run_steps = 0  # of this process, not of the run that it continues
-        self.learn_info: dict[str, Any] = {'learner_step': 0, 'train_iter': 0, 'priority_info': None}
         self.settings: dict[str, dict[str, Any]] = {}
         self._rows: dict[int, tuple[int, int]] = {}  # sampled and inserted, by learner
 
@@ -41,7 +39,6 @@ class Tally:
         self.run_steps += header.steps
         self.total_episode += len(header.returns)
         self.returns.extend(header.returns)
-        self.lengths.extend(header.lengths)
         self.collect_s += header.seconds
         return True
 
@@ -57,8 +54,11 @@ class Tally:
         self.train_iter = info['train_iter']
         self.updates += info['updates']
         self.learn_s += info['learn_seconds']
-        self.busy_s += info['seconds']
-        self.learn_info = {'priority_info': None, **info['learn_info']}
+
+    @property
+    def learn_info(self) -> dict[str, Any]:
+        """Of the learner, as commanders know it."""
+        return {'learner_step': self.train_iter, 'train_iter': self.train_iter, 'priority_info': None}
 
     def mean_return(self) -> float | None:
         """Of the last 100 episodes; None before the first."""
@@ -74,7 +74,6 @@ class Tally:
             'env_steps': self.total_step,
             'episodes': self.total_episode,
             'returns': list(self.returns),
-            'lengths': list(self.lengths),
             'blocks': self.blocks,
             'stale_rows': self.stale_rows,
         }
@@ -83,5 +82,4 @@ class Tally:
         """Put back what ``state_dict`` gave; a serial run's state has fewer of them."""
         self.total_step, self.total_episode = state['env_steps'], state['episodes']
         self.returns.extend(state['returns'])
-        self.lengths.extend(state.get('lengths', ()))
         self.blocks, self.stale_rows = state.get('blocks', 0), state.get('stale_rows', 0)

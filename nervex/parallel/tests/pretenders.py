@@ -35,7 +35,7 @@ class Actor(Pretender):
         self.seen.append((task['task_id'], request['version'], weights))
         spec, rows = self.spec, request['rows']
         header = Header(spec.index, spec.incarnation, self.seq, task['task_id'], request['version'],
-                        request['version'], request['train_iter'], rows, rows, 0.01, 10, [1.0], [rows])  # fmt: skip
+                        request['train_iter'], rows, rows, 0.01, 10, [1.0])  # fmt: skip
         if self.seq not in self.repeats or getattr(self, 'again', False):
             self.seq, self.again = self.seq + 1, False
         else:
@@ -60,7 +60,7 @@ class Learner(Pretender):
         staleness = [self.iter - header.train_iter for header in headers]
         self.iter += updates
         info = dict(train_iter=self.iter, updates=updates, inserted=self.inserted, sampled=self.iter * 32, count=99,
-                    learn_seconds=0.001 * updates, seconds=0.001 * updates, learn_info={'learner_step': self.iter},
+                    learn_seconds=0.001 * updates,
                     refused=0, stale=0, staleness=staleness, events=[], published=True,
                     saved={'train_iter': self.iter, 'seconds': 0.0} if request['notes'] else None)  # fmt: skip
         return info, {'version of update': self.iter}
@@ -94,7 +94,7 @@ def go(run, until, steps=2000):
 
 
 def log_of(run):
-    with open(run._log.path, encoding='utf-8') as f:
+    with open(run.log.path, encoding='utf-8') as f:
         return f.read()
 
 

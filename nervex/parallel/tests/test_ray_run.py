@@ -60,7 +60,7 @@ def watched(tmp_path):
         def go(condition, timeout_s=60):
             until = time.monotonic() + timeout_s
             while not condition():
-                assert time.monotonic() < until, 'it did not come to that: ' + lines(run._log.path)
+                assert time.monotonic() < until, 'it did not come to that: ' + lines(run.log.path)
                 assert run.going_on()
                 run.coordinator.step(0.1)
 
@@ -107,8 +107,8 @@ def test_a_role_that_is_killed_comes_back(watched, victim):
     go(lambda: slot.spec.incarnation == 1 and slot.ready)
     iteration = run.tally.train_iter
     go(lambda: run.tally.train_iter > iteration + 300)
-    assert f'{victim} died' in lines(run._log.path) and run.tally.doubles == 0
-    went_on = re.findall(r'goes to learner0, at update (\d+)', lines(run._log.path))
+    assert f'{victim} died' in lines(run.log.path) and run.tally.doubles == 0
+    went_on = re.findall(r'goes to learner0, at update (\d+)', lines(run.log.path))
     assert [int(update) > 0 for update in went_on] == ([False, True] if victim == 'learner0' else [False])
 
 
@@ -129,7 +129,7 @@ def test_an_env_process_that_is_killed_is_replaced_by_its_actor(tmp_path):
                            for pid in servers]  # fmt: skip
                 victim = next(int(pid) for text in workers for pid in text.split())
                 os.kill(victim, signal.SIGKILL)
-        assert actor.spec.incarnation == 0, lines(run._log.path)
+        assert actor.spec.incarnation == 0, lines(run.log.path)
 
 
 @pytest.mark.slow
