@@ -14,7 +14,7 @@ import yaml
 from easydict import EasyDict
 
 from nervex.config.save import config_text
-from nervex.parallel.plan import Plan, make_plan
+from nervex.parallel.pace import Plan, make_plan
 from nervex.parallel.submission import TEMPLATES, Demand, arguments, demands
 from nervex.utils.errors import NervexError
 

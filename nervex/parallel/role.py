@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from easydict import EasyDict
 
-from nervex.parallel.plan import role_seed
+from nervex.parallel.pace import role_seed
 from nervex.policy import Policy
 from nervex.run.build import EnvSetting, Passed, build_policy, policy_class
 from nervex.utils import tree

@@ -10,9 +10,8 @@ from typing import Any
 
 from nervex.interaction.base import Carrier
 from nervex.parallel.coordinator import Coordinator
-from nervex.parallel.learner_group import sizes_of_saved_logs
-from nervex.parallel.pace import Overlap, Rounds, given_up
-from nervex.parallel.plan import make_plan
+from nervex.parallel.learner_role import sizes_of_saved_logs
+from nervex.parallel.pace import Overlap, Rounds, given_up, make_plan
 from nervex.parallel.report import CommanderLog, ParallelProgress, verdict
 from nervex.parallel.role import RoleSpec
 from nervex.parallel.roster import Roster, Slot
@@ -30,8 +29,8 @@ from nervex.worker.learner.checkpoints import Checkpoints
 _CLOSE_S = 60.0  # for the last checkpoint
 _INTERRUPT_S = 3.0  # and after Ctrl-C
 _INCARNATIONS = 1000  # numbers of incarnations that one process may use
-# what happened to the run is no result of it: it stays, whatever the newest saved state knows
 _NOTHING = Passed()
+# what happened to the run is no result of it: it stays, whatever the newest saved state knows
 _KEPT_LOGS = (*ABOUT_THE_RUN, 'coordinator_logger.txt')
 
 

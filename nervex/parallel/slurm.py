@@ -14,7 +14,7 @@ from typing import Any
 
 from easydict import EasyDict
 
-from nervex.parallel.plan import make_plan
+from nervex.parallel.pace import make_plan
 from nervex.parallel.submission import arguments, demands, filled, per_node
 from nervex.utils.errors import NervexError
 

@@ -13,7 +13,7 @@ from easydict import EasyDict
 from nervex.config import apply_overrides, compile_config, parallel_transform, read_config
 from nervex.config.aliases import same_setting
 from nervex.config.tree import get_path
-from nervex.parallel.plan import Plan, make_plan
+from nervex.parallel.pace import Plan, make_plan
 
 TEMPLATES = Path(__file__).resolve().parents[1] / 'scripts'
 KINDS = ('learner', 'actor', 'evaluator')

@@ -1,7 +1,238 @@
 """What both ends share: the way to a slave, where answers come in, and a beginning and an end."""
 
-from nervex.interaction.base.answers import Answers, Carrier, Handle
-from nervex.interaction.base.handles import LocalHandle, RayHandle, open_handle
-from nervex.interaction.base.life import Life
+from __future__ import annotations
 
-__all__ = ['Answers', 'Carrier', 'Handle', 'Life', 'LocalHandle', 'RayHandle', 'open_handle']
+import queue
+import re
+import threading
+import time
+import weakref
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from types import TracebackType
+from typing import Any
+
+from nervex.interaction.exception import ConnectionLost, DataLost, SlaveDied, SlaveNotBuilt, SlaveUnreachable, TaskFail
+from nervex.utils.errors import NervexError
+
+
+class Life:
+    """
+    Overview:
+        ``start`` once, ``shutdown`` once; a context manager. A subclass adds what begins and ends.
+    """
+
+    name: str
+
+    def __init__(self) -> None:
+        self._running = False
+        self._ended = threading.Event()
+
+    def start(self) -> Any:
+        """Begin; answers itself."""
+        if self._running or self._ended.is_set():
+            raise RuntimeError(f'{self.name}: a {type(self).__name__.lower()} starts once')
+        self._running = True
+        return self
+
+    def shutdown(self) -> None:
+        """Take on nothing more."""
+        self._running = False
+        self._ended.set()
+
+    def join(self) -> None:
+        """Wait for ``shutdown``."""
+        self._ended.wait()
+
+    def close(self) -> None:
+        """``shutdown`` and ``join``."""
+        self.shutdown()
+        self.join()
+
+    def __enter__(self) -> Any:
+        return self.start()
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def ping(self) -> bool:
+        """Whether it runs."""
+        return self._running
+
+
+class Handle(ABC):
+    """The way to one slave."""
+
+    name: str
+
+    @abstractmethod
+    def call(self, method: str, *args: Any, returns: int = 1) -> Any:
+        """
+        Overview:
+            Ask for a method. References among the arguments arrive as what they stand for.
+        Returns:
+            - answer (:obj:`Future | tuple`): of the answer; with ``returns=2``, of a method that answers a pair, the
+                future of its first and a reference to its second, which stays where it is
+        """
+
+
+class Answers:
+    """
+    Overview:
+        Where a master waits for the answers of its slaves.
+    Arguments:
+        - clock (:obj:`Callable[[], float]`): seconds, that timeouts go by
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.now = clock
+        self._watched: weakref.WeakSet[Future] = weakref.WeakSet()
+        self._there: queue.SimpleQueue[Future | None] = queue.SimpleQueue()
+
+    def wait(self, answers: Sequence[Future], timeout_s: float) -> list[Future]:
+        """Those that are there, as soon as one is; none of them after ``timeout_s``."""
+        for answer in answers:
+            if answer not in self._watched:
+                self._watched.add(answer)
+                answer.add_done_callback(self._there.put)
+        found = []
+        try:
+            found.append(self._there.get(timeout=max(timeout_s, 0.0)))
+            while True:
+                found.append(self._there.get_nowait())
+        except queue.Empty:
+            return [answer for answer in found if answer is not None]
+
+    def wake(self) -> None:
+        """Let whoever waits look around."""
+        self._there.put(None)
+
+    def get(self, answer: Future, timeout_s: float | None = None) -> Any:
+        """
+        Overview:
+            What the slave answered. In place of a missing answer it raises ConnectionLost or SlaveDied, DataLost,
+            TaskFail with the traceback of the slave, or the NervexError that the slave raised.
+        """
+        try:
+            return answer.result(timeout_s)
+        except Exception as e:
+            if not answer.done():
+                raise ConnectionLost(f'no answer within {timeout_s:g} s: the slave hangs') from e
+            if isinstance(e, NervexError):  # Ray makes a class of its own out of what a slave raised
+                raise getattr(e, 'cause', e) from None
+            raise _translated(e) from e
+
+
+class Carrier(Answers, ABC):
+    """
+    Overview:
+        Starts slaves in processes of their own, and ends them. A context manager that leaves nothing running.
+    Interfaces:
+        spawn, wait, get, kill, avoid, now, close
+    """
+
+    measures = True  # how long calls take says something about the run
+
+    @abstractmethod
+    def spawn(self, name: str, role: Any, kwargs: dict[str, Any], resources: dict[str, Any]) -> Handle:
+        """Start ``role(**kwargs)``, whose calls run one after the other; does not wait until it is there."""
+
+    @abstractmethod
+    def kill(self, handle: Any) -> None:
+        """End a slave at once; its outstanding answers become SlaveDied."""
+
+    @abstractmethod
+    def avoid(self, handle: Any) -> None:
+        """Start nothing on the machine of this one, which cannot be reached, while there are others."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End everything; closing twice is fine."""
+
+    def __enter__(self) -> Carrier:
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        self.close()
+
+
+def _translated(error: Exception) -> Exception:
+    """What Ray says in place of an answer, as an error of the framework."""
+    from ray import exceptions as errors
+
+    if isinstance(error, errors.ActorUnavailableError):
+        return SlaveUnreachable('it cannot be reached: its process or its machine is gone')
+    if isinstance(error, (errors.RayActorError, errors.WorkerCrashedError, errors.NodeDiedError)):
+        return SlaveNotBuilt(str(error)) if 'in its creation task' in str(error) else SlaveDied(_one_line(error))
+    cause = error.cause if isinstance(error, errors.RayTaskError) else error
+    if isinstance(cause, (errors.ObjectLostError, errors.OwnerDiedError, errors.GetTimeoutError)):
+        return DataLost(_one_line(cause))
+    text = re.sub('\x1b\\[[0-9;]*m', '', str(error))  # without the colours and the first line of Ray
+    return TaskFail(None, text.partition('\n')[2] if text.startswith('ray::') else text)
+
+
+def _one_line(error: Exception) -> str:
+    """What Ray says about a death, without its advice."""
+    said = ' '.join(str(error).split())
+    if 'unexpectedly exits' in said and 'End of file' in said:
+        return 'its process was killed or crashed'
+    if 'its node has died' in said:
+        return 'its machine is gone'
+    _, _, detail = said.rpartition('Worker exit detail: ')
+    return (detail or said).partition(' Some common causes')[0].partition(' The actor never ran')[0][:200]
+
+
+class LocalHandle(Handle):
+    """A slave of this process: requests run in the caller's thread, a task in one of its own."""
+
+    def __init__(self, name: str, slave: Any) -> None:
+        self.name, self._slave = name, slave
+
+    def call(self, method: str, *args: Any, returns: int = 1) -> Future:
+        """A future that is done, but for what the slave answers with one of its own."""
+        done: Future = Future()
+        try:
+            answer = getattr(self._slave, method)(*args)
+        except NervexError as e:
+            done.set_exception(e)
+            return done
+        if isinstance(answer, Future):
+            return answer
+        done.set_result(answer)
+        return done
+
+
+class RayHandle(Handle):
+    """A slave in an actor of Ray, in the shell ``nervex.interaction.slave.Host``."""
+
+    def __init__(self, name: str, actor: Any, node_id: Any = None) -> None:
+        self.name, self.actor, self.node_id = name, actor, node_id
+
+    def call(self, method: str, *args: Any, returns: int = 1) -> Any:
+        """The answer of the actor."""
+        if returns == 1:
+            return self.actor.call.remote(method, *args).future()
+        answer, beside = self.actor.call.options(num_returns=returns).remote(method, *args)
+        return answer.future(), beside
+
+
+def open_handle(name: str, address: Any) -> Handle:
+    """
+    Overview:
+        The way to a slave that runs.
+    Arguments:
+        - address (:obj:`Slave | str | ray actor handle | Handle`): a slave of this process, the name of a Ray actor,
+            what ``launch_slave`` answered, or a handle of one's own
+    """
+    if isinstance(address, Handle):
+        return address
+    if isinstance(address, str):
+        import ray
+
+        return RayHandle(name, ray.get_actor(address))
+    if hasattr(address, '_ray_actor_id') or hasattr(address, '_actor_id'):
+        return RayHandle(name, address)
+    if hasattr(address, 'start_task'):
+        return LocalHandle(name, address)
+    raise TypeError(f'address of a slave: got {address!r}, must be a Slave, the name or handle of a Ray actor')

@@ -1,7 +1,478 @@
-"""The end that hands out the work."""
+"""The end that hands out the work: a master, its hold on each slave, and tasks."""
 
-from nervex.interaction.master.connection import Connection
-from nervex.interaction.master.master import Hold, Master
-from nervex.interaction.master.task import Task, TaskStatus
+from __future__ import annotations
 
-__all__ = ['Connection', 'Hold', 'Master', 'Task', 'TaskStatus']
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from enum import IntEnum, unique
+from types import TracebackType
+from typing import Any
+
+from nervex.interaction.base import Answers, Handle, Life, open_handle
+from nervex.interaction.config import HEARTBEAT_SPAN_S, HEARTBEAT_TOLERANCE_S, REQUEST_TIMEOUT_S
+from nervex.interaction.exception import (
+    ConnectionAlreadyExists,
+    ConnectionLost,
+    ConnectionNotOpen,
+    InteractionError,
+    MasterSystemShuttingDown,
+    SlaveDied,
+    TaskAlreadyStarted,
+    TaskDataInvalid,
+    TaskFail,
+)
+from nervex.utils.errors import NervexError
+
+logger = logging.getLogger(__name__)
+_TURN_S = 1.0  # in which the thread of a master looks around at least once
+
+
+@unique
+class TaskStatus(IntEnum):
+    """The life of a task: down to STARTED in this order, then one of the last three."""
+
+    IDLE = 0
+    STARTING = 1
+    STARTED = 2
+    START_FAILED = 3
+    COMPLETED = 4
+    FAILED = 5
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more will happen."""
+        return self >= TaskStatus.START_FAILED
+
+
+class Task:
+    """
+    Overview:
+        ``connection.new_task(data).on_complete(show).start().join()``. Starting does not wait for the work: callbacks
+        run where the master waits for answers. Whoever is registered after the end is called at once.
+    Arguments:
+        - hold (:obj:`Hold`): the master's hold on the slave that will do it
+        - method, args, returns: what the slave is called with, see ``Handle.call``
+        - context (:obj:`Any`): whatever the master wants to remember with it
+    Interfaces:
+        start, join, on_complete, on_fail; status, result, error, data, task_id, context, beside
+    """
+
+    def __init__(
+        self, hold: Hold, data: dict[str, Any], method: str, args: tuple = (), returns: int = 1, **context: Any
+    ) -> None:
+        self.hold: Any = hold
+        self.data, self.task_id = data, uuid.uuid4().hex
+        self.method, self.args, self.returns, self.context = method, args, returns, context
+        self.since = 0.0  # when it was given out
+        self.answer: Future = Future()  # where the slave puts it
+        self.result: Any = None
+        self.beside: Any = None  # reference to its second answer, where there is one
+        self.error: Exception | None = None
+        self._status = TaskStatus.IDLE
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        self._callbacks: dict[bool, list[Callable[[Task], Any]]] = {True: [], False: []}
+
+    @property
+    def status(self) -> TaskStatus:
+        """Where in its life the task is."""
+        return self._status
+
+    def on_complete(self, callback: Callable[[Task], Any]) -> Task:
+        """``callback(task)`` when the result is there; answers the task."""
+        return self._register(callback, True)
+
+    def on_fail(self, callback: Callable[[Task], Any]) -> Task:
+        """``callback(task)`` when the task was refused, failed or was lost; ``task.error`` says which."""
+        return self._register(callback, False)
+
+    def start(self) -> Task:
+        """Hand the task to the slave; a refusal makes it START_FAILED. Answers the task."""
+        with self._lock:
+            if self._status is not TaskStatus.IDLE:
+                raise TaskAlreadyStarted(f'task {self.task_id} is {self._status.name}; make a new task for a new try')
+            self._status = TaskStatus.STARTING
+        try:
+            self.hold.master.give(self)
+        except InteractionError as error:
+            self.finish(TaskStatus.START_FAILED, error=error)
+        return self
+
+    def started(self) -> None:
+        """The slave took it."""
+        with self._lock:
+            if self._status is TaskStatus.STARTING:
+                self._status = TaskStatus.STARTED
+
+    def join(self, timeout_s: float | None = None) -> Task:
+        """Wait for the end and for the callbacks; answers the task. TimeoutError if ``timeout_s`` is not enough."""
+        if not self.hold.master.wait_for(self._ended, timeout_s):
+            raise TimeoutError(f'task {self.task_id} is {self._status.name} after {timeout_s:g} s')
+        return self
+
+    def finish(self, status: TaskStatus, result: Any = None, error: Exception | None = None) -> None:
+        """The end; the first one counts."""
+        with self._lock:
+            if self._status.is_over:
+                return
+            self.result = error.result if isinstance(error, TaskFail) else result
+            self.error, self._status = error, status
+            callbacks = self._callbacks[error is None]
+        try:
+            for callback in callbacks:
+                callback(self)
+        finally:
+            self._ended.set()
+
+    def _register(self, callback: Callable[[Task], Any], wants_success: bool) -> Task:
+        with self._lock:
+            is_over = self._status.is_over
+            if not is_over:
+                self._callbacks[wants_success].append(callback)
+        if is_over and wants_success == (self.error is None):
+            callback(self)
+        return self
+
+
+class Hold:
+    """
+    Overview:
+        What a master knows of one slave. This one gives tasks to whoever runs behind ``handle``, as many as it is
+        told; ``Connection`` adds the talk with a ``Slave``.
+    """
+
+    greets_s: float | None = None  # seconds between two greetings; None: nobody asks whether it lives
+    greet_at = 0.0
+
+    def __init__(self, name: str, master: Master, handle: Handle | None) -> None:
+        self.name, self.master = name, master
+        self.handle: Any = handle  # the way to the slave
+
+    def new(self, method: str, *args: Any, returns: int = 1, **context: Any) -> Task:
+        """A task that calls a method of the slave, not started yet."""
+        return Task(self, {}, method, args, returns, **context)
+
+    def hand_over(self, task: Task) -> Future:
+        """Give a task to the slave; raises its refusal."""
+        answer = self.handle.call(task.method, *task.args, returns=task.returns)
+        if task.returns > 1:
+            answer, task.beside = answer
+        return answer
+
+    def greeting(self) -> Task | None:
+        """The question whether it lives; None: not now."""
+        return None
+
+    def patience_s(self, task: Task) -> float | None:
+        """How long a task may take; None: as long as the slave lives."""
+        return None
+
+    def silent(self, task: Task, limit: float) -> None:
+        """A task took longer than there is patience for."""
+
+    def lose(self, error: InteractionError) -> None:
+        """The slave is gone."""
+        self.master.give_up(self, error)
+
+
+class Master(Life):
+    """
+    Overview:
+        ``answers`` waits for slaves, ends their tasks with what came, greets those who say nothing, and loses those
+        who stay silent. A master that is made without ``line`` does so in a thread of its own, for slaves that others
+        started (``new_connection``); with one, whoever made it calls ``answers``. ``name in master`` and
+        ``master[name]`` are about open connections; those that close, for whatever reason, are forgotten.
+    Arguments:
+        - line (:obj:`Answers | None`): where answers come in
+    Interfaces:
+        start, shutdown, join, close, ping, new_connection; give, answers, give_up
+    """
+
+    def __init__(self, name: str = 'master', line: Answers | None = None) -> None:
+        super().__init__()
+        self.name = name
+        self.line = Answers() if line is None else line
+        self.calls: dict[Future, Task] = {}  # tasks that are being done
+        self._lock = threading.Lock()
+        self._connections: dict[str, Connection] = {}
+        self._thread: threading.Thread | None = None
+        if line is None:
+            self._thread = threading.Thread(target=self._look_after, name=f'{name} waits for answers', daemon=True)
+
+    # ---- tasks ----
+    def give(self, task: Task) -> None:
+        """Hand a task to its slave; raises the slave's refusal."""
+        task.answer = task.hold.hand_over(task)
+        task.since = self.line.now()
+        self.calls[task.answer] = task
+        task.started()
+        self._wake()
+
+    def answers(self, timeout_s: float) -> None:
+        """
+        Overview:
+            Wait for answers and end their tasks, whose callbacks run here; then look after those who said nothing.
+        """
+        for there in self.line.wait(list(self.calls), min([timeout_s, *self._spans()])):
+            task = self.calls.get(there)
+            if task is None:  # its slave was given up meanwhile
+                continue
+            try:
+                answer = self.line.get(there)
+            except NervexError as error:
+                self.failed(task, error)
+            else:
+                self.completed(task, answer)
+        now = self.line.now()
+        for task in list(self.calls.values()):
+            limit = task.hold.patience_s(task)
+            if limit is not None and now - task.since > limit and not task.status.is_over:
+                task.hold.silent(task, limit)
+        for hold in self.holds():
+            if hold.greets_s is not None and now >= hold.greet_at:
+                hold.greet_at = now + hold.greets_s
+                greeting = hold.greeting()
+                if greeting is not None:
+                    greeting.start()
+
+    def completed(self, task: Task, answer: Any) -> None:
+        """An answer came."""
+        self.calls.pop(task.answer, None)
+        task.finish(TaskStatus.COMPLETED, answer)
+
+    def failed(self, task: Task, error: NervexError) -> None:
+        """An error came in place of an answer."""
+        if isinstance(error, SlaveDied):
+            task.hold.lose(error)
+        self.calls.pop(task.answer, None)
+        task.finish(TaskStatus.FAILED, error=error)
+
+    def give_up(self, hold: Hold, error: InteractionError) -> None:
+        """Forget the tasks of a slave that is gone: they end with this error."""
+        lost = [task for task in list(self.calls.values()) if task.hold is hold]
+        for task in lost:
+            self.calls.pop(task.answer, None)
+        for task in lost:
+            task.finish(TaskStatus.FAILED, error=error)
+
+    def wait_for(self, event: threading.Event, timeout_s: float | None = None) -> bool:
+        """Wait for the end of a task; whether it came in time."""
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread() and (thread.is_alive() or event.is_set()):
+            return event.wait(timeout_s)
+        until = None if timeout_s is None else time.monotonic() + timeout_s
+        while not event.is_set():
+            if until is not None and time.monotonic() >= until:
+                return False
+            self.answers(_TURN_S if until is None else max(until - time.monotonic(), 0.0))
+        return True
+
+    def _spans(self) -> Iterable[float]:
+        """Seconds after which there is something to do though no answer came."""
+        return [hold.greets_s for hold in self.holds() if hold.greets_s is not None]
+
+    def holds(self) -> list[Any]:
+        """The slaves that there are."""
+        return list(self._connections.values())
+
+    # ---- life ----
+    def start(self) -> Master:
+        """Begin; answers itself."""
+        super().start()
+        if self._thread is not None:
+            self._thread.start()
+        return self
+
+    def _look_after(self) -> None:
+        while self._running:
+            try:
+                self.answers(_TURN_S)
+            except Exception:  # of a callback: the other tasks go on
+                logger.exception('%s: a callback failed', self.name)
+
+    def shutdown(self) -> None:
+        """Open no more connections, and let go of all slaves, also of those that would refuse it."""
+        for connection in list(self._connections.values()):
+            try:
+                connection.disconnect()
+            except InteractionError:  # it refuses, or is lost at this very moment
+                connection.abandon()
+        super().shutdown()
+        if self._thread is not None and self._thread.is_alive():
+            self._wake()
+            if threading.current_thread() is not self._thread:
+                self._thread.join()
+
+    def _wake(self) -> None:
+        if self._thread is not None:  # it may be waiting, and not for the newest task
+            self.line.wake()
+
+    # ---- connections ----
+    def new_connection(self, name: str, address: Any, data: Any = None, **spans: float) -> Connection:
+        """
+        Overview:
+            A connection to a slave, opened by ``connect()`` or by a ``with`` block.
+        Arguments:
+            - name (:obj:`str`): this master's name of the slave
+            - address (:obj:`Any`): see ``nervex.interaction.base.open_handle``
+            - spans (:obj:`float`): ``heartbeat_span_s``, ``heartbeat_tolerance_s``, ``request_timeout_s``
+        """
+        if not self._running:
+            raise MasterSystemShuttingDown(f'{self.name} is not running; use it in a with block, or start() it')
+        return Connection(self, name, open_handle(name, address), data, **spans)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._connections
+
+    def __getitem__(self, name: str) -> Connection:
+        if name not in self:
+            opened = ', '.join(sorted(self._connections)) or 'none'
+            raise KeyError(f'{self.name} has no open connection {name!r}; open: {opened}')
+        return self._connections[name]
+
+    def remember(self, connection: Connection) -> None:
+        """A connection is being opened; raises where its name is taken."""
+        with self._lock:
+            if not self._running:
+                raise MasterSystemShuttingDown(f'{self.name} is not running any more')
+            if connection.name in self._connections:
+                raise ConnectionAlreadyExists(f'{self.name} has a connection {connection.name!r} already; rename one')
+            self._connections[connection.name] = connection
+        self._wake()
+
+    def forget(self, connection: Connection) -> None:
+        """A connection is closed."""
+        with self._lock:
+            self._connections.pop(connection.name, None)
+
+
+class Connection(Hold):
+    """
+    Overview:
+        Made by ``Master.new_connection``; a context manager that connects and disconnects. A slave that does not answer
+        for ``heartbeat_tolerance_s`` is given up: the connection closes and its task fails with ConnectionLost.
+    Arguments:
+        - data (:obj:`Any`): shown to the slave when it is connected and disconnected
+    Interfaces:
+        connect, disconnect, new_task, ping; is_connected
+    """
+
+    def __init__(
+        self,
+        master: Master,
+        name: str,
+        handle: Handle,
+        data: Any = None,
+        heartbeat_span_s: float = HEARTBEAT_SPAN_S,
+        heartbeat_tolerance_s: float = HEARTBEAT_TOLERANCE_S,
+        request_timeout_s: float = REQUEST_TIMEOUT_S,
+    ) -> None:
+        super().__init__(name, master, handle)
+        if heartbeat_span_s <= 0:
+            raise ValueError(f'{name}: got a heartbeat span of {heartbeat_span_s} s, must be positive')
+        self.greets_s, self._tolerance_s, self._request_s = heartbeat_span_s, heartbeat_tolerance_s, request_timeout_s
+        self._data, self._token = data, ''
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether the slave is held."""
+        return self._token != ''
+
+    def connect(self) -> Connection:
+        """Take hold of the slave; its refusal is raised. Answers itself."""
+        if self.is_connected:
+            raise ConnectionNotOpen(f'connection {self.name!r} is open already')
+        token = uuid.uuid4().hex
+        self.master.remember(self)
+        try:
+            self._ask('connect', token, self._data)
+        except BaseException:
+            self.master.forget(self)
+            raise
+        self.greet_at = self.master.line.now() + (self.greets_s or 0.0)
+        self._token = token
+        return self
+
+    def disconnect(self) -> None:
+        """Let go of the slave; its refusal is raised and leaves the connection open. A running task is given up."""
+        self._must_be_open()
+        try:
+            self._ask('disconnect', self._token, self._data)
+        except ConnectionLost as error:
+            self.lose(error)
+        else:
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Close without asking the slave; it lets go of its master when it hears nothing more."""
+        self._close(ConnectionNotOpen(f'{self.name} was disconnected before the task ended'))
+
+    def __enter__(self) -> Connection:
+        return self if self.is_connected else self.connect()
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self.is_connected:
+            self.disconnect()
+
+    def new_task(self, data: dict[str, Any] | None = None) -> Task:
+        """A task for this slave, not started yet."""
+        self._must_be_open()
+        if not isinstance(data or {}, dict):
+            raise TaskDataInvalid(f'data of a task for {self.name}: got {data!r}, must be a dict')
+        return Task(self, data or {}, 'wait_task')
+
+    def ping(self) -> bool:
+        """Whether the slave answers at all, connected or not."""
+        try:
+            return bool(self._ask('ping'))
+        except InteractionError:
+            return False
+
+    # ---- what the master asks for ----
+    def hand_over(self, task: Task) -> Future:
+        """Give a task, or a greeting, to the slave; raises its refusal."""
+        self._must_be_open()
+        if task.method == 'wait_task':
+            self._ask('start_task', self._token, task.task_id, task.data)
+            task.args = self._token, task.task_id
+        return super().hand_over(task)
+
+    def greeting(self) -> Task | None:
+        """One heartbeat at a time: an unanswered one is silence."""
+        if not self.is_connected or any(
+            t.hold is self and t.method == 'heartbeat' for t in list(self.master.calls.values())
+        ):
+            return None
+        return self.new('heartbeat', self._token).on_fail(lambda task: self.lose(task.error))
+
+    def patience_s(self, task: Task) -> float | None:
+        """A greeting is to be answered, however busy the slave is."""
+        return self._tolerance_s if task.method == 'heartbeat' else None
+
+    def silent(self, task: Task, limit: float) -> None:
+        """The slave hangs, or cannot be reached."""
+        self.lose(ConnectionLost(f'{self.name}: silent for more than {limit:g} s'))
+
+    def lose(self, error: Any) -> None:
+        """The slave is gone."""
+        if self.is_connected:
+            logger.warning('connection %s is lost: %s', self.name, error)
+        self._close(error if isinstance(error, ConnectionLost) else ConnectionLost(f'{self.name}: {error}'))
+
+    def _ask(self, method: str, *args: Any) -> Any:
+        """A request, which the slave answers at once."""
+        return self.master.line.get(self.handle.call(method, *args), self._request_s)
+
+    def _close(self, reason: InteractionError) -> None:
+        if self.is_connected:
+            self._token = ''
+            self.master.give_up(self, reason)
+            self.master.forget(self)
+
+    def _must_be_open(self) -> None:
+        if not self.is_connected:
+            raise ConnectionNotOpen(f'connection {self.name!r} is not open; connect() first, or use it in a with block')

@@ -6,8 +6,7 @@ import pytest
 
 from nervex.config import compile_config
 from nervex.entry import parallel_pipeline, serial_pipeline
-from nervex.parallel.pace import Overlap, Rounds, given_up
-from nervex.parallel.plan import Plan, make_plan, role_seed
+from nervex.parallel.pace import Overlap, Plan, Rounds, given_up, make_plan, role_seed
 
 
 def plan(**changes):

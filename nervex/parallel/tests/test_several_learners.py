@@ -15,7 +15,7 @@ import torch
 from nervex.config import compile_config
 from nervex.data import Batch
 from nervex.run.build import build_policy, env_info, policy_class
-from nervex.parallel.learner_group import LearnerGroup
+from nervex.parallel.learner_role import LearnerGroup
 from nervex.parallel.role import RoleSpec
 
 rank, count, folder, policy_type = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4]
