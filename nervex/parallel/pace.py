@@ -69,6 +69,14 @@ def make_plan(cfg: EasyDict, env_setting: Any = None) -> Plan:
     )
 
 
+def resources_of(cfg: EasyDict, kind: str) -> dict[str, Any]:
+    """What one role of a kind holds."""
+    resources = dict(cfg.parallel.resources[kind])
+    if resources['num_gpus'] is None:
+        resources['num_gpus'] = int(cfg.policy.use_cuda)
+    return resources
+
+
 def largest(size: Any) -> int | None:
     """The rows of one update, where there may be several buffers."""
     return max(size.values()) if isinstance(size, dict) else size
@@ -258,15 +266,15 @@ class Overlap:
         self._starved = False
 
 
-def given_up(cfg: Any, plan: Plan) -> list[str]:
+def given_up(cfg: Any, plan: Plan) -> str | None:
     """
     Overview:
-        One line, where settings of the user give up what the defaults keep: that a parallel run needs about as many env
+        One line, if settings of the user give up what the defaults keep: that a parallel run needs about as many env
         steps as a serial one.
     """
     own, found = cfg.parallel, []
     if plan.rounds:
-        return []
+        return None
     if own.synchronous is False and cfg.policy.on_policy:
         found.append('synchronous=False (an on-policy method learns from older policies)')
     serial = plan.train_step / plan.amount
@@ -278,7 +286,5 @@ def given_up(cfg: Any, plan: Plan) -> list[str]:
         found.append(f'max_lead={own.max_lead} (more than {LEAD:g} is collected by older weights)')
     if own.block.rows is not None and own.block.rows * plan.actors > max(plan.amount, LEAD * plan.rows_wanted):
         found.append(f'block.rows={own.block.rows} (an actor learns of new weights once in so many samples)')
-    if not found:
-        return []
     said = ', '.join(f'parallel.{setting}' for setting in found)
-    return [f'this run may need more env steps than a serial one, because of {said}']
+    return f'this run may need more env steps than a serial one, because of {said}' if found else None

@@ -34,21 +34,17 @@ class ParallelProgress(Progress):
         return (tally.run_steps - steps) / seconds, (tally.updates - updates) / seconds
 
     def line(self) -> str:
+        """The line itself."""
         run = self._run
         tally, coordinator = run.tally, run.coordinator
         collecting, learning = self.speeds()
         staleness = tally.mean_staleness()
-        text = (
+        return (
             f'env steps {tally.total_step:,} ({collecting:,.0f}/s) | updates {tally.train_iter:,} ({learning:,.0f}/s)'
             f' | actors {len(run.roster.of("actor"))} of {run.plan.actors}'
             f' | staleness {0.0 if staleness is None else staleness:.1f} | queue {len(coordinator.waiting)}'
+            f'{self.returns()}'
         )
-        last, best = run.evaluator.last_mean, run.evaluator.best
-        if last == last:  # NaN before the first evaluation
-            text += f' | return {last:.1f} (best {max(best, last):.1f}'
-            stop = run.cfg.evaluator.stop_val
-            text += f', stop at {stop:g})' if stop is not None else ')'
-        return text
 
 
 class CommanderLog:

@@ -11,7 +11,7 @@ from typing import Any
 from nervex.interaction.base import Carrier
 from nervex.parallel.coordinator import Coordinator
 from nervex.parallel.learner_role import sizes_of_saved_logs
-from nervex.parallel.pace import Overlap, Rounds, given_up, make_plan
+from nervex.parallel.pace import Overlap, Rounds, given_up, make_plan, resources_of
 from nervex.parallel.report import CommanderLog, ParallelProgress, verdict
 from nervex.parallel.role import RoleSpec
 from nervex.parallel.roster import Roster, Slot
@@ -120,24 +120,17 @@ class ParallelRun:
     def begin(self) -> None:
         """Start all roles at once."""
         parallel, plan = self.cfg.parallel, self.plan
-        for line in given_up(self.cfg, plan):
-            self.log.warning(line)
-            self.progress.say(line)
-        learner = {**parallel.resources.learner}
-        if learner['num_gpus'] is None:
-            learner['num_gpus'] = int(self.cfg.policy.use_cuda)
-        for kind, count, role, resources in (
-            ('learner', plan.learners, COMM_LEARNER_REGISTRY.get(parallel.comm_learner_type), learner),
-            ('actor', plan.actors, COMM_ACTOR_REGISTRY.get(parallel.comm_actor_type), parallel.resources.actor),
-            (
-                'evaluator',
-                plan.evaluators,
-                COMM_ACTOR_REGISTRY.get(parallel.comm_evaluator_type),
-                parallel.resources.evaluator,
-            ),
+        costly = given_up(self.cfg, plan)
+        if costly is not None:
+            self.log.warning(costly)
+            self.progress.say(costly)
+        for kind, count, registry, name in (
+            ('learner', plan.learners, COMM_LEARNER_REGISTRY, parallel.comm_learner_type),
+            ('actor', plan.actors, COMM_ACTOR_REGISTRY, parallel.comm_actor_type),
+            ('evaluator', plan.evaluators, COMM_ACTOR_REGISTRY, parallel.comm_evaluator_type),
         ):
             for index in range(count):
-                self.roster.add(self._spec(kind, index, count), role, dict(resources))
+                self.roster.add(self._spec(kind, index, count), registry.get(name), resources_of(self.cfg, kind))
 
     def _spec(self, kind: str, index: int, count: int) -> RoleSpec:
         return RoleSpec(

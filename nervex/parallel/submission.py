@@ -13,7 +13,7 @@ from easydict import EasyDict
 from nervex.config import apply_overrides, compile_config, parallel_transform, read_config
 from nervex.config.aliases import same_setting
 from nervex.config.tree import get_path
-from nervex.parallel.pace import Plan, make_plan
+from nervex.parallel.pace import Plan, make_plan, resources_of
 
 TEMPLATES = Path(__file__).resolve().parents[1] / 'scripts'
 KINDS = ('learner', 'actor', 'evaluator')
@@ -46,12 +46,9 @@ def demands(cfg: EasyDict) -> list[Demand]:
     plan = make_plan(cfg)
     found = []
     for kind, count in zip(KINDS, (plan.learners, plan.actors, plan.evaluators)):
-        role = cfg.parallel.resources[kind]
-        gpus = role.num_gpus
-        if gpus is None:
-            gpus = int(cfg.policy.use_cuda)
-        hosts = role.hosts or (cfg.parallel.resources.actor.hosts if kind == 'evaluator' else None) or ()
-        found.append(Demand(kind, count, role.num_cpus, gpus, tuple(hosts)))
+        role = resources_of(cfg, kind)
+        hosts = role['hosts'] or (cfg.parallel.resources.actor.hosts if kind == 'evaluator' else None) or ()
+        found.append(Demand(kind, count, role['num_cpus'], role['num_gpus'], tuple(hosts)))
     return found
 
 

@@ -13,8 +13,7 @@ _WINDOW = 100  # episodes of the mean return
 class Tally:
     """
     Overview:
-        The counters of a run. ``actor_view`` and ``learner_view`` have the names that commanders know from the workers
-        of serial mode.
+        The counters of a run, with the names that commanders know from the actor and the learner of serial mode.
     """
 
     def __init__(self) -> None:

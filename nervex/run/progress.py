@@ -74,15 +74,21 @@ class Progress:
         steps = run.actor.total_step
         speed = (steps - self._steps_before) / seconds
         text = f'env steps {steps:,} | updates {run.learner.train_iter:,} | {speed:,.0f} steps/s'
-        last, best = run.evaluator.last_mean, run.evaluator.best
-        if last == last:  # NaN before the first evaluation
-            text += f' | return {last:.1f} (best {max(best, last):.1f}'
-            stop = run.cfg.evaluator.stop_val
-            text += f', stop at {stop:g})' if stop is not None else ')'
+        text += self.returns()
         limit = run.commander.limit
         if limit is not None and speed:
             text += f' | at most {duration(max(limit - steps, 0) / speed)} left'
         return text
+
+    def returns(self) -> str:
+        """The last and the best return, as a part of the line."""
+        last, best = self._run.evaluator.last_mean, self._run.evaluator.best
+        if last != last:  # NaN before the first evaluation
+            return ''
+        stop = self._run.cfg.evaluator.stop_val
+        return f' | return {last:.1f} (best {max(best, last):.1f}' + (
+            f', stop at {stop:g})' if stop is not None else ')'
+        )
 
     def close(self) -> None:
         """Leave the last line on the terminal."""
