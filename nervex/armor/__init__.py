@@ -7,50 +7,26 @@ Run-time behaviour around a model: how its output becomes an action, target netw
     output = armor.forward({'obs': obs}, eps=0.1)
 """
 
-from .armor import Armor
-from .base_armor import BaseArmor
-from .hidden_state import HiddenStatePlugin
-from .noise import ActionNoisePlugin
-from .plugin import IArmorPlugin, IArmorStatefulPlugin, IArmorStatelessPlugin, add_plugin, register_plugin
-from .running import GradPlugin, GraphPlugin, TeacherPlugin
-from .sampling import ArgmaxSamplePlugin, Draws, EpsGreedySamplePlugin, MultinomialSamplePlugin, mu_sigma_of
-from .target import TargetPlugin
+from nervex.utils.lazy import homes, lazy_exports
 
 #: other names of the plugin classes
-GradHelper = GradPlugin
-HiddenStateHelper = HiddenStatePlugin
-ArgmaxSampleHelper = ArgmaxSamplePlugin
-EpsGreedySampleHelper = EpsGreedySamplePlugin
-MultinomialSampleHelper = MultinomialSamplePlugin
-ActionNoiseHelper = ActionNoisePlugin
-TargetNetworkHelper = TargetPlugin
-TeacherNetworkHelper = TeacherPlugin
-
-__all__ = [
-    'ActionNoiseHelper',
-    'ActionNoisePlugin',
-    'ArgmaxSampleHelper',
-    'ArgmaxSamplePlugin',
-    'Armor',
-    'BaseArmor',
-    'Draws',
-    'EpsGreedySampleHelper',
-    'EpsGreedySamplePlugin',
-    'GradHelper',
-    'GradPlugin',
-    'GraphPlugin',
-    'HiddenStateHelper',
-    'HiddenStatePlugin',
-    'IArmorPlugin',
-    'IArmorStatefulPlugin',
-    'IArmorStatelessPlugin',
-    'MultinomialSampleHelper',
-    'MultinomialSamplePlugin',
-    'TargetNetworkHelper',
-    'TargetPlugin',
-    'TeacherNetworkHelper',
-    'TeacherPlugin',
-    'add_plugin',
-    'mu_sigma_of',
-    'register_plugin',
-]
+_OTHER_NAMES = {
+    'GradHelper': 'nervex.armor.running:GradPlugin',
+    'HiddenStateHelper': 'nervex.armor.hidden_state:HiddenStatePlugin',
+    'ArgmaxSampleHelper': 'nervex.armor.sampling:ArgmaxSamplePlugin',
+    'EpsGreedySampleHelper': 'nervex.armor.sampling:EpsGreedySamplePlugin',
+    'MultinomialSampleHelper': 'nervex.armor.sampling:MultinomialSamplePlugin',
+    'ActionNoiseHelper': 'nervex.armor.noise:ActionNoisePlugin',
+    'TargetNetworkHelper': 'nervex.armor.target:TargetPlugin',
+    'TeacherNetworkHelper': 'nervex.armor.running:TeacherPlugin',
+}
+_HOMES = {
+    'nervex.armor.armor': 'Armor BaseArmor',
+    'nervex.armor.hidden_state': 'HiddenStatePlugin',
+    'nervex.armor.noise': 'ActionNoisePlugin',
+    'nervex.armor.plugin': 'IArmorPlugin IArmorStatefulPlugin IArmorStatelessPlugin add_plugin register_plugin',
+    'nervex.armor.running': 'GradPlugin GraphPlugin TeacherPlugin',
+    'nervex.armor.sampling': 'ArgmaxSamplePlugin Draws EpsGreedySamplePlugin MultinomialSamplePlugin mu_sigma_of',
+    'nervex.armor.target': 'TargetPlugin',
+}
+__getattr__, __dir__, __all__ = lazy_exports(__name__, {**homes(_HOMES), **_OTHER_NAMES})

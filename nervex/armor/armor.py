@@ -1,4 +1,4 @@
-"""Armor: the models of one role (main, target, teacher), each in its own BaseArmor, behind one object."""
+"""A model with the plugins around its forward: BaseArmor; and the models of one role behind one object: Armor."""
 
 import copy
 from collections.abc import Callable
@@ -8,8 +8,157 @@ import torch.nn as nn
 
 from nervex.utils.errors import DuplicateNameError, UnknownNameError, unknown_name
 
-from .base_armor import BaseArmor
-from .plugin import add_plugin
+from .plugin import IArmorPlugin, IArmorStatefulPlugin, add_plugin
+
+#: keyword arguments of forward that only a plugin understands -> that plugin, for the error text
+_PLUGIN_KWARGS = {'eps': 'eps_greedy_sample'}
+_PLUGIN_RESET_KWARGS = {'state': 'hidden_state'}
+#: methods that plugins may replace
+_COMPOSED = ('forward', 'reset')
+
+
+class BaseArmor:
+    """
+    Overview:
+        Run-time container of one model. Plugins wrap ``forward`` once, when they are added; a call then goes straight
+        through the composed chain. Subclass it and pass ``armor_type=`` to ``Armor`` to change the innermost forward.
+    Interfaces:
+        forward, mode, reset, state_dict, load_state_dict, model, plugin, remove_plugin, run_state_dict
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        self._model = model
+        # name, class, and the plugin itself, or the settings of one that changed the armor by hand
+        self._plugins: list[tuple[str, Any, Any]] = []
+
+    @property
+    def model(self) -> nn.Module:
+        """The model; assigning another one keeps the plugins, which are bound anew."""
+        return self._model
+
+    @model.setter
+    def model(self, model: nn.Module) -> None:
+        self._model = model
+        self._compose()
+
+    def forward(self, data: Any, param: dict[str, Any] | None = None, **kwargs: Any) -> Any:
+        """
+        Overview:
+            Run the model inside the plugins.
+        Arguments:
+            - data (:obj:`dict | torch.Tensor`): the model's input
+            - param (:obj:`dict | None`): keyword arguments for the model's forward, e.g. ``{'mode': 'compute_q'}``
+            - kwargs: what plugins read (``eps``, ``data_id``); the rest goes to the model like ``param``
+        Returns:
+            - output (:obj:`dict`): what the model gave, changed by the plugins
+        """
+        if kwargs:
+            kwargs.pop('data_id', None)  # says which rows these are: of no meaning to a model
+            for name in kwargs:
+                if name in _PLUGIN_KWARGS:
+                    raise TypeError(f"forward(..., {name}=...) needs the plugin '{_PLUGIN_KWARGS[name]}': add it first")
+            if kwargs:
+                param = {**param, **kwargs} if param else kwargs
+        return self._model(data, **param) if param else self._model(data)
+
+    def mode(self, train: bool) -> None:
+        """Training mode of the model on or off (dropout, BatchNorm, noisy layers)."""
+        self._model.train(train)
+
+    def reset(self, data_id: list[int] | None = None, **kwargs: Any) -> None:
+        """
+        Overview:
+            Make the stateful plugins forget.
+        Arguments:
+            - data_id (:obj:`list | None`): rows concerned, None means all
+            - kwargs: settings of single plugins, e.g. ``state`` of ``hidden_state``
+        """
+        taken: set[str] = set()
+        for _, _, plugin in self._plugins:
+            if isinstance(plugin, IArmorStatefulPlugin):
+                mine = {k: kwargs[k] for k in plugin.reset_kwargs if k in kwargs}
+                taken.update(mine)
+                plugin.reset(data_id=data_id, **mine)
+        for name in kwargs.keys() - taken:
+            owner = _PLUGIN_RESET_KWARGS.get(name)
+            hint = f"; it belongs to the plugin '{owner}'" if owner else ''
+            raise TypeError(f'reset(..., {name}=...): no plugin of this armor takes it{hint}')
+
+    def state_dict(self) -> dict[str, Any]:
+        """``{'model': the model's state dict}``."""
+        return {'model': self._model.state_dict()}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Load what ``state_dict`` gave."""
+        self._model.load_state_dict(state_dict['model'])
+
+    def plugin(self, name: str) -> Any:
+        """The plugin object added under ``name`` (the last one, if there are several)."""
+        for held, _, plugin in reversed(self._plugins):
+            if held == name:
+                return plugin
+        raise UnknownNameError(unknown_name('plugin on this armor', name, [held for held, _, _ in self._plugins]))
+
+    def run_state_dict(self) -> dict[str, Any]:
+        """Memory of the stateful plugins (counters, hidden states, random generators), for an exact resume."""
+        return {
+            f'{i}.{name}': plugin.state_dict()
+            for i, (name, _, plugin) in enumerate(self._plugins)
+            if isinstance(plugin, IArmorPlugin) and hasattr(plugin, 'state_dict')
+        }
+
+    def load_run_state_dict(self, state: dict[str, Any]) -> None:
+        """Take back what ``run_state_dict`` gave; the same plugins must be attached in the same order."""
+        own = self.run_state_dict()
+        if own.keys() != state.keys():
+            raise UnknownNameError(f'plugin state of {sorted(state)} does not fit this armor, which has {sorted(own)}')
+        for i, (name, _, plugin) in enumerate(self._plugins):
+            if f'{i}.{name}' in state:
+                plugin.load_state_dict(state[f'{i}.{name}'])
+
+    def add_plugin_type(self, plugin_type: Any, kwargs: dict[str, Any], name: str) -> None:
+        """Let ``plugin_type`` register itself here with ``kwargs``; used by ``add_plugin``."""
+        if not callable(getattr(plugin_type, 'register', None)):
+            raise TypeError(f"plugin '{name}' is {plugin_type!r}: it needs the class method register(armor, **kwargs)")
+        before = len(self._plugins)
+        plugin_type.register(self, **kwargs)
+        if len(self._plugins) == before:
+            self._plugins.append((name, plugin_type, kwargs))  # it changed the armor by hand
+        else:
+            self._plugins[-1] = (name, plugin_type, self._plugins[-1][2])
+
+    def attach(self, plugin: IArmorPlugin) -> None:
+        """Put a plugin object around forward, outside those that are there."""
+        self._plugins.append((type(plugin).__name__, type(plugin), plugin))
+        plugin.bind(self)
+        self.forward = plugin.wrap(self.forward)  # type: ignore[method-assign]
+
+    def remove_plugin(self, name: str) -> None:
+        """Take away the plugin added under ``name`` (the last one, if there are several)."""
+        self.plugin(name)
+        index = max(i for i, (held, _, _) in enumerate(self._plugins) if held == name)
+        del self._plugins[index]
+        self._compose()
+
+    def _compose(self) -> None:
+        """Build the chain of forwards anew from the plain one."""
+        for name in _COMPOSED:
+            self.__dict__.pop(name, None)
+        for _, plugin_type, plugin in self._plugins:
+            if isinstance(plugin, IArmorPlugin):
+                plugin.bind(self)
+                self.forward = plugin.wrap(self.forward)  # type: ignore[method-assign]
+            else:
+                plugin_type.register(self, **plugin)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Copies and pickles carry the plugins, never the composed chain: it would still run the old model."""
+        return {k: v for k, v in self.__dict__.items() if k not in _COMPOSED}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._compose()
+
 
 _NAMES = ('main', 'target', 'teacher')
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from torch import Tensor
 
+from nervex.utils import tree
 from nervex.utils.errors import UnknownNameError
 
 from .plugin import IArmorStatefulPlugin, row_ids
@@ -109,11 +110,4 @@ def _as_dict(data: Any) -> dict:
 
 def detached(state: Any) -> Any:
     """The same nested state without its graph."""
-    if isinstance(state, Tensor):
-        return state.detach() if state.requires_grad else state
-    if isinstance(state, dict):
-        return {key: detached(value) for key, value in state.items()}
-    if isinstance(state, (list, tuple)):
-        parts = [detached(part) for part in state]
-        return type(state)(*parts) if hasattr(state, '_fields') else type(state)(parts)
-    return state
+    return tree.map(lambda part: part.detach() if isinstance(part, Tensor) else part, state)

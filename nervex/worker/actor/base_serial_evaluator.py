@@ -20,16 +20,8 @@ from nervex.utils.log_helper import build_logger
 from nervex.worker.actor.rows import ObsBlock, acting, as_array
 
 _SEED_STRIDE = 10_000  # more than any number of envs
-CURVE_COLUMNS = (
-    'train_iter',
-    'env_step',
-    'seconds',
-    'return_mean',
-    'return_std',
-    'return_min',
-    'return_max',
-    'length_mean',
-)
+_OF_RETURNS = ('return_mean', 'return_std', 'return_min', 'return_max')
+CURVE_COLUMNS = ('train_iter', 'env_step', 'seconds', *_OF_RETURNS, 'length_mean')
 
 
 @dataclass(frozen=True)
@@ -42,7 +34,12 @@ class Evaluation:
 
     @property
     def mean(self) -> float:
+        """Mean return."""
         return float(self.returns.mean())
+
+    def __add__(self, other: Evaluation) -> Evaluation:
+        columns = ((self.returns, other.returns), (self.lengths, other.lengths))
+        return Evaluation(*map(np.concatenate, columns), self.seconds + other.seconds)
 
 
 class BaseSerialEvaluator:
@@ -76,7 +73,7 @@ class BaseSerialEvaluator:
         )
         self.curve_path = None if exp_name is None else os.path.join(path, 'curve.csv')
         self._seed = seed
-        self._env: Any = None
+        self.env: Any = None
         self._policy: Any = None
         self._last_iter: int | None = None
         self._start = time.perf_counter()
@@ -86,15 +83,8 @@ class BaseSerialEvaluator:
         self.history: list[tuple[int, int, float]] = []
 
     @property
-    def env(self) -> Any:
-        return self._env
-
-    @env.setter
-    def env(self, env_manager: Any) -> None:
-        self._env = env_manager
-
-    @property
     def policy(self) -> Any:
+        """The eval mode of the policy."""
         return self._policy
 
     @policy.setter
@@ -137,11 +127,7 @@ class BaseSerialEvaluator:
         if reached and confirm and self._confirm_episode > 0:
             more = self.evaluate(self._confirm_episode, seed_offset=1)
             reached = self._reached(more)
-            result = Evaluation(
-                np.concatenate([result.returns, more.returns]),
-                np.concatenate([result.lengths, more.lengths]),
-                result.seconds + more.seconds,
-            )
+            result = result + more
             reached = reached and self._reached(result)
         return reached, result
 
@@ -181,22 +167,22 @@ class BaseSerialEvaluator:
         n = self._cfg.n_episode if n_episode is None else n_episode
         if not isinstance(n, (int, np.integer)) or n < 1:
             raise ValueError(f'n_episode: got {n!r}, must be an int > 0')
-        env_num = self._env.env_num
+        env_num = self.env.env_num
         left = np.full(env_num, n // env_num) + (np.arange(env_num) < n % env_num)
         returns: list[list[float]] = [[] for _ in range(env_num)]
         lengths: list[list[int]] = [[] for _ in range(env_num)]
         if self._seed is not None:
-            self._env.seed(self._seed + _SEED_STRIDE * seed_offset, dynamic_seed=True)
-        self._env.reset()
+            self.env.seed(self._seed + _SEED_STRIDE * seed_offset, dynamic_seed=True)
+        self.env.reset()
         self._policy.reset()
         while (left > 0).any():
-            ids, obs = self._env.observe()
+            ids, obs = self.env.observe()
             playing = left[ids] > 0
-            if self._env.partial_steps and not playing.all():
+            if self.env.partial_steps and not playing.all():
                 ids, obs = ids[playing], tree.index(obs, playing)
             action = as_array(self._act(ids, obs)['action'])
-            step = self._env.advance(ids, action)
-            if not self._env.partial_steps and not playing.all():  # envs that had to step along play for nothing
+            step = self.env.advance(ids, action)
+            if not self.env.partial_steps and not playing.all():  # envs that had to step along play for nothing
                 step = step.rows(np.flatnonzero(left[step.env_id] > 0))
                 ids, obs, action = ids[playing], tree.index(obs, playing), action[playing]
             if on_step is not None:
@@ -232,34 +218,19 @@ class BaseSerialEvaluator:
             for name, value in (('mean', r.mean()), ('min', r.min()), ('max', r.max()), ('std', r.std())):
                 self.tb_logger.add_scalar(f'evaluator_{axis}/reward_{name}', value, x)
         fresh = len(self.history) == 1
-        with (
-            naming(self.curve_path),
-            open(self.curve_path, 'w' if fresh else 'a', newline='', encoding='utf-8') as f,
-        ):
-            writer = csv.writer(f)
-            if fresh:
-                writer.writerow(CURVE_COLUMNS)
-            writer.writerow(
-                [
-                    train_iter,
-                    envstep,
-                    round(time.perf_counter() - self._start, 3),
-                    r.mean(),
-                    r.std(),
-                    r.min(),
-                    r.max(),
-                    result.lengths.mean(),
-                ]
-            )
+        seconds = round(time.perf_counter() - self._start, 3)
+        row = [train_iter, envstep, seconds, r.mean(), r.std(), r.min(), r.max(), result.lengths.mean()]
+        path = self.curve_path or ''
+        with naming(path), open(path, 'w' if fresh else 'a', newline='', encoding='utf-8') as f:
+            csv.writer(f).writerows([CURVE_COLUMNS, row] if fresh else [row])
 
     def state_dict(self) -> dict[str, Any]:
         """Best score, when the last evaluation was, and the time so far."""
-        history = [list(entry) for entry in self.history]
         return {
             'best': self.best,
             'last_iter': self._last_iter,
             'last_mean': self.last_mean,
-            'history': history,
+            'history': [list(entry) for entry in self.history],
             'seconds': time.perf_counter() - self._start,
         }
 
@@ -270,8 +241,8 @@ class BaseSerialEvaluator:
 
     def close(self) -> None:
         """Close the envs and the log files; closing twice is fine."""
-        if self._env is not None:
-            self._env.close()
+        if self.env is not None:
+            self.env.close()
         if self._logger is not None:
             self._logger.close()
             self.tb_logger.close()

@@ -272,57 +272,44 @@ class RowRollout:
 
 
 # ---- as what a checkpoint may hold
-_ARRAY, _BATCH, _TUPLE = '__array__', '__batch__', '__tuple__'
+_ARRAY, _BATCH = '__array__', '__batch__'
 _PLAIN = (bool, int, float, str, type(None))
 
 
 def to_state(value: Any) -> Any:
     """
     Overview:
-        Nested dicts, lists, tuples, Batches, arrays and tensors -> nested dicts and lists of tensors and plain values.
-        A tensor that is a view is copied, so that nothing larger is stored. Anything else is an error that names its
-        type.
+        Nested containers, Batches, arrays and tensors -> nested containers of tensors and plain values, which load with
+        ``weights_only=True``. A tensor that is a view is copied, so that nothing larger is stored. Anything else is an
+        error that names its type.
     """
-    if isinstance(value, torch.Tensor):
-        return value.detach().clone()
-    if isinstance(value, (np.ndarray, np.generic)):
-        array = np.ascontiguousarray(value)
-        if array.dtype == object:
-            return {_ARRAY: [to_state(item) for item in array.tolist()], 'shape': list(array.shape)}
-        return {
-            _ARRAY: torch.from_numpy(array.view(np.uint8).copy() if array.ndim else array.reshape(1).view(np.uint8)),
-            'dtype': array.dtype.str,
-            'shape': list(np.shape(value)),
-        }
     if isinstance(value, Batch):
-        return {_BATCH: {key: to_state(value[key]) for key in value.keys()}}
-    if isinstance(value, dict):
-        return {key: to_state(item) for key, item in value.items()}
-    if isinstance(value, tuple):
-        return {_TUPLE: [to_state(item) for item in value]}
-    if isinstance(value, list):
-        return [to_state(item) for item in value]
-    if isinstance(value, _PLAIN):
-        return value
-    raise TypeError(f'a {type(value).__name__} cannot be saved in a run state; use arrays, tensors, numbers or strings')
+        return {_BATCH: to_state(value.to_dict())}
+    return tree.map(_leaf_state, value)
+
+
+def _leaf_state(leaf: Any) -> Any:
+    if isinstance(leaf, torch.Tensor):
+        return leaf.detach().clone()
+    if isinstance(leaf, (np.ndarray, np.generic)):
+        array = np.array(leaf)
+        if array.dtype == object:
+            return {_ARRAY: to_state(array.reshape(-1).tolist()), 'shape': list(array.shape)}
+        return {_ARRAY: torch.from_numpy(array)}
+    if isinstance(leaf, _PLAIN):
+        return leaf
+    raise TypeError(f'a {type(leaf).__name__} cannot be saved in a run state; use arrays, tensors, numbers or strings')
 
 
 def from_state(value: Any) -> Any:
     """Put back what ``to_state`` gave."""
-    if isinstance(value, dict):
-        if _ARRAY in value:
-            return _array(value)
-        if _BATCH in value:
-            return Batch.of({key: from_state(item) for key, item in value[_BATCH].items()})
-        if _TUPLE in value:
-            return tuple(from_state(item) for item in value[_TUPLE])
-        return {key: from_state(item) for key, item in value.items()}
-    return [from_state(item) for item in value] if isinstance(value, list) else value
-
-
-def _array(state: dict) -> np.ndarray:
-    if 'dtype' not in state:
-        array = np.empty(state['shape'], dtype=object)
-        array.reshape(-1)[:] = [from_state(item) for item in state[_ARRAY]]
-        return array
-    return state[_ARRAY].numpy().view(np.dtype(state['dtype'])).reshape(state['shape'])
+    if isinstance(value, dict) and _BATCH in value:
+        return Batch(from_state(value[_BATCH]))
+    if isinstance(value, dict) and _ARRAY in value:
+        if 'shape' not in value:
+            return value[_ARRAY].numpy()
+        objects = np.empty(len(value[_ARRAY]), dtype=object)
+        objects[:] = from_state(value[_ARRAY])
+        return objects.reshape(value['shape'])
+    parts = tree.children(value)
+    return value if parts is None else tree.rebuild(value, {key: from_state(part) for key, part in parts.items()})
