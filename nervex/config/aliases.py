@@ -1,11 +1,14 @@
-"""Older spellings of settings, all of them in one table, and settings that say the same thing in two places."""
+"""Older spellings of settings, all of them in one table."""
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from nervex.config.tree import MISSING, get_path, has_path, pop_path, set_path
 from nervex.loader.exception import shown
 from nervex.loader.problems import Problems
+from nervex.utils.declare import declared_by
+from nervex.utils.import_helper import load_attribute
 
 #: Where whole sections were elsewhere, and the names of env, manager and policy. Applied first and always.
 STRUCTURE: dict[str, str] = {
@@ -80,15 +83,6 @@ for _old, _new in (
     ALIASES[f'replay_buffer.{_old}'] = f'replay_buffer.{_new}'
     ALIASES[f'replay_buffer.*.{_old}'] = f'replay_buffer.*.{_new}'
 
-#: Settings that must agree: what is given for one holds for all, two different values are an error.
-TIES: tuple[tuple[str, ...], ...] = (
-    ('policy.learn.algo.nstep', 'policy.collect.algo.nstep'),
-    ('policy.learn.algo.discount_factor', 'policy.collect.algo.discount_factor'),
-    ('policy.collect.traj_len', 'actor.traj_len'),
-    ('env.actor_env_num', 'policy.collect.env_num'),
-    ('env.evaluator_env_num', 'policy.eval.env_num'),
-)
-
 #: Settings of which at most one may be given.
 EXCLUSIVE: tuple[tuple[str, str], ...] = (('actor.n_sample', 'actor.n_episode'),)
 
@@ -147,10 +141,23 @@ def move(given: dict[str, Any], old: str, new: str, problems: Problems) -> None:
         problems.add(old, f'is now {new}, but the section there is not a dict')
 
 
+@functools.cache
+def ties() -> dict[str, str]:
+    """Path -> the path of the setting that must agree with it, as the framework's own classes declare them."""
+    classes = {'policy': 'nervex.policy.base_policy:Policy', 'actor': 'nervex.worker.actor:BaseSerialActor'}
+    return {
+        f'{section}.{path}': entry.same_as
+        for section, where in classes.items()
+        for path, entry in declared_by(load_attribute(where), own_only=False).leaves(hidden=True)
+        if entry.same_as
+    }
+
+
 def same_setting(path: str) -> set[str]:
     """All other paths that mean, or must agree with, the setting at ``path``."""
     today = _today(path)
-    found = {today}.union(*(group for group in TIES if today in group))
+    source = ties().get(today, today)
+    found = {today, source, *(path for path, other in ties().items() if other == source)}
     waiting = list(found)
     while waiting:
         here = waiting.pop()

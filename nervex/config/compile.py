@@ -187,7 +187,7 @@ class _Compiler:
 
     def across(self, resolved: dict[str, Any]) -> None:
         """Derived settings and checks between sections."""
-        fill_ties(resolved, self._given, self._may_hold, self._problems)
+        fill_ties(resolved, self._given, self._declared, self._may_hold, self._problems)
         settle_exclusive(resolved, self._given, self._problems)
         cross_check(resolved, self._problems)
         if hasattr(self._policy, 'check_config') and not self._problems.about('policy'):

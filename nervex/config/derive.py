@@ -6,21 +6,33 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from nervex.config.aliases import EXCLUSIVE, TIES
-from nervex.config.rules import FRAMEWORK_RULES
-from nervex.config.tree import MISSING, get_path, has_path, set_path
+from nervex.config.aliases import EXCLUSIVE
+from nervex.config.tree import get_path, has_path, set_path
 from nervex.loader.exception import shown
 from nervex.loader.problems import Problems
+from nervex.utils.declare import Section
 
 
-def fill_ties(resolved: dict[str, Any], given: Mapping, may_hold: Callable[[str], bool], problems: Problems) -> None:
+def fill_ties(
+    resolved: dict[str, Any],
+    given: Mapping,
+    declared: Mapping[str, Section],
+    may_hold: Callable[[str], bool],
+    problems: Problems,
+) -> None:
     """
     Overview:
         A fact that has two settings is stated once: what was given for one goes to all, else the first default does.
     Arguments:
+        - declared (:obj:`Mapping[str, Section]`): the sections; a setting's ``same_as`` names the one that it follows
         - may_hold (:obj:`Callable`): whether a setting can be added at that path (declared, or an open section)
     """
-    for group in TIES:
+    groups: dict[str, list[str]] = {}
+    for name, section in declared.items():
+        for path, entry in section.leaves(f'{name}.', hidden=True):
+            if entry.same_as:
+                groups.setdefault(entry.same_as, [entry.same_as]).append(path)
+    for group in groups.values():
         stated = {path: get_path(given, path) for path in group if get_path(given, path) is not None}
         values = list(stated.values())
         if any(_endless(value) != _endless(values[0]) for value in values[1:]):
@@ -31,12 +43,9 @@ def fill_ties(resolved: dict[str, Any], given: Mapping, may_hold: Callable[[str]
             )
             continue
         defaults = [get_path(resolved, path) for path in group if get_path(resolved, path) is not None]
-        value = values[0] if values else defaults[0] if defaults else MISSING
-        if value is MISSING:
-            continue
         for path in group:
-            if has_path(resolved, path) or may_hold(path):
-                set_path(resolved, path, value)
+            if (values or defaults) and (has_path(resolved, path) or may_hold(path)):
+                set_path(resolved, path, (values or defaults)[0])
 
 
 def _endless(value: Any) -> Any:
@@ -61,11 +70,7 @@ def settle_exclusive(resolved: dict[str, Any], given: Mapping, problems: Problem
 
 
 def cross_check(resolved: dict[str, Any], problems: Problems) -> None:
-    """Ranges of the settings that the framework itself reads, and everything that one setting alone cannot tell."""
-    for path, rule in FRAMEWORK_RULES.items():
-        value = get_path(resolved, path)
-        if value is not None and not problems.about(path) and not rule.check(value):
-            problems.add(path, f'got {shown(value)}, must be {rule.what}')
+    """Everything that one setting alone cannot tell."""
     _check_buffer_sizes(resolved, problems)
     _check_lengths(resolved, problems)
     _check_cuda(resolved, problems)

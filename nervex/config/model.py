@@ -15,7 +15,7 @@ from nervex.config.sections import look_up
 from nervex.loader.base import instance_of, type_name
 from nervex.loader.exception import shown
 from nervex.loader.problems import Problems
-from nervex.utils.declare import Section
+from nervex.utils.declare import Section, Setting
 from nervex.utils.registry_factory import MODEL_REGISTRY
 
 #: Arguments that are taken from the env where the config leaves them out.
@@ -127,5 +127,7 @@ def model_declared(declared: Section, is_default: bool) -> None:
     """Open the policy's section ``model``: its defaults stay only for the model that they were written for."""
     found = declared.entries.get('model')
     section = found if isinstance(found, Section) and is_default else Section(declared.owner)
+    if isinstance(found, Setting) and is_default:
+        section.declare(found.default)
     section.open_up()
     declared.entries['model'] = section

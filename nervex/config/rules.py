@@ -3,7 +3,7 @@
 import math
 from dataclasses import replace
 
-from nervex.loader import Loader, enum, interval, is_type, mapping, numeric
+from nervex.loader import Loader, enum, interval, is_type, numeric
 from nervex.utils.declare import Section, Setting
 
 _COUNT = is_type(int) & interval(1)
@@ -14,31 +14,7 @@ _SHARE = numeric() & interval(0, 1)
 _ENDLESS = enum('inf') | Loader(lambda value: interval(math.inf)(numeric()(value)), 'an infinity')
 #: A value of None is left to the classes.
 FRAMEWORK_RULES: dict[str, Loader] = {
-    'actor.n_sample': _COUNT,
-    'actor.n_episode': _COUNT,
-    'actor.traj_print_freq': _COUNT_OR_0,
-    'actor.collect_print_freq': _COUNT_OR_0,
-    'evaluator.n_episode': _COUNT,
-    'evaluator.eval_freq': _COUNT,
-    'evaluator.stop_val': numeric(),
-    'policy.learn.train_step': _COUNT,
-    'policy.learn.epochs': _COUNT,
-    'policy.learn.batch_size': _COUNT | Loader(mapping(str, _COUNT), 'a dict of them by buffer name'),
-    'policy.learn.learning_rate': _FINITE & interval(0, left_ok=False),
-    'policy.learn.weight_decay': _FINITE & interval(0),
-    'policy.learn.init_data_count': _COUNT_OR_0,
-    'policy.learn.algo.nstep': _COUNT,
-    'policy.learn.algo.discount_factor': _SHARE,
-    'policy.learn.algo.gae_lambda': _SHARE,
-    'policy.learn.algo.target_update_freq': _COUNT,
-    'policy.collect.traj_len': _COUNT | _ENDLESS,
-    'policy.collect.unroll_len': _COUNT,
-    'policy.command.eps.type': enum('exp', 'linear'),
-    'policy.command.eps.start': _SHARE,
-    'policy.command.eps.end': _SHARE,
-    'policy.command.eps.decay': numeric() & interval(0, left_ok=False),
     'env.manager.episode_num': _COUNT | _ENDLESS,
-    'env.max_episode_steps': _COUNT,
     'env.manager.max_retry': _COUNT_OR_0,
     'env.manager.wait_num': _COUNT,
     'env.manager.envs_per_worker': _COUNT,

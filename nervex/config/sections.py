@@ -60,6 +60,7 @@ COMMON_ENV = settings(
     actor_env_num=setting(1, 'int >= 1', 'envs that collect'),
     evaluator_env_num=setting(1, 'int >= 1', 'envs that evaluate'),
     replay_path=setting(None, 'str | None', 'folder for videos'),
+    max_episode_steps=setting(check='int >= 1 | None', meaning='time limit of an episode'),
 )
 #: what an env that does not declare them says to settings of the envs that are made by an id
 ELSEWHERE = {'env_id': 'it is one env, without an id; env_type: gym makes any env of Gymnasium by its id'}

@@ -49,7 +49,7 @@ def merge_section(path: str, section: Section, given: Any, problems: Problems) -
     for key, value in given.items():
         where = f'{path}.{key}'
         if key in known:
-            merged[key] = _merge_entry(where, known[key], value, problems, other_type)
+            merged[key] = _merge_entry(where, section, known[key], value, problems, other_type)
         elif is_open:
             merged[key] = plain_copy(value)
             _warn_if_misspelt(where, key, section)
@@ -59,7 +59,11 @@ def merge_section(path: str, section: Section, given: Any, problems: Problems) -
     return {**{key: merged[key] for key in known if key in merged}, **merged}
 
 
-def _merge_entry(path: str, entry: Setting | Section, value: Any, problems: Problems, other_type: bool) -> Any:
+def _merge_entry(
+    path: str, section: Section, entry: Setting | Section, value: Any, problems: Problems, other_type: bool
+) -> Any:
+    if isinstance(entry, Setting) and isinstance(entry.check, Mapping):
+        entry = section.section_of(entry)
     if isinstance(entry, Section):
         return merge_section(path, entry, value, problems)
     if other_type and entry.check is None:

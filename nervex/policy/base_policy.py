@@ -13,6 +13,7 @@ from easydict import EasyDict
 from nervex.policy import modes
 from nervex.policy.suits import misfits, policy_config
 from nervex.utils import POLICY_REGISTRY, ConfigError, unknown_name
+from nervex.utils.declare import setting, settings
 from nervex.utils.import_helper import import_modules
 from nervex.utils.part_state import put_back, state_of, undeclared_parts
 
@@ -31,18 +32,44 @@ class Policy:
         - enable_field (:obj:`Iterable[str] | None`): which modes to initialise; None means all four
     """
 
-    config: dict[str, Any] = dict(
-        policy_type=None,  # (str) registered name; None when the class itself was passed
-        import_names=None,  # (list of str | None) modules to import first, so that their registrations happen
-        on_policy=False,  # (bool) learn only from what was collected since the last round of updates
-        use_cuda=False,  # (bool) run on the GPU
-        use_distributed=False,  # (bool) average gradients over the processes of torch.distributed
-        torch_threads=None,  # (int | None) CPU threads of torch; None: 1 unless a layer is 256 wide or wider
-        use_priority=False,  # (bool) prioritized replay: weights from the buffer, priorities back to it
-        model={},  # (dict) arguments of the model's constructor
-        learn={},
-        collect={},
-        eval={},
+    #: A setting without a default exists where a subclass gives it one: ``config = dict(learn=dict(batch_size=64))``.
+    config = settings(
+        policy_type=setting(None, 'str | class | None', 'registered name; None when the class itself was passed'),
+        import_names=setting(None, 'str | list of str | None', 'modules to import first, so that they can register'),
+        on_policy=setting(False, 'bool', 'learn only from what was collected since the last round of updates'),
+        use_cuda=setting(False, 'bool', 'run on the GPU'),
+        use_distributed=setting(False, 'bool', 'average gradients over the processes of torch.distributed'),
+        torch_threads=setting(None, 'int >= 1 | None', 'CPU threads; None: 1 unless a layer is 256 wide or wider'),
+        use_priority=setting(False, 'bool', 'prioritized replay: weights from the buffer, priorities back to it'),
+        model=setting({}, 'dict', "arguments of the model's constructor, and its model_type: nervex -q model"),
+        learn=dict(
+            train_step=setting(check='int >= 1', meaning='updates per round of collecting'),
+            epochs=setting(check='int >= 1 | None', meaning='passes over what was collected; None: train_step updates'),
+            batch_size=setting(check='int >= 1 | dict of int >= 1', meaning='rows of one update; by buffer name'),
+            init_data_count=setting(check='int >= 0', meaning='rows in the buffer before the first update'),
+            learning_rate=setting(check='number > 0', meaning='step size of the optimizer'),
+            weight_decay=setting(check='number >= 0', meaning='L2 penalty'),
+            algo=dict(
+                discount_factor=setting(check='number in [0, 1]', meaning='gamma'),
+                nstep=setting(check='int >= 1', meaning='rewards summed before the target network takes over'),
+                gae_lambda=setting(check='number in [0, 1]', meaning='lambda of the advantages'),
+                target_update_freq=setting(check='int >= 1', meaning='updates between two copies into the target'),
+                target_theta=setting(check='number in (0, 1]', meaning='share of the networks in their targets'),
+            ),
+        ),
+        collect=dict(
+            traj_len=setting(
+                check='int >= 1 | inf | None',
+                meaning="steps of one env in a sample window; 'inf': whole episodes",
+            ),
+            unroll_len=setting(check='int >= 1', meaning='steps of one training sample; above 1 for recurrent models'),
+            env_num=setting(check='int >= 1', meaning='envs that collect', same_as='env.actor_env_num'),
+            algo=dict(
+                discount_factor=setting(check='number in [0, 1]', same_as='policy.learn.algo.discount_factor'),
+                nstep=setting(check='int >= 1', same_as='policy.learn.algo.nstep'),
+            ),
+        ),
+        eval=dict(env_num=setting(check='int >= 1', meaning='envs that evaluate', same_as='env.evaluator_env_num')),
         command={},
     )
 

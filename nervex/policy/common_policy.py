@@ -15,7 +15,6 @@ from nervex.graph.acting import BACKENDS as ACTING_BACKENDS
 from nervex.graph.loss import BACKENDS, LossFn
 from nervex.graph.matmul import CHOICES as MATMULS
 from nervex.graph.update import ACTING_GRAPH_AFTER, Update
-from nervex.loader import Loader, collection, enum, interval, is_type, optional
 from nervex.policy.action_space import model_input
 from nervex.policy.base_policy import Policy
 from nervex.policy.batched import batched
@@ -25,6 +24,14 @@ from nervex.rl_utils import Adder, epsilon_greedy, flatten_time, v_nstep_td_data
 from nervex.torch_utils import Adam, RMSprop
 from nervex.torch_utils.crossing import as_float32, to_tensors
 from nervex.torch_utils.flat import FlatParameters
+from nervex.utils.declare import one_of, setting, settings
+
+EPSILON = settings(
+    type=setting(check="'exp' | 'linear'", meaning='form of the decay', needed=True),
+    start=setting(check='number in [0, 1]', meaning='share of random actions at the start', needed=True),
+    end=setting(check='number in [0, 1]', meaning='and at the end', needed=True),
+    decay=setting(check='number >= 1', meaning='steps of the decay', needed=True),
+)
 
 
 class CommonPolicy(Policy):
@@ -37,51 +44,28 @@ class CommonPolicy(Policy):
         All of it takes N rows at once; a subclass that overrides a hook without ``@batched`` gets rows for that hook.
     """
 
-    config = dict(
+    config = settings(
         learn=dict(
-            train_step=1,  # (int) updates per round of collecting
-            batch_size=64,  # (int) rows of one update
-            learning_rate=1e-3,  # (float) step size of the optimizer
-            weight_decay=0.0,  # (float) L2 penalty
-            optimizer='adam',  # (str) 'adam', 'adamw' (weight decay shrinks the weights instead) or 'rmsprop'
-            optimizer_eps=None,  # (float | None) what the optimizer adds to its denominator; None: 1e-8
-            grad_clip_norm=None,  # (float | None) largest norm of the gradient; None: not clipped
-            init_data_count=0,  # (int) rows in the buffer before the first update
-            ignore_done=False,  # (bool) treat every end as if the episode went on
-            graph='auto',  # (str) the update as a recorded graph: 'off', 'py', 'ts', 'inductor'; 'auto': 'ts', later on
-            matmul='auto',  # (str) what multiplies float32 matrices: 'mkl', 'onednn'; 'auto': by layer sizes and CPU
+            train_step=1,
+            batch_size=setting(64, 'int >= 1', 'rows of one update'),
+            learning_rate=1e-3,
+            weight_decay=0.0,
+            optimizer=setting('adam', "'adam' | 'adamw' | 'rmsprop'", 'adamw: decay shrinks the weights instead'),
+            optimizer_eps=setting(None, 'number > 0 | None', 'what the optimizer adds to its denominator; None: 1e-8'),
+            grad_clip_norm=setting(None, 'number > 0 | None', 'largest norm of the gradient; None: not clipped'),
+            init_data_count=0,
+            ignore_done=setting(False, 'bool', 'treat every end as if the episode went on'),
+            graph=setting('auto', one_of('auto', *BACKENDS), "the update as a recorded graph; auto: 'ts', later on"),
+            matmul=setting('auto', one_of(*MATMULS), 'what multiplies float32 matrices; auto: by layer sizes and CPU'),
             algo={},
         ),
         collect=dict(
-            traj_len=None,  # (int | 'inf' | None) steps of one env that make a sample window; 'inf': whole episodes
-            graph='auto',  # (str) acting from a recording of the model: 'off', 'py', 'numpy'; 'auto': 'numpy', later on
-            unroll_len=1,  # (int) steps of one training sample; above 1 for recurrent models
+            traj_len=None,
+            graph=setting('auto', one_of('auto', *ACTING_BACKENDS), "acting from a recording; auto: 'numpy', later on"),
+            unroll_len=1,
             algo={},
         ),
-    )
-    config_rules = dict(
-        torch_threads=optional(is_type(int) & interval(1)),
-        import_names=optional(Loader(str) | collection(str)),
-        learn=dict(
-            train_step=is_type(int) & interval(1),
-            batch_size=is_type(int) & interval(1),
-            learning_rate=interval(0, left_ok=False),
-            weight_decay=interval(0),
-            optimizer=enum('adam', 'adamw', 'rmsprop'),
-            optimizer_eps=optional(interval(0, left_ok=False)),
-            grad_clip_norm=optional(interval(0, left_ok=False)),
-            init_data_count=is_type(int) & interval(0),
-            graph=enum('auto', *BACKENDS),
-            matmul=enum(*MATMULS),
-            algo=dict(discount_factor=interval(0, 1), nstep=is_type(int) & interval(1)),
-        ),
-        collect=dict(
-            traj_len=optional(enum('inf') | is_type(float) & interval(1) | is_type(int) & interval(1)),
-            graph=enum('auto', *ACTING_BACKENDS),
-            unroll_len=is_type(int) & interval(1),
-            algo=dict(nstep=is_type(int) & interval(1)),
-        ),
-        eval={},
+        command=dict(eps=setting(check=EPSILON, meaning='exploration by random actions, where a policy has it')),
     )
     resume_parts = ('_the_adder',)
 
@@ -418,33 +402,22 @@ class OffPolicyACPolicy(CommonPolicy):
         stretches them to its own bounds.
     """
 
-    config = dict(
+    config = settings(
         learn=dict(
             batch_size=128,
-            learning_rate_actor=None,  # (float | None) step size of the actor; None: learning_rate
-            learning_rate_critic=None,  # (float | None) step size of the critic; None: learning_rate
+            learning_rate_actor=setting(None, 'number > 0 | None', 'step size of the actor; None: learning_rate'),
+            learning_rate_critic=setting(None, 'number > 0 | None', 'step size of the critic; None: learning_rate'),
             algo=dict(
-                discount_factor=0.99,  # (float) gamma in [0, 1]
-                nstep=1,  # (int) rewards summed before the target network takes over
-                target_theta=0.005,  # (float) share of the new weights in each update of the target networks
-                actor_update_freq=1,  # (int) updates of the critic between two of the actor and the targets
+                discount_factor=0.99,
+                nstep=1,
+                target_theta=0.005,
+                actor_update_freq=setting(1, 'int >= 1', 'updates of the critic for one of the actor and the targets'),
             ),
         ),
         collect=dict(
-            random_steps=0,  # (int) env steps with uniformly random actions at the start of the run
-            algo=dict(nstep=1),  # filled from learn.algo.nstep
+            random_steps=setting(0, 'int >= 0', 'env steps with uniformly random actions at the start of the run'),
+            algo=dict(nstep=1),
         ),
-    )
-    config_rules = dict(
-        learn=dict(
-            learning_rate_actor=optional(interval(0, left_ok=False)),
-            learning_rate_critic=optional(interval(0, left_ok=False)),
-            algo=dict(
-                target_theta=interval(0, 1, left_ok=False),
-                actor_update_freq=is_type(int) & interval(1),
-            ),
-        ),
-        collect=dict(random_steps=is_type(int) & interval(0)),
     )
 
     action_kinds: tuple[str, ...] = ('continuous',)

@@ -6,10 +6,10 @@ from typing import Any
 
 import torch
 
-from nervex.loader import interval
 from nervex.policy.action_space import Heads, legal, side_by_side
 from nervex.policy.dqn import DQNPolicy
 from nervex.utils import POLICY_REGISTRY
+from nervex.utils.declare import setting, settings
 
 
 @POLICY_REGISTRY.register('cql')
@@ -21,11 +21,12 @@ class CQLPolicy(DQNPolicy):
         see ``offline_pipeline``. Paper: Kumar et al. 2020.
     """
 
-    config = dict(
+    config = settings(
         policy_type='cql',
-        learn=dict(algo=dict(discount_factor=0.99, cql_alpha=1.0)),  # cql_alpha: (float) weight of the pessimism
+        learn=dict(
+            algo=dict(discount_factor=0.99, cql_alpha=setting(1.0, 'number >= 0', 'weight of the pessimism')),
+        ),
     )
-    config_rules = dict(learn=dict(algo=dict(cql_alpha=interval(0))))
 
     def _loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
         (loss, td_error), q = self._td_error(data, self._armor.forward, self._armor.target_forward)

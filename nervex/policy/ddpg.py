@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 
-from nervex.loader import enum, interval
 from nervex.policy.common_policy import OffPolicyACPolicy
 from nervex.utils import POLICY_REGISTRY
+from nervex.utils.declare import setting, settings
 
 
 @POLICY_REGISTRY.register('ddpg')
@@ -20,23 +20,19 @@ class DDPGPolicy(OffPolicyACPolicy):
         and smoothed target actions it is TD3 (Fujimoto et al. 2018), see :class:`TD3Policy`.
     """
 
-    config = dict(
+    config = settings(
         policy_type='ddpg',
         model=dict(use_twin_critic=False),
         learn=dict(
             algo=dict(
-                target_noise_sigma=0.0,  # (float) noise on the target's action, which smooths the critic; 0: none
-                target_noise_clip=0.5,  # (float) largest size of that noise
+                target_noise_sigma=setting(0.0, 'number >= 0', "noise on the target's action; 0: none"),
+                target_noise_clip=setting(0.5, 'number >= 0', 'largest size of that noise'),
             )
         ),
         collect=dict(
-            noise_type='gauss',  # (str) noise on the actions: 'gauss', or 'ou' for one that drifts
-            noise_sigma=0.1,  # (float) its standard deviation; actions span [-1, 1]
+            noise_type=setting('gauss', "'gauss' | 'ou'", 'noise on the actions; ou: one that drifts'),
+            noise_sigma=setting(0.1, 'number >= 0', 'its standard deviation; actions span [-1, 1]'),
         ),
-    )
-    config_rules = dict(
-        learn=dict(algo=dict(target_noise_sigma=interval(0), target_noise_clip=interval(0))),
-        collect=dict(noise_type=enum('gauss', 'ou'), noise_sigma=interval(0)),
     )
 
     def default_model(self) -> tuple[str, list[str]]:
@@ -84,7 +80,7 @@ class TD3Policy(DDPGPolicy):
         clipped noise, and the actor moves half as often. Paper: Fujimoto et al. 2018.
     """
 
-    config = dict(
+    config = settings(
         policy_type='td3',
         model=dict(use_twin_critic=True),
         learn=dict(algo=dict(actor_update_freq=2, target_noise_sigma=0.2, target_noise_clip=0.5)),
@@ -101,11 +97,12 @@ class TD3BCPolicy(TD3Policy):
         paper does. Paper: Fujimoto and Gu 2021.
     """
 
-    config = dict(
+    config = settings(
         policy_type='td3_bc',
-        learn=dict(algo=dict(bc_alpha=2.5)),  # bc_alpha: (float) weight of the critic beside imitation; 0 imitates only
+        learn=dict(
+            algo=dict(bc_alpha=setting(2.5, 'number >= 0', 'weight of the critic beside imitation; 0 imitates only')),
+        ),
     )
-    config_rules = dict(learn=dict(algo=dict(bc_alpha=interval(0))))
 
     def _actor_loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
         action, q = self._judged_action(data['obs'])

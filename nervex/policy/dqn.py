@@ -11,12 +11,12 @@ import torch
 from easydict import EasyDict
 
 from nervex.data import Batch
-from nervex.loader import enum, interval, is_type
 from nervex.policy.action_space import greedy, over_heads, side_by_side
 from nervex.policy.common_policy import CommonPolicy
 from nervex.policy.traj_block import batched_steps
 from nervex.rl_utils import TDLoss, q_nstep_td_data, q_nstep_td_error
 from nervex.utils import POLICY_REGISTRY
+from nervex.utils.declare import setting, settings
 
 Forward = Callable[..., dict]
 HUBER = torch.nn.SmoothL1Loss(reduction='none')
@@ -31,49 +31,30 @@ class DQNPolicy(CommonPolicy):
         (prioritized replay); Horgan et al. 2018 (Ape-X: first priorities, one epsilon an env).
     """
 
-    config = dict(
+    config = settings(
         policy_type='dqn',
         learn=dict(
             train_step=3,
             algo=dict(
-                target_update_freq=100,  # (int) updates between two copies into the target network
-                discount_factor=0.97,  # (float) gamma in [0, 1]
-                nstep=1,  # (int) rewards summed before the target network takes over
-                double_q=True,  # (bool) the online network chooses the action of the target
-                huber=False,  # (bool) errors above 1 count linearly instead of squared, halved below (Huber's loss)
+                target_update_freq=100,
+                discount_factor=0.97,
+                nstep=1,
+                double_q=setting(True, 'bool', 'the online network chooses the action of the target'),
+                huber=setting(False, 'bool', 'errors above 1 count linearly instead of squared, halved below'),
             ),
         ),
         collect=dict(
-            env_num=1,  # (int) envs that collect; filled from env.actor_env_num
-            env_offset=0,  # (int) number of the first of them here, where several actors share them
+            env_num=1,
+            env_offset=setting(0, 'int >= 0', 'number of the first env here, where several actors share them'),
             algo=dict(
-                nstep=1,  # (int) filled from learn.algo.nstep
-                first_priority=False,  # (bool) with use_priority: samples come with the size of their TD error
+                nstep=1,
+                first_priority=setting(False, 'bool', 'with use_priority: samples come with their TD error'),
             ),
         ),
         command=dict(
-            eps=dict(
-                type='exp',  # (str) 'exp' or 'linear'
-                start=0.95,  # (float) share of random actions at the start
-                end=0.1,  # (float) and at the end
-                decay=10000,  # (int) steps of the decay
-            ),
-            eps_by='learner_step',  # (str) what the decay counts: 'learner_step' (updates) or 'envstep'
-            eps_spread=0.0,  # (float) alpha of Ape-X: env i of N explores with eps^(1 + alpha i / (N - 1))
-        ),
-    )
-    config_rules = dict(
-        learn=dict(algo=dict(target_update_freq=is_type(int) & interval(1))),
-        collect=dict(env_num=is_type(int) & interval(1), env_offset=is_type(int) & interval(0)),
-        command=dict(
-            eps=dict(
-                type=enum('exp', 'linear'),
-                start=interval(0, 1),
-                end=interval(0, 1),
-                decay=interval(1),
-            ),
-            eps_by=enum('learner_step', 'envstep'),
-            eps_spread=interval(0),
+            eps=dict(type='exp', start=0.95, end=0.1, decay=10000),
+            eps_by=setting('learner_step', "'learner_step' | 'envstep'", 'what the decay counts: updates or env steps'),
+            eps_spread=setting(0.0, 'number >= 0', 'alpha of Ape-X: env i of N has eps^(1 + alpha i / (N - 1))'),
         ),
     )
 

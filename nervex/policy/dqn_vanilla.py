@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
-from nervex.loader import enum, interval, is_type
 from nervex.policy.common_policy import CommonPolicy
 from nervex.utils import POLICY_REGISTRY
+from nervex.utils.declare import setting, settings
 
 
 @POLICY_REGISTRY.register('dqn_vanilla')
@@ -20,31 +20,15 @@ class DQNVanillaPolicy(CommonPolicy):
         network gives ``logit``; the target network is a copy of it; a random number decides who explores.
     """
 
-    config = dict(
+    config = settings(
         policy_type='dqn_vanilla',
         learn=dict(
             train_step=3,
-            algo=dict(
-                target_update_freq=100,  # (int) updates between two copies into the target network
-                discount_factor=0.97,  # (float) gamma in [0, 1]
-            ),
+            optimizer=setting('adam', "'adam'", 'there is no choice here'),
+            optimizer_eps=setting(None, 'None', 'nor here'),
+            algo=dict(target_update_freq=100, discount_factor=0.97),
         ),
-        command=dict(
-            eps=dict(
-                type='exp',  # (str) 'exp' or 'linear'
-                start=0.95,  # (float) share of random actions at the start
-                end=0.1,  # (float) and at the end
-                decay=10000,  # (int) updates of the decay
-            )
-        ),
-    )
-    config_rules = dict(
-        learn=dict(
-            optimizer=enum('adam'),
-            optimizer_eps=enum(None),
-            algo=dict(target_update_freq=is_type(int) & interval(1)),
-        ),
-        command=dict(eps=dict(type=enum('exp', 'linear'), start=interval(0, 1), end=interval(0, 1), decay=interval(1))),
+        command=dict(eps=dict(type='exp', start=0.95, end=0.1, decay=10000)),  # decay in updates
     )
 
     action_kinds = ('discrete',)

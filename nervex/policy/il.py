@@ -7,13 +7,13 @@ from typing import Any
 import torch
 
 from nervex.data import Batch
-from nervex.loader import interval
 from nervex.policy.action_space import greedy, joined, legal
 from nervex.policy.batched import batched
 from nervex.policy.common_policy import CommonPolicy
 from nervex.policy.traj_block import batched_steps
 from nervex.rl_utils import entropy, flatten_time, log_prob
 from nervex.utils import POLICY_REGISTRY
+from nervex.utils.declare import setting, settings
 
 
 @POLICY_REGISTRY.register('il')
@@ -24,12 +24,11 @@ class ILPolicy(CommonPolicy):
         several; illegal ones have no part in the probabilities. Runs on recorded episodes, see ``offline_pipeline``.
     """
 
-    config = dict(
+    config = settings(
         policy_type='il',
-        learn=dict(algo=dict(entropy_weight=0.0)),  # entropy_weight: (float) how much the policy is kept from certainty
-    )
-    config_rules = dict(
-        learn=dict(algo=dict(entropy_weight=interval(0))),
+        learn=dict(
+            algo=dict(entropy_weight=setting(0.0, 'number >= 0', 'how much the policy is kept from certainty')),
+        ),
     )
 
     action_kinds = ('discrete', 'multi_discrete')

@@ -9,7 +9,6 @@ from easydict import EasyDict
 
 from nervex.armor.sampling import mu_sigma_of
 from nervex.data import Batch
-from nervex.loader import enum, interval, is_type
 from nervex.policy.action_space import joined, legal
 from nervex.policy.batched import batched
 from nervex.policy.ppo import A2CPolicy
@@ -24,6 +23,7 @@ from nervex.rl_utils import (
     vtrace_targets_data,
 )
 from nervex.utils import POLICY_REGISTRY
+from nervex.utils.declare import setting, settings
 
 
 @POLICY_REGISTRY.register('impala')
@@ -35,7 +35,7 @@ class IMPALAPolicy(A2CPolicy):
         Paper: Espeholt et al. 2018. The model may be recurrent ('fcr_vac').
     """
 
-    config = dict(
+    config = settings(
         policy_type='impala',
         on_policy=False,
         learn=dict(
@@ -45,32 +45,18 @@ class IMPALAPolicy(A2CPolicy):
             optimizer_eps=1e-3,
             algo=dict(
                 adv_norm=False,
-                gae_lambda=1.0,  # (float) lambda of the trace
-                rho_clip_ratio=1.0,  # (float) largest importance weight of a TD error
-                c_clip_ratio=1.0,  # (float) largest importance weight in the trace
-                rho_pg_clip_ratio=1.0,  # (float) largest importance weight of the policy's gradient
+                gae_lambda=1.0,  # of the trace
+                rho_clip_ratio=setting(1.0, 'number > 0', 'largest importance weight of a TD error'),
+                c_clip_ratio=setting(1.0, 'number > 0', 'largest importance weight in the trace'),
+                rho_pg_clip_ratio=setting(1.0, 'number > 0', "largest importance weight of the policy's gradient"),
             ),
         ),
         collect=dict(
-            env_num=1,  # (int) envs that collect; filled from env.actor_env_num
-            unroll_len=16,  # (int) steps of a sequence
-            traj_len=16,  # (int | 'inf') steps of one env between two cuts into sequences
+            env_num=1,
+            unroll_len=setting(16, 'int >= 1', 'steps of a sequence'),
+            traj_len=setting(16, 'int >= 1 | inf', 'steps of one env between two cuts into sequences'),
         ),
-        eval=dict(env_num=1),  # (int) envs that evaluate; filled from env.evaluator_env_num
-    )
-    config_rules = dict(
-        learn=dict(
-            algo=dict(
-                rho_clip_ratio=interval(0, left_ok=False),
-                c_clip_ratio=interval(0, left_ok=False),
-                rho_pg_clip_ratio=interval(0, left_ok=False),
-            )
-        ),
-        collect=dict(
-            env_num=is_type(int) & interval(1),
-            traj_len=enum('inf') | is_type(float) & interval(1) | is_type(int) & interval(1),
-        ),
-        eval=dict(env_num=is_type(int) & interval(1)),
+        eval=dict(env_num=1),
     )
     no_nstep = 'V-trace looks as far as the sequence reaches, policy.collect.unroll_len'
     _time_columns = ('obs', 'action', 'log_prob', 'reward', 'done', 'mask')

@@ -9,11 +9,11 @@ import torch
 
 from nervex.armor.sampling import Draws, mu_sigma_of
 from nervex.data import Batch
-from nervex.loader import interval, is_type, optional
 from nervex.policy.ppo import PPOPolicy
 from nervex.policy.sequences import map_tensors
 from nervex.rl_utils import gaussian_kl_divergence, ppg_data, ppg_joint_error, ppo_value_data, ppo_value_error
 from nervex.utils import POLICY_REGISTRY, tree
+from nervex.utils.declare import setting, settings
 
 
 @POLICY_REGISTRY.register('ppg')
@@ -26,27 +26,18 @@ class PPGPolicy(PPOPolicy):
         ``policy`` and ``value`` the value learns from the second one, which may reach further back than the last round.
     """
 
-    config = dict(
+    config = settings(
         policy_type='ppg',
         learn=dict(
-            aux_freq=64,  # (int) updates between two auxiliary phases
-            epochs_aux=6,  # (int) passes of an auxiliary phase over the kept rows
-            aux_rows=2048,  # (int) newest rows of the value's batches that are kept for the auxiliary phase
-            learning_rate_aux=None,  # (float | None) step size of the auxiliary phase; None: learning_rate
+            aux_freq=setting(64, 'int >= 1', 'updates between two auxiliary phases'),
+            epochs_aux=setting(6, 'int >= 1', 'passes of an auxiliary phase over the kept rows'),
+            aux_rows=setting(2048, 'int >= 1', "newest rows of the value's batches kept for the auxiliary phase"),
+            learning_rate_aux=setting(None, 'number > 0 | None', 'its step size; None: learning_rate'),
             algo=dict(
                 use_value_clip=False,
-                beta_weight=1.0,  # (float) weight of the divergence from the old policy
+                beta_weight=setting(1.0, 'number >= 0', 'weight of the divergence from the old policy'),
             ),
         ),
-    )
-    config_rules = dict(
-        learn=dict(
-            aux_freq=is_type(int) & interval(1),
-            epochs_aux=is_type(int) & interval(1),
-            aux_rows=is_type(int) & interval(1),
-            learning_rate_aux=optional(interval(0, left_ok=False)),
-            algo=dict(beta_weight=interval(0)),
-        )
     )
 
     _learn_counts = ('_updates_done',)

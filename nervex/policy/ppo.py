@@ -9,7 +9,6 @@ import torch
 
 from nervex.armor.sampling import mu_sigma_of
 from nervex.data import Batch
-from nervex.loader import enum, interval, is_type, optional
 from nervex.policy.action_space import legal
 from nervex.policy.batched import batched
 from nervex.policy.common_policy import CommonPolicy
@@ -28,6 +27,7 @@ from nervex.rl_utils import (
 )
 from nervex.torch_utils.crossing import to_tensors
 from nervex.utils import POLICY_REGISTRY, ConfigError, tree
+from nervex.utils.declare import setting, settings
 
 
 @POLICY_REGISTRY.register('a2c')
@@ -41,32 +41,21 @@ class A2CPolicy(CommonPolicy):
         [-1, 1]. Papers: Mnih et al. 2016; Schulman et al. 2016 (GAE).
     """
 
-    config = dict(
+    config = settings(
         policy_type='a2c',
         on_policy=True,
         learn=dict(
-            epochs=1,  # (int | None) passes over what was collected; None: train_step updates
+            epochs=1,
             grad_clip_norm=0.5,
             algo=dict(
-                value_weight=0.5,  # (float) weight of the value loss
-                entropy_weight=0.01,  # (float) weight of the entropy bonus
-                adv_norm=False,  # (bool) normalise advantages in each update
-                discount_factor=0.99,  # (float) gamma in [0, 1]
-                gae_lambda=0.95,  # (float) lambda in [0, 1]
-                reward_scale=1.0,  # (float) factor of the rewards, for values of a size that a network learns easily
+                value_weight=setting(0.5, 'number >= 0', 'weight of the value loss'),
+                entropy_weight=setting(0.01, 'number', 'weight of the entropy bonus'),
+                adv_norm=setting(False, 'bool', 'normalise advantages in each update'),
+                discount_factor=0.99,
+                gae_lambda=0.95,
+                reward_scale=setting(1.0, 'number > 0', 'factor of the rewards, for values of a size easy to learn'),
             ),
         ),
-    )
-    config_rules = dict(
-        learn=dict(
-            epochs=optional(is_type(int) & interval(1)),
-            algo=dict(
-                value_weight=interval(0),
-                entropy_weight=interval(),
-                gae_lambda=interval(0, 1),
-                reward_scale=interval(0, left_ok=False),
-            ),
-        )
     )
 
     action_range = (-1.0, 1.0)
@@ -191,21 +180,18 @@ class PPOPolicy(A2CPolicy):
         with R = V_old + A before A is normalised. Papers: Schulman et al. 2017 (PPO); Ye et al. 2020 (dual clip).
     """
 
-    config = dict(
+    config = settings(
         policy_type='ppo',
         learn=dict(
             epochs=10,
             learning_rate=3e-4,
             algo=dict(
                 adv_norm=True,
-                clip_ratio=0.2,  # (float) eps of the clipped ratio
-                use_value_clip=True,  # (bool) clip the value's change by clip_ratio, too
-                dual_clip=None,  # (float | None) lower bound c > 1 of the objective at negative advantages
+                clip_ratio=setting(0.2, 'number > 0', 'eps of the clipped ratio'),
+                use_value_clip=setting(True, 'bool', "clip the value's change by clip_ratio, too"),
+                dual_clip=setting(None, 'number > 1 | None', 'lower bound c of the objective at negative advantages'),
             ),
         ),
-    )
-    config_rules = dict(
-        learn=dict(algo=dict(clip_ratio=interval(0, left_ok=False), dual_clip=optional(interval(1, left_ok=False))))
     )
 
     def _loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
@@ -235,25 +221,18 @@ class RecurrentPPOPolicy(PPOPolicy):
         gradient flows back through all of its steps. ``batch_size`` counts sequences.
     """
 
-    config = dict(
+    config = settings(
         policy_type='ppo_recurrent',
         learn=dict(
             graph='off',  # recurrent layers cannot be recorded
             batch_size=8,
         ),
         collect=dict(
-            env_num=1,  # (int) envs that collect; filled from env.actor_env_num
-            unroll_len=16,  # (int) steps of a sequence
-            traj_len=16,  # (int | 'inf') steps of one env between two cuts into sequences
+            env_num=1,
+            unroll_len=setting(16, 'int >= 1', 'steps of a sequence'),
+            traj_len=setting(16, 'int >= 1 | inf', 'steps of one env between two cuts into sequences'),
         ),
-        eval=dict(env_num=1),  # (int) envs that evaluate; filled from env.evaluator_env_num
-    )
-    config_rules = dict(
-        collect=dict(
-            env_num=is_type(int) & interval(1),
-            traj_len=enum('inf') | is_type(float) & interval(1) | is_type(int) & interval(1),
-        ),
-        eval=dict(env_num=is_type(int) & interval(1)),
+        eval=dict(env_num=1),
     )
 
     _time_columns = ('obs', 'action', 'logit', 'value', 'adv', 'return_', 'mask')

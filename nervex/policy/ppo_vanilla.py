@@ -8,12 +8,12 @@ from typing import Any
 import torch
 
 from nervex.data import Batch
-from nervex.loader import enum, interval, is_type
 from nervex.policy.batched import batched
 from nervex.policy.common_policy import CommonPolicy
 from nervex.policy.traj_block import batched_steps
 from nervex.rl_utils import flatten_time
 from nervex.utils import POLICY_REGISTRY
+from nervex.utils.declare import setting, settings
 
 
 @POLICY_REGISTRY.register('ppo_vanilla')
@@ -24,33 +24,21 @@ class PPOVanillaPolicy(CommonPolicy):
         and ``value``; actions are drawn here, advantages are summed here, from the last step to the first.
     """
 
-    config = dict(
+    config = settings(
         policy_type='ppo_vanilla',
         on_policy=True,
         learn=dict(
-            epochs=10,  # (int) passes over what was collected
+            epochs=setting(10, 'int >= 1', 'passes over what was collected'),
             learning_rate=3e-4,
-            grad_clip_norm=0.5,  # (float) largest norm of the gradient
+            grad_clip_norm=setting(0.5, 'number > 0', 'largest norm of the gradient'),
+            optimizer=setting('adam', "'adam'", 'there is no choice here'),
+            optimizer_eps=setting(None, 'None', 'nor here'),
             algo=dict(
-                clip_ratio=0.2,  # (float) eps: the ratio of probabilities counts within 1 - eps .. 1 + eps
-                value_weight=0.5,  # (float) weight of the value loss
-                entropy_weight=0.01,  # (float) weight of the entropy bonus
-                discount_factor=0.99,  # (float) gamma in [0, 1]
-                gae_lambda=0.95,  # (float) lambda in [0, 1]
-            ),
-        ),
-    )
-    config_rules = dict(
-        learn=dict(
-            epochs=is_type(int) & interval(1),
-            grad_clip_norm=interval(0, left_ok=False),
-            optimizer=enum('adam'),
-            optimizer_eps=enum(None),
-            algo=dict(
-                clip_ratio=interval(0, left_ok=False),
-                value_weight=interval(0),
-                entropy_weight=interval(),
-                gae_lambda=interval(0, 1),
+                clip_ratio=setting(0.2, 'number > 0', 'eps: the ratio counts within 1 - eps .. 1 + eps'),
+                value_weight=setting(0.5, 'number >= 0', 'weight of the value loss'),
+                entropy_weight=setting(0.01, 'number', 'weight of the entropy bonus'),
+                discount_factor=0.99,
+                gae_lambda=0.95,
             ),
         ),
     )

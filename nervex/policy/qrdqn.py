@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from nervex.loader import enum, interval
 from nervex.policy.action_space import over_heads
 from nervex.policy.dqn import DQNPolicy
 from nervex.rl_utils import TDLoss, qrdqn_nstep_td_data, qrdqn_nstep_td_error
 from nervex.utils import POLICY_REGISTRY
+from nervex.utils.declare import setting, settings
 
 
 @POLICY_REGISTRY.register('qrdqn')
@@ -19,11 +19,15 @@ class QRDQNPolicy(DQNPolicy):
         the largest mean. Paper: Dabney et al. 2018.
     """
 
-    config = dict(
+    config = settings(
         policy_type='qrdqn',
-        learn=dict(algo=dict(kappa=1.0)),  # (float) where the Huber loss turns linear; 0: the plain quantile loss
+        learn=dict(
+            algo=dict(
+                kappa=setting(1.0, 'number >= 0', 'where the Huber loss turns linear; 0: the plain quantile loss'),
+                huber=setting(False, 'False', 'kappa does what huber does'),
+            )
+        ),
     )
-    config_rules = dict(learn=dict(algo=dict(kappa=interval(0), huber=enum(False))))  # kappa does what huber does
 
     def default_model(self) -> tuple[str, list[str]]:
         return 'qr_fc', ['nervex.model']

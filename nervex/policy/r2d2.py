@@ -9,13 +9,13 @@ import torch
 from easydict import EasyDict
 
 from nervex.data import Batch
-from nervex.loader import enum, interval, is_type
 from nervex.policy.action_space import greedy, side_by_side
 from nervex.policy.dqn import DQNPolicy, Forward
 from nervex.policy.sequences import map_tensors
 from nervex.policy.traj_block import batched_steps
 from nervex.rl_utils import rollout_nstep_data, rollout_nstep_return, value_inv_transform, value_transform
 from nervex.utils import POLICY_REGISTRY
+from nervex.utils.declare import setting, settings
 
 
 @POLICY_REGISTRY.register('r2d2')
@@ -27,7 +27,7 @@ class R2D2Policy(DQNPolicy):
         Priority of a sequence: eta max |td| + (1 - eta) mean |td|. Paper: Kapturowski et al. 2019.
     """
 
-    config = dict(
+    config = settings(
         policy_type='r2d2',
         learn=dict(
             graph='off',  # recurrent layers cannot be recorded
@@ -35,29 +35,18 @@ class R2D2Policy(DQNPolicy):
                 target_update_freq=200,
                 discount_factor=0.99,
                 nstep=5,
-                burnin_step=2,  # (int) earlier steps on which the stored state is warmed up
-                value_rescale=True,  # (bool) learn h(Q), for rewards of very different sizes
-                priority_eta=0.9,  # (float) share of the largest error in a sequence's priority
+                burnin_step=setting(2, 'int >= 0', 'earlier steps on which the stored state is warmed up'),
+                value_rescale=setting(True, 'bool', 'learn h(Q), for rewards of very different sizes'),
+                priority_eta=setting(0.9, 'number in [0, 1]', "share of the largest error in a sequence's priority"),
+                huber=setting(False, 'False', 'rescaled values need none'),
             ),
         ),
         collect=dict(
-            unroll_len=20,  # (int) steps of a sequence that are learned
-            traj_len=20,  # (int | 'inf') steps of one env between two cuts into sequences
+            unroll_len=setting(20, 'int >= 1', 'steps of a sequence that are learned'),
+            traj_len=setting(20, 'int >= 1 | inf', 'steps of one env between two cuts into sequences'),
             algo=dict(nstep=5),
         ),
-        eval=dict(env_num=1),  # (int) envs that evaluate; filled from env.evaluator_env_num
-    )
-    config_rules = dict(
-        learn=dict(
-            algo=dict(
-                burnin_step=is_type(int) & interval(0),
-                value_rescale=is_type(bool),
-                priority_eta=interval(0, 1),
-                huber=enum(False),  # rescaled values need none
-            )
-        ),
-        collect=dict(traj_len=enum('inf') | is_type(float) & interval(1) | is_type(int) & interval(1)),
-        eval=dict(env_num=is_type(int) & interval(1)),
+        eval=dict(env_num=1),
     )
 
     @classmethod

@@ -6,12 +6,12 @@ from typing import Any
 
 import torch
 
-from nervex.loader import enum, interval, is_type
 from nervex.policy.action_space import greedy, over_heads
 from nervex.policy.batched import batched
 from nervex.policy.dqn import DQNPolicy, Forward
 from nervex.rl_utils import TDLoss, dist_nstep_td_data, dist_nstep_td_error, iqn_nstep_td_data, iqn_nstep_td_error
 from nervex.utils import POLICY_REGISTRY, ConfigError
+from nervex.utils.declare import setting, settings
 
 
 @POLICY_REGISTRY.register('rainbow_dqn')
@@ -23,32 +23,21 @@ class RainbowDQNPolicy(DQNPolicy):
         Papers: Hessel et al. 2018 (Rainbow); Bellemare et al. 2017 (C51); Dabney et al. 2018 (IQN).
     """
 
-    config = dict(
+    config = settings(
         policy_type='rainbow_dqn',
         use_priority=True,
-        use_iqn=False,  # (bool) implicit quantiles instead of a categorical distribution
+        use_iqn=setting(False, 'bool', 'implicit quantiles instead of a categorical distribution'),
         learn=dict(
             algo=dict(
                 nstep=3,
-                tau=8,  # (int) IQN: fractions drawn for the network that learns
-                tau_prim=8,  # (int) IQN: fractions drawn for the target
-                quantile_num=32,  # (int) IQN: fractions whose mean chooses the next action
-                kappa=1.0,  # (float) IQN: where the Huber loss turns linear
+                tau=setting(8, 'int >= 1', 'IQN: fractions drawn for the network that learns'),
+                tau_prim=setting(8, 'int >= 1', 'IQN: fractions drawn for the target'),
+                quantile_num=setting(32, 'int >= 1', 'IQN: fractions whose mean chooses the next action'),
+                kappa=setting(1.0, 'number >= 0', 'IQN: where the Huber loss turns linear'),
+                huber=setting(False, 'False', 'no squared error here'),
             )
         ),
         collect=dict(algo=dict(nstep=3)),
-    )
-    config_rules = dict(
-        use_iqn=is_type(bool),
-        learn=dict(
-            algo=dict(
-                tau=is_type(int) & interval(1),
-                tau_prim=is_type(int) & interval(1),
-                quantile_num=is_type(int) & interval(1),
-                kappa=interval(0),
-                huber=enum(False),  # no squared error here
-            )
-        ),
     )
 
     def default_model(self) -> tuple[str, list[str]]:

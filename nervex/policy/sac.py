@@ -8,12 +8,12 @@ from typing import Any
 import torch
 from torch import nn
 
-from nervex.loader import interval, optional
 from nervex.policy.action_space import legal
 from nervex.policy.common_policy import OffPolicyACPolicy
 from nervex.torch_utils import Adam
 from nervex.torch_utils.flat import FlatParameters
 from nervex.utils import POLICY_REGISTRY
+from nervex.utils.declare import setting, settings
 
 
 @POLICY_REGISTRY.register('sac')
@@ -25,23 +25,19 @@ class SACPolicy(OffPolicyACPolicy):
         target. Paper: Haarnoja et al. 2018. Discrete actions: :class:`DiscreteSACPolicy`.
     """
 
-    config = dict(
+    config = settings(
         policy_type='sac',
         learn=dict(
             batch_size=256,
-            learning_rate_alpha=None,  # (float | None) step size of the temperature; None: learning_rate
+            learning_rate_alpha=setting(None, 'number > 0 | None', 'step size of the temperature; None: learning_rate'),
             algo=dict(
-                auto_alpha=True,  # (bool) learn the temperature
-                alpha=None,  # (float | None) the temperature, at the start if it is learned; None: 1 learned, else 0.2
-                target_entropy=None,  # (float | None) entropy to keep; None: what the action space suggests
+                auto_alpha=setting(True, 'bool', 'learn the temperature'),
+                alpha=setting(
+                    None, 'number >= 0 | None', 'temperature, at the start if learned; None: 1 learned, else 0.2'
+                ),
+                target_entropy=setting(None, 'number | None', 'entropy to keep; None: what the action space suggests'),
             ),
         ),
-    )
-    config_rules = dict(
-        learn=dict(
-            learning_rate_alpha=optional(interval(0, left_ok=False)),
-            algo=dict(alpha=optional(interval(0)), target_entropy=optional(interval())),
-        )
     )
 
     def default_model(self) -> tuple[str, list[str]]:
@@ -116,14 +112,15 @@ class DiscreteSACPolicy(SACPolicy):
         sum_a pi(a|s) (alpha log pi(a|s) - min Q(s, a)). Paper: Christodoulou 2019.
     """
 
-    config = dict(
+    config = settings(
         policy_type='sac_discrete',
         learn=dict(
             batch_size=64,
-            algo=dict(target_entropy_ratio=0.9),  # (float) the entropy to keep, as a share of the largest one
+            algo=dict(
+                target_entropy_ratio=setting(0.9, 'number in [0, 1]', 'entropy to keep, as a share of the largest one'),
+            ),
         ),
     )
-    config_rules = dict(learn=dict(algo=dict(target_entropy_ratio=interval(0, 1))))
 
     action_kinds = ('discrete',)
     takes_action_mask = True

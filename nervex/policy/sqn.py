@@ -8,13 +8,13 @@ import numpy as np
 import torch
 
 from nervex.armor import Armor, IArmorStatelessPlugin
-from nervex.loader import interval, is_type
 from nervex.policy.action_space import Heads, legal, over_heads, side_by_side
 from nervex.policy.common_policy import CommonPolicy
 from nervex.rl_utils import entropy, soft_q_nstep_td_data, soft_q_nstep_td_error
 from nervex.torch_utils import Adam
 from nervex.torch_utils.flat import FlatParameters
 from nervex.utils import POLICY_REGISTRY, tree
+from nervex.utils.declare import setting, settings
 
 
 @POLICY_REGISTRY.register('sqn')
@@ -26,32 +26,21 @@ class SQNPolicy(CommonPolicy):
         is above its target. Paper: Wang and Ross 2019 (arXiv:1912.10891).
     """
 
-    config = dict(
+    config = settings(
         policy_type='sqn',
         learn=dict(
             train_step=8,
             algo=dict(
-                target_theta=0.005,  # (float) share of the networks in their targets after each update
-                discount_factor=0.99,  # (float) gamma in [0, 1]
-                nstep=1,  # (int) rewards summed before the target networks take over
-                alpha=0.2,  # (float) temperature, or its first value
-                auto_alpha=True,  # (bool) adjust the temperature
-                target_entropy=0.2,  # (float) nats of each action head that the temperature aims at
-                learning_rate_alpha=1e-3,  # (float) step size of the temperature
+                target_theta=0.005,
+                discount_factor=0.99,
+                nstep=1,
+                alpha=setting(0.2, 'number > 0', 'temperature, or its first value'),
+                auto_alpha=setting(True, 'bool', 'adjust the temperature'),
+                target_entropy=setting(0.2, 'number >= 0', 'nats of each action head that the temperature aims at'),
+                learning_rate_alpha=setting(1e-3, 'number > 0', 'step size of the temperature'),
             ),
         ),
-        collect=dict(algo=dict(nstep=1)),  # filled from learn.algo.nstep
-    )
-    config_rules = dict(
-        learn=dict(
-            algo=dict(
-                target_theta=interval(0, 1, left_ok=False),
-                alpha=interval(0, left_ok=False),
-                auto_alpha=is_type(bool),
-                target_entropy=interval(0),
-                learning_rate_alpha=interval(0, left_ok=False),
-            )
-        )
+        collect=dict(algo=dict(nstep=1)),
     )
 
     action_kinds = ('discrete', 'multi_discrete')

@@ -40,8 +40,8 @@ class Setting:
         One setting.
     Arguments:
         - default (:obj:`Any`): UNSET for one that exists only in subclasses that give it a default
-        - check (:obj:`Any`): what it may be: words as ``nervex.loader.rule`` reads them, a Loader, a type, or None for
-            the type of the default
+        - check (:obj:`Any`): what it may be: words as ``nervex.loader.rule`` reads them, a Loader, a type, None for
+            the type of the default, or what ``settings`` made: a section, where a subclass gives it defaults
         - meaning (:obj:`str`): one line
         - same_as (:obj:`str`): path of the setting that says the same: what is given for one of them holds for both
         - needed (:obj:`bool`): without a default it must be given
@@ -74,28 +74,22 @@ class Section:
 
     def known(self) -> dict[str, Setting | Section]:
         """The entries that a config may give."""
-        if self.is_open:
-            return self.entries
-        return {
-            key: e
-            for key, e in self.entries.items()
-            if isinstance(e, Section) or e.needed or e.may_be_given or _is_set(e)
-        }
+        return {key: entry for key, entry in self.entries.items() if self.is_open or _exists(entry)}
 
     def defaults(self) -> dict[str, Any]:
         """A new nested dict of all defaults."""
         return {
             key: entry.defaults() if isinstance(entry, Section) else plain_copy(entry.default)
             for key, entry in self.entries.items()
-            if isinstance(entry, Section) or _is_set(entry)
+            if _exists(entry) and (isinstance(entry, Section) or entry.default is not UNSET)
         }
 
     def at(self, path: str) -> Setting | Section | None:
-        """What is declared at ``a.b.c``, or None."""
+        """What exists at ``a.b.c``, or None."""
         node: Setting | Section | None = self
         for key in path.split('.') if path else ():
-            node = node.known().get(key) if isinstance(node, Section) else None
-        return node
+            node = node.entries.get(key) if isinstance(node, Section) else None
+        return node if node is not None and _exists(node) else None
 
     def leaves(self, prefix: str = '', hidden: bool = False) -> Iterator[tuple[str, Setting]]:
         """Pairs (dotted path, setting), in the order of declaration; on request also what no default makes exist."""
@@ -128,6 +122,9 @@ class Section:
                 self.entries[key] = value
             elif isinstance(value, _Settings):
                 self._section(key)._declare(value.declared, is_plain=False)
+            elif isinstance(value, Mapping) and isinstance(old, Setting) and isinstance(old.check, _Settings):
+                self.entries[key] = self.section_of(old)
+                self._section(key)._declare(value, is_plain)
             elif isinstance(old, Setting):
                 is_more = isinstance(old.default, Mapping) and isinstance(value, Mapping)
                 self.entries[key] = replace(old, default=merge_config(old.default, value) if is_more else value)
@@ -135,6 +132,12 @@ class Section:
                 self._section(key)._declare(value, is_plain)
             else:
                 self.entries[key] = Setting(value)
+
+    def section_of(self, entry: Setting) -> Section:
+        """The section that a setting is whose check is one."""
+        section = Section(self.owner, is_open=self.is_open)
+        section.declare(entry.check)
+        return section
 
     def _section(self, key: str) -> Section:
         found = self.entries.get(key)
@@ -185,6 +188,11 @@ def setting(default: Any = UNSET, check: Any = None, meaning: str = '', same_as:
     return Setting(default, check, meaning, same_as, needed)
 
 
+def one_of(*values: Any) -> str:
+    """The check of a setting that is one of these."""
+    return ' | '.join(map(repr, values))
+
+
 def settings(**entries: Any) -> dict[str, Any]:
     """
     Overview:
@@ -208,8 +216,9 @@ def _defaults(entries: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _is_set(entry: Setting) -> bool:
-    return entry.default is not UNSET
+def _exists(entry: Setting | Section) -> bool:
+    """Whether a config may give it."""
+    return isinstance(entry, Section) or entry.needed or entry.may_be_given or entry.default is not UNSET
 
 
 def declared_by(cls: Any, own_only: bool = True, common: Mapping[str, Any] | None = None) -> Section:

@@ -3,8 +3,8 @@
 import pytest
 
 from nervex.config import sections
-from nervex.loader import enum, interval, is_positive, numeric
 from nervex.parallel.settings import ParallelSettings
+from nervex.policy.base_policy import Policy
 from nervex.utils import ENV_MANAGER_REGISTRY, ENV_REGISTRY, LEARNER_HOOK_REGISTRY, MODEL_REGISTRY, POLICY_REGISTRY
 from nervex.utils.declare import setting, settings
 from nervex.worker.learner.learner_hook import HOOKS, LearnerHook
@@ -15,39 +15,44 @@ class FakeEnv:
 
 
 class FakeManager:
-    config = dict(step_timeout=60.0, shared_memory=True, context='fork')
-    config_rules = dict(step_timeout=numeric() & is_positive(), context=enum('fork', 'spawn'))
+    config = settings(
+        step_timeout=setting(60.0, 'number > 0', ''),
+        shared_memory=setting(True, 'bool', ''),
+        context=setting('fork', "'fork' | 'spawn'", ''),
+    )
 
 
-class FakePolicyBase:
-    """As the framework's base classes: what every policy has."""
+class Framework:
+    """What the framework declares for every policy."""
+
+    config = Policy.config
+
+
+class FakePolicyBase(Framework):
+    """As the framework's base classes: what most policies have."""
 
     config = dict(
-        policy_type=None,
-        import_names=None,
-        on_policy=False,
-        use_cuda=False,
-        use_priority=False,
-        model={},
         learn=dict(train_step=1, batch_size=64, learning_rate=1e-3, weight_decay=0.0, init_data_count=0, algo={}),
         collect=dict(traj_len=None, unroll_len=1, algo={}),
-        eval={},
-        command={},
     )
 
 
 class FakePolicy(FakePolicyBase):
-    config = dict(
+    config = settings(
         policy_type='fake',
-        learn=dict(train_step=3, algo=dict(target_update_freq=100, discount_factor=0.97, nstep=1)),
+        learn=dict(
+            train_step=3,
+            target_theta=setting(0.5, 'number in [0, 1]', ''),
+            algo=dict(target_update_freq=100, discount_factor=0.97, nstep=1),
+        ),
         collect=dict(algo=dict(nstep=1)),
-        command=dict(eps=dict(type='exp', start=0.95, end=0.1, decay=10000)),
-    )
-    config_rules = dict(
-        learn=dict(target_theta=interval(0, 1)),
-        eval={},
         command=dict(
-            eps=dict(type=enum('exp', 'linear'), start=interval(0, 1), end=interval(0, 1), decay=is_positive())
+            eps=dict(
+                type=setting('exp', "'exp' | 'linear'", ''),
+                start=setting(0.95, 'number in [0, 1]', ''),
+                end=setting(0.1, 'number in [0, 1]', ''),
+                decay=setting(10000, 'number > 0', ''),
+            )
         ),
     )
 
@@ -72,11 +77,21 @@ class BufferManager:
 
 
 class BaseSerialActor:
-    config = dict(n_sample=None, n_episode=None, traj_len=None, traj_print_freq=100, collect_print_freq=100)
+    config = settings(
+        n_sample=setting(None, 'int >= 1 | None', ''),
+        n_episode=setting(None, 'int >= 1 | None', ''),
+        traj_len=setting(None, 'int >= 1 | inf | None', '', same_as='policy.collect.traj_len'),
+        traj_print_freq=setting(100, 'int >= 0', ''),
+        collect_print_freq=setting(100, 'int >= 0', ''),
+    )
 
 
 class BaseSerialEvaluator:
-    config = dict(n_episode=5, eval_freq=50, stop_val=None)
+    config = settings(
+        n_episode=setting(5, 'int >= 1', ''),
+        eval_freq=setting(50, 'int >= 1', ''),
+        stop_val=setting(None, 'number | None', ''),
+    )
 
 
 class BaseLearner:

@@ -32,7 +32,7 @@ def test_env_counts_reach_a_policy_that_asks_for_them(config, fakes):
     own = type(
         'Own',
         (fakes['FakePolicy'],),
-        dict(config=dict(collect=dict(env_num=None)), config_rules=dict(eval=dict(env_num=int))),
+        dict(config=dict(collect=dict(env_num=None), eval=dict(env_num=None))),
     )
     resolved = compile_config(config, policy=own)
     assert resolved.policy.collect.env_num == 8 and resolved.policy.eval.env_num == 5

@@ -15,10 +15,11 @@ from nervex.data import Batch
 from nervex.policy.batched import is_batched
 from nervex.utils import ACTOR_REGISTRY, tree
 from nervex.utils.class_config import class_config
+from nervex.utils.declare import setting, settings
 from nervex.utils.log_helper import build_logger
 from nervex.worker.actor.rollout import ColumnRollout, RowRollout, from_state, to_state
 from nervex.worker.actor.rows import acting, as_array, said_by_rows, said_row, sampler, transitions
-from nervex.worker.actor.transform import SampleTransforms
+from nervex.worker.actor.transform import TRANSFORMS, SampleTransforms
 
 logger = logging.getLogger(__name__)
 _COUNTERS = ('total_step', 'total_sample', 'total_episode', 'total_duration', 'rounds', 'last_iter')
@@ -34,14 +35,14 @@ class BaseSerialActor:
         generate_data, reset, close, env, policy
     """
 
-    config = dict(
-        actor_type='base',  # (str) registered name of an actor
-        n_sample=None,  # (int | None) training samples of one round; give this or n_episode
-        n_episode=None,  # (int | None) whole episodes of one round
-        traj_len=None,  # (int | 'inf' | None) window length; taken from policy.collect.traj_len
-        traj_print_freq=100,  # (int) episodes between two lines in the log, 0 for none
-        collect_print_freq=100,  # (int) rounds between two lines in the log, 0 for none
-        transform={},  # (dict) name -> settings of what changes samples before they are stored: dict(her=dict(k=4))
+    config = settings(
+        actor_type=setting('base', 'str | class', 'registered name of an actor'),
+        n_sample=setting(None, 'int >= 1 | None', 'training samples of one round; give this or n_episode'),
+        n_episode=setting(None, 'int >= 1 | None', 'whole episodes of one round'),
+        traj_len=setting(None, 'int >= 1 | inf | None', 'window length', same_as='policy.collect.traj_len'),
+        traj_print_freq=setting(100, 'int >= 0', 'episodes between two lines in the log; 0: none'),
+        collect_print_freq=setting(100, 'int >= 0', 'rounds between two lines in the log; 0: none'),
+        transform=setting({}, TRANSFORMS, 'changes to samples before they are stored, by name: dict(her=dict(k=4))'),
     )
 
     def __init__(
@@ -322,8 +323,8 @@ class CollectLog:
         values = {'envsteps_per_s': speed}
         if n:
             values.update(return_mean=np.mean(actor.recent_returns), length_mean=np.mean(actor.recent_lengths))
-        for mode, setting in actor.settings.items():
-            values.update({f'{mode}_{k}': v for k, v in setting.items() if isinstance(v, (int, float))})
+        for mode, given in actor.settings.items():
+            values.update({f'{mode}_{k}': v for k, v in given.items() if isinstance(v, (int, float))})
         for x, axis in ((iter_count, 'iter'), (actor.total_step, 'envstep')):
             self._tb_logger.add_values({f'actor_{axis}/{name}': value for name, value in values.items()}, x)
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from easydict import EasyDict
 
-from nervex.loader import interval, is_type, optional
 from nervex.utils import tree
 from nervex.utils.class_config import class_config
+from nervex.utils.declare import setting, settings
 from nervex.utils.file_helper import naming
 from nervex.utils.log_helper import build_logger
 from nervex.worker.actor.rows import ObsBlock, acting, as_array
@@ -52,17 +52,13 @@ class BaseSerialEvaluator:
         eval, evaluate, due, close, env, policy
     """
 
-    config = dict(
-        n_episode=5,  # (int) episodes of one evaluation
-        eval_freq=50,  # (int) updates between two evaluations
-        stop_val=None,  # (float | None) mean return at which the run counts as solved; None: never
-        confirm_episode=None,  # (int | None) more episodes that must reach stop_val too; None: n_episode; 0: no
-    )
-    config_rules = dict(
-        n_episode=is_type(int) & interval(1),
-        eval_freq=is_type(int) & interval(1),
-        stop_val=optional(interval()),
-        confirm_episode=optional(is_type(int) & interval(0)),
+    config = settings(
+        n_episode=setting(5, 'int >= 1', 'episodes of one evaluation'),
+        eval_freq=setting(50, 'int >= 1 | None', 'updates between two evaluations; None: there are none'),
+        stop_val=setting(None, 'number | None', 'mean return at which the run counts as solved; None: never'),
+        confirm_episode=setting(
+            None, 'int >= 0 | None', 'more episodes that must reach stop_val too; None: n_episode; 0: no'
+        ),
     )
 
     def __init__(self, cfg: dict | None = None, exp_name: str | None = '.', seed: int | None = None) -> None:
@@ -96,9 +92,10 @@ class BaseSerialEvaluator:
         """
         Overview:
             Whether ``eval_freq`` updates went by since the last evaluation, or the learner went back behind it. The
-            untrained policy is evaluated once.
+            untrained policy is evaluated once. Never with an ``eval_freq`` of None.
         """
-        return self._last_iter is None or not 0 <= train_iter - self._last_iter < self._cfg.eval_freq
+        freq = self._cfg.eval_freq
+        return freq is not None and (self._last_iter is None or not 0 <= train_iter - self._last_iter < freq)
 
     def knows(self, train_iter: int) -> bool:
         """Whether the policy after so many updates was evaluated last."""
