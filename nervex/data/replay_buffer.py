@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from nervex.data.batch import Batch, Row, as_column, has_length
+from nervex.data.batch import Batch, as_column, has_length
 from nervex.data.index_source import IndexSource
 from nervex.data.priority import Priorities, checked_priorities
 from nervex.data.ring import Ring, rows_of
@@ -48,32 +48,20 @@ class ReplayBuffer:
         sample_avail: bool = False,
         seed: int | None = None,
     ) -> None:
-        if not isinstance(size, (int, np.integer)) or size < 1:
-            raise ValueError(f'{type(self).__name__}: size must be a number of steps >= 1, got {size!r}')
-        if not isinstance(stack_num or 1, (int, np.integer)) or (stack_num or 1) < 1:
-            raise ValueError(f'{type(self).__name__}: stack_num is a number of steps, at least 1, got {stack_num!r}')
-        self._options = {
-            'stack_num': int(stack_num or 1),
-            'ignore_obs_next': ignore_obs_next,
-            'sample_avail': sample_avail,
-        }
+        for name, value in (('size', size), ('stack_num', stack_num or 1)):
+            if not isinstance(value, (int, np.integer)) or value < 1:
+                raise ValueError(f'{type(self).__name__}: {name} is a number of steps, at least 1, got {value!r}')
+        self.stack_num = int(stack_num or 1)
+        self._ignore_obs_next, self._sample_avail = ignore_obs_next, sample_avail
         self._source = IndexSource(seed)
-        self._set_up(int(size))
-
-    def _set_up(self, capacity: int) -> None:
-        self._ring = Ring(capacity, type(self).__name__, ragged=self._ragged)
-        self._time = Timeline(capacity)
+        self._ring = Ring(int(size), type(self).__name__, ragged=self._ragged)
+        self.reset()
         self._plain = False  # whether the five plain columns are all that is stored
 
     @property
     def maxsize(self) -> int:
         """Steps that are kept."""
         return self._ring.capacity
-
-    @property
-    def stack_num(self) -> int:
-        """Steps in a stack."""
-        return self._options['stack_num']
 
     def __len__(self) -> int:
         return min(self._ring.next_row, self._ring.capacity)
@@ -104,22 +92,12 @@ class ReplayBuffer:
             if slot >= 0:
                 return slot
         if act is None and rew is None and done is None and isinstance(obs, (Batch, Mapping)) and _is_step(obs):
-            row = dict(obs.items())
-            many = isinstance(obs, Batch) and not isinstance(obs, Row) and has_length(obs)
-            if many:
+            if isinstance(obs, Batch) and has_length(obs):
                 return int(self.extend(obs, env_id)[-1])
+            row = dict(obs.items())
         else:
-            row = {
-                'obs': obs,
-                'act': act,
-                'rew': rew,
-                'done': done,
-                'obs_next': obs_next,
-                'info': info,
-                'policy': policy,
-                **others,
-            }
-            row = {name: value for name, value in row.items() if value is not None}
+            given = {**dict(zip(RESERVED, (obs, act, rew, done, obs_next, info, policy))), **others}
+            row = {name: value for name, value in given.items() if value is not None}
         if env_id is None:
             env_id = row.pop('env_id', None)
         row = {name: as_column(value) for name, value in row.items()}  # lists become arrays
@@ -145,7 +123,7 @@ class ReplayBuffer:
     def _append(self, batch: Batch, env_id: np.ndarray | None) -> np.ndarray:
         """The checked way of adding steps."""
         columns = {name: column for name, column in batch.items() if not (name in _OPEN and column is None)}
-        if self._options['ignore_obs_next']:
+        if self._ignore_obs_next:
             columns.pop('obs_next', None)
         n = rows_of(columns)
         if 'done' not in columns and ('terminated' in columns or 'truncated' in columns):
@@ -239,9 +217,9 @@ class ReplayBuffer:
         """Slots of ``batch_size`` random steps; of all steps in their order of time if it is 0."""
         if batch_size < 0:
             raise ValueError(f'{type(self).__name__}: batch_size must be at least 0, got {batch_size}')
-        if batch_size == 0 or self._options['sample_avail']:
+        if batch_size == 0 or self._sample_avail:
             slots = self._settle().order()
-            if self._options['sample_avail'] and self.stack_num > 1:
+            if self._sample_avail and self.stack_num > 1:
                 oldest = self._time.stack(slots, self.stack_num)[:, 1]
                 slots = slots[self._time.previous(oldest) != oldest]
             if batch_size == 0:
@@ -267,13 +245,10 @@ class ReplayBuffer:
     def _read(self, slots: np.ndarray) -> Batch:
         stack, derive = self.stack_num, 'obs_next' not in self._ring and 'obs' in self._ring
         columns = self._ring.gather(slots)
-        if stack > 1 or derive:
-            if derive:
-                columns['obs_next'] = self.get(slots, 'obs_next')
-            if stack > 1:
-                columns['obs'] = self.get(slots, 'obs')
-                if not derive:
-                    columns['obs_next'] = self.get(slots, 'obs_next')
+        if derive or (stack > 1 and 'obs_next' in columns):
+            columns['obs_next'] = self.get(slots, 'obs_next')
+        if stack > 1:
+            columns['obs'] = self.get(slots, 'obs')
         for name in _OPEN:
             if name not in columns:
                 columns[name] = Batch()
@@ -332,22 +307,14 @@ class ReplayBuffer:
         return type(self).__name__ + body[len('Batch') :]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {
-            'options': self._options,
-            'capacity': self.maxsize,
-            'time': self._settle(),
-            'source': self._source.state_dict(),
-            'store': self._ring.state_dict(len(self)),
-        }
+        self._settle()
+        return {**self.__dict__, '_source': self._source.state_dict(), '_ring': self._ring.state_dict(len(self))}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self._options = state['options']
-        self._source = IndexSource()
-        self._source.load_state_dict(state['source'])
-        self._set_up(state['capacity'])
-        self._time = state['time']
-        self._ring.load_state_dict(state['store'])
-        self._plain = tuple(self._ring.arrays) == RESERVED[:5]
+        self.__dict__.update(state)
+        self._source, self._ring = IndexSource(), Ring(self._time.capacity, type(self).__name__, ragged=self._ragged)
+        self._source.load_state_dict(state['_source'])
+        self._ring.load_state_dict(state['_ring'])
 
 
 class PrioritizedReplayBuffer(ReplayBuffer):
@@ -380,10 +347,6 @@ class PrioritizedReplayBuffer(ReplayBuffer):
             'compiled': compiled,
         }
         super().__init__(size, **options)
-
-    def _set_up(self, capacity: int) -> None:
-        super()._set_up(capacity)
-        self._priorities: Priorities = Priorities(capacity, **self._priority_options)
 
     def add(self, *step: Any, weight: float | None = None, **more: Any) -> int:
         """Add one step, with a priority of its own (``weight``) or the largest one so far. Otherwise as always."""
@@ -418,16 +381,15 @@ class PrioritizedReplayBuffer(ReplayBuffer):
     def reset(self) -> None:
         """Forget all steps; the memory is kept."""
         super().reset()
-        self._priorities = Priorities(self.maxsize, **self._priority_options)
+        self._priorities: Priorities = Priorities(self.maxsize, **self._priority_options)
 
     def __getstate__(self) -> dict[str, Any]:
-        state = super().__getstate__()
-        return {**state, 'priority_options': self._priority_options, 'priorities': self._priorities.state_dict()}
+        return {**super().__getstate__(), '_priorities': self._priorities.state_dict()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self._priority_options = state['priority_options']
         super().__setstate__(state)
-        self._priorities.load_state_dict(state['priorities'])
+        self._priorities = Priorities(self.maxsize, **self._priority_options)
+        self._priorities.load_state_dict(state['_priorities'])
 
 
 class ListReplayBuffer(ReplayBuffer):
