@@ -168,15 +168,11 @@ class BufferManager:
                 with self._lock:
                     self._only.update(info)
             return
-        if all(name in self._buffers and isinstance(part, Mapping) for name, part in info.items()):
-            parts = info
-        elif info.get('priority') is not None:
-            parts = _by_buffer(info, self._buffers)
-        else:
-            parts = {name: part for name, part in info.items() if isinstance(part, Mapping) and 'priority' in part}
+        mixed = info.get('priority') is not None
+        parts = _by_buffer(info, self._buffers) if mixed else info
         with self._lock:
             for name, part in parts.items():
-                if part.get('priority') is not None:
+                if isinstance(part, Mapping) and part.get('priority') is not None:
                     self._get(name).update(part)
 
     def count(self, name: str | None = None) -> int:
@@ -248,12 +244,9 @@ class BufferManager:
         for cache in self._caches.values():
             cache.flush()
         with self._lock:
+            buffers = {name: b.state_dict() for name, b in self._buffers.items()}
             logs = {name: b.log.state_dict() for name, b in self._buffers.items() if b.log is not None}
-            return {
-                'version': _VERSION,
-                'buffers': {name: b.state_dict() for name, b in self._buffers.items()},
-                'logs': logs,
-            }
+        return {'version': _VERSION, 'buffers': buffers, 'logs': logs}
 
     def load_state_dict(self, state: Mapping) -> None:
         """Put back what ``state_dict`` gave; the buffers must have the same names, kinds and sizes."""

@@ -78,7 +78,11 @@ class AsyncDataLoader(IDataLoader):
         ):
             if not isinstance(value, int) or value < least:
                 raise ValueError(f'AsyncDataLoader: {name} must be a number >= {least}, got {value!r}')
-        device = _usable(device)
+        device = torch.device(device)
+        if device.type == 'cuda' and not torch.cuda.is_available():
+            raise ValueError(
+                f"AsyncDataLoader: device '{device}' was asked for, but torch finds no CUDA here; use 'cpu'"
+            )
         self._ready: queue.Queue = queue.Queue(queue_size)
         self._stop, self._ended = threading.Event(), False
         # the thread knows nothing of the loader, which may be dropped without ``close``
@@ -156,18 +160,19 @@ def _make(source: Callable, batch_size: int, collate: Callable, device: torch.de
     several = isinstance(data, Mapping)  # of several buffers
     batch = {name: collate(part) for name, part in data.items()} if several else collate(data)
     if device.type != 'cuda':
-        return tree.map(lambda leaf: leaf.to(device) if isinstance(leaf, torch.Tensor) else leaf, batch)
+        return tree.map(partial(_moved, device), batch)
     stream = torch.cuda.Stream(device)
     with torch.cuda.stream(stream):
-        batch = tree.map(partial(_pinned, device), batch)
+        batch = tree.map(partial(_moved, device), batch)
     stream.synchronize()
     return batch
 
 
-def _pinned(device: torch.device, leaf: Any) -> Any:
+def _moved(device: torch.device, leaf: Any) -> Any:
     if not isinstance(leaf, torch.Tensor):
         return leaf
-    return (leaf.pin_memory() if leaf.device.type == 'cpu' else leaf).to(device, non_blocking=True)
+    pin = device.type == 'cuda' and leaf.device.type == 'cpu'
+    return (leaf.pin_memory() if pin else leaf).to(device, non_blocking=True)
 
 
 def _call_all(functions: list[Callable]) -> list[Any]:
@@ -178,10 +183,3 @@ def _call_in(pool: Any, chunk_size: int, functions: list[Callable]) -> list[Any]
     """Call the functions in worker processes, ``chunk_size`` at a time."""
     chunks = [functions[k : k + chunk_size] for k in range(0, len(functions), chunk_size)]
     return [row for rows in pool.map(_call_all, chunks, chunksize=1) for row in rows]
-
-
-def _usable(device: str | torch.device) -> torch.device:
-    device = torch.device(device)
-    if device.type == 'cuda' and not torch.cuda.is_available():
-        raise ValueError(f"AsyncDataLoader: device '{device}' was asked for, but torch finds no CUDA here; use 'cpu'")
-    return device

@@ -11,6 +11,7 @@ import numpy as np
 Tree = Any  # a leaf (array, tensor, number, None, ...) or a dict, list, tuple, namedtuple or registered class of Trees
 
 _registered: dict[type, tuple[Callable[[Any], Mapping], Callable[[dict], Any]]] = {}
+_leaf_kinds: set[type] = set()  # classes that were found to be no containers: to ask again takes twice as long
 
 
 class TreeError(ValueError):
@@ -26,6 +27,7 @@ def register(cls: type, parts: Callable[[Any], Mapping], build: Callable[[dict],
         - build (:obj:`Callable`): dict of parts -> object
     """
     _registered[cls] = parts, build
+    _leaf_kinds.discard(cls)
 
 
 def children(tree: Tree) -> Mapping[Any, Tree] | None:
@@ -35,10 +37,13 @@ def children(tree: Tree) -> Mapping[Any, Tree] | None:
         return tree
     if kind in _registered:
         return _registered[kind][0](tree)
+    if kind in _leaf_kinds:
+        return None
     if isinstance(tree, Mapping):
         return tree
     if isinstance(tree, (list, tuple)):
         return dict(enumerate(tree))
+    _leaf_kinds.add(kind)
     return None
 
 
@@ -64,8 +69,8 @@ def map(fn: Callable[..., Any], tree: Tree, *others: Tree) -> Tree:
     parts = children(tree)
     if parts is None:
         return fn(tree, *others)
-    beside = [_beside(parts, other, '') for other in others]
-    return rebuild(tree, {key: map(fn, part, *(other[key] for other in beside)) for key, part in parts.items()})
+    beside = [_beside(parts, other, ()) for other in others]
+    return rebuild(tree, {key: map(fn, part, *[other[key] for other in beside]) for key, part in parts.items()})
 
 
 def map_with_path(fn: Callable[..., Any], tree: Tree, *others: Tree, path: tuple = ()) -> Tree:
@@ -73,9 +78,9 @@ def map_with_path(fn: Callable[..., Any], tree: Tree, *others: Tree, path: tuple
     parts = children(tree)
     if parts is None:
         return fn(path, tree, *others)
-    beside = [_beside(parts, other, label(path)) for other in others]
+    beside = [_beside(parts, other, path) for other in others]
     found = {
-        key: map_with_path(fn, part, *(other[key] for other in beside), path=(*path, key))
+        key: map_with_path(fn, part, *[other[key] for other in beside], path=(*path, key))
         for key, part in parts.items()
     }
     return rebuild(tree, found)
@@ -91,9 +96,9 @@ def zip(*trees: Tree, path: tuple = ()) -> Iterator[tuple]:
     if parts is None:
         yield (path, *trees)
         return
-    beside = [_beside(parts, other, label(path)) for other in trees[1:]]
+    beside = [_beside(parts, other, path) for other in trees[1:]]
     for key, part in parts.items():
-        yield from zip(part, *(other[key] for other in beside), path=(*path, key))
+        yield from zip(part, *[other[key] for other in beside], path=(*path, key))
 
 
 def leaves(tree: Tree) -> list[Any]:
@@ -145,12 +150,12 @@ def _join(how: str, parts: tuple, axis: int) -> Any:
     return np.stack(parts, axis) if how == 'stack' else np.concatenate(parts, axis)
 
 
-def _beside(parts: Mapping, other: Tree, path: str) -> Mapping:
+def _beside(parts: Mapping, other: Tree, path: tuple) -> Mapping:
     """The parts of another tree, which must have the same keys."""
     found = children(other)
     if found is None or found.keys() != parts.keys():
         got = f'a leaf ({type(other).__name__})' if found is None else f'{sorted(_names(found))}'
-        raise TreeError(f'{path or "the tree"}: expected the parts {sorted(_names(parts))}, got {got}')
+        raise TreeError(f'{label(path) or "the tree"}: expected the parts {sorted(_names(parts))}, got {got}')
     return found
 
 

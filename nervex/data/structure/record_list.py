@@ -22,22 +22,18 @@ class RecordList(list):
         removed, self.removed = self.removed, []
         return removed
 
-    def _note(self, index: Any) -> None:
-        gone = super().__getitem__(index)
-        self.removed.extend(gone if isinstance(index, slice) else [gone])
-
     def __setitem__(self, index: Any, value: Any) -> None:
-        self._note(index)
+        self.removed += self[index] if isinstance(index, slice) else [self[index]]
         super().__setitem__(index, value)
 
     def __delitem__(self, index: Any) -> None:
-        self._note(index)
+        self.removed += self[index] if isinstance(index, slice) else [self[index]]
         super().__delitem__(index)
 
     def pop(self, index: Any = -1) -> Any:
         """Remove an item and return it."""
-        item = super().pop(index)
-        self.removed.append(item)
+        item = self[index]
+        del self[index]
         return item
 
     def remove(self, value: Any) -> None:
@@ -46,5 +42,4 @@ class RecordList(list):
 
     def clear(self) -> None:
         """Remove all items."""
-        self.removed.extend(self)
-        super().clear()
+        del self[:]
