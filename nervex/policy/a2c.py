@@ -1,5 +1,3 @@
 """A2C is where PPO comes from, see ``nervex.policy.ppo``."""
 
-from nervex.policy.ppo import A2CPolicy
-
-__all__ = ['A2CPolicy']
+from nervex.policy.ppo import A2CPolicy  # noqa: F401

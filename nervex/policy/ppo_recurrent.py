@@ -1,5 +1,3 @@
 """PPO with a memory, see ``nervex.policy.ppo``."""
 
-from nervex.policy.ppo import RecurrentPPOPolicy
-
-__all__ = ['RecurrentPPOPolicy']
+from nervex.policy.ppo import RecurrentPPOPolicy  # noqa: F401

@@ -109,15 +109,8 @@ class PPOVanillaPolicy(CommonPolicy):
 
     @batched
     def _process_transition(self, obs: Any, armor_output: dict, timestep: Any) -> dict[str, Any]:
-        return {
-            'obs': obs,
-            'next_obs': timestep.obs,
-            'action': armor_output['drawn'],
-            'log_prob': armor_output['log_prob'],
-            'value': armor_output['value'],
-            'reward': timestep.reward,
-            'done': timestep.done,
-        }
+        own = {'action': armor_output['drawn'], 'log_prob': armor_output['log_prob'], 'value': armor_output['value']}
+        return {**super()._process_transition(obs, armor_output, timestep), **own}
 
     @batched_steps
     def _get_train_sample(self, traj_cache: Batch) -> Batch:

@@ -1,5 +1,3 @@
 """SAC for discrete actions, see ``nervex.policy.sac``."""
 
-from nervex.policy.sac import DiscreteSACPolicy
-
-__all__ = ['DiscreteSACPolicy']
+from nervex.policy.sac import DiscreteSACPolicy  # noqa: F401

@@ -87,14 +87,8 @@ def time_first(data: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def map_tensors(value: Any, fn: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-    """Apply ``fn`` to every tensor in nested dicts, lists and tuples."""
-    if isinstance(value, torch.Tensor):
-        return fn(value)
-    if isinstance(value, dict):
-        return {key: map_tensors(item, fn) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return type(value)(map_tensors(item, fn) for item in value)
-    return value
+    """Apply ``fn`` to every tensor in nested containers; what is no tensor stays."""
+    return tree.map(lambda leaf: fn(leaf) if isinstance(leaf, torch.Tensor) else leaf, value)
 
 
 def cut_sequences(traj: Batch, length: int, context: int = 0, repeated: int = 0) -> Batch:
@@ -116,7 +110,7 @@ def cut_sequences(traj: Batch, length: int, context: int = 0, repeated: int = 0)
     """
     done = np.asarray(traj['done'])
     if done.ndim == 1:
-        return cut_sequences(_map(traj, lambda x: x[:, None]), length, context, repeated)
+        return cut_sequences(tree.index(traj, np.s_[:, None]), length, context, repeated)
     start, env, size, origin = _plan(done, length, repeated)
     fresh = start - context < origin
     step = start[:, None] + np.arange(length)
@@ -127,16 +121,16 @@ def cut_sequences(traj: Batch, length: int, context: int = 0, repeated: int = 0)
     samples: dict[str, Any] = {}
     for key in traj.keys():
         if key not in ('obs', 'next_obs', 'prev_state', 'collect_iter'):
-            samples[key] = _map(traj[key], lambda x: x[row, column])
+            samples[key] = tree.index(traj[key], (row, column))
     before = np.maximum(start[:, None] - context + np.arange(context), origin[:, None])
     whole = np.concatenate([before, row, last], axis=1)
-    samples['obs'] = _map(traj['obs'], lambda x: x[whole, column])
+    samples['obs'] = tree.index(traj['obs'], (whole, column))
     behind = np.concatenate([np.zeros_like(before, bool), ~mask, np.ones_like(last, bool)], axis=1)
     seq, _ = np.nonzero(behind)
-    _overwrite(samples['obs'], behind, _map(traj['next_obs'], lambda x: x[last[seq, 0], env[seq]]))
+    tree.write(samples['obs'], behind, tree.index(traj['next_obs'], (last[seq, 0], env[seq])))
     if 'prev_state' in traj:
         first = np.where(fresh, start, start - context)
-        samples['prev_state'] = _map(traj['prev_state'], lambda x: x[first, env])
+        samples['prev_state'] = tree.index(traj['prev_state'], (first, env))
     samples['done'] = samples['done'] | ~mask
     return Batch.of({**samples, 'mask': mask, 'fresh': fresh})
 
@@ -154,17 +148,3 @@ def _plan(done: np.ndarray, length: int, repeated: int) -> tuple[np.ndarray, np.
     chosen = (rows >= repeated) & ((rows - piece) % length == 0)
     env, start = np.nonzero(chosen.T)
     return start, env, np.minimum(end[start, env] - start, length), origin[start, env]
-
-
-def _map(column: Any, fn: Callable[[np.ndarray], np.ndarray]) -> Any:
-    if isinstance(column, (dict, Batch)):
-        return Batch.of({key: _map(column[key], fn) for key in column.keys()})
-    return fn(np.asarray(column))
-
-
-def _overwrite(column: Any, where: np.ndarray, values: Any) -> None:
-    if isinstance(column, Batch):
-        for key in column.keys():
-            _overwrite(column[key], where, values[key])
-    else:
-        column[where] = values

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -51,16 +52,15 @@ class SQNPolicy(CommonPolicy):
     # ---- learn ----
     def _init_learn(self) -> None:
         super()._init_learn()
-        self._init_temperature()
         algo = self._cfg.learn.algo
         self._target_entropy = algo.target_entropy
         if algo.auto_alpha:
             self._alpha_optimizer = Adam(FlatParameters(self._log_alpha), lr=algo.learning_rate_alpha)
 
-    def _init_temperature(self) -> None:
-        if not hasattr(self, '_log_alpha'):
-            start = torch.tensor(self._cfg.learn.algo.alpha, device=self._device).log()
-            self._log_alpha = torch.nn.Parameter(start)
+    @cached_property
+    def _log_alpha(self) -> torch.nn.Parameter:
+        """The logarithm of the temperature, which learning and collecting share."""
+        return torch.nn.Parameter(torch.tensor(self._cfg.learn.algo.alpha, device=self._device).log())
 
     def _loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
         alpha = data['alpha']
@@ -112,7 +112,6 @@ class SQNPolicy(CommonPolicy):
 
     # ---- collect ----
     def _init_collect(self) -> None:
-        self._init_temperature()
         self._collect_armor = Armor(self._model)
         self._collect_armor.add_plugin('main', 'graph', backend='off')
         self._collect_armor.add_plugin('main', _Temperature, log_alpha=self._log_alpha)

@@ -1,5 +1,3 @@
 """TD3+BC is TD3 with another loss of the actor, see ``nervex.policy.ddpg``."""
 
-from nervex.policy.ddpg import TD3BCPolicy
-
-__all__ = ['TD3BCPolicy']
+from nervex.policy.ddpg import TD3BCPolicy  # noqa: F401

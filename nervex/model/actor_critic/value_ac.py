@@ -94,10 +94,13 @@ class ValueAC(ActorCriticBase):
             - output (:obj:`dict`): ``logit`` (a list for several heads, a pair (mu, sigma) for continuous actions)
               and ``value``
         """
-        if mode is not None and mode != 'compute_action_value':
-            if mode not in self.modes:
-                raise UnknownNameError(unknown_name('mode', mode, self.modes))
-            return getattr(self, mode)(data)
+        name = mode or 'compute_action_value'
+        if name not in self.modes:
+            raise UnknownNameError(unknown_name('mode', name, self.modes))
+        return getattr(self, name)(data)
+
+    def compute_action_value(self, data: Tensor | dict[str, Any]) -> dict[str, Any]:
+        """Policy and value in one pass over a shared encoder: what forward does without a mode."""
         modules: dict[str, Any] = self._modules  # looked up here: an attribute of a module costs five times as much
         obs = obs_of(data)
         x = modules['encoder'](obs)
@@ -105,34 +108,24 @@ class ValueAC(ActorCriticBase):
         value = modules['critic'](x if critic_encoder is None else critic_encoder(obs)).squeeze(-1)
         return with_mask({'logit': modules['actor'](x), 'value': value}, data)
 
-    def compute_action_value(self, data: Tensor | dict[str, Any]) -> dict[str, Any]:
-        """Policy and value in one pass over a shared encoder: what forward does without a mode."""
-        return ValueAC.forward(self, data)
-
     def compute_action(self, data: Tensor | dict[str, Any]) -> dict[str, Any]:
         """The policy alone."""
         return with_mask({'logit': self.actor(self.encoder(obs_of(data)))}, data)
 
-    def compute_value(self, data: Tensor | dict[str, Any]) -> dict[str, Tensor]:
+    def compute_value(self, data: Tensor | dict[str, Any]) -> dict[str, Any]:
         """The value alone."""
         encoder = self.encoder if self.critic_encoder is None else self.critic_encoder
         return {'value': self.critic(encoder(obs_of(data))).squeeze(-1)}
 
 
 class RecurrentValueAC(ValueAC):
-    """
+    r"""
     Overview:
-        A policy and a value over one memory. Takes a step (B, \\*) or a sequence (T, B, \\*), with ``prev_state``, and
-        gives ``next_state``, both a list with one state a row; see ``RNN``.
+        A policy and a value over one memory. Takes a step (B, \*) or a sequence (T, B, \*), with ``prev_state`` and
+        ``enable_fast_timestep``, and gives ``next_state``; states are lists with one a row, see ``RNN``.
     Interfaces:
         forward, compute_action_value, compute_action, compute_value, initial_state
     """
-
-    def forward(self, data: Tensor | dict[str, Any], mode: str | None = None, **kwargs: Any) -> dict[str, Any]:
-        """As ``ValueAC.forward``, with ``prev_state`` and ``enable_fast_timestep`` in and ``next_state`` out."""
-        if mode is not None and mode != 'compute_action_value':
-            return super().forward(data, mode)
-        return self.compute_action_value(data)
 
     def compute_action_value(self, data: Tensor | dict[str, Any]) -> dict[str, Any]:
         """``logit``, ``value`` and ``next_state``."""

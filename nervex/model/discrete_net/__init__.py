@@ -1,33 +1,4 @@
 """Networks of action values."""
 
-from nervex.model.discrete_net.discrete_net import (
-    ConvDiscreteNet,
-    ConvRDiscreteNet,
-    DiscreteNet,
-    FCDiscreteNet,
-    FCRDiscreteNet,
-    NoiseDistributionConvDiscreteNet,
-    NoiseDistributionFCDiscreteNet,
-    NoiseFCDiscreteNet,
-    NoiseQuantileConvDiscreteNet,
-    NoiseQuantileFCDiscreteNet,
-    QRConvDiscreteNet,
-    QRFCDiscreteNet,
-    SQNDiscreteNet,
-)
-
-__all__ = [
-    'ConvDiscreteNet',
-    'ConvRDiscreteNet',
-    'DiscreteNet',
-    'FCDiscreteNet',
-    'FCRDiscreteNet',
-    'NoiseDistributionConvDiscreteNet',
-    'NoiseDistributionFCDiscreteNet',
-    'NoiseFCDiscreteNet',
-    'NoiseQuantileConvDiscreteNet',
-    'NoiseQuantileFCDiscreteNet',
-    'QRConvDiscreteNet',
-    'QRFCDiscreteNet',
-    'SQNDiscreteNet',
-]
+from nervex.model.discrete_net.discrete_net import *  # noqa: F403
+from nervex.model.discrete_net.discrete_net import __all__  # noqa: F401

@@ -23,6 +23,22 @@ from nervex.torch_utils.network.noisy import NoiseLinearLayer
 from nervex.torch_utils.network.rnn import RNN, unrolled
 from nervex.utils.errors import UnknownNameError, unknown_name
 
+__all__ = [
+    'ConvDiscreteNet',
+    'ConvRDiscreteNet',
+    'DiscreteNet',
+    'FCDiscreteNet',
+    'FCRDiscreteNet',
+    'NoiseDistributionConvDiscreteNet',
+    'NoiseDistributionFCDiscreteNet',
+    'NoiseFCDiscreteNet',
+    'NoiseQuantileConvDiscreteNet',
+    'NoiseQuantileFCDiscreteNet',
+    'QRConvDiscreteNet',
+    'QRFCDiscreteNet',
+    'SQNDiscreteNet',
+]
+
 _HEADS = {'base': make_q_head, 'dist': DistributionHead, 'quantile': QuantileHead, 'qr': QuantileRegressionHead}
 
 
