@@ -1,6 +1,6 @@
 """Forward passes for acting: a module's inference recorded once, then run as NumPy or bare torch calls."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from threading import get_ident
 from typing import Any
 
@@ -103,7 +103,7 @@ class GraphedForward(Recorded):
         with torch.no_grad():
             return Plan(*self._trace(step, data, [self.module], compiled), data)
 
-    def _checked(self, plan: Plan, data: Any, inputs: list) -> Any:
+    def _checked(self, plan: Plan, data: Any, inputs: Sequence) -> Any:
         ways: list[Any] = []
 
         def tensors(result: Any) -> dict[str, torch.Tensor]:

@@ -1,6 +1,6 @@
 """What a program becomes: Python source, a graph of TorchScript, or kernels of torch's compiler."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -66,14 +66,19 @@ class Source:
         return run
 
 
-def nested(structure: Any, names: Iterator[str]) -> str:
-    """Source text of a result: dicts, lists and tuples, with a name for each tensor in them."""
-    if isinstance(structure, dict):
-        return f'{{{", ".join(f"{key!r}: {nested(part, names)}" for key, part in structure.items())}}}'
-    if isinstance(structure, (list, tuple)):
-        inner = ''.join(f'{nested(part, names)}, ' for part in structure)
-        return f'[{inner}]' if isinstance(structure, list) else f'({inner})'
-    return 'None' if structure is None else next(names)
+def nested(program: Program, structure: Any, name: Callable[[Ref], str]) -> str:
+    """Source text of the results in the containers of ``structure`` (None: a tuple), with the name of each output."""
+    names = map(name, program.outputs)
+
+    def text(part: Any) -> str:
+        if isinstance(part, dict):
+            return f'{{{", ".join(f"{key!r}: {text(x)}" for key, x in part.items())}}}'
+        if isinstance(part, (list, tuple)):
+            inner = ''.join(f'{text(x)}, ' for x in part)
+            return f'[{inner}]' if isinstance(part, list) else f'({inner})'
+        return 'None' if part is None else next(names)
+
+    return text(tuple(program.outputs) if structure is None else structure)
 
 
 def compile_python(program: Program, structure: Any = None) -> Run:
@@ -94,10 +99,7 @@ def compile_python(program: Program, structure: Any = None) -> Run:
             line = f'{result} = {source.constant(call.target._op)}({", ".join(arguments)})'
         names = [source.name(ref) for ref in gone.get(i, [])]
         source.line(line + (f'; {" = ".join(names)} = None' if names else ''))
-    names = (source.name(ref) for ref in program.outputs)
-    return source.finish(
-        nested(tuple(program.outputs) if structure is None else structure, names), '<recorded program>'
-    )
+    return source.finish(nested(program, structure, source.name), '<recorded program>')
 
 
 def compile_script(program: Program) -> Run:
@@ -146,7 +148,7 @@ class _ScriptWriter:
     """Puts calls into a graph; ``given`` is what the graph takes behind the program's inputs."""
 
     def __init__(self, program: Program) -> None:
-        self._graph = torch._C.Graph()
+        self._graph: Any = torch._C.Graph()
         self._values = {id(ref): self._input('Tensor') for ref in [*program.inputs, *program.constants]}
         self._values.update({id(generator): self._input('Generator') for generator in program.generators})
         self._parts: dict[tuple[int, int], Any] = {}  # results of calls that return several
@@ -224,7 +226,7 @@ def compile_inductor(program: Program) -> Run:
         from torch._inductor.compile_fx import compile_fx
 
         with torch.no_grad():
-            function = compile_fx(torch.fx.GraphModule({}, graph), [*examples, *tensors])
+            function: Any = compile_fx(torch.fx.GraphModule({}, graph), [*examples, *tensors])
             function(*examples, *tensors)
     except (RuntimeError, ImportError, AssertionError, TypeError, NotImplementedError, OSError) as e:
         lines = str(e).strip().splitlines()

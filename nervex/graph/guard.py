@@ -28,7 +28,7 @@ class Untouched:
         self.modules: dict[int, nn.Module] = {}
         self._attributes: dict[int, dict[str, Any]] = {}
         self._buffers: list[tuple[torch.Tensor, torch.Tensor]] = []
-        self._generators: list[Callable[[], None]] = []
+        self._generators: list[tuple[torch.Generator, torch.Tensor]] = []
         self._device = device
         for module in modules:
             self._see(module)
@@ -42,8 +42,8 @@ class Untouched:
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._handle.remove()
         self._random()
-        for restore in reversed(self._generators):  # one generator may be seen as several objects
-            restore()
+        for generator, state in reversed(self._generators):  # one generator may be seen as several objects
+            generator.set_state(state)
         for buffer, before in self._buffers:
             buffer.data.copy_(before)
         reasons = [reason for module in self.modules.values() for reason in self._set_back(module)]
@@ -52,8 +52,7 @@ class Untouched:
 
     def saw(self, generator: torch.Generator) -> None:
         """Note the state of a generator before it is drawn from."""
-        state = generator.get_state()
-        self._generators.append(lambda: generator.set_state(state))
+        self._generators.append((generator, generator.get_state()))
 
     def _see(self, module: nn.Module) -> None:
         for sub in module.modules() if id(module) not in self.modules else ():

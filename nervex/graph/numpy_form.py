@@ -1,6 +1,5 @@
 """A program as NumPy calls on the same weights: acting for a few rows."""
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -23,8 +22,31 @@ _UFUNCS = {
     'maximum': np.maximum,
     'minimum': np.minimum,
 }
-_RESHAPES = {'view', '_unsafe_view', 'reshape', 'unsqueeze', 'squeeze', 'flatten'}
-_SPLITS = {'split', 'split_with_sizes', 'chunk'}
+_SPLITS = ('split', 'split_with_sizes', 'chunk')
+
+
+def _cut(x: np.ndarray, dim: int, part: Any) -> np.ndarray:
+    return x[(slice(None),) * (dim % x.ndim) + (part,)]
+
+
+def _slice(x: np.ndarray, call: Call) -> np.ndarray:
+    dim, start, end, step = call.args[1:] + (0, None, None, 1)[len(call.args) - 1 :]
+    return _cut(x, dim, slice(start, end, step))
+
+
+def _shaped(x: np.ndarray, call: Call) -> np.ndarray:
+    return x.reshape(tuple(call.result.example.shape))
+
+
+_VIEWS: dict[str, Callable[[np.ndarray, Call], np.ndarray]] = {
+    't': lambda x, call: x.T,
+    'transpose': lambda x, call: x.swapaxes(*call.args[1:]),
+    'permute': lambda x, call: x.transpose(call.args[1]),
+    'expand': lambda x, call: np.broadcast_to(x, tuple(call.result.example.shape)),
+    'select': lambda x, call: _cut(x, *call.args[1:]),
+    'slice': _slice,
+    **dict.fromkeys(('view', '_unsafe_view', 'reshape', 'unsqueeze', 'squeeze', 'flatten'), _shaped),
+}
 
 
 def compile_numpy(program: Program, structure: Any = None) -> Run:
@@ -41,10 +63,7 @@ def compile_numpy(program: Program, structure: Any = None) -> Run:
     writer = _Writer(program)
     for call in program.calls:
         writer.call(call)
-    names = (writer.output(ref) for ref in program.outputs)
-    return writer.source.finish(
-        nested(tuple(program.outputs) if structure is None else structure, names), '<recorded acting>'
-    )
+    return writer.source.finish(nested(program, structure, writer.output), '<recorded acting>')
 
 
 class _Writer:
@@ -63,8 +82,8 @@ class _Writer:
             return
         if call.name in _UFUNCS and not call.kwargs and len(call.args) == _UFUNCS[call.name].nin:
             found = self._apply(call, _UFUNCS[call.name], *call.args)
-        elif call.name in _RESHAPES:
-            found = self._view(call, np.reshape, tuple(call.result.example.shape))
+        elif call.name in _VIEWS:
+            found = self._view(call.args[0], lambda x: _VIEWS[call.name](x, call))
         elif method is not None:
             found = method(call)
         else:
@@ -91,13 +110,6 @@ class _Writer:
             self._arrays.setdefault(id(item), item.tensor.numpy())
         return self._arrays[id(item)]
 
-    def _own(self, ref: Ref) -> np.ndarray:
-        """The array of a value, which views may be made of: an input, that is another one at each run, is copied."""
-        array = self._array(ref)
-        if id(array) in self._inputs:
-            array = self._arrays[id(ref)] = self._copy(array)
-        return array
-
     def _text(self, array: np.ndarray, size: int = 0, shape: tuple[int, ...] = ()) -> str:
         """
         Overview:
@@ -110,16 +122,18 @@ class _Writer:
         return self.source.constant(fitted if np.may_share_memory(fitted, array) else array)
 
     # ---- lines ----
+    def _line(self, function: Any, arguments: str, buffer: np.ndarray, out: str = '', more: str = '') -> np.ndarray:
+        self.source.line(f'{self.source.constant(function)}({arguments}, {out}{self.source.constant(buffer)}{more})')
+        return buffer
+
     def _apply(self, call: Call, function: np.ufunc, *items: Any) -> np.ndarray:
         """A ufunc of values, arrays or numbers."""
         arrays = [self._array(item, call) for item in items]
         with np.errstate(all='ignore'):
             found = np.asarray(function(*arrays))
-        texts = [self._text(array, found.size, found.shape) for array in arrays]
-        buffer = np.zeros_like(found)
+        texts = ', '.join(self._text(array, found.size, found.shape) for array in arrays)
         out = 'out=' if function in (np.maximum, np.minimum) else ''  # which take no third argument otherwise
-        self.source.line(f'{self.source.constant(function)}({", ".join(texts)}, {out}{self.source.constant(buffer)})')
-        return buffer
+        return self._line(function, texts, np.zeros_like(found), out)
 
     def _reduce(self, function: np.ufunc, item: Any, axes: Any, keep: bool = False) -> np.ndarray:
         """A ufunc along axes. The product with two ones is the sum of two numbers, four times as fast."""
@@ -127,68 +141,40 @@ class _Writer:
         if function is np.add and keep and array.shape[1:] == (2,) and axes in ((-1,), (1,)):
             return self._product(array, np.ones((2, 1), array.dtype))
         buffer = np.zeros_like(function.reduce(array, axes, keepdims=keep))
-        out = self.source.constant(buffer)
-        self.source.line(f'{self.source.constant(function.reduce)}({self._text(array)}, {axes}, None, {out}, {keep})')
-        return buffer
+        return self._line(function.reduce, f'{self._text(array)}, {axes}, None', buffer, more=f', {keep}')
 
     def _copy(self, array: np.ndarray, dtype: Any = None) -> np.ndarray:
         """The numbers of an array in a buffer of their own."""
         buffer = np.zeros(array.shape, dtype or array.dtype)
-        self.source.line(
-            f'{self.source.constant(np.copyto)}({self.source.constant(buffer)}, {self._text(array)}, "unsafe")'
-        )
+        self.source.line(f'{self.source.constant(buffer)}[...] = {self._text(array)}')
         return buffer
 
     def _product(self, a: Any, b: Any) -> np.ndarray:
         """A product of matrices: the method is quicker than the function, and than ``matmul``."""
         left, right = self._array(a), self._array(b)
         buffer = np.zeros((left.shape[0], right.shape[1]), left.dtype)
-        out = self.source.constant(buffer)
-        self.source.line(f'{self._text(left)}.dot({self._text(right)}, {out})')
+        self.source.line(f'{self._text(left)}.dot({self._text(right)}, {self.source.constant(buffer)})')
         return buffer
 
-    def _view(self, call: Call, function: Callable, argument: Any) -> np.ndarray:
-        """A view, made now; memory that cannot be seen in this shape is put in order at each run."""
-        array = self._own(call.args[0])
-        view = function(array, argument)
-        return view if np.may_share_memory(view, array) else function(self._copy(array), argument)
+    def _view(self, item: Ref, function: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        """
+        Overview:
+            A view, made now. An input, which is another array at each run, is copied first, and so is memory that
+            cannot be seen in this shape.
+        """
+        array = self._array(item)
+        if id(array) in self._inputs:
+            array = self._arrays[id(item)] = self._copy(array)
+        view = function(array)
+        return view if np.may_share_memory(view, array) else function(self._copy(array))
 
     # ---- operators ----
-    def _t(self, call: Call) -> np.ndarray:
-        return self._view(call, np.transpose, None)
-
-    def _transpose(self, call: Call) -> np.ndarray:
-        axes = list(range(call.result.example.dim()))
-        axes[call.args[1]], axes[call.args[2]] = axes[call.args[2]], axes[call.args[1]]
-        return self._view(call, np.transpose, axes)
-
-    def _permute(self, call: Call) -> np.ndarray:
-        return self._view(call, np.transpose, call.args[1])
-
-    def _expand(self, call: Call) -> np.ndarray:
-        return self._view(call, np.broadcast_to, tuple(call.result.example.shape))
-
-    def _select(self, call: Call) -> np.ndarray:
-        return self._cut(call, call.args[1], call.args[2])
-
-    def _slice(self, call: Call) -> np.ndarray:
-        dim, start, end, step = [*call.args[1:], *(0, None, None, 1)[len(call.args) - 1 :]]
-        return self._cut(call, dim, slice(start, end, step))
-
     def _getitem(self, call: Call) -> np.ndarray:
         """A part of a split: a slice at a fixed place."""
-        split = self._splits.get(id(call.args[0]))
-        if split is None:
-            raise _no_form(call)
+        split = self._splits[id(call.args[0])]
         dim = split.args[2] if len(split.args) > 2 else split.kwargs.get('dim', 0)
-        ends = np.cumsum([part.shape[dim] for part in split.result.example])
-        part = slice(int(ends[call.args[1]] - call.result.example.shape[dim]), int(ends[call.args[1]]))
-        return self._cut(Call(call.target, split.args, {}, call.result), dim, part)
-
-    def _cut(self, call: Call, dim: int, part: Any) -> np.ndarray:
-        index: list[Any] = [slice(None)] * call.args[0].example.dim()
-        index[dim] = part
-        return self._view(call, operator.getitem, tuple(index))
+        end = sum(part.shape[dim] for part in split.result.example[: call.args[1] + 1])
+        return self._view(split.args[0], lambda x: _cut(x, dim, slice(end - call.result.example.shape[dim], end)))
 
     def _clone(self, call: Call) -> np.ndarray:
         return self._copy(self._array(call.args[0]))
@@ -198,11 +184,8 @@ class _Writer:
 
     def _cat(self, call: Call) -> np.ndarray:
         parts, axis = [self._array(part) for part in call.args[0]], call.args[1] if len(call.args) > 1 else 0
-        buffer = np.zeros_like(np.concatenate(parts, axis))
         texts = ', '.join(self._text(part) for part in parts)
-        out = self.source.constant(buffer)
-        self.source.line(f'{self.source.constant(np.concatenate)}(({texts},), {axis}, {out})')
-        return buffer
+        return self._line(np.concatenate, f'({texts},), {axis}', np.zeros_like(np.concatenate(parts, axis)))
 
     def _addmm(self, call: Call) -> np.ndarray:
         if call.kwargs:
@@ -224,10 +207,8 @@ class _Writer:
         return self._apply(call, np.subtract, call.args[1], call.args[0])
 
     def _sigmoid(self, call: Call) -> np.ndarray:
-        risen = self._apply(
-            call, np.add, self._apply(call, np.tanh, self._apply(call, np.multiply, 0.5, call.args[0])), 1
-        )
-        return self._apply(call, np.multiply, 0.5, risen)
+        risen = self._apply(call, np.tanh, self._apply(call, np.multiply, 0.5, call.args[0]))
+        return self._apply(call, np.multiply, 0.5, self._apply(call, np.add, risen, 1))
 
     def _clamp(self, call: Call) -> np.ndarray:
         low, high = ([*call.args[1:], None, None])[:2]
@@ -248,11 +229,9 @@ class _Writer:
     def _argmax(self, call: Call) -> np.ndarray:
         if len(call.args) < 2 or call.args[1] is None:
             raise _no_form(call)
-        array, axis, keep = self._array(call.args[0]), call.args[1], bool(call.args[2]) if len(call.args) > 2 else False
+        array, axis, keep = self._array(call.args[0]), call.args[1], len(call.args) > 2 and bool(call.args[2])
         buffer = np.argmax(array, axis, keepdims=keep)
-        out = self.source.constant(buffer)
-        self.source.line(f'{self._text(array)}.argmax({axis}, {out}, keepdims={keep})')
-        return buffer
+        return self._line(np.argmax, f'{self._text(array)}, {axis}', buffer, more=f', keepdims={keep}')
 
     def _softmax(self, call: Call) -> np.ndarray:
         powers = self._apply(call, np.exp, self._below_largest(call))

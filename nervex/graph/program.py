@@ -193,25 +193,21 @@ def _storage(tensor: torch.Tensor) -> int:
 def _shortened(inputs: list[Ref], calls: list[Call], outputs: list[Ref]) -> Program:
     """
     Overview:
-        Leave out detach, double transposes, pow by one, repeated views and dead calls. What depends on constants or
-        shapes alone is computed now: views of the weights, seeds of the backward pass.
+        Leave out detach, double transposes, pow by one and dead calls. What depends on constants or shapes alone is
+        computed now: views of the weights, seeds of the backward pass.
     """
     written = _written(calls)
     stands_for: dict[int, Ref] = {}
     made: dict[int, Call] = {}
-    views: dict[Any, Ref] = {}
 
     def current(ref: Ref) -> Ref:
         return stands_for.get(id(ref), ref)
 
     for old in calls:
         call = Call(old.target, *old.filled(current), old.result)
-        signature = _signature(call) if call.is_view else None
-        same = _equal_to(call, made, written) or views.get(signature)
+        same = _equal_to(call, made, written)
         if same is None and isinstance(call.result.example, torch.Tensor):
             same = _as_constant(call, written)
-        if signature is not None:
-            views.setdefault(signature, same or call.result)
         if same is None:
             made[id(call.result)] = call
         else:
@@ -249,12 +245,6 @@ def _as_constant(call: Call, written: set[int]) -> Ref | None:
     if id(call.result) in written or not (call.name in _FILLED or fixed):
         return None
     return Ref(tensor=value, fixed=True)
-
-
-def _signature(call: Call) -> tuple:
-    """Equal for calls of one operator with equal arguments."""
-    leaves = tree.zip([call.args, call.kwargs])
-    return call.target, tuple((path, Ref, id(x)) if isinstance(x, Ref) else (path, type(x), x) for path, x in leaves)
 
 
 def _written(calls: list[Call]) -> set[int]:

@@ -9,12 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from numba import carray, njit, types
+from numba import carray as numba_carray
+from numba import njit, types
 from numba.extending import intrinsic
 
 from nervex.hpc_rl import kernels as compiled
 
 kernels: Any = compiled  # numba's own types do not describe a call
+carray: Any = numba_carray
 _NUMBERS = {torch.float32: np.float32, torch.float64: np.float64}
 _FLAGS = {torch.bool: np.bool_, **_NUMBERS}
 _compiled = njit(cache=True, nogil=True, error_model='numpy')
@@ -29,14 +31,16 @@ class Addressed(NamedTuple):
     vtrace: Callable[..., None]  # (ratios, values, rewards, ends, gamma, gamma lambda, three bounds, results)
 
 
-@intrinsic
-def _pointer(typing_context: Any, address: Any) -> tuple:
+def _to_pointer(typing_context: Any, address: Any) -> tuple:
     """An address as what ``carray`` takes."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.inttoptr(arguments[0], context.get_value_type(types.voidptr))
 
     return types.voidptr(types.intp), generate
+
+
+_pointer: Any = intrinsic(_to_pointer)
 
 
 @cache

@@ -126,7 +126,8 @@ def _rollout(
     next_value: torch.Tensor | None,
 ) -> list[Any] | None:
     """The fields as arrays (T, B); None for what is not made for a kernel, or wrong: the ordinary way explains it."""
-    learning, arrays = torch.is_grad_enabled(), []
+    learning = torch.is_grad_enabled()
+    arrays: list[Any] = []
     for field in (value, reward, done, truncated, next_value):
         if field is None:
             arrays.append(None)

@@ -27,20 +27,15 @@ class CountVar:
     """
 
     def __init__(self, init_val: int) -> None:
-        self._val = init_val
-
-    @property
-    def val(self) -> int:
-        """The number."""
-        return self._val
+        self.val = init_val
 
     def add(self, add_num: int) -> None:
         """Count up."""
-        self._val += add_num
+        self.val += add_num
 
     def update(self, val: int) -> None:
         """Set."""
-        self._val = val
+        self.val = val
 
 
 def build_checkpoint_helper(cfg: Any = None) -> 'CheckpointHelper':
@@ -75,18 +70,11 @@ class CheckpointHelper:
         Arguments:
             - prefix_op (:obj:`str | None`): 'add' or 'remove' ``prefix`` at the names of the model's state
         """
+        parts = dict(optimizer=optimizer, lr_scheduler=lr_scheduler, dataset=dataset, actor_info=actor_info)
+        counts = dict(last_iter=last_iter, last_epoch=last_epoch, last_frame=last_frame)
         state: dict[str, Any] = {'version': VERSION, 'model': _prefixed(model.state_dict(), prefix_op, prefix)}
-        for key, part in (
-            ('optimizer', optimizer),
-            ('lr_scheduler', lr_scheduler),
-            ('dataset', dataset),
-            ('actor_info', actor_info),
-        ):
-            if part is not None:
-                state[key] = part.state_dict()
-        for key, count in (('last_iter', last_iter), ('last_epoch', last_epoch), ('last_frame', last_frame)):
-            if count is not None:
-                state[key] = count.val
+        state |= {key: part.state_dict() for key, part in parts.items() if part is not None}
+        state |= {key: count.val for key, count in counts.items() if count is not None}
         save_file(path, state)
         logger.info('saved %s', path)
 
@@ -120,26 +108,20 @@ class CheckpointHelper:
             raise CheckpointError(f"'{load_path}' is no checkpoint: it holds no 'model'")
         if state.get('version', 0) > VERSION:
             raise CheckpointError(f"'{load_path}' has version {state['version']}; this nervex reads up to {VERSION}")
-        weights = _prefixed(state['model'], prefix_op, prefix)
-        masked = tuple(state_dict_mask or ())
-        if masked:
-            weights = {k: v for k, v in weights.items() if not k.startswith(masked)}
+        masked, weights = tuple(state_dict_mask or ()), _prefixed(state['model'], prefix_op, prefix)
+        weights = {k: v for k, v in weights.items() if not k.startswith(masked)} if masked else weights
         try:
             model.load_state_dict(weights, strict=strict and not masked)
         except RuntimeError as e:
             raise CheckpointError(f"'{load_path}' does not fit the model: {e}") from e
-        schedule = lr_schduler if lr_scheduler is None else lr_scheduler
-        for key, part in (
-            ('optimizer', optimizer),
-            ('lr_scheduler', schedule),
-            ('dataset', dataset),
-            ('actor_info', actor_info),
-        ):
+        asked = dict(optimizer=optimizer, lr_scheduler=lr_schduler if lr_scheduler is None else lr_scheduler)
+        asked |= dict(dataset=dataset, actor_info=actor_info)
+        asked |= dict(last_iter=last_iter, last_epoch=last_epoch, last_frame=last_frame)
+        for key, part in asked.items():
             if part is not None:
-                part.load_state_dict(_entry(state, key, load_path))
-        for key, count in (('last_iter', last_iter), ('last_epoch', last_epoch), ('last_frame', last_frame)):
-            if count is not None:
-                count.update(_entry(state, key, load_path))
+                if key not in state:
+                    raise CheckpointError(f"'{load_path}' holds no '{key}'; it has {', '.join(sorted(state))}")
+                (part.update if isinstance(part, CountVar) else part.load_state_dict)(state[key])
 
 
 def auto_checkpoint(method: Callable) -> Callable:
@@ -167,12 +149,6 @@ def auto_checkpoint(method: Callable) -> Callable:
 
 def _exit(number: int, frame: FrameType | None) -> None:
     raise SystemExit(128 + number)
-
-
-def _entry(state: dict, key: str, path: str) -> Any:
-    if key not in state:
-        raise CheckpointError(f"'{path}' holds no '{key}'; it has {', '.join(sorted(state))}")
-    return state[key]
 
 
 def _prefixed(weights: dict, op: str | None, prefix: str | None) -> dict:

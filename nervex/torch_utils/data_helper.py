@@ -1,44 +1,39 @@
-"""Nested data (dicts, lists, tuples, namedtuples) between devices, dtypes, tensors, arrays and lists."""
+"""Nested data between devices, dtypes, tensors, arrays and lists."""
 
 import numbers
 import queue
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
+from nervex.utils import tree
 
-def map_data(function: Callable[[Any], Any], item: Any, ignore_keys: Sequence[str] = ()) -> Any:
-    """
-    Overview:
-        The same containers with ``function`` applied to every leaf.
-    Arguments:
-        - ignore_keys (:obj:`Sequence[str]`): entries of dicts, at any depth, that stay as they are
-    """
-    if isinstance(item, Mapping):
-        made = {k: v if k in ignore_keys else map_data(function, v, ignore_keys) for k, v in item.items()}
-        return made if type(item) is dict else type(item)(made)
-    if isinstance(item, tuple) and hasattr(item, '_fields'):
-        return type(item)(*[map_data(function, v, ignore_keys) for v in item])
-    if isinstance(item, (list, tuple)):
-        return type(item)(map_data(function, v, ignore_keys) for v in item)
-    return function(item)
+
+def _map(function: Callable[[Any], Any], item: Any, ignore_keys: Sequence[str] = (), rows: bool = False) -> Any:
+    """``function`` of every leaf; with ``rows`` a list of numbers is one. What ignored keys hold stays as it is."""
+    parts = tree.children(item)
+    if parts is None or (rows and isinstance(item, list) and item and all(map(_is_number, item))):
+        return function(item)
+    mapped = {k: v if k in ignore_keys else _map(function, v, ignore_keys, rows) for k, v in parts.items()}
+    return tree.rebuild(item, mapped)
+
+
+def _is_number(item: Any) -> bool:
+    return isinstance(item, numbers.Number)
 
 
 def to_device(item: Any, device: str | torch.device, ignore_keys: Sequence[str] = ()) -> Any:
-    """Tensors and modules on another device; everything else as it is."""
-
-    def move(x: Any) -> Any:
-        return x.to(device) if isinstance(x, (torch.Tensor, torch.nn.Module)) else x
-
-    return map_data(move, item, ignore_keys)
+    """Tensors and modules on another device, but for entries of ``ignore_keys``, at any depth; the rest as it is."""
+    movable = (torch.Tensor, torch.nn.Module)
+    return _map(lambda x: x.to(device) if isinstance(x, movable) else x, item, ignore_keys)
 
 
 def to_dtype(item: Any, dtype: torch.dtype) -> Any:
     """Tensors in another dtype; everything else as it is."""
-    return map_data(lambda x: x.to(dtype) if isinstance(x, torch.Tensor) else x, item)
+    return _map(lambda x: x.to(dtype) if isinstance(x, torch.Tensor) else x, item)
 
 
 def to_tensor(item: Any, dtype: torch.dtype | None = None) -> Any:
@@ -48,50 +43,47 @@ def to_tensor(item: Any, dtype: torch.dtype | None = None) -> Any:
     Arguments:
         - dtype (:obj:`torch.dtype | None`): of all of them; None keeps the array's, and float32 for Python floats
     """
-    if isinstance(item, list) and item and all(isinstance(x, numbers.Number) for x in item):
-        return torch.tensor(item, dtype=dtype)
-    if isinstance(item, (Mapping, list, tuple)):
-        return _over_entries(lambda x: to_tensor(x, dtype), item)
-    if isinstance(item, torch.Tensor):
-        return item if dtype is None else item.to(dtype)
-    if isinstance(item, (np.ndarray, np.generic)):
-        return torch.from_numpy(np.ascontiguousarray(item).reshape(np.shape(item))).to(dtype)
-    if isinstance(item, numbers.Number):
-        return torch.tensor(item, dtype=dtype)
-    return _pass(item, 'to_tensor')
+
+    def convert(x: Any) -> Any:
+        if isinstance(x, torch.Tensor):
+            return x if dtype is None else x.to(dtype)
+        if isinstance(x, (np.ndarray, np.generic)):
+            return torch.from_numpy(np.ascontiguousarray(x).reshape(np.shape(x))).to(dtype)
+        return torch.tensor(x, dtype=dtype) if _is_number(x) or isinstance(x, list) else _pass(x, 'to_tensor')
+
+    return _map(convert, item, rows=True)
 
 
 def to_ndarray(item: Any, dtype: Any = None) -> Any:
     """Tensors, numbers and lists of numbers become arrays; None and text stay."""
-    if isinstance(item, list) and item and all(isinstance(x, numbers.Number) for x in item):
-        return np.array(item, dtype=dtype)
-    if isinstance(item, (Mapping, list, tuple)):
-        return _over_entries(lambda x: to_ndarray(x, dtype), item)
-    if isinstance(item, torch.Tensor):
-        array = item.detach().cpu().numpy()
-        return array if dtype is None else array.astype(dtype)
-    if isinstance(item, (np.ndarray, np.generic, numbers.Number)):
-        return np.asarray(item, dtype=dtype)
-    return _pass(item, 'to_ndarray')
+
+    def convert(x: Any) -> Any:
+        x = x.detach().cpu().numpy() if isinstance(x, torch.Tensor) else x
+        known = isinstance(x, (np.ndarray, np.generic, list)) or _is_number(x)
+        return np.asarray(x, dtype=dtype) if known else _pass(x, 'to_ndarray')
+
+    return _map(convert, item, rows=True)
 
 
 def to_list(item: Any) -> Any:
     """Tensors and arrays become (nested) lists, or numbers if they have no dimension; numbers, None and text stay."""
-    if isinstance(item, (Mapping, list, tuple)):
-        return _over_entries(to_list, item)
-    if isinstance(item, (torch.Tensor, np.ndarray, np.generic)):
-        return item.tolist()
-    return item if isinstance(item, numbers.Number) else _pass(item, 'to_list')
+
+    def convert(x: Any) -> Any:
+        if isinstance(x, (torch.Tensor, np.ndarray, np.generic)):
+            return x.tolist()
+        return x if _is_number(x) else _pass(x, 'to_list')
+
+    return _map(convert, item)
 
 
 def tensor_to_list(item: Any) -> Any:
     """As ``to_list``, for tensors only: everything else stays."""
-    return map_data(lambda x: x.tolist() if isinstance(x, torch.Tensor) else x, item)
+    return _map(lambda x: x.tolist() if isinstance(x, torch.Tensor) else x, item)
 
 
 def get_tensor_data(item: Any) -> Any:
     """Copies of the tensors without their graphs."""
-    return map_data(lambda x: x.detach().clone() if isinstance(x, torch.Tensor) else x, item)
+    return _map(lambda x: x.detach().clone() if isinstance(x, torch.Tensor) else x, item)
 
 
 def same_shape(data: Sequence[torch.Tensor]) -> bool:
@@ -168,26 +160,14 @@ class CudaFetcher:
             for data in self._source:
                 if self._stop.is_set():
                     return
-                if stream is None:
-                    self._queue.put(('data', to_device(data, self._device)))
-                else:
-                    with torch.cuda.stream(stream):
-                        moved = to_device(data, self._device)
+                with torch.cuda.stream(stream):  # of None: nothing
+                    moved = to_device(data, self._device)
+                if stream is not None:
                     stream.synchronize()
-                    self._queue.put(('data', moved))
+                self._queue.put(('data', moved))
             self._queue.put(('end', None))
         except Exception as e:  # raised again by __next__
             self._queue.put(('error', e))
-
-
-def _over_entries(function: Callable[[Any], Any], item: Any) -> Any:
-    """One level of a container, so that a list of numbers is seen before its elements."""
-    if isinstance(item, Mapping):
-        made = {k: function(v) for k, v in item.items()}
-        return made if type(item) is dict else type(item)(made)
-    if isinstance(item, tuple) and hasattr(item, '_fields'):
-        return type(item)(*[function(v) for v in item])
-    return type(item)(function(v) for v in item)
 
 
 def _pass(item: Any, who: str) -> Any:

@@ -2,6 +2,7 @@
 
 import weakref
 from collections.abc import Iterable, Iterator
+from typing import cast
 
 import torch
 from torch import nn
@@ -109,12 +110,9 @@ class FlatParameters:
     def set_grads(self, grads: Iterable[torch.Tensor | None]) -> torch.Tensor:
         """Join one gradient per parameter (None: zeros) into a new ``self.grad``."""
         grads = list(grads)
-        if any(g is None for g in grads):
-            self.unused = tuple(i for i, g in enumerate(grads) if g is None)
-            grads = [torch.zeros_like(p) if g is None else g for g, p in zip(grads, self.params)]
-        else:
-            self.unused = ()
-        self.grad = torch.cat([g.reshape(-1) for g in grads])
+        self.unused = tuple(i for i, g in enumerate(grads) if g is None)
+        whole = [torch.zeros_like(p) if g is None else g for g, p in zip(grads, self.params)]
+        self.grad = torch.cat([g.reshape(-1) for g in whole])
         return self.grad
 
     def intact(self) -> bool:
@@ -192,10 +190,8 @@ class FlatParameters:
         self.touched()
 
     def _walk(self) -> Iterator[tuple[str, nn.Parameter]]:
-        for ref in self._modules:
-            module = ref()
-            if module is not None:
-                yield from module.named_parameters()
+        for module in self.modules:
+            yield from module.named_parameters()
         if not self._modules:
             yield from zip(self.names, self.params)
         else:
@@ -206,12 +202,10 @@ class FlatParameters:
     def _rest(self) -> list[torch.Tensor]:
         """Tensors of the modules that are not in the flat tensor, in a fixed order."""
         mine = {id(p) for p in self.params}
-        rest = []
-        for ref in self._modules:
-            module = ref()
-            if module is not None:
-                rest += [p for p in module.parameters() if id(p) not in mine]
-                rest += list(module.buffers())
+        rest: list[torch.Tensor] = []
+        for module in self.modules:
+            rest += [p for p in module.parameters() if id(p) not in mine]
+            rest += list(module.buffers())
         return rest
 
     def _find_owners(self, items: list) -> list[tuple[dict | None, str]]:
@@ -245,7 +239,7 @@ def _collect(items: list, trainable_only: bool) -> list[tuple[str, nn.Parameter]
                     f'item {position} is a tensor of shape {tuple(item.shape)} computed from others; only '
                     'leaves (nn.Parameter) can be optimized'
                 )
-            found = [(f'parameter {position}', item)]
+            found = [(f'parameter {position}', cast(nn.Parameter, item))]
         else:
             raise TypeError(f'item {position} is {type(item).__name__}; FlatParameters takes modules and parameters')
         for name, p in found:

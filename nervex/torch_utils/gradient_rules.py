@@ -1,6 +1,6 @@
 """The eight rules that clip a gradient or ignore a bad one before an optimizer uses it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import torch
 
@@ -55,9 +55,9 @@ class GradientRules:
                 raise ValueError(f'{name} must be positive, got {value!r}')
         self.clip = grad_clip_type and grad_clip_type[len('clip_') :]
         self.ignore = grad_ignore_type and grad_ignore_type[len('ignore_') :]
-        self.clip_value, self.clip_coef = clip_value, clip_coef
+        self.clip_value, self.clip_coef = clip_value or 0.0, clip_coef
         self.clip_norm_type, self.clip_start = float(clip_norm_type), clip_momentum_timestep
-        self.ignore_value, self.ignore_coef = ignore_value, ignore_coef
+        self.ignore_value, self.ignore_coef = ignore_value or 0.0, ignore_coef
         self.ignore_norm_type, self.ignore_start = float(ignore_norm_type), ignore_momentum_timestep
         self.active = bool(self.clip or self.ignore)
         self.needs_momentum = 'momentum' in (self.clip or '') or 'momentum' in (self.ignore or '')
@@ -152,11 +152,8 @@ def _scale_to(grads: Sequence[torch.Tensor], limit: float | torch.Tensor, norm_t
     return norm
 
 
-def _all(parts: object) -> torch.Tensor:
-    verdict = None
-    for part in parts:
-        verdict = part.all() if verdict is None else verdict & part.all()
-    return verdict
+def _all(parts: Iterable[torch.Tensor]) -> torch.Tensor:
+    return torch.stack([part.all() for part in parts]).all()
 
 
 def _check_type(key: str, given: str | None, known: tuple, value_key: str, value: float | None) -> None:

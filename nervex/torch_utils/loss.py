@@ -24,10 +24,13 @@ class LabelSmoothCELoss(nn.Module):
         self.ratio = ratio
 
     def forward(self, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        log_p = F.log_softmax(logits, dim=1)
-        others = self.ratio / max(1, logits.shape[1] - 1)
-        of_label = log_p.gather(1, labels.unsqueeze(1)).squeeze(1)
-        return -((1.0 - self.ratio - others) * of_label + others * log_p.sum(1)).mean()
+        return _smoothed(logits, self.ratio).gather(1, labels.unsqueeze(1)).mean()
+
+
+def _smoothed(logits: torch.Tensor, ratio: float) -> torch.Tensor:
+    """The loss of every row if its label was this or that class, (B, N)."""
+    log_p, others = F.log_softmax(logits, dim=1), ratio / max(1, logits.shape[1] - 1)
+    return -((1.0 - ratio - others) * log_p + others * log_p.sum(1, keepdim=True))
 
 
 class SoftFocalLoss(nn.Module):
@@ -37,6 +40,8 @@ class SoftFocalLoss(nn.Module):
     Shapes:
         - logits (:obj:`torch.FloatTensor`): :math:`(B, N)`, labels (:obj:`torch.LongTensor`): :math:`(B, )`
     """
+
+    weight: torch.Tensor | None
 
     def __init__(
         self, gamma: float = 2.0, weight: torch.Tensor | None = None, size_average: bool = True, reduce: bool = True
@@ -88,9 +93,7 @@ class MultiLogitsLoss(nn.Module):
         assert logits.dim() == 2 and labels.dim() == 1, (logits.shape, labels.shape)
         if not 0 < len(labels) <= len(logits):
             raise ValueError(f'{len(logits)} rows of logits take 1 to {len(logits)} labels, got {len(labels)}')
-        log_p = F.log_softmax(logits, dim=1)
-        others = self.ratio / max(1, logits.shape[1] - 1)
-        cost = -((1.0 - self.ratio - others) * log_p[:, labels] + others * log_p.sum(1, keepdim=True))  # (M, K)
+        cost = _smoothed(logits, self.ratio)[:, labels]  # (M, K)
         rows = match(cost.detach().t().tolist())
         return cost[torch.tensor(rows), torch.arange(len(labels))].mean()
 

@@ -23,7 +23,9 @@ def levenshtein_distance(
         - distance (:obj:`torch.FloatTensor`): :math:`(1, )`
     """
     assert pred.dim() == target.dim() == 1, (pred.shape, target.shape)
-    if extra_fn is not None and (pred_extra is None or target_extra is None):
+    if extra_fn is None:
+        pred_extra, target_extra, extra_fn = pred, target, lambda x, y: torch.zeros(())
+    elif pred_extra is None or target_extra is None:
         raise ValueError('extra_fn needs pred_extra and target_extra')
     a, b = pred.tolist(), target.tolist()
     previous = [float(j) for j in range(len(b) + 1)]
@@ -32,7 +34,7 @@ def levenshtein_distance(
         for j, y in enumerate(b):
             cost = 1.0
             if x == y:
-                cost = float(extra_fn(pred_extra[i], target_extra[j])) if extra_fn is not None else 0.0
+                cost = float(extra_fn(pred_extra[i], target_extra[j]))
             row.append(min(previous[j] + cost, previous[j + 1] + 1.0, row[j] + 1.0))
         previous = row
     return torch.tensor([previous[-1]])

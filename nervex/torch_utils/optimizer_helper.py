@@ -158,7 +158,7 @@ class RMSprop(RuledOptimizer, torch.optim.RMSprop):
         )
 
     def _moments(self, group: dict) -> tuple[str, ...]:
-        names = ('square_avg',)
+        names: tuple[str, ...] = ('square_avg',)
         names += ('momentum_buffer',) if group['momentum'] > 0 else ()
         return names + (('grad_avg',) if group['centered'] else ())
 

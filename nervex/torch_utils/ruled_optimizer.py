@@ -16,10 +16,10 @@ _CHECK_EVERY = 256  # steps between two walks over the module; the cheap test ru
 Params = FlatParameters | Iterable[Any]
 
 
-class RuledOptimizer:
+class RuledOptimizer(torch.optim.Optimizer):
     """
     Overview:
-        Mixed into subclasses of torch's optimizers: rules before the step, ``minimize``, ``apply``, the gradient norm
+        Base of Adam and RMSprop beside torch's own: rules before the step, ``minimize``, ``apply``, the gradient norm
         and the flat path. ``param_groups``, ``state`` and ``state_dict`` keep torch's format in both paths, so that a
         checkpoint of one loads into the other.
     Interfaces:
@@ -39,7 +39,8 @@ class RuledOptimizer:
         self._applied = 0
         self.flat = params if isinstance(params, FlatParameters) else None
         self.grad_norm: torch.Tensor | None = None
-        super().__init__(self.flat.params if self.flat is not None else params, **kwargs)
+        given: Any = params if self.flat is None else self.flat.params
+        super().__init__(given, **kwargs)  # torch's Adam or RMSprop, which stand between this class and Optimizer
 
     def minimize(self, loss: torch.Tensor, retain_graph: bool = False) -> torch.Tensor | None:
         """
@@ -73,7 +74,7 @@ class RuledOptimizer:
             self._apply_flat(self.flat)
         return self.grad_norm
 
-    def step(self, closure: Callable[[], torch.Tensor] | None = None) -> Any:
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """The ordinary step after ``loss.backward()``; on flat parameters every ``p.grad`` is joined first."""
         loss = None
         if closure is not None:
@@ -182,4 +183,5 @@ def _without_compiler(method: Callable) -> Callable:
         The function of a torch method without the wrapper that keeps torch's compiler out of it: its first call imports
         that compiler, which takes a second at the start of every run.
     """
-    return getattr(method.__func__, '__wrapped__', method.__func__)
+    function = getattr(method, '__func__', method)
+    return getattr(function, '__wrapped__', function)

@@ -101,8 +101,8 @@ class Section:
 
     def declare(self, config: Mapping[str, Any]) -> None:
         """Add what ``config`` says: a dict of defaults, or what ``settings`` made."""
-        is_plain = not isinstance(config, _Settings)
-        self._declare(config if is_plain else config.declared, is_plain)
+        declared = config.declared if isinstance(config, _Settings) else None
+        self._declare(config if declared is None else declared, declared is None)
 
     def _declare(self, config: Mapping[str, Any], is_plain: bool) -> None:
         self.is_plain &= is_plain

@@ -90,9 +90,11 @@ def default_get(
     """
     if name in data:
         return data[name]
-    if default_value is None and default_fn is None:
-        raise ValueError(f"'{name}' is missing and has no default; give default_value or default_fn")
-    value = default_fn() if default_value is None else default_value
+    if default_value is None:
+        if default_fn is None:
+            raise ValueError(f"'{name}' is missing and has no default; give default_value or default_fn")
+        default_value = default_fn()
+    value = default_value
     if judge_fn is not None and not judge_fn(value):
         raise ValueError(f"the default of '{name}', {value!r}, does not pass its own check")
     return value
@@ -113,7 +115,10 @@ def list_split(data: list, step: int) -> tuple[list[list], list | None]:
 
 
 def error_wrapper(
-    fn: Callable, default_ret: Any, warning_msg: str = '', errors: type | tuple[type, ...] = Exception
+    fn: Callable,
+    default_ret: Any,
+    warning_msg: str = '',
+    errors: type[Exception] | tuple[type[Exception], ...] = Exception,
 ) -> Callable:
     """
     Overview:

@@ -7,7 +7,7 @@ import pickle
 import re
 import tempfile
 from collections.abc import Callable, Iterator
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import torch
 
@@ -70,7 +70,7 @@ def save_file(path: str, data: Any, use_lock: bool = False) -> None:
     with _locked(path, use_lock), atomic_write(path) as f:
         out = _ToldWriter(f)
         try:
-            torch.save(compact(data), out)
+            torch.save(compact(data), cast(IO[bytes], out))
         except RuntimeError as e:
             raise out.error or e from e
 
@@ -157,9 +157,9 @@ def _map_tensors(data: Any, fn: Callable[[torch.Tensor], torch.Tensor]) -> Any:
     return data
 
 
-def _same_mapping(original: dict, mapped: dict) -> dict:
+def _same_mapping(original: Any, mapped: dict) -> Any:
     """OrderedDict (a state_dict) stays one; other dict classes, e.g. EasyDict, become plain dicts that load safely."""
-    made = type(original)(mapped) if type(original).__module__ == 'collections' else mapped
+    made: Any = type(original)(mapped) if type(original).__module__ == 'collections' else mapped
     if hasattr(original, '_metadata') and hasattr(made, '__dict__'):
         made._metadata = original._metadata
     return made

@@ -3,6 +3,7 @@
 import contextlib
 import multiprocessing
 import os
+import sys
 import threading
 from collections.abc import Iterator
 from enum import Enum, unique
@@ -62,7 +63,7 @@ def get_file_lock(path: str) -> Iterator[None]:
             _unlock_file(f.fileno())
 
 
-if os.name == 'posix':
+if sys.platform != 'win32':
     import fcntl
 
     def _lock_file(handle: int) -> None:

@@ -4,6 +4,7 @@ import os
 import socket
 import threading
 import uuid
+from collections.abc import Callable
 from typing import Any
 
 
@@ -40,16 +41,19 @@ class PropagatingThread(threading.Thread):
         A thread whose ``join`` returns the result of its target, or raises the error that ended it.
     """
 
-    def run(self) -> None:
-        """Run the target and keep what comes of it."""
+    def __init__(self, group: None = None, target: Callable[..., Any] | None = None, **kwargs: Any) -> None:
         self.error: BaseException | None = None
         self.result: Any = None
-        try:
-            self.result = self._target(*self._args, **self._kwargs) if self._target else None
-        except BaseException as e:  # raised again by join
-            self.error = e
-        finally:
-            del self._target, self._args, self._kwargs
+        super().__init__(group, target and self._keeping(target), **kwargs)
+
+    def _keeping(self, target: Callable[..., Any]) -> Callable[..., None]:
+        def run(*args: Any, **kwargs: Any) -> None:
+            try:
+                self.result = target(*args, **kwargs)
+            except BaseException as e:  # raised again by join
+                self.error = e
+
+        return run
 
     def join(self, timeout: float | None = None) -> Any:
         """Wait; the result, or the error. After a timeout, while the thread still runs, None."""
