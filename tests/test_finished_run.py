@@ -96,3 +96,11 @@ def test_a_run_that_goes_on_is_not_finished_until_it_ends_again(short, monkeypat
     with pytest.raises(RuntimeError, match='stop here'):
         run(None, 'a', 600, resume='a')
     assert saved_run('a').finished is None and saved_run('a').counters is None
+
+
+def test_without_an_eval_freq_nothing_is_evaluated_and_the_run_ends_at_its_limit(short_dqn, tmp_path):
+    short_dqn.exp_name, short_dqn.evaluator.eval_freq = str(tmp_path), None
+    result = serial_pipeline(short_dqn, seed=0)
+    assert result.history == [] and result.verdict == 'finished: not evaluated' and not result.solved
+    assert result.env_steps >= 400 and Path(result.checkpoint).exists()
+    assert serial_pipeline(None, resume=str(tmp_path)).env_steps == result.env_steps

@@ -200,7 +200,8 @@ def _tell(result: Any) -> None:
     click.echo(
         f'logs:       {result.log_path}  (details of the evaluations: {result.log_path}/evaluator/evaluator_logger.txt)'
     )
-    click.echo(f'curve:      {result.curve_path}  (or: tensorboard --logdir {result.log_path})')
+    if result.history:
+        click.echo(f'curve:      {result.curve_path}  (or: tensorboard --logdir {result.log_path})')
 
 
 def _eval(options: dict[str, Any]) -> None:

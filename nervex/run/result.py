@@ -85,11 +85,15 @@ class RunResult:
         stop = self.config.evaluator.stop_val
         if self.solved:
             return f'solved: return {self.final_return:.1f} reached stop_val {stop:g}'
+        if self.final_return != self.final_return:
+            return 'finished: not evaluated'
         wanted = 'stop_val not set' if stop is None else f'stop_val {stop:g} not reached'
         return f'finished: return {self.final_return:.1f} (best {self.best_return:.1f}), {wanted}'
 
 
 def read_curve(path: str) -> list[tuple[int, int, float]]:
     """The evaluations in ``curve.csv``: updates, env steps and mean return of each."""
+    if not os.path.exists(path):  # nothing was evaluated
+        return []
     with open(path, encoding='utf-8', newline='') as f:
         return [(int(r['train_iter']), int(r['env_step']), float(r['return_mean'])) for r in csv.DictReader(f)]

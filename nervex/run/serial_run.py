@@ -93,7 +93,9 @@ class SerialRun:
         return not self.commander.out_of_budget()
 
     def evaluate(self) -> bool:
-        """Evaluate; keep a checkpoint of a new best; answer whether the run is solved."""
+        """Evaluate, unless the config has none; keep a checkpoint of a new best; answer whether the run is solved."""
+        if self.cfg.evaluator.eval_freq is None:
+            return False
         self._before = changed_by_evaluating(self)
         self.solved, _ = self.evaluator.eval(self.learner.train_iter, envstep=self.actor.total_step)
         if self.evaluator.is_new_best():

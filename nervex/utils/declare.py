@@ -52,7 +52,6 @@ class Setting:
     meaning: str = ''
     same_as: str = ''
     needed: bool = False
-    may_be_given: bool = False  # accepted although there is no default
 
 
 @dataclass
@@ -160,19 +159,6 @@ class Section:
             if isinstance(entry, Section):
                 entry.open_up()
 
-    # the older form, ``config_rules``: checks in a second dict
-    def add_rules(self, rules: Mapping[str, Any]) -> None:
-        """Checks for what is declared already; a check alone lets the setting be given."""
-        self.is_plain = False
-        for key, rule in rules.items():
-            old = self.entries.get(key)
-            if isinstance(rule, Mapping):
-                self._section(key).add_rules(rule)
-            elif isinstance(old, Section):
-                self.entries[key] = Setting(old.defaults(), rule)
-            else:
-                self.entries[key] = replace(old or Setting(may_be_given=True), check=rule)
-
 
 class _Settings(dict):
     """A dict of defaults that remembers its declarations. Its copies are plain dicts."""
@@ -218,7 +204,7 @@ def _defaults(entries: Mapping[str, Any]) -> dict[str, Any]:
 
 def _exists(entry: Setting | Section) -> bool:
     """Whether a config may give it."""
-    return isinstance(entry, Section) or entry.needed or entry.may_be_given or entry.default is not UNSET
+    return isinstance(entry, Section) or entry.needed or entry.default is not UNSET
 
 
 def declared_by(cls: Any, own_only: bool = True, common: Mapping[str, Any] | None = None) -> Section:
@@ -235,8 +221,8 @@ def declared_by(cls: Any, own_only: bool = True, common: Mapping[str, Any] | Non
     bases = reversed(cls.__mro__) if isinstance(cls, type) else [cls]
     for base in bases:
         section.declare(vars(base).get('config') or {} if isinstance(base, type) else getattr(base, 'config', {}))
-        if rules := vars(base).get('config_rules') if isinstance(base, type) else None:
-            section.add_rules(rules)
+        if 'config_rules' in vars(base if isinstance(base, type) else type(base)):
+            raise TypeError(f'{section.owner}.config_rules: checks stand beside the defaults; config = settings(...)')
     writers = (cls,) if own_only else getattr(cls, '__mro__', ())
     if not (isinstance(cls, type) and any('config' in vars(writer) for writer in writers)):
         section.open_up()

@@ -3,7 +3,9 @@
 import pytest
 
 from nervex.config import ConfigError, builtin_configs, compile_config, read_config, save_config
+from nervex.loader.sections import check_of
 from nervex.utils import ENV_REGISTRY, POLICY_REGISTRY
+from nervex.utils.declare import declared_by
 
 DOCUMENTED = dict(
     env=dict(
@@ -183,3 +185,33 @@ def test_classes_and_functions_in_a_config_come_back_from_a_file(tmp_path):
 def test_an_unknown_wrapper_is_named_before_the_run():
     with pytest.raises(ConfigError, match=r"env.wrappers: unknown env wrapper 'atarii'; did you mean 'atari'"):
         compile_config('lunarlander_dqn', overrides=['env.wrappers=[atarii]'])
+
+
+@pytest.mark.parametrize(
+    'name, path, value',
+    [
+        ('cartpole_ppo', 'policy.learn.algo.entropy_weight', 'x'),
+        ('cartpole_ppo', 'policy.learn.algo.entropy_weight', '.inf'),
+        ('pendulum_sac', 'policy.learn.algo.target_entropy', 'auto'),
+        ('cartpole_dqn', 'policy.learn.weight_decay', '.nan'),
+        ('cartpole_dqn', 'evaluator.stop_val', 'high'),
+        ('cartpole_dqn', 'policy.command.eps_spread', 'wide'),
+        ('cartpole_dqn', 'env.manager.norm_clip', 'x'),
+        ('cartpole_dqn', 'env.max_episode_steps', '0'),
+        ('cartpole_dqn', 'learner.import_names', '3'),
+        ('cartpole_ppo', 'policy.command.eps', '{start: 0.5}'),  # PPO does not explore so
+        ('cartpole_ppo', 'policy.collect.algo.nstep', '3'),
+    ],
+)
+def test_values_and_keys_that_nothing_could_use_are_refused(name, path, value):
+    with pytest.raises(ConfigError, match=path):
+        compile_config(name, overrides=[f'{path}={value}'])
+
+
+@pytest.mark.parametrize('name', POLICY_REGISTRY.query_details())
+def test_every_setting_of_a_policy_has_a_check_and_a_meaning(name):
+    for path, entry in declared_by(POLICY_REGISTRY.get(name)).leaves():
+        bare = [] if path.startswith('model.') or path == 'policy_type' else [entry]
+        assert all(e.check is not None and (e.meaning or e.same_as) for e in bare), path
+        loader = check_of(entry)
+        assert loader is None or loader.check(entry.default), f'{path}: the default does not fit'
