@@ -133,8 +133,8 @@ class _Compiler:
         for name in SECTIONS:
             if name not in ('env', 'policy'):
                 self._declared[name] = section_declared(name, given.get(name), problems)
-        for name, section in self._declared.items():
-            problems.declared_paths.update(f'{name}.{path}' for path, _ in section.leaves())
+        for name, declared in self._declared.items():
+            problems.declared_paths.update(path for path, _ in declared.leaves(f'{name}.'))
         for key, note in ELSEWHERE.items():
             problems.notes[f'env.{key}'] = note
             if get_path(given, f'env.{key}', note) is None and not self._is_declared(f'env.{key}'):

@@ -113,7 +113,7 @@ def _arguments(found: Any) -> Iterator[tuple[str, str, str, str]]:
         return
     for p in parameters:
         kind = '' if p.annotation is p.empty else inspect.formatannotation(p.annotation).strip("'")
-        name = {p.VAR_POSITIONAL: '*', p.VAR_KEYWORD: '**'}.get(p.kind, '') + p.name
+        name = str(p.replace(annotation=p.empty, default=p.empty))  # with its stars
         yield name, kind, 'needed' if p.default is p.empty and '*' not in name else shown_default(p.default), ''
 
 
