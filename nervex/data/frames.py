@@ -48,11 +48,6 @@ class FrameTable:
         """Bytes reserved."""
         return 0 if self._frames is None else self._frames.nbytes
 
-    @property
-    def frame_bytes(self) -> int:
-        """Bytes of the frames that are stored."""
-        return 0 if self._frames is None else min(self.made, self._limit) * self._frames[0].nbytes
-
     def plan(self, columns: Mapping) -> tuple[dict, int]:
         """Columns as ``encode`` would give them, and the bytes for the frames; BufferMemoryError if they do not fit."""
         stacks = {name: self._frames_of(name, columns[name]) for name in self._stacked(columns)}

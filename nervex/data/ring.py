@@ -112,14 +112,10 @@ class Ring:
         if set(flat) != set(self.arrays):
             raise KeyError(f'{self.name}: got the columns {_names(flat)}, the first rows had {_names(self.arrays)}')
         fitted = {name: self._fitted(name, column, n) for name, column in _as_numpy(flat).items()}
+        kept = min(n, self.capacity)
+        slots = np.arange(self.next_row + n - kept, self.next_row + n) % self.capacity
         for name, column in fitted.items():
-            start = self.next_row % self.capacity
-            for first in range(0, n, self.capacity):
-                part = column[first : first + self.capacity]
-                room = self.capacity - start
-                self.arrays[name][start : start + len(part)] = part[:room]
-                if len(part) > room:
-                    self.arrays[name][: len(part) - room] = part[room:]
+            self.arrays[name][slots] = column[n - kept :]
         self.next_row += n
         return n
 

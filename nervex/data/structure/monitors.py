@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from nervex.utils.autolog import LoggedValue, Monitor, NaturalTime, TickTime
+from nervex.utils.autolog import LoggedValue, Monitor, NaturalTime
 
 
 class NaturalMonitor(Monitor):
@@ -37,9 +37,6 @@ class InTickMonitor(Monitor):
 
     in_time = LoggedValue(float)
 
-    def __init__(self, time_: TickTime, expire: int) -> None:
-        super().__init__(time_, expire)
-
 
 class OutTickMonitor(Monitor):
     """
@@ -52,6 +49,3 @@ class OutTickMonitor(Monitor):
     reuse = LoggedValue(float)
     priority = LoggedValue(float)
     staleness = LoggedValue(float)
-
-    def __init__(self, time_: TickTime, expire: int) -> None:
-        super().__init__(time_, expire)

@@ -68,7 +68,7 @@ def test_frames_are_stored_once():
     for _ in range(450):
         once.push_data(env.block())
     ring = once._only.ring
-    assert ring.frames.made < 1.05 * 1800 and ring.frames.frame_bytes == ring.frames.made * 64
+    assert ring.frames.made < 1.05 * 1800 and ring.frames.nbytes == ring.frames._limit * 64
     assert ring.arrays['obs'].dtype == np.int64  # frame numbers
 
 
