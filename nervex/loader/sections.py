@@ -82,7 +82,7 @@ class Parts:
         - what (:obj:`str`): what the entries are, e.g. ``'hooks'``
     """
 
-    def __init__(self, check: Callable[[str, str, Any, Problems], None], what: str) -> None:
+    def __init__(self, check: Callable[[str, str, Any, Problems], Any], what: str) -> None:
         self.check, self.what = check, f'a dict of {what} by name'
 
     def check_all(self, path: str, value: Any, problems: Problems) -> Any:

@@ -16,7 +16,7 @@ from nervex.policy.batched import is_batched
 from nervex.utils import ACTOR_REGISTRY, tree
 from nervex.utils.class_config import class_config
 from nervex.utils.declare import setting, settings
-from nervex.utils.log_helper import build_logger
+from nervex.utils.log_helper import TextLogger
 from nervex.worker.actor.rollout import ColumnRollout, RowRollout, from_state, to_state
 from nervex.worker.actor.rows import acting, as_array, said_by_rows, said_row, sampler, transitions
 from nervex.worker.actor.transform import TRANSFORMS, SampleTransforms
@@ -150,7 +150,8 @@ class BaseSerialActor:
         first_step, first_episode = self.total_step, self.total_episode
         fresh: list[Batch] = []
         count = len(self._spare[0]) if self._spare else 0
-        while (count < n_sample) if n_sample is not None else (self.total_episode - first_episode < n_episode):
+        wanted = n_episode or 0
+        while (count < n_sample) if n_sample is not None else (self.total_episode - first_episode < wanted):
             for piece in self._step():
                 fresh.append(piece)
                 count += len(piece)
@@ -296,14 +297,14 @@ class CollectLog:
 
     def __init__(self, exp_name: str, name: str | None, tb_logger: Any) -> None:
         self._path, self._tb_logger = f'{exp_name}/log/actor', tb_logger
-        self._logger: Any = None
+        self._logger: TextLogger | None = None
         if name is not None:
             self.rename(name)
 
     def rename(self, name: str) -> None:
         """Go on in the file of another name."""
         self.close()
-        self._logger, _ = build_logger(self._path, name, need_tb=False)
+        self._logger = TextLogger(self._path, name)
 
     def line(self, text: str) -> None:
         """A line in the file, if there is one."""

@@ -16,7 +16,7 @@ from nervex.utils import tree
 from nervex.utils.class_config import class_config
 from nervex.utils.declare import setting, settings
 from nervex.utils.file_helper import naming
-from nervex.utils.log_helper import build_logger
+from nervex.utils.log_helper import TBLogger, TextLogger
 from nervex.worker.actor.rows import ObsBlock, acting, as_array
 
 _SEED_STRIDE = 10_000  # more than any number of envs
@@ -38,8 +38,8 @@ class Evaluation:
         return float(self.returns.mean())
 
     def __add__(self, other: Evaluation) -> Evaluation:
-        columns = ((self.returns, other.returns), (self.lengths, other.lengths))
-        return Evaluation(*map(np.concatenate, columns), self.seconds + other.seconds)
+        lengths = np.concatenate([self.lengths, other.lengths])
+        return Evaluation(np.concatenate([self.returns, other.returns]), lengths, self.seconds + other.seconds)
 
 
 class BaseSerialEvaluator:
@@ -64,9 +64,8 @@ class BaseSerialEvaluator:
     def __init__(self, cfg: dict | None = None, exp_name: str | None = '.', seed: int | None = None) -> None:
         self._cfg = EasyDict(class_config(type(self), cfg))
         path = f'{exp_name}/log/evaluator'
-        self._logger, self.tb_logger = (
-            (None, None) if exp_name is None else build_logger(path, 'evaluator', need_tb=True)
-        )
+        self._logger = None if exp_name is None else TextLogger(path, 'evaluator')
+        self.tb_logger: Any = None if exp_name is None else TBLogger(path, 'evaluator')
         self.curve_path = None if exp_name is None else os.path.join(path, 'curve.csv')
         self._seed = seed
         self.env: Any = None

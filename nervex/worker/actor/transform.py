@@ -141,9 +141,8 @@ class HindsightRelabel(SampleTransform):
 
     def __init__(self, cfg: Mapping | None = None, seed: Any = None) -> None:
         super().__init__(cfg, seed)
-        cfg = self._cfg
-        self._split, self._merge = cfg.split or _split, cfg.merge or _merge
-        self._reward = cfg.reward or reached
+        own = self._cfg
+        self._split, self._merge, self._reward = own.split or _split, own.merge or _merge, own.reward or reached
 
     def __call__(self, samples: Batch) -> Batch:
         self._check(samples)

@@ -19,7 +19,7 @@ from nervex.utils import LEARNER_REGISTRY, CheckpointError, TrainingError
 from nervex.utils.class_config import class_config
 from nervex.utils.declare import setting, settings
 from nervex.utils.import_helper import import_modules
-from nervex.utils.log_helper import build_logger
+from nervex.utils.log_helper import TBLogger, TextLogger
 from nervex.worker.learner.checkpoints import CHECKPOINT_VERSION, Checkpoints, load_checkpoint_file
 from nervex.worker.learner.learner_hook import HOOKS, LearnerHook, add_learner_hook, build_learner_hook_by_cfg
 
@@ -67,7 +67,8 @@ class BaseLearner:
     def __init__(self, cfg: dict | None = None, exp_name: str = '.') -> None:
         self.cfg = EasyDict(class_config(type(self), cfg))
         import_modules(self.cfg.import_names or [])
-        self._logger, self.tb_logger = build_logger(f'{exp_name}/log/learner', 'learner', need_tb=True)
+        path = f'{exp_name}/log/learner'
+        self._logger, self.tb_logger = TextLogger(path, 'learner'), TBLogger(path, 'learner')
         self._hooks = build_learner_hook_by_cfg(self.cfg.hook)
         self._log_window: deque[dict[str, Any]] = deque(maxlen=self.cfg.log_window)
         self._policy: Any = None

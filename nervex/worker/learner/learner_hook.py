@@ -100,11 +100,12 @@ class LogReduceHook(LearnerHook):
             learner.reduce_log(allreduce)
 
 
+_TYPE = setting(check=registered(LEARNER_HOOK_REGISTRY), meaning='what it does', needed=True)
 _HOOK = Section('a hook')
 _HOOK.declare(
     settings(
         name=setting('', 'str', 'for messages; its key if left out'),
-        type=setting(check=registered(LEARNER_HOOK_REGISTRY), meaning='what it does', needed=True),
+        type=_TYPE,
         priority=setting(20, 'int', 'of several hooks at one position the lower one runs first'),
         position=setting(check=' | '.join(map(repr, POSITIONS)), meaning='when it runs', needed=True),
         ext_args=setting({}, 'dict', 'settings of that type of hook'),
@@ -124,7 +125,7 @@ def _complete(path: str, name: str, item: Any, problems: Problems) -> dict[str, 
             rule = f'a dict with type and position, or the name must end in one of {ends}'
             problems.add(path, f'got {item!r}, must be {rule}')
             return None
-        kind = check_value(path, _HOOK.entries['type'], name[: -len(position) - 1], problems)
+        kind = check_value(path, _TYPE, name[: -len(position) - 1], problems)
         key, rule = ('load_path', 'str') if kind == 'load_ckpt' else ('freq', 'True | int >= 1')
         if len(problems) == before:
             item = check_value(path, Setting(check=rule), item, problems)
