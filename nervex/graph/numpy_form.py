@@ -224,7 +224,7 @@ class _Writer:
 
     def _mean(self, call: Call) -> np.ndarray:
         total = self._sum(call)
-        return self._apply(call, np.divide, total, self._array(call.args[0]).size // total.size)
+        return self._apply(call, np.divide, total, self._array(call.args[0]).size // max(total.size, 1))  # no rows, no mean
 
     def _argmax(self, call: Call) -> np.ndarray:
         if len(call.args) < 2 or call.args[1] is None:
