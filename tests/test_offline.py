@@ -7,7 +7,8 @@ from nervex.data import Batch, TrajectoryDataset, TrajectoryWriter
 from nervex.entry import eval, offline_pipeline, serial_pipeline
 from nervex.entry.cli import main
 from nervex.entry.offline_entry import _scaled_episodes
-from nervex.run.build import build_serial, without_collecting
+from nervex.run.build import build_serial
+from nervex.run.launch import without_collecting
 from nervex.utils import ConfigError
 from nervex.worker.learner.checkpoints import load_checkpoint_file
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,14 +12,6 @@ import numpy as np
 from nervex.utils.film import Film, encoder
 
 _GIF_FPS, _GIF_WIDTH = 25, 480
-
-
-@dataclass
-class _Episode:
-    """One episode on disk."""
-
-    film: Film
-    episode_return: float = field(default=float('nan'))
 
 
 class Album:
@@ -43,44 +34,41 @@ class Album:
         if kind is not None:
             encoder()  # what is missing is told now
         self._folder, self._stem, self._kind, self._fps = folder, stem, kind, fps
-        self._running: dict[int, _Episode] = {}
-        self._best: _Episode | None = None
-        self._worst: _Episode | None = None
+        self._running: dict[int, Film] = {}
+        self._kept: dict[str, tuple[float, Film]] = {}  # 'best' and 'worst' -> return and film, maybe the same one
         self._count = 0
         self._error: Exception | None = None
 
     def begin(self, key: int) -> None:
         """A new episode; one of this key that did not end is dropped."""
-        self._drop(self._running.pop(key, None))
+        if key in self._running:
+            self._running.pop(key).discard()
         if self._error is None:
             self._try(self._open, key)
 
     def _open(self, key: int) -> None:
         self._count += 1
-        path = os.path.join(self._folder, f'.episode_{os.getpid()}_{self._count}.mp4')
-        self._running[key] = _Episode(Film(path, self._fps))
+        self._running[key] = Film(os.path.join(self._folder, f'.episode_{os.getpid()}_{self._count}.mp4'), self._fps)
 
     def frame(self, key: int, picture: np.ndarray) -> None:
         """The next frame of a running episode."""
-        episode = self._running.get(key)
-        if episode is not None:
-            self._try(episode.film.add, picture)
+        if key in self._running:
+            self._try(self._running[key].add, picture)
 
     def end(self, key: int, episode_return: float) -> None:
         """The episode is over: keep it if it is the best or the worst so far."""
-        episode = self._running.pop(key, None)
-        if episode is None:
+        film = self._running.pop(key, None)
+        if film is None:
             return
-        episode.episode_return = episode_return
-        self._try(episode.film.close)
-        old = [self._best, self._worst]
-        if self._best is None or episode_return > self._best.episode_return:
-            self._best = episode
-        if self._worst is None or episode_return <= self._worst.episode_return:
-            self._worst = episode
-        for gone in [*old, episode]:
-            if gone is not self._best and gone is not self._worst:
-                self._drop(gone)
+        self._try(film.close)
+        films = [film, *(kept for _, kept in self._kept.values())]
+        if not self._kept or episode_return > self._kept['best'][0]:
+            self._kept['best'] = episode_return, film
+        if 'worst' not in self._kept or episode_return <= self._kept['worst'][0]:
+            self._kept['worst'] = episode_return, film
+        for gone in films:
+            if all(gone is not kept for _, kept in self._kept.values()):
+                gone.discard()
 
     def _try(self, function: Any, *args: Any) -> None:
         """What goes wrong with a file is told at the end, in its own words, and not taken for a fault of the env."""
@@ -99,25 +87,16 @@ class Album:
         if self._error is not None:
             raise OSError(f'{self._folder}: the video cannot be written: {self._error}') from self._error
         videos = {}
-        for what, episode in (('best', self._best), ('worst', self._worst)):
-            if episode is None or (what == 'worst' and episode is self._best):
-                continue
-            name = f'{self._stem}-{what}-{episode.episode_return:.6g}.{self._kind}'
-            videos[what] = os.path.join(self._folder, name)
-            if self._kind == 'gif':
-                mp4_to_gif(episode.film.path, videos[what])
-            else:
-                os.replace(episode.film.path, videos[what])
+        for what, (episode_return, film) in self._kept.items():
+            if what == 'best' or film is not self._kept['best'][1]:
+                videos[what] = os.path.join(self._folder, f'{self._stem}-{what}-{episode_return:.6g}.{self._kind}')
+                (mp4_to_gif if self._kind == 'gif' else os.replace)(film.path, videos[what])
         return videos
-
-    def _drop(self, episode: _Episode | None) -> None:
-        if episode is not None:
-            episode.film.discard()
 
     def close(self) -> None:
         """Remove what was not named by ``finish``; closing twice is fine."""
-        for episode in (*self._running.values(), self._best, self._worst):
-            self._drop(episode)
+        for film in (*self._running.values(), *(film for _, film in self._kept.values())):
+            film.discard()
         self._running.clear()
 
     def __enter__(self) -> Album:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 from collections.abc import Sequence
@@ -10,7 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import yaml
+
+from nervex.run.folder import leaves, read_yaml
+from nervex.run.result import curve_rows
 
 AXES = ('env_step', 'train_iter', 'seconds')
 # runs that differ only in these, or in what is below them, are repetitions of one experiment
@@ -79,33 +80,17 @@ def _logs_below(folder: str) -> list[str]:
     return found
 
 
-def _rows(log: str) -> list[dict[str, str]]:
-    """The complete rows; the last one may be half written while a run goes on."""
-    path = os.path.join(log, 'evaluator', 'curve.csv')
-    if not os.path.isfile(path):
-        return []
-    with open(path, encoding='utf-8', newline='') as f:
-        return [row for row in csv.DictReader(f) if None not in row.values()]
-
-
 def _read_run(log: str, axis: str) -> Curve:
     path = os.path.join(log, 'config.yaml')
-    try:
-        with open(path, encoding='utf-8') as f:
-            config = yaml.safe_load(f)
-    except FileNotFoundError as e:
-        raise FileNotFoundError(f'{path}: missing; runs are grouped by the config that each one saved there') from e
+    if not os.path.isfile(path):
+        raise FileNotFoundError(f'{path}: missing; runs are grouped by the config that each one saved there')
     rows = _rows(log)
     x, mean = (np.array([float(row[name]) for row in rows]) for name in (axis, 'return_mean'))
-    return Curve(os.path.dirname(os.path.abspath(log)), _flat(config), x, mean)
+    return Curve(os.path.dirname(os.path.abspath(log)), leaves(read_yaml(path)), x, mean)
 
 
-def _flat(config: dict, path: str = '') -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in config.items():
-        below = f'{path}.{key}' if path else key
-        flat.update(_flat(value, below) if isinstance(value, dict) and value else {below: value})
-    return flat
+def _rows(log: str) -> list[dict[str, str]]:
+    return curve_rows(os.path.join(log, 'evaluator', 'curve.csv'))
 
 
 def group_runs(curves: Sequence[Curve]) -> dict[str, list[Curve]]:

@@ -8,19 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from nervex.config import compile_config
 from nervex.data import Batch
 from nervex.data.trajectories import TrajectoryWriter
 from nervex.envs.hosting.layout import take_rows
 from nervex.run.build import (
     EVALUATION_SEED_OFFSET,
-    EnvSetting,
     build_env_managers,
     build_policy,
     policy_class,
-    without_collecting,
 )
-from nervex.run.folder import checkpoint_file, config_beside
+from nervex.run.launch import EnvSetting, Passed, prepare_launch
 from nervex.utils import CheckpointError
 from nervex.utils.default_helper import set_pkg_seed
 from nervex.worker.actor import BaseSerialEvaluator
@@ -40,9 +37,9 @@ def trained_evaluator(
     overrides: tuple[str, ...],
 ) -> Iterator[BaseSerialEvaluator]:
     """An evaluator with the eval mode of a trained policy, and nothing else of a run; its envs close behind it."""
-    cfg = without_collecting(config_beside(load_path) if cfg is None and load_path else cfg)
-    resolved = compile_config(cfg, policy_type, env_setting, model, overrides)
-    path = checkpoint_file(load_path or resolved.learner.load_path or '')
+    passed = Passed(env_setting, policy_type, model)
+    resolved = prepare_launch(cfg, seed, passed, overrides, load_path=load_path, collects=False).cfg
+    path = resolved.learner.load_path
     if not path:
         raise CheckpointError('no checkpoint given; pass --load FILE (load_path=...) or set learner.load_path')
     state = load_checkpoint_file(path)
@@ -116,17 +113,19 @@ def collect(
                 writer.drop(int(env_id))
             if not len(step):
                 return
-            rows = np.flatnonzero(np.isin(block.env_id, step.env_id))
-            obs, next_obs = _as_the_env_gave_them(evaluator.env, block, step)
+            manager, after = evaluator.env, step
+            before: Any = (block.env_id, block.obs)
+            if isinstance(manager, NormalizedEnvManager):  # what the envs gave, not what was made of it
+                before, after = manager.raw_observed, manager.raw_step
             columns = {
-                'obs': take_rows(obs, rows),
-                'action': action[rows],
-                'reward': step.reward,
-                'next_obs': next_obs,
-                'done': step.done,
-                'truncated': step.truncated,
+                'obs': take_rows(before[1], _places(before[0], step.env_id)),
+                'action': action[_places(block.env_id, step.env_id)],
+                'reward': step.reward.copy(),
+                'next_obs': take_rows(after.obs, _places(after.env_id, step.env_id)),
+                'done': step.done.copy(),
+                'truncated': step.truncated.copy(),
             }
-            writer.record(_copied(columns), env_id=step.env_id)
+            writer.record(Batch(columns), env_id=step.env_id)
 
         if evaluator.env.asynchronous:
             raise ValueError(
@@ -138,20 +137,7 @@ def collect(
         return result, writer.written
 
 
-def _as_the_env_gave_them(manager: Any, block: Any, step: Any) -> tuple[Any, Any]:
-    """The observations before and behind a step, without the scaling of the manager."""
-    if not isinstance(manager, NormalizedEnvManager):
-        return block.obs, step.obs
-    (ids, obs), raw = manager.raw_observed, manager.raw_step
-    return _of_envs(obs, ids, block.env_id), _of_envs(raw.obs, raw.env_id, step.env_id)
-
-
-def _of_envs(obs: Any, ids: np.ndarray, wanted: np.ndarray) -> Any:
-    """The rows of these envs, in their order."""
-    row = {env_id: k for k, env_id in enumerate(ids.tolist())}
-    return take_rows(obs, [row[env_id] for env_id in wanted.tolist()])
-
-
-def _copied(columns: dict[str, Any]) -> Batch:
-    """A Batch on memory of its own: the env manager uses its blocks again."""
-    return Batch.of({k: _copied(v) if isinstance(v, dict) else np.array(v) for k, v in columns.items()})
+def _places(ids: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Where in ``ids`` the wanted ones stand."""
+    order = np.argsort(ids)
+    return order[np.searchsorted(ids, wanted, sorter=order)]

@@ -8,7 +8,8 @@ from typing import Any
 from nervex.data import Batch
 from nervex.data.trajectories import TrajectoryDataset
 from nervex.policy.traj_block import TrajBlock
-from nervex.run.build import EnvSetting, Passed, prepare_launch, start_serial, without_collecting
+from nervex.run.build import start_serial
+from nervex.run.launch import EnvSetting, Passed, prepare_launch
 from nervex.run.result import RunResult
 from nervex.run.serial_run import SerialRun
 from nervex.utils import ConfigError
@@ -39,8 +40,8 @@ def offline_pipeline(
           writes them), or the dataset itself; None only with ``resume``, whose saved state has what was learned from
     """
     dataset = data if isinstance(data, TrajectoryDataset) or data is None else TrajectoryDataset(data, strict=True)
-    cfg = None if cfg is None else without_collecting(cfg)
-    launch = prepare_launch(cfg, seed, Passed(env_setting, policy_fn, model_type), overrides, resume)
+    passed = Passed(env_setting, policy_fn, model_type)
+    launch = prepare_launch(cfg, seed, passed, overrides, resume, collects=False)
     if (result := launch.already()) is not None:
         return result
     with start_serial(launch) as run:
@@ -91,15 +92,15 @@ def fill(run: SerialRun, dataset: TrajectoryDataset) -> None:
 def _scaled_episodes(run: SerialRun, dataset: TrajectoryDataset) -> Iterator[dict[str, Any]]:
     """The columns of each episode, their observations scaled by the statistics of all where the envs' are scaled."""
     envs, episodes = run.actor.env, range(len(dataset.lengths))
-    scale = envs.normalizer.observe if isinstance(envs, NormalizedEnvManager) else None
-    if scale is not None and envs.normalizer.is_new:
+    normalizer = envs.normalizer if isinstance(envs, NormalizedEnvManager) else None
+    if normalizer is not None and normalizer.is_new:
         for number in episodes:
-            scale(_block(dataset.episode(number).to_numpy()['obs']))
+            normalizer.observe(_block(dataset.episode(number).to_numpy()['obs']))
     for number in episodes:
         columns = dict(dataset.episode(number).to_numpy().items())
-        for name in ('obs', 'next_obs') if scale is not None else ():
-            if name in columns:
-                scaled = scale(_block(columns[name]), count=False)
+        for name in ('obs', 'next_obs'):
+            if normalizer is not None and name in columns:
+                scaled = normalizer.observe(_block(columns[name]), count=False)
                 columns[name] = Batch(scaled) if isinstance(scaled, dict) else scaled
         yield columns
 

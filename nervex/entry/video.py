@@ -13,13 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from nervex.config import compile_config
 from nervex.entry.album import Album
 from nervex.entry.eval_entry import eval
 from nervex.entry.window import Window
 from nervex.envs import BaseEnv, BaseEnvInfo, BaseEnvTimestep, GymEnv, get_vec_env_setting
-from nervex.run.folder import checkpoint_file, config_beside
-from nervex.run.launch import EnvSetting
+from nervex.run.launch import EnvSetting, Passed, prepare_launch
 from nervex.utils import ExtraMissingError, NervexError
 from nervex.worker.actor.base_serial_evaluator import Evaluation
 
@@ -61,9 +59,8 @@ def eval_and_show(
     if video is None and not render:
         plain = (cfg, seed, env_setting, policy_type, model)
         return Shown(eval(*plain, load_path=load_path, n_episode=n_episode, overrides=overrides), {})
-    resolved = compile_config(
-        config_beside(load_path) if cfg is None and load_path else cfg, policy_type, env_setting, model, overrides
-    )
+    passed = Passed(env_setting, policy_type, model)
+    resolved = prepare_launch(cfg, seed, passed, overrides, load_path=load_path, collects=False).cfg
     scaling = {key: value for key, value in resolved.env.manager.items() if key.startswith('norm_')}
     resolved.env.update(env_manager_type='base', manager=scaling)
     env_fn, actor_cfgs, env_cfgs = env_setting if env_setting is not None else get_vec_env_setting(resolved.env)
@@ -72,7 +69,7 @@ def eval_and_show(
     _prepare_headless()
     make = partial(_drawable, env_fn)
     fps = _check_picture(make, env_cfgs[0])
-    path = checkpoint_file(load_path or resolved.learner.load_path or '')
+    path = resolved.learner.load_path or ''
     folder = resolved.env.replay_path or os.path.join(_run_folder(resolved.exp_name, path), 'video')
     stem = os.path.basename(path).removesuffix('.tar').removesuffix('.pth')
     with ExitStack() as stack:

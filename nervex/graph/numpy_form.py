@@ -224,7 +224,8 @@ class _Writer:
 
     def _mean(self, call: Call) -> np.ndarray:
         total = self._sum(call)
-        return self._apply(call, np.divide, total, self._array(call.args[0]).size // max(total.size, 1))  # no rows, no mean
+        rows = self._array(call.args[0]).size // max(total.size, 1)  # there may be none
+        return self._apply(call, np.divide, total, rows)
 
     def _argmax(self, call: Call) -> np.ndarray:
         if len(call.args) < 2 or call.args[1] is None:

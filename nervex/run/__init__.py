@@ -1,1 +1,1 @@
-"""One run: its wiring (``build``), folder, saved state, stop signals, progress and result. Below entry and parallel."""
+"""One run: ``launch`` (what is to run), ``build`` (the wiring), folder, saved state, stop signals, progress, result."""

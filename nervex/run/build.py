@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-import os
-from collections.abc import Mapping
 from inspect import Parameter
 from typing import Any
 
@@ -13,7 +11,6 @@ import numpy as np
 import torch
 from easydict import EasyDict
 
-from nervex.config import read_config
 from nervex.config.model import find_model
 from nervex.data import BufferManager
 from nervex.envs import get_vec_env_setting
@@ -30,7 +27,6 @@ from nervex.utils import (
     CheckpointError,
     ConfigError,
 )
-from nervex.utils.class_config import merge_config
 from nervex.utils.default_helper import set_pkg_seed
 from nervex.utils.import_helper import import_modules
 from nervex.worker.actor import BaseSerialEvaluator
@@ -115,15 +111,6 @@ def _set_threads(threads: int | None, model: torch.nn.Module, stack: contextlib.
     if threads is not None or not wide:
         stack.callback(torch.set_num_threads, torch.get_num_threads())
         torch.set_num_threads(threads or 1)
-
-
-def without_collecting(cfg: str | Mapping) -> dict:
-    """The config with a size of collecting, which the actor's section must have although nothing is collected."""
-    given = dict(read_config(cfg) if isinstance(cfg, (str, os.PathLike)) else cfg)
-    actor = given.get('actor') or {}
-    if actor.get('n_sample') is None and actor.get('n_episode') is None:
-        given['actor'] = merge_config(actor, dict(n_sample=1))
-    return given
 
 
 # ---- envs and buffers ----

@@ -27,14 +27,8 @@ _PACKAGES = ('nervex', 'torch', 'numpy', 'gymnasium', 'easydict')
 
 # what may differ between a run and its continuation: when it ends and what is shown, not what is computed
 _MAY_DIFFER = (
-    'exp_name',
-    'seed',
-    'commander',
-    'evaluator.stop_val',
-    'learner.resume',
-    'learner.hook',
-    'learner.load_path',
-    'parallel',
+    *('exp_name', 'seed', 'commander', 'evaluator.stop_val', 'parallel'),
+    *('learner.resume', 'learner.hook', 'learner.load_path'),
 )
 
 
@@ -119,7 +113,7 @@ class RunFolder:
 
     def read(self) -> dict[str, Any]:
         """What ``describe`` wrote."""
-        return _yaml(os.path.join(self.log, 'run.yaml'))
+        return read_yaml(os.path.join(self.log, 'run.yaml'))
 
     def _write(self, facts: dict[str, Any]) -> None:
         with atomic_write(os.path.join(self.log, 'run.yaml'), 'w') as f:
@@ -186,13 +180,11 @@ class SavedRun:
         limits = 'evaluator.stop_val' if self.counters['solved'] else ('evaluator.stop_val', 'commander.')
         if any(path.startswith(limits) for path, _, _ in self._changes(resolved)):
             return None
-        counters, name = self.counters, self.counters['checkpoint']
-        counters = {**counters, 'checkpoint': name and os.path.join(self.ckpt_path, name)}
-        return RunResult.in_folder(self.folder, self.ckpt_path, counters, self.seed, resolved)
+        return RunResult.in_folder(self.folder, self.ckpt_path, self.counters, self.seed, resolved)
 
     def _changes(self, resolved: dict[str, Any]) -> list[tuple[str, Any, Any]]:
         """Paths of the settings that differ, with the value here and the one of the saved run."""
-        new, old = dict(_leaves(resolved)), dict(_leaves(self.config))
+        new, old = leaves(resolved), leaves(self.config)
         return [(p, new.get(p), old.get(p)) for p in sorted(set(new) | set(old)) if new.get(p) != old.get(p)]
 
 
@@ -205,7 +197,7 @@ def saved_run(folder: str, log: str = 'log') -> SavedRun:
                 f'{folder}: holds no run to resume or load: {path} is missing; give the folder that was the '
                 "run's exp_name (or its current folder)"
             )
-    config, facts = map(_yaml, paths)
+    config, facts = map(read_yaml, paths)
     ckpt_path = os.path.join(folder, facts['checkpoints'])
     return SavedRun(folder, config, int(facts['seed']), ckpt_path, facts.get('finished'), facts.get('result'))
 
@@ -219,7 +211,7 @@ def config_beside(path: str) -> dict[str, Any]:
     """The config of the run whose folder, or checkpoint, ``path`` is; to be used in another folder."""
     folder = path if os.path.isdir(path) else os.path.dirname(os.path.dirname(os.path.abspath(path)))
     for log in ['log'] if folder == path else sorted(glob.glob('log*', root_dir=folder)):
-        with contextlib.suppress(CheckpointError):
+        with contextlib.suppress(CheckpointError, FileNotFoundError):
             run = saved_run(folder, log)
             if folder == path or os.path.samefile(run.ckpt_path, os.path.dirname(path)):
                 return {key: value for key, value in run.config.items() if key not in ('exp_name', 'seed')}
@@ -228,27 +220,19 @@ def config_beside(path: str) -> dict[str, Any]:
     )
 
 
-def _yaml(path: str) -> dict[str, Any]:
+def read_yaml(path: str) -> dict[str, Any]:
+    """The plain values in a file."""
     with open(path, encoding='utf-8') as f:
         return yaml.safe_load(f)
 
 
-def _leaves(tree: Any, path: str = '') -> list[tuple[str, Any]]:
-    if isinstance(tree, dict):
-        return [leaf for key, value in tree.items() for leaf in _leaves(value, f'{path}.{key}' if path else str(key))]
-    return [(path, list(tree) if isinstance(tree, tuple) else tree)]
-
-
-def _versions() -> Iterator[tuple[str, str]]:
-    for name in _PACKAGES:
-        with contextlib.suppress(metadata.PackageNotFoundError):
-            yield name, metadata.version(name)
-
-
-def _git_commit() -> str | None:
-    """The commit of the repository that the current folder is in; None outside of one, or without git."""
-    try:
-        answer = subprocess.run(['git', 'rev-parse', 'HEAD'], capture_output=True, text=True, timeout=5, check=False)
-    except (FileNotFoundError, subprocess.TimeoutExpired):
-        return None
-    return answer.stdout.strip() or None
+def leaves(config: dict[str, Any], path: str = '') -> dict[str, Any]:
+    """The settings of a config by their full path; tuples as lists."""
+    flat: dict[str, Any] = {}
+    for key, value in config.items():
+        below = f'{path}{key}'
+        if isinstance(value, dict):
+            flat.update(leaves(value, f'{below}.'))
+        else:
+            flat[below] = list(value) if isinstance(value, tuple) else value
+    return flat

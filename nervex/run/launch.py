@@ -5,18 +5,19 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from easydict import EasyDict
 
-from nervex.config import compile_config, save_config
+from nervex.config import compile_config, read_config, save_config
 from nervex.policy import Policy
-from nervex.run.folder import RunFolder, SavedRun, checkpoint_file, saved_run
+from nervex.run.folder import RunFolder, SavedRun, checkpoint_file, config_beside, saved_run
 from nervex.run.result import RunResult
 from nervex.run.state import ABOUT_THE_RUN, cut_logs, newest_state
-from nervex.utils import CheckpointError
+from nervex.utils import CheckpointError, ConfigError
+from nervex.utils.class_config import merge_config
 from nervex.utils.file_helper import remove_unfinished
 
 logger = logging.getLogger(__name__)
@@ -105,24 +106,42 @@ def prepare_launch(
     passed: Passed = Passed(),
     overrides: tuple[str, ...] = (),
     resume: str | None = None,
+    load_path: str | None = None,
+    collects: bool = True,
 ) -> Launch:
     """
     Overview:
         Check and resolve a config for any mode; all its errors are raised here.
     Arguments:
-        - cfg (:obj:`str | dict | None`): path, built-in name or dict; None only with ``resume``
+        - cfg (:obj:`str | dict | None`): path, built-in name or dict; None takes that of ``resume`` or ``load_path``
         - seed (:obj:`int | None`): None draws one; a run that goes on has its own
         - resume (:obj:`str | None`): folder of an earlier run
+        - load_path (:obj:`str | None`): a checkpoint, or the folder of a run for its best one; None takes
+          ``learner.load_path``, which is a file in the answer
+        - collects (:obj:`bool`): False needs no size of collecting in the config
     """
     saved = None if resume is None else saved_run(resume)
-    if saved is not None and cfg is None:
-        cfg = saved.config
-    resolved = compile_config(cfg, passed.policy, passed.env_setting, passed.model, overrides)
+    if cfg is None:
+        if saved is None and load_path is None:
+            raise ConfigError('no config: give one, or a run that has one to resume or to load')
+        cfg = saved.config if saved is not None else config_beside(load_path or '')
+    resolved = compile_config(
+        cfg if collects else without_collecting(cfg), passed.policy, passed.env_setting, passed.model, overrides
+    )
     if saved is not None:
         saved.check_same(resolved)
         resolved.exp_name, seed = resume, saved.seed
-    elif resolved.learner.load_path:
-        resolved.learner.load_path = checkpoint_file(resolved.learner.load_path)
+    elif load_path or resolved.learner.load_path:
+        resolved.learner.load_path = checkpoint_file(load_path or resolved.learner.load_path)
     if seed is None:
         seed = int.from_bytes(os.urandom(4), 'little') % 2**31
     return Launch(resolved, seed, passed, saved)
+
+
+def without_collecting(cfg: str | Mapping) -> dict:
+    """The config with a size of collecting, which the actor's section must have although nothing is collected."""
+    given = dict(read_config(cfg) if isinstance(cfg, (str, os.PathLike)) else cfg)
+    actor = given.get('actor') or {}
+    if actor.get('n_sample') is None and actor.get('n_episode') is None:
+        given['actor'] = merge_config(actor, dict(n_sample=1))
+    return given

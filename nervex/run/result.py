@@ -9,6 +9,8 @@ from typing import Any
 
 from easydict import EasyDict
 
+_COUNTERS = ('solved', 'final_return', 'best_return', 'env_steps', 'train_iters', 'episodes', 'seconds')
+
 
 @dataclass
 class RunResult:
@@ -34,50 +36,41 @@ class RunResult:
     @classmethod
     def of(cls, run: Any, solved: bool, ckpt_path: str, checkpoint: str | None) -> RunResult:
         """The counters and paths of a run of any mode: of its ``actor``, ``learner``, ``evaluator`` and ``folder``."""
-        counters = {
-            'solved': bool(solved),
-            'final_return': float(run.evaluator.last_mean),
-            'best_return': float(max(run.evaluator.best, run.evaluator.last_mean)),
-            'env_steps': int(run.actor.total_step),
-            'train_iters': int(run.learner.train_iter),
-            'episodes': int(run.actor.total_episode),
-            'seconds': run.seconds,
-            'checkpoint': checkpoint,
-        }
-        return cls.in_folder(run.folder.path, ckpt_path, counters, run.seed, run.cfg, list(run.evaluator.history))
+        last, best, actor = float(run.evaluator.last_mean), float(run.evaluator.best), run.actor
+        values = (
+            solved,
+            last,
+            max(best, last),
+            actor.total_step,
+            run.learner.train_iter,
+            actor.total_episode,
+            run.seconds,
+        )
+        counters = {**dict(zip(_COUNTERS, values)), 'checkpoint': checkpoint and os.path.basename(checkpoint)}
+        return cls.in_folder(run.folder.path, ckpt_path, counters, run.seed, run.cfg)
 
     @classmethod
-    def in_folder(
-        cls,
-        folder: str,
-        ckpt_path: str,
-        counters: dict[str, Any],
-        seed: int,
-        cfg: EasyDict,
-        history: list[tuple[int, int, float]] | None = None,
-    ) -> RunResult:
-        """With the paths that a run in ``folder`` has; ``history`` None reads the curve there."""
+    def in_folder(cls, folder: str, ckpt_path: str, counters: dict[str, Any], seed: int, cfg: EasyDict) -> RunResult:
+        """What ``counters()`` gave, with the paths and the curve that a run in ``folder`` has."""
         best, log = os.path.join(ckpt_path, 'ckpt_best.pth.tar'), os.path.join(folder, 'log')
-        curve = os.path.join(log, 'evaluator', 'curve.csv')
+        curve, name = os.path.join(log, 'evaluator', 'curve.csv'), counters['checkpoint']
         return cls(
-            **counters,
+            **{key: counters[key] for key in _COUNTERS},
             seed=seed,
             exp_path=folder,
             ckpt_path=ckpt_path,
+            checkpoint=name and os.path.join(ckpt_path, name),
             best_checkpoint=best if os.path.exists(best) else None,
             log_path=log,
             curve_path=curve,
             config=cfg,
-            history=read_curve(curve) if history is None else history,
+            history=[(int(r['train_iter']), int(r['env_step']), float(r['return_mean'])) for r in curve_rows(curve)],
         )
 
     def counters(self) -> dict[str, Any]:
-        """What ``in_folder`` wants back: numbers, and the checkpoint by its name."""
-        names = ('solved', 'final_return', 'best_return', 'env_steps', 'train_iters', 'episodes', 'seconds')
-        return {
-            **{name: getattr(self, name) for name in names},
-            'checkpoint': self.checkpoint and os.path.basename(self.checkpoint),
-        }
+        """The numbers, and the checkpoint by its name: what ``in_folder`` cannot know."""
+        numbers = {key: getattr(self, key) for key in _COUNTERS}
+        return {**numbers, 'checkpoint': self.checkpoint and os.path.basename(self.checkpoint)}
 
     @property
     def verdict(self) -> str:
@@ -91,9 +84,9 @@ class RunResult:
         return f'finished: return {self.final_return:.1f} (best {self.best_return:.1f}), {wanted}'
 
 
-def read_curve(path: str) -> list[tuple[int, int, float]]:
-    """The evaluations in ``curve.csv``: updates, env steps and mean return of each."""
-    if not os.path.exists(path):  # nothing was evaluated
+def curve_rows(path: str) -> list[dict[str, str]]:
+    """The complete rows of a ``curve.csv``; the last one may be half written while a run goes on."""
+    if not os.path.isfile(path):
         return []
     with open(path, encoding='utf-8', newline='') as f:
-        return [(int(r['train_iter']), int(r['env_step']), float(r['return_mean'])) for r in csv.DictReader(f)]
+        return [row for row in csv.DictReader(f) if None not in row.values()]

@@ -87,7 +87,7 @@ class SerialRun:
             started = time.monotonic()
             with self.signals.held():
                 save_state(self)
-            self._schedule.saved(started)
+            self._schedule.took(time.monotonic() - started)
         if stop:
             raise KeyboardInterrupt
         return not self.commander.out_of_budget()

@@ -147,10 +147,6 @@ class SaveSchedule:
         """Whether it is time."""
         return time.monotonic() >= self._next
 
-    def saved(self, started: float) -> None:
-        """Told after a save that began at ``started`` (monotonic): plan the next one."""
-        self.took(time.monotonic() - started)
-
     def took(self, seconds: float) -> None:
         """Told after a save that took so long: plan the next one."""
         if self._interval is not None:
@@ -191,7 +187,7 @@ def random_state() -> dict[str, Any]:
     kind, keys, position, has_gauss, cached = np.random.get_state(legacy=True)
     state = {
         'python': [version, list(internal), gauss],
-        'numpy': [kind, torch.from_numpy(keys.astype(np.int64)), position, has_gauss, cached],
+        'numpy': [kind, torch.from_numpy(np.asarray(keys).astype(np.int64)), position, has_gauss, cached],
         'torch': torch.get_rng_state(),
     }
     if torch.cuda.is_available():

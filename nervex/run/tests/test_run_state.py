@@ -17,7 +17,7 @@ def test_saving_waits_for_the_interval_and_for_its_share_of_the_run(monkeypatch)
     now[0] = 110.0
     assert schedule.due()
     now[0] = 111.0  # the save took 1 s: at 2 % the next one is due 50 s later
-    schedule.saved(started=110.0)
+    schedule.took(now[0] - 110.0)
     now[0] = 160.9
     assert not schedule.due()
     now[0] = 161.0
