@@ -11,7 +11,7 @@ from easydict import EasyDict
 from nervex.config.aliases import apply_aliases, apply_structure
 from nervex.config.derive import cross_check, fill_ties, settle_exclusive
 from nervex.config.imports import import_listed
-from nervex.config.model import check_model, find_model, model_declared, model_parameters
+from nervex.config.model import find_model, model_section
 from nervex.config.overrides import override_tree
 from nervex.config.parallel_form import serial_form
 from nervex.config.read import read_config
@@ -148,7 +148,7 @@ class _Compiler:
         section = given.get('model')
         chosen = model is not None or (isinstance(section, Mapping) and section.get('model_type') is not None)
         self._model = find_model({**declared.defaults(), **given}, found, model, problems)
-        model_declared(declared, is_default=not chosen)
+        declared.entries['model'] = model_section(self._model, {} if chosen else declared.defaults().get('model', {}))
         return add_framework_rules('policy', declared)
 
     def _is_declared(self, path: str) -> bool:
@@ -157,9 +157,6 @@ class _Compiler:
         declared = self._declared.get(section)
         if declared is None or not rest:
             return declared is not None
-        if section == 'policy' and rest.startswith('model.'):
-            parameters = model_parameters(self._model)
-            return parameters is not None and rest.partition('.')[2] in parameters
         if section == 'replay_buffer':
             rest = rest.rpartition('.')[2]
         return declared.at(rest) is not None
@@ -180,9 +177,6 @@ class _Compiler:
                 resolved[name] = merge_buffers(given, declared, self._problems)
             else:
                 resolved[name] = merge_section(name, declared, given, self._problems)
-        model = get_path(resolved, 'policy.model')
-        if isinstance(model, dict):
-            check_model(model, self._model, self._problems)
         return resolved
 
     def across(self, resolved: dict[str, Any]) -> None:

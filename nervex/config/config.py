@@ -25,7 +25,7 @@ class Config:
         if cfg_text is None and filename is not None:
             with open(filename, encoding='utf-8') as file:
                 cfg_text = file.read()
-        self._cfg_dict, self._text, self._filename = cfg_dict, cfg_text or '', filename
+        self.cfg_dict, self.text, self.filename = cfg_dict, cfg_text or '', filename
 
     @staticmethod
     def file_to_dict(filename: str | os.PathLike) -> 'Config':
@@ -39,22 +39,10 @@ class Config:
         names: dict[str, Any] = python_globals(path) if path.endswith('.py') else {'main_config': read_config(path)}
         return Config(names, filename=path)
 
-    @property
-    def cfg_dict(self) -> dict[str, Any]:
-        return self._cfg_dict
-
-    @property
-    def text(self) -> str:
-        return self._text
-
-    @property
-    def filename(self) -> str | None:
-        return self._filename
-
     def __getitem__(self, key: str) -> Any:
-        if key not in self._cfg_dict:
-            raise ConfigError(f"{self._filename or 'config'}: has no '{key}'; it has {', '.join(self._cfg_dict)}")
-        return self._cfg_dict[key]
+        if key not in self.cfg_dict:
+            raise ConfigError(f"{self.filename or 'config'}: has no '{key}'; it has {', '.join(self.cfg_dict)}")
+        return self.cfg_dict[key]
 
     def __repr__(self) -> str:
-        return f'Config({self._filename or "dict"}: {", ".join(map(str, self._cfg_dict))})'
+        return f'Config({self.filename or "dict"}: {", ".join(map(str, self.cfg_dict))})'

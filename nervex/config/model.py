@@ -12,16 +12,14 @@ from easydict import EasyDict
 
 from nervex.config.imports import import_listed
 from nervex.config.sections import look_up
-from nervex.loader.base import instance_of, type_name
-from nervex.loader.exception import shown
+from nervex.loader.base import Loader, instance_of, type_name
+from nervex.loader.exception import mismatch
 from nervex.loader.problems import Problems
 from nervex.utils.declare import Section, Setting
 from nervex.utils.registry_factory import MODEL_REGISTRY
 
 #: Arguments that are taken from the env where the config leaves them out.
 FROM_ENV = ('obs_dim', 'obs_shape', 'action_dim', 'action_shape', 'act_shape')
-#: Entries of ``policy.model`` that choose the model and are not passed to it.
-CHOOSING = ('model_type', 'import_names')
 _PLAIN = (int, float, bool, str, list, dict)
 
 
@@ -64,48 +62,61 @@ def _builds_its_own(policy: type) -> bool:
     return False
 
 
-def model_parameters(model: Any) -> dict[str, inspect.Parameter] | None:
-    """The named arguments of a model; None where they cannot be known or any name is taken."""
-    if model is None:
+def model_section(model: Any, defaults: Mapping[str, Any]) -> Section:
+    """
+    Overview:
+        What ``policy.model`` may contain: the named arguments of the model. Open where they cannot be known.
+    Arguments:
+        - defaults (:obj:`Mapping`): what the policy gives them
+    """
+    named = model if hasattr(model, '__name__') else getattr(model, 'func', model)  # a functools.partial has none
+    section = signature_section(model, str(getattr(named, '__name__', 'the model')), FROM_ENV)
+    if section is None:
+        section = Section('the model', is_open=True)
+    section.entries.update(model_type=Setting(needed=False), import_names=Setting(needed=False))
+    section.declare(defaults)
+    return section
+
+
+def signature_section(thing: Any, owner: str, optional: Sequence[str] = ()) -> Section | None:
+    """
+    Overview:
+        The named arguments of something that can be called, as settings; None where they cannot be known or any name
+        is taken.
+    Arguments:
+        - optional (:obj:`Sequence[str]`): those that may be left out though they have no default
+    """
+    if thing is None:
         return None
     try:
-        parameters = inspect.signature(model, eval_str=True).parameters
+        parameters = inspect.signature(thing, eval_str=True).parameters
     except NameError:  # an annotation that exists only for type checkers
-        parameters = inspect.signature(model).parameters
+        parameters = inspect.signature(thing).parameters
     except (TypeError, ValueError):
         return None
     if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
         return None
-    return {name: p for name, p in parameters.items() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+    named = {name: p for name, p in parameters.items() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+    entries = {
+        name: Setting(check=_check(p), needed=p.default is p.empty and name not in optional)
+        for name, p in named.items()
+    }
+    return Section(owner, dict(entries), is_plain=False)
 
 
-def check_model(given: Mapping, model: Any, problems: Problems) -> None:
-    """Unknown, missing and plainly mistyped arguments of the model."""
-    parameters = model_parameters(model)
-    if parameters is None:
-        return
-    named = model if hasattr(model, '__name__') else getattr(model, 'func', model)  # a functools.partial has none
-    owner = str(getattr(named, '__name__', 'the model'))
-    for key, value in given.items():
-        if key in parameters:
-            _check_annotation(f'policy.model.{key}', parameters[key], value, problems)
-        elif key not in CHOOSING:
-            problems.unknown(f'policy.model.{key}', value, parameters, owner)
-    for name, parameter in parameters.items():
-        if parameter.default is parameter.empty and name not in given and name not in FROM_ENV:
-            problems.add(f'policy.model.{name}', f'missing; {owner} needs it')
-
-
-def _check_annotation(path: str, parameter: inspect.Parameter, value: Any, problems: Problems) -> None:
+def _check(parameter: inspect.Parameter) -> Loader | None:
     annotation = parameter.annotation
-    if annotation is parameter.empty or (value is None and parameter.default is None) or _fits(value, annotation):
-        return
-    words = (
-        type_name(annotation)
-        if isinstance(annotation, type) and annotation in _PLAIN
-        else str(annotation).replace('typing.', '')
-    )
-    problems.add(path, f'got {shown(value)}, must be {words}')
+    if annotation is parameter.empty:
+        return None
+    is_plain = isinstance(annotation, type) and annotation in _PLAIN
+    words = type_name(annotation) if is_plain else str(annotation).replace('typing.', '')
+
+    def load(value: Any) -> Any:
+        if not (_fits(value, annotation) or (value is None and parameter.default is None)):
+            raise mismatch(TypeError, value, words)
+        return value
+
+    return Loader(load, words)
 
 
 def _fits(value: Any, annotation: Any) -> bool:
@@ -121,13 +132,3 @@ def _fits(value: Any, annotation: Any) -> bool:
     if annotation is float:
         return instance_of(value, (int, float))
     return instance_of(value, annotation) if annotation in _PLAIN else True
-
-
-def model_declared(declared: Section, is_default: bool) -> None:
-    """Open the policy's section ``model``: its defaults stay only for the model that they were written for."""
-    found = declared.entries.get('model')
-    section = found if isinstance(found, Section) and is_default else Section(declared.owner)
-    if isinstance(found, Setting) and is_default:
-        section.declare(found.default)
-    section.open_up()
-    declared.entries['model'] = section

@@ -1,6 +1,6 @@
 """Nested dicts addressed by dotted paths: copy, look up, set, remove."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from nervex.utils.class_config import plain_copy as plain_copy
@@ -59,13 +59,3 @@ def pop_path(tree: dict, path: str, prune: bool = True) -> Any:
             break
         del parent[key]
     return value
-
-
-def leaves(tree: Mapping, prefix: str = '') -> Iterator[tuple[str, Any]]:
-    """Pairs (dotted path, value) of everything that is not itself a non-empty dict."""
-    for key, value in tree.items():
-        path = f'{prefix}{key}'
-        if isinstance(value, Mapping) and value:
-            yield from leaves(value, f'{path}.')
-        else:
-            yield path, value

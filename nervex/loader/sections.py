@@ -171,9 +171,9 @@ def _report_missing(path: str, section: Section, merged: dict, problems: Problem
             continue
         loader = check_of(entry)
         if entry.needed or (loader is not None and not loader.check(None)):
-            words = f', {loader.what}' if loader is not None and loader.what else ''
-            why = '' if entry.needed else f'; type {type_!r} replaces the defaults, so it must be given'
-            problems.add(f'{path}.{key}', f'missing{words}{why}')
+            why = f'{section.owner} needs it' if entry.needed else f'type {type_!r} replaces the defaults'
+            words = f': {loader.what}' if loader is not None and loader.what else ''
+            problems.add(f'{path}.{key}', f'missing; {why}{words}')
 
 
 def _warn_if_misspelt(path: str, key: str, section: Section) -> None:

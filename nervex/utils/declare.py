@@ -29,7 +29,7 @@ class _Unset:
         return 'UNSET'
 
 
-#: The default of a setting that exists only in subclasses that give it one.
+#: The default of a setting that has none.
 UNSET: Any = _Unset()
 
 
@@ -39,19 +39,20 @@ class Setting:
     Overview:
         One setting.
     Arguments:
-        - default (:obj:`Any`): UNSET for one that exists only in subclasses that give it a default
+        - default (:obj:`Any`): UNSET for none
         - check (:obj:`Any`): what it may be: words as ``nervex.loader.rule`` reads them, a Loader, a type, None for
             the type of the default, or what ``settings`` made: a section, where a subclass gives it defaults
         - meaning (:obj:`str`): one line
         - same_as (:obj:`str`): path of the setting that says the same: what is given for one of them holds for both
-        - needed (:obj:`bool`): without a default it must be given
+        - needed (:obj:`bool | None`): of one without a default: True: it must be given; False: it may be; None: it
+            exists only in subclasses that give it a default
     """
 
     default: Any = UNSET
     check: Any = None
     meaning: str = ''
     same_as: str = ''
-    needed: bool = False
+    needed: bool | None = None
 
 
 @dataclass
@@ -169,9 +170,8 @@ class _Settings(dict):
         return dict, (dict(self),)
 
 
-def setting(default: Any = UNSET, check: Any = None, meaning: str = '', same_as: str = '', needed: bool = False) -> Any:
-    """The declaration of one setting, see :class:`Setting`; for a ``config = settings(...)``."""
-    return Setting(default, check, meaning, same_as, needed)
+#: How a ``config = settings(...)`` spells it.
+setting = Setting
 
 
 def one_of(*values: Any) -> str:
@@ -204,7 +204,7 @@ def _defaults(entries: Mapping[str, Any]) -> dict[str, Any]:
 
 def _exists(entry: Setting | Section) -> bool:
     """Whether a config may give it."""
-    return isinstance(entry, Section) or entry.needed or entry.default is not UNSET
+    return isinstance(entry, Section) or entry.needed is not None or entry.default is not UNSET
 
 
 def declared_by(cls: Any, own_only: bool = True, common: Mapping[str, Any] | None = None) -> Section:

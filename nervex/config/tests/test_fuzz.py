@@ -5,7 +5,7 @@ import random
 import pytest
 
 from nervex.config import ConfigError, compile_config, save_config
-from nervex.config.tree import leaves, plain_copy, set_path
+from nervex.config.tree import plain_copy, set_path
 
 GARBAGE = [
     None,
@@ -35,6 +35,14 @@ GARBAGE = [
     {'type': None},
     {'buffer_name': 3},
 ]
+
+
+def leaves(tree, prefix=''):
+    for key, value in tree.items():
+        if isinstance(value, dict) and value:
+            yield from leaves(value, f'{prefix}{key}.')
+        else:
+            yield f'{prefix}{key}', value
 
 
 def inner_paths(tree, prefix=''):

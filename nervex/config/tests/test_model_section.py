@@ -50,7 +50,7 @@ def test_a_partial_is_checked_by_what_is_left_of_its_signature(config, fakes, mo
     config['policy']['model'] = dict(model_type='small_net', dueling=False)
     assert compile_config(config).policy.model.model_type == 'small_net'
     config['policy']['model']['dueling'] = 'no'
-    assert problems_of(config) == ["policy.model.dueling: got 'no', must be a bool"]
+    assert problems_of(config) == ["policy.model.dueling: got 'no', must be a bool; write false"]
 
 
 @pytest.mark.parametrize(
