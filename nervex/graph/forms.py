@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from nervex.graph.program import Call, Program, Ref, TraceError, last_uses
+from nervex.graph.program import Call, Program, Ref, TraceError
 
 Run = Callable[..., tuple]  # takes the inputs of a program, returns its outputs
 _CACHE_LINE = 64  # bytes; what torch allocates begins at one
@@ -84,21 +84,18 @@ def nested(program: Program, structure: Any, name: Callable[[Ref], str]) -> str:
 def compile_python(program: Program, structure: Any = None) -> Run:
     """
     Overview:
-        The program as Python source that calls the operators without autograd and lets go of every value after its
-        last use.
+        The program as Python source that calls the operators without autograd.
     Arguments:
         - structure (:obj:`Any`): containers of the outputs; None: a tuple
     """
-    source, gone = Source(program.inputs), last_uses(program)
-    for i, call in enumerate(program.calls):
-        result, arguments = source.name(call.result), [source.text(a) for a in call.args]
+    source = Source(program.inputs)
+    for call in program.calls:
+        arguments = [source.text(a) for a in call.args] + [f'{k}={source.text(v)}' for k, v in call.kwargs.items()]
         if call.name == 'getitem':
-            line = f'{result} = {arguments[0]}[{arguments[1]}]'
+            text = f'{arguments[0]}[{arguments[1]}]'
         else:
-            arguments += [f'{key}={source.text(value)}' for key, value in call.kwargs.items()]
-            line = f'{result} = {source.constant(call.target._op)}({", ".join(arguments)})'
-        names = [source.name(ref) for ref in gone.get(i, [])]
-        source.line(line + (f'; {" = ".join(names)} = None' if names else ''))
+            text = f'{source.constant(call.target._op)}({", ".join(arguments)})'
+        source.line(f'{source.name(call.result)} = {text}')
     return source.finish(nested(program, structure, source.name), '<recorded program>')
 
 

@@ -257,14 +257,3 @@ def _written(calls: list[Call]) -> set[int]:
             root[id(call.result)] = root.get(id(targets[0]), id(targets[0]))
         hit.update(root.get(id(ref), id(ref)) for ref in call.written())
     return hit | {value for value, origin in root.items() if origin in hit}
-
-
-def last_uses(program: Program) -> dict[int, list[Ref]]:
-    """Position of a call -> results that nobody needs after it."""
-    last = {id(ref): (i, ref) for i, call in enumerate(program.calls) for ref in [call.result, *call.refs()]}
-    stay = {id(ref) for ref in [*program.outputs, *program.inputs]}
-    uses: dict[int, list[Ref]] = {}
-    for key, (i, ref) in last.items():
-        if ref.tensor is None and key not in stay:
-            uses.setdefault(i, []).append(ref)
-    return uses

@@ -24,6 +24,7 @@ class LabelSmoothCELoss(nn.Module):
         self.ratio = ratio
 
     def forward(self, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        """The loss."""
         return _smoothed(logits, self.ratio).gather(1, labels.unsqueeze(1)).mean()
 
 
@@ -51,6 +52,7 @@ class SoftFocalLoss(nn.Module):
         self.register_buffer('weight', weight)
 
     def forward(self, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        """The loss."""
         log_p = F.log_softmax(logits, dim=1).gather(1, labels.unsqueeze(1)).squeeze(1)
         loss = -(1.0 - log_p.exp()).pow(self.gamma) * log_p
         if self.weight is not None:
@@ -90,6 +92,7 @@ class MultiLogitsLoss(nn.Module):
         self.ratio = smooth_ratio if criterion == 'label_smooth_ce' else 0.0
 
     def forward(self, logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        """The loss."""
         assert logits.dim() == 2 and labels.dim() == 1, (logits.shape, labels.shape)
         if not 0 < len(labels) <= len(logits):
             raise ValueError(f'{len(logits)} rows of logits take 1 to {len(logits)} labels, got {len(labels)}')

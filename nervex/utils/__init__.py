@@ -47,8 +47,8 @@ __getattr__, __dir__, _LAZY = lazy_exports(
             ),
             'nervex.utils.design_helper': 'SingletonMetaclass',
             'nervex.utils.dist_helper': (
-                'DistContext allreduce allreduce_gradients allreduce_metrics broadcast broadcast_module '
-                'broadcast_object dist_finalize dist_init dist_mode get_rank get_world_size is_distributed synchronize'
+                'DistContext allreduce allreduce_gradients broadcast dist_finalize dist_init dist_mode get_rank '
+                'get_world_size is_distributed'
             ),
             'nervex.utils.file_helper': 'read_file remove_file save_file',
             'nervex.utils.import_helper': 'import_module import_modules try_import',

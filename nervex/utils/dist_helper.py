@@ -4,7 +4,7 @@ import datetime
 import gc
 import logging
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from functools import wraps
 from types import TracebackType
 from typing import Any
@@ -131,83 +131,25 @@ def broadcast(x: torch.Tensor, src: int = 0) -> torch.Tensor:
     return x
 
 
-def broadcast_object(x: Any, src: int = 0) -> Any:
-    """Give every process the (picklable) object of process ``src``."""
-    if get_world_size() == 1:
-        return x
-    box = [x]
-    dist.broadcast_object_list(box, src)
-    return box[0]
-
-
-def synchronize() -> None:
-    """Wait for all processes."""
-    if get_world_size() > 1:
-        dist.barrier()
-
-
 @torch.no_grad()
-def broadcast_module(module: torch.nn.Module, src: int = 0) -> None:
-    """Give every process the parameters and buffers of process ``src``."""
-    for tensor in [*module.parameters(), *module.buffers()]:
-        broadcast(tensor.data, src)
-
-
-@torch.no_grad()
-def allreduce_gradients(source: Any, weight: float = 1.0) -> None:
+def allreduce_gradients(flat: Any, weight: float = 1.0) -> None:
     """
     Overview:
-        Average the gradients over all processes, in one message. With mean losses over shards of a batch and the
+        Average the gradient over all processes, in one message. With mean losses over shards of a batch and the
         shard's length as weight, this is the gradient of the joined batch. A parameter counts as unused only if no
         process used it.
     Arguments:
-        - source (:obj:`Any`): a FlatParameters (its ``grad``), a module or an iterable of parameters (their ``p.grad``)
+        - flat (:obj:`FlatParameters`): whose ``grad`` and ``unused`` are replaced
         - weight (:obj:`float`): of this process, e.g. its number of samples
     """
     if get_world_size() == 1:
         return
-    flat = source if hasattr(source, 'set_grads') else None
-    params = flat.params if flat is not None else _trainable(source)
-    if flat is not None:
-        grad, unused = flat.grad, set(flat.unused)
-    else:
-        unused = {i for i, p in enumerate(params) if p.grad is None}
-        grad = torch.cat([(torch.zeros_like(p) if p.grad is None else p.grad).reshape(-1) for p in params])
-    tail = [weight] + [float(i not in unused) for i in range(len(params))]
-    message = torch.cat([grad * weight, grad.new_tensor(tail)])
+    tail = [weight] + [float(i not in flat.unused) for i in range(len(flat.params))]
+    message = torch.cat([flat.grad * weight, flat.grad.new_tensor(tail)])
     dist.all_reduce(message)
-    total, used, grad = message[grad.numel()], message[grad.numel() + 1 :].tolist(), message[: grad.numel()]
-    grad = grad / total
-    if flat is not None:
-        flat.grad, flat.unused = grad, tuple(i for i, u in enumerate(used) if u == 0.0)
-        return
-    offset = 0
-    for p, u in zip(params, used):
-        p.grad = grad[offset : offset + p.numel()].view(p.shape).clone() if u > 0.0 else None
-        offset += p.numel()
-
-
-def allreduce_metrics(metrics: Mapping[str, Any], weight: float = 1.0) -> dict[str, float]:
-    """
-    Overview:
-        Average named numbers (0-dim tensors are fine) over the processes that have them, weighted by ``weight``. For
-        logging: the processes need not have the same names.
-    """
-    mine = {k: (float(v), float(weight)) for k, v in metrics.items()}
-    if get_world_size() == 1:
-        return {k: v for k, (v, _) in mine.items()}
-    everyone: list[Any] = [None] * get_world_size()
-    dist.all_gather_object(everyone, mine)
-    found: dict[str, list[tuple[float, float]]] = {}
-    for one in everyone:
-        for k, pair in one.items():
-            found.setdefault(k, []).append(pair)
-    return {k: sum(v * w for v, w in pairs) / sum(w for _, w in pairs) for k, pairs in found.items()}
-
-
-def _trainable(source: Any) -> list[torch.Tensor]:
-    params: Iterable = source.parameters() if isinstance(source, torch.nn.Module) else source
-    return [p for p in params if p.requires_grad]
+    size = flat.grad.numel()
+    flat.grad = message[:size] / message[size]
+    flat.unused = tuple(i for i, used in enumerate(message[size + 1 :].tolist()) if used == 0.0)
 
 
 def _refuse_mean(x: torch.Tensor) -> None:

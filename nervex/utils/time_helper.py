@@ -41,14 +41,15 @@ class TimeWrapper:
         ``end_time`` for a stretch of code.
     """
 
-    _start = 0.0
+    _cuda = False
+    _timer = EasyTimer(cuda=False)
 
     @classmethod
     def wrapper(cls, fn: Callable) -> Callable:
         """A function that also returns how long it took."""
 
         def timed(*args: Any, **kwargs: Any) -> tuple[Any, float]:
-            with EasyTimer(cuda=cls._cuda()) as timer:
+            with EasyTimer(cls._cuda and torch.cuda.is_available()) as timer:
                 result = fn(*args, **kwargs)
             return result, timer.value
 
@@ -57,16 +58,13 @@ class TimeWrapper:
     @classmethod
     def start_time(cls) -> None:
         """Begin to measure."""
-        cls._start = EasyTimer(cls._cuda())._now()
+        cls._timer = EasyTimer(cls._cuda and torch.cuda.is_available()).__enter__()
 
     @classmethod
     def end_time(cls) -> float:
         """Seconds since ``start_time``."""
-        return EasyTimer(cls._cuda())._now() - cls._start
-
-    @classmethod
-    def _cuda(cls) -> bool:
-        return False
+        cls._timer.__exit__(None, None, None)
+        return cls._timer.value
 
 
 class TimeWrapperTime(TimeWrapper):
@@ -76,9 +74,7 @@ class TimeWrapperTime(TimeWrapper):
 class TimeWrapperCuda(TimeWrapper):
     """By the clock, after the GPU has finished."""
 
-    @classmethod
-    def _cuda(cls) -> bool:
-        return torch.cuda.is_available()
+    _cuda = True
 
 
 def build_time_helper(cfg: Any = None, wrapper_type: str | None = None) -> type[TimeWrapper]:

@@ -2,6 +2,10 @@
 
 from nervex.torch_utils.network.blocks import (
     GLU,
+    BilinearUpsample,
+    NearestUpsample,
+    ResBlock,
+    ResFCBlock,
     build_activation,
     build_normalization,
     conv1d_block,
@@ -9,14 +13,11 @@ from nervex.torch_utils.network.blocks import (
     deconv2d_block,
     fc_block,
 )
-from nervex.torch_utils.network.encoding import SoftArgmax, binary_encode, one_hot, sequence_mask
+from nervex.torch_utils.network.encoding import ScatterConnection, SoftArgmax, binary_encode, one_hot, sequence_mask
 from nervex.torch_utils.network.mlp import MLP
 from nervex.torch_utils.network.noisy import NoiseLinearLayer
-from nervex.torch_utils.network.res_block import ResBlock, ResFCBlock
 from nervex.torch_utils.network.rnn import RNN, get_lstm
-from nervex.torch_utils.network.scatter_connection import ScatterConnection
 from nervex.torch_utils.network.transformer import Attention, Transformer
-from nervex.torch_utils.network.upsample import BilinearUpsample, NearestUpsample
 
 __all__ = [
     'GLU',

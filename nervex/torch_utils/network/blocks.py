@@ -1,8 +1,10 @@
-"""A layer with its normalization and activation, as one module."""
+"""A layer with its normalization and activation as one module, residual blocks, larger maps."""
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 from nervex.utils.errors import unknown_name
@@ -42,6 +44,7 @@ class GLU(nn.Module):
         self.gate, self.out = layer(context_dim, input_dim), layer(input_dim, output_dim)
 
     def forward(self, x: torch.Tensor, context: torch.Tensor) -> torch.Tensor:
+        """The layer of the gated input."""
         return self.out(torch.sigmoid(self.gate(context)) * x)
 
 
@@ -63,6 +66,18 @@ def build_normalization(norm_type: str, dim: int | None = None) -> type[nn.Modul
     return _NORMS[norm_type][dim]
 
 
+def _block(
+    layer: nn.Module, channels: int, dim: int, norm_type: str | None, activation: str | nn.Module | None
+) -> nn.Sequential:
+    """A layer, then its normalization and activation where asked for."""
+    layers = [layer]
+    if norm_type is not None:
+        layers.append(build_normalization(norm_type, dim)(channels))
+    if activation is not None:
+        layers.append(build_activation(activation))
+    return nn.Sequential(*layers)
+
+
 def fc_block(
     in_channels: int,
     out_channels: int,
@@ -72,8 +87,8 @@ def fc_block(
     dropout_probability: float = 0.5,
 ) -> nn.Sequential:
     """Linear layer, then normalization, activation and dropout where asked for."""
-    layers: list[nn.Module] = [nn.Linear(in_channels, out_channels), *_after(out_channels, 1, norm_type, activation)]
-    return nn.Sequential(*layers, *([nn.Dropout(dropout_probability)] if use_dropout else []))
+    block = _block(nn.Linear(in_channels, out_channels), out_channels, 1, norm_type, activation)
+    return block.append(nn.Dropout(dropout_probability)) if use_dropout else block
 
 
 def conv1d_block(
@@ -89,7 +104,7 @@ def conv1d_block(
 ) -> nn.Sequential:
     """Convolution over one dimension, then normalization ('BN' or 'IN') and activation where asked for."""
     layer = nn.Conv1d(in_channels, out_channels, kernel_size, stride, padding, dilation, groups)
-    return nn.Sequential(layer, *_after(out_channels, 1, norm_type, activation))
+    return _block(layer, out_channels, 1, norm_type, activation)
 
 
 def conv2d_block(
@@ -106,7 +121,7 @@ def conv2d_block(
 ) -> nn.Sequential:
     """Convolution over two dimensions, then normalization ('BN' or 'IN') and activation where asked for."""
     layer = nn.Conv2d(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias)
-    return nn.Sequential(layer, *_after(out_channels, 2, norm_type, activation))
+    return _block(layer, out_channels, 2, norm_type, activation)
 
 
 def deconv2d_block(
@@ -122,13 +137,81 @@ def deconv2d_block(
 ) -> nn.Sequential:
     """Transposed convolution over two dimensions, then normalization and activation where asked for."""
     layer = nn.ConvTranspose2d(in_channels, out_channels, kernel_size, stride, padding, output_padding, groups)
-    return nn.Sequential(layer, *_after(out_channels, 2, norm_type, activation))
+    return _block(layer, out_channels, 2, norm_type, activation)
 
 
-def _after(channels: int, dim: int, norm_type: str | None, activation: str | nn.Module | None) -> list[nn.Module]:
-    found: list[nn.Module] = []
-    if norm_type is not None:
-        found.append(build_normalization(norm_type, dim)(channels))
-    if activation is not None:
-        found.append(build_activation(activation))
-    return found
+class ResBlock(nn.Module):
+    """
+    Overview:
+        Two 3x3 convolutions ('basic'), or a 1x1, a 3x3 and a 1x1 ('bottleneck'), around which the input goes unchanged.
+    Shapes:
+        - x, y (:obj:`torch.FloatTensor`): :math:`(B, in_channels, H, W)`
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        activation: str | nn.Module | None = 'relu',
+        norm_type: str | None = 'BN',
+        res_type: str = 'basic',
+    ) -> None:
+        super().__init__()
+        kernels = {'basic': (3, 3), 'bottleneck': (1, 3, 1)}
+        if res_type not in kernels:
+            raise ValueError(unknown_name('res_type', res_type, kernels))
+        layers: list[nn.Module] = [nn.Conv2d(in_channels, in_channels, k, 1, k // 2) for k in kernels[res_type]]
+        self._build(layers, in_channels, 2, norm_type, activation)
+
+    def _build(self, layers: list[nn.Module], channels: int, dim: int, norm_type: str | None, activation: Any) -> None:
+        between = [*[activation] * (len(layers) - 1), None]
+        blocks = [_block(layer, channels, dim, norm_type, act) for layer, act in zip(layers, between)]
+        self.body, self.activation = nn.Sequential(*blocks), build_activation(activation)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """The input plus what the layers make of it, activated."""
+        return self.activation(x + self.body(x))
+
+
+class ResFCBlock(ResBlock):
+    """
+    Overview:
+        Two linear layers around which the input goes unchanged.
+    Shapes:
+        - x, y (:obj:`torch.FloatTensor`): :math:`(B, in_channels)`
+    """
+
+    def __init__(
+        self, in_channels: int, activation: str | nn.Module | None = 'relu', norm_type: str | None = 'BN'
+    ) -> None:
+        nn.Module.__init__(self)
+        self._build([nn.Linear(in_channels, in_channels) for _ in range(2)], in_channels, 1, norm_type, activation)
+
+
+class NearestUpsample(nn.Module):
+    """
+    Overview:
+        Repeats the pixels of a feature map.
+    Arguments:
+        - scale_factor (:obj:`float | tuple[float, float]`): how much larger
+    Shapes:
+        - input :math:`(B, C, H, W)`, output :math:`(B, C, scale H, scale W)`
+    """
+
+    _mode: dict[str, Any] = {'mode': 'nearest'}
+
+    def __init__(self, scale_factor: float | tuple[float, float]) -> None:
+        super().__init__()
+        self.scale_factor: Any = scale_factor
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """The larger map."""
+        return F.interpolate(x, scale_factor=self.scale_factor, **self._mode)
+
+
+class BilinearUpsample(NearestUpsample):
+    """
+    Overview:
+        Interpolates between the pixels of a feature map; arguments and shapes as in ``NearestUpsample``.
+    """
+
+    _mode = {'mode': 'bilinear', 'align_corners': False}

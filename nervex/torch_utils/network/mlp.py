@@ -53,6 +53,7 @@ class MLP(KnowsDtype, nn.Sequential):
         self._name = name
 
     def forward(self, x: Tensor) -> Tensor:
+        """All layers; an input that does not fit is explained."""
         act, given = self._act, x
         try:
             if x.dtype is not self.weights_dtype or not self._flat:

@@ -46,6 +46,7 @@ class NoiseLinearLayer(nn.Module):
             noise.copy_(drawn.sign() * drawn.abs().sqrt())
 
     def forward(self, x: Tensor) -> Tensor:
+        """The layer with its present noise; without in evaluation mode."""
         if not self.training:
             return F.linear(x, self.weight_mu, self.bias_mu)
         weight = torch.addcmul(self.weight_mu, self.weight_sigma, torch.outer(self.noise_out, self.noise_in))

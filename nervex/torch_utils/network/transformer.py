@@ -27,6 +27,7 @@ class Attention(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
+        """What the unmasked entities say to each of them."""
         batch, entities, _ = x.shape
         heads = self.qkv(x).view(batch, entities, 3, self.head_num, self.head_dim).permute(2, 0, 3, 1, 4)
         query, key, value = heads
@@ -61,6 +62,7 @@ class TransformerLayer(nn.Module):
         self.mlp = nn.Sequential(*layers, nn.Dropout(dropout))
 
     def forward(self, x: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
+        """One round of attention."""
         x = self.norm1(x + self.dropout(self.attention(x, mask)))
         return self.norm2(x + self.mlp(x))
 
@@ -96,6 +98,7 @@ class Transformer(nn.Module):
         )
 
     def forward(self, x: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
+        """What the unmasked entities say to each of them."""
         assert x.dim() == 3, x.shape
         x = self.embedding(x)
         for layer in self.layers:
