@@ -335,22 +335,18 @@ class LearnerRole(Role):
             self._inserted, self._sampled = state['rows']
             self.notes = state['coordinator']
         else:
-            self._inserted, self.notes = self.buffer.count(), notes_of_serial(state)
+            actor = state['actor']
+            self._inserted = self.buffer.count()
+            self.notes = {  # what the coordinator wants to know, out of the state of a serial run
+                'env_steps': actor['total_step'],
+                'episodes': actor['total_episode'],
+                'returns': actor['recent_returns'],
+                'evaluator': state['evaluator'],
+                'seconds': state['seconds'],
+            }
         load_random_state(state['random'])
         logger.info('%s: the learner goes on at update %d', path, self.learner.train_iter)
         return True
-
-
-def notes_of_serial(state: dict[str, Any]) -> dict[str, Any]:
-    """What the coordinator of a parallel run wants to know, out of the state of a serial run."""
-    actor = state['actor']
-    return {
-        'env_steps': actor['total_step'],
-        'episodes': actor['total_episode'],
-        'returns': actor['recent_returns'],
-        'evaluator': state['evaluator'],
-        'seconds': state['seconds'],
-    }
 
 
 def _rows(batch: Any) -> int:

@@ -25,14 +25,14 @@ def test_actors_explore_each_in_its_way_and_samples_come_with_priorities_until_i
                 lambda host: host._role.actor.policy.forward.__self__._row_eps(list(range(4))).tolist()
             )
             first.extend(get(eps))
-        take, sent = run.coordinator._on_collect, []
+        take, sent = run.coordinator._collected, []
 
-        def noted(call, header):
+        def noted(task):
             if len(sent) < 20:
-                sent.append(np.array(get(call.context['data'])['priority']))
-            take(call, header)
+                sent.append(np.array(get(task.beside)['priority']))
+            take(task)
 
-        run.coordinator._on_collect = noted
+        run.coordinator._collected = noted
         while run.going_on():
             run.coordinator.step(0.1)
         result = run.finish()

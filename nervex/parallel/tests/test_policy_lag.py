@@ -7,7 +7,7 @@ from nervex.policy.impala import IMPALAPolicy, _log_prob_and_entropy
 from nervex.policy.sequences import map_tensors
 
 LAG = ('parallel.carrier=inline', 'parallel.actor_num=2', 'parallel.block.rows=8', 'parallel.publish_iters=16',
-       'parallel.save_s=1000', 'evaluator.eval_freq=200')  # fmt: skip
+       'parallel.max_lead=null', 'parallel.save_s=1000', 'evaluator.eval_freq=200')  # fmt: skip
 
 
 class Uncorrected(IMPALAPolicy):
