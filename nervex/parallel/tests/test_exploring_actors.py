@@ -22,7 +22,7 @@ def test_actors_explore_each_in_its_way_and_samples_come_with_priorities_until_i
             assert run.going_on()
         for slot in run.roster.of('actor'):
             eps = slot.handle.actor.__ray_call__.remote(
-                lambda host: host._role.actor.policy.forward.__self__._row_eps(list(range(4))).tolist()
+                lambda host: host._role.actor.policy.forward.__self__._sampler_kwargs(list(range(4)))['eps'].tolist()
             )
             first.extend(get(eps))
         take, sent = run.coordinator._collected, []
