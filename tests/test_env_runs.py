@@ -30,16 +30,6 @@ def test_a_run_on_every_kind_of_manager(gym_dqn, manager):
     assert len(played.returns) == 5 and (played.returns == played.lengths).all()
 
 
-@pytest.mark.parametrize('manager, scale', [('base', False), ('sync_subprocess', True)])
-def test_the_command_says_once_which_manager_suits(manager, scale, capsys):
-    main(
-        ['-m', 'serial', '-c', 'cartpole_dqn', '-o', f'env.env_manager_type={manager}', '-o', 'exp_name=run']
-        + ['-o', 'env.actor_env_num=2', '-o', f'env.manager.norm_obs={scale}', '-o', 'commander.max_env_step=2100']
-        + ['-o', 'policy.learn.init_data_count=2000']
-    )
-    assert capsys.readouterr().out.count('a step of one env takes') == 1
-
-
 def test_the_command_on_the_vector_manager(capsys):
     main(
         ['-m', 'serial', '-c', 'cartpole_dqn', '-o', 'env.env_type=gym', '-o', 'env.env_id=CartPole-v1']

@@ -10,7 +10,6 @@ import numpy as np
 
 from nervex.data import Batch
 from nervex.data.trajectories import TrajectoryWriter
-from nervex.envs.hosting.layout import take_rows
 from nervex.run.build import (
     EVALUATION_SEED_OFFSET,
     build_env_managers,
@@ -18,7 +17,7 @@ from nervex.run.build import (
     policy_class,
 )
 from nervex.run.launch import EnvSetting, Passed, prepare_launch
-from nervex.utils import CheckpointError
+from nervex.utils import CheckpointError, tree
 from nervex.utils.default_helper import set_pkg_seed
 from nervex.worker.actor import BaseSerialEvaluator
 from nervex.worker.actor.base_serial_evaluator import Evaluation
@@ -118,10 +117,10 @@ def collect(
             if isinstance(manager, NormalizedEnvManager):  # what the envs gave, not what was made of it
                 before, after = manager.raw_observed, manager.raw_step
             columns = {
-                'obs': take_rows(before[1], _places(before[0], step.env_id)),
+                'obs': tree.index(before[1], _places(before[0], step.env_id)),
                 'action': action[_places(block.env_id, step.env_id)],
                 'reward': step.reward.copy(),
-                'next_obs': take_rows(after.obs, _places(after.env_id, step.env_id)),
+                'next_obs': tree.index(after.obs, _places(after.env_id, step.env_id)),
                 'done': step.done.copy(),
                 'truncated': step.truncated.copy(),
             }

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from nervex.envs.env.base_env import BaseEnv
-from nervex.envs.hosting.layout import InvalidStepError, layout_of, tree_leaves, tree_map
-from nervex.envs.hosting.stepper import flag, reward_of
+from nervex.envs.hosting.layout import InvalidStepError, layout_of
+from nervex.envs.hosting.stepping import flag, reward_of
+from nervex.utils import tree
 
 
 def check_env(env: Any, steps: int = 300, seed: int = 0) -> list[str]:
@@ -158,7 +159,7 @@ class _Check:
             self._check_obs('step()', obs)
             if kept is not None and not _same(*kept):
                 self.say('an observation that step() returned is changed by the next step(): return a copy')
-            kept = (obs, tree_map(np.copy, obs)) if layout_is_plain(obs) else None
+            kept = (obs, tree.map(np.copy, obs)) if layout_is_plain(obs) else None
             done = self._check_rest(reward, done, info)
             if done:
                 ended = True
@@ -212,14 +213,14 @@ class _Check:
             self.say(f'{where}: {error}')
             return
         declared = getattr(self._info.obs_space, 'shape', None)
-        shape = tree_map(lambda leaf: leaf.shape, layout)
+        shape = tree.map(lambda leaf: leaf.shape, layout)
         if declared is not None and _tuples(declared) != shape:
             self.say(f'{where} gives an observation of shape {shape}, but info() says {declared}')
         if self._layout is None:
             self._layout = layout
         elif layout != self._layout:
             self.say(f'observations differ in form: {self._layout}, then {layout} in {where}')
-        for leaf in tree_leaves(obs):
+        for leaf in tree.leaves(obs):
             if isinstance(leaf, np.ndarray) and leaf.dtype == np.float64:
                 self.say(f'{where} gives float64; models take float32')
             if isinstance(leaf, np.ndarray) and leaf.dtype.kind == 'f' and np.isnan(leaf).any():
@@ -246,10 +247,10 @@ class _Check:
 
     def _rollout(self) -> list:
         self._rng = np.random.default_rng(self._seed)
-        seen = [tree_map(np.copy, self._env.reset())]
+        seen = [tree.map(np.copy, self._env.reset())]
         for _ in range(20):
             obs, _, done, _ = self._env.step(self._action())
-            seen.append(tree_map(np.copy, obs))
+            seen.append(tree.map(np.copy, obs))
             if done:
                 break
         return seen
@@ -278,7 +279,7 @@ class _Check:
 
 def layout_is_plain(obs: Any) -> bool:
     """Whether an observation is made of arrays only."""
-    return all(isinstance(leaf, np.ndarray) and leaf.dtype != object for leaf in tree_leaves(obs))
+    return all(isinstance(leaf, np.ndarray) and leaf.dtype != object for leaf in tree.leaves(obs))
 
 
 def _global_states() -> list[tuple[str, Any, Callable]]:
@@ -299,7 +300,7 @@ def _global_states() -> list[tuple[str, Any, Callable]]:
 
 
 def _same(a: Any, b: Any) -> bool:
-    if isinstance(a, list):
+    if isinstance(a, (list, tuple)):
         return len(a) == len(b) and all(_same(x, y) for x, y in zip(a, b))
     if isinstance(a, dict):
         return all(_same(a[k], b[k]) for k in a)

@@ -45,7 +45,6 @@ class SerialRun:
         self.solved = False
         self._resumed = False
         self._before: dict[str, Any] | None = None  # what the newest evaluation changed, up to the next step
-        self._advice_at: float = 250 * self.actor.env.env_num
         self.seconds_before = 0.0  # of the run that this one continues
         self._start = time.perf_counter()
         self._schedule = SaveSchedule(cfg.learner.resume.interval_s, cfg.learner.resume.max_cost)
@@ -116,20 +115,8 @@ class SerialRun:
                 raise
             self.buffer.push_data(data)
             self.progress.update()
-            if self.actor.total_step >= self._advice_at:
-                self._advise()
             if self.policy.may_learn(self.buffer, self.learner.train_iter):
                 return
-
-    def _advise(self) -> None:
-        """Say once which kind of env manager suits the step time that was measured."""
-        text = self.actor.env.advice() if hasattr(type(self.actor.env), 'advice') else None
-        if text is None:
-            self._advice_at *= 2
-            return
-        self._advice_at = float('inf')
-        logger.info(text)
-        self.progress.say(text)
 
     def batches(self) -> Iterator[Any]:
         """The batches of one round of updates."""

@@ -21,6 +21,7 @@ class ActionRows:
     """
 
     def __init__(self, act_space: Any) -> None:
+        self.act_space = act_space
         value = getattr(act_space, 'value', None)
         value = value if isinstance(value, dict) else {}
         self.kind = value.get('kind')

@@ -4,17 +4,18 @@ import inspect
 import pickle
 import traceback
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from nervex.envs.hosting.actions import ARRAY, NUMPY, PLAIN
-from nervex.envs.hosting.calls import LOAD, SAVE, STEP_TIME, ask_env
-from nervex.envs.hosting.layout import InvalidStepError, copy_row, write_row
-from nervex.envs.hosting.loops import make_loop
-from nervex.envs.hosting.step_times import StepTimes
-from nervex.envs.hosting.stepper import flag, has_step_into, make_stepper
+from nervex.envs.hosting.layout import InvalidStepError, copy_row, has_nan, write_row
+from nervex.envs.hosting.stepping import FAILURES, flag, has_step_into, make_loop
 from nervex.envs.hosting.store import SLOTS, BlockStore
+from nervex.utils.errors import ExtraMissingError
+
+METHOD = 'nervex.envs.hosting.host.METHOD'  # stands for a method, which stays with its env; survives pickling
 
 
 class EnvFault(NamedTuple):
@@ -29,52 +30,117 @@ class EnvFault(NamedTuple):
 class Events:
     """
     Overview:
-        What a step brought besides numbers, by local index: finished episodes, infos (where they say more than the
-        usual two things about an end), faults.
+        What a job of some envs brought besides numbers, by env id.
+    Arguments:
+        - finished (:obj:`list[int]`): whose episode has ended
+        - infos (:obj:`dict`): where they say more than the usual two things about an end; or a function that makes it
+        - faults (:obj:`list[EnvFault]`): what went wrong
+        - stepped (:obj:`list[int] | None`): who has stepped; None: all that were asked
+        - waiting (:obj:`Sequence[int]`): who has no observation yet: its episode begins with a step of the others
+        - begun (:obj:`Sequence[int]`): who was waiting so and now has one
     """
 
-    __slots__ = ('faults', 'finished', 'infos')
+    __slots__ = ('begun', 'faults', 'finished', 'infos', 'stepped', 'waiting')
 
     def __init__(self) -> None:
         self.finished: list[int] = []
-        self.infos: dict[int, dict] = {}
+        self.infos: Any = {}
         self.faults: list[EnvFault] = []
+        self.stepped: list[int] | None = None
+        self.waiting: Sequence[int] = ()
+        self.begun: Sequence[int] = ()
+
+    @property
+    def plain(self) -> bool:
+        """Whether there is nothing but infos."""
+        return not (self.finished or self.faults or self.waiting or self.begun) and self.stepped is None
+
+
+@dataclass
+class HostSetup:
+    """
+    Overview:
+        What a group of envs is made from: the envs ``first_id .. first_id + len(cfgs) - 1``. It travels to a process
+        by cloudpickle, so that functions made on the spot reach it too.
+    """
+
+    first_id: int
+    env_fn: Callable[[dict], Any]
+    cfgs: list[dict]
+    describe: bool = False  # whether ``make`` of the host answers what the envs look like
+    auto_reset: bool = True  # the host begins the next episode in the step that ends one
+    episode_num: float = float('inf')
+    seeds: list[tuple[int, bool | None] | None] = field(default_factory=list)  # (seed, dynamic_seed) of each env
+    reset_kwargs: list[dict] = field(default_factory=list)
+    episodes: list[int] = field(default_factory=list)  # that each env has had
+    renewed: list[int] = field(default_factory=list)  # how often each env was replaced
+
+    def host(self) -> 'EnvHost':
+        """The host, without envs yet."""
+        return EnvHost(self)
+
+    def __getstate__(self) -> bytes:
+        import cloudpickle
+
+        return cloudpickle.dumps(self.__dict__)
+
+    def __setstate__(self, state: bytes) -> None:
+        self.__dict__.update(pickle.loads(state))
 
 
 class EnvHost:
     """
     Overview:
-        Envs ``first_id .. first_id + len(cfgs) - 1`` of a manager, by local index 0, 1, ... Errors of an env never
-        leave ``step``: they become EnvFaults, and the manager decides what follows.
+        The envs of one group, by local index 0, 1, ...; whatever it answers has env ids. Errors of an env never leave
+        ``step``: they become EnvFaults, and the manager decides what follows.
     Interfaces:
-        build, attach, seed, reset, step, renew, close
+        make, attach, step, obey (begin, seed, call, save, load), close
     """
 
-    def __init__(
-        self,
-        env_fn: Callable[[dict], Any],
-        cfgs: Sequence[dict],
-        first_id: int = 0,
-        auto_reset: bool = True,
-        episode_num: float = float('inf'),
-    ) -> None:
-        self.num, self.first_id = len(cfgs), first_id
-        self.envs: list[Any] = [None] * self.num
-        self.auto_reset, self.episode_num = auto_reset, episode_num
-        self.reset_kwargs: list[dict] = [{} for _ in cfgs]
-        self.episodes = [0] * self.num
-        self._env_fn, self._cfgs = env_fn, list(cfgs)
-        self._seeds: list[tuple[int, bool | None] | None] = [None] * self.num
-        self.renewed = [0] * self.num
-        self.returns: list[Any] = [0.0] * self.num
-        self._age, self._born = 0, [0] * self.num  # steps so far; the step before an env's episode began
-        self._dirty, self.times = False, StepTimes()
+    store: Any = None  # a BlockStore once it is attached
+    _loop: Any = None
+    _first: Any = None  # the first observation of env 0, if it was reset to describe the envs
+
+    def __init__(self, setup: HostSetup) -> None:
+        n = len(setup.cfgs)
+        self.num, self.first_id, self._setup = n, setup.first_id, setup
+        self.envs: list[Any] = [None] * n
+        self.everyone = range(n)
+        self._seeds = list(setup.seeds) or [None] * n
+        self._reset_kwargs = list(setup.reset_kwargs) or [{}] * n
+        self._episodes = list(setup.episodes) or [0] * n
+        self._renewed = list(setup.renewed) or [0] * n
+        self.returns: list[Any] = [0.0] * n
+        self._age, self._born = 0, [0] * n  # steps so far; the step before an env's episode began
+        self._dirty = False
         self.resetting: Any = [0]  # a cell that tells a watching process which env is being reset, counted from 1
 
     # ------------------------------------------------------------------ building
-    def build(self, index: int) -> Any:
+    def make(self) -> Any:
+        """
+        Overview:
+            Make all envs. If it is to describe them, env 0 is reset before there is any memory to write to.
+        Returns:
+            - answer (:obj:`Any`): an EnvFault; or (``info()`` of env 0, its first observation), else None
+        """
+        phase, k = 'build', 0
+        try:
+            for k in self.everyone:
+                self._build(k)
+            if self._setup.describe:
+                phase, k = 'reset', 0
+                info = self.envs[0].info()
+                self._first = self.envs[0].reset(**self._reset_kwargs[0])
+                return info, self._first
+        except ExtraMissingError:
+            raise  # a package that is not installed will not be there at the next try either
+        except FAILURES as error:
+            return self.fault(k, phase, error)
+        return None
+
+    def _build(self, index: int) -> None:
         """Make one env (a Gym object is adapted) and seed it."""
-        env = self._env_fn(self._cfgs[index])
+        env = self._setup.env_fn(self._setup.cfgs[index])
         if not callable(getattr(env, 'info', None)):
             from nervex.envs.gym_env import GymEnv
 
@@ -82,114 +148,110 @@ class EnvHost:
         self.envs[index] = env
         if self._seeds[index] is not None:
             self._apply_seed(index)
-        return env
 
-    def renew(self, index: int) -> None:
-        """Replace one env by a new one; with dynamic seeds it does not replay the old one's episodes."""
-        self.close_env(index)
-        self.renewed[index] += 1
-        self.build(index)
-        if self.store is not None:
-            self._rebind(index)
-
-    def first_observation(self) -> tuple[Any, Any]:
-        """
-        Overview:
-            Reset env 0 before there is any memory to write to; answers its description (``info()``) and its first
-            observation, which the next ``reset`` of it then uses.
-        """
-        info = self.envs[0].info()
-        self._first = self.envs[0].reset(**self.reset_kwargs[0])
-        return info, self._first
-
-    _first: Any = None
-    store: BlockStore | None = None
-
-    def attach(self, store: BlockStore, low: int = 0) -> None:
-        """Write into rows ``low ..`` of this store from now on; all envs are built."""
+    def attach(self, store: BlockStore, low: int) -> None:
+        """Write into rows ``low ..`` of this store from now on."""
         self.store, high = store, low + self.num
         self.rows = [store.rows[slot][low:high] for slot in range(SLOTS)]
         self.final_rows = store.final_rows[low:high]
         self._row_checks = [store.row_floats(slot, low, high) for slot in range(SLOTS)]
-        self.rewards = [reward[low:high] for reward in store.reward]
         self._floats = [store.floats(slot, low, high) for slot in range(SLOTS)]
-        self._sums = self.returns if store.reward_size == 1 else ()
+        self._rewards = [store.reward[slot, low:high] for slot in range(SLOTS)]
+        scalar = store.reward_size == 1
+        # memoryviews take single numbers faster than NumPy's arrays do
+        self.reward_cells: list[Any] = [memoryview(r) for r in self._rewards] if scalar else self._rewards
+        self._sums = self.returns if scalar else ()
         self._done, self._truncated = store.done[low:high], store.truncated[low:high]
         self._done[:] = False  # a predecessor that died may have left an end there
         self._episode_return, self._episode_length = store.episode_return[low:high], store.episode_length[low:high]
-        self.steppers = [make_stepper(env, store.reward_size) for env in self.envs]
-        self.everyone = range(self.num)
-        self._bind_loop()
-
-    def seed(self, index: int, seed: int, dynamic_seed: bool | None) -> None:
-        """Seed one env; None leaves the choice between dynamic and fixed to the env."""
-        self._seeds[index] = (int(seed), dynamic_seed)
-        self.renewed[index] = 0
-        if self.envs[index] is not None:
-            self._apply_seed(index)
-
-    # ------------------------------------------------------------------ asked from outside
-    def ask(self, index: int, name: str, call: tuple[tuple, dict] | None) -> Any:
-        """An attribute or the answer of a method of one env; the names of ``calls`` are about the host."""
-        if name == STEP_TIME:
-            return self.times.result
-        if name == SAVE:
-            return self._saved(index)
-        if name == LOAD:
-            return self._load(index, *call[0])
-        answer = ask_env(self.envs[index], name, call)
-        if call is not None and self.store is not None:  # the method may have changed how the env steps
-            self._rebind(index)
-        return answer
-
-    def _saved(self, index: int) -> bytes | None:
-        """One env in the middle of its episode; None if it cannot be pickled."""
-        length = self._age - self._born[index]
-        counters = (self.returns[index], length, self.episodes[index], self.renewed[index])
-        try:
-            return pickle.dumps((self.envs[index], counters, self._seeds[index]))
-        except Exception:  # whatever an env's own __reduce__ may raise: it cannot be saved
-            return None
-
-    def _load(self, index: int, state: bytes) -> None:
-        self.close_env(index)
-        self.envs[index], counters, self._seeds[index] = pickle.loads(state)
-        self.returns[index], length, self.episodes[index], self.renewed[index] = counters
-        self._born[index] = self._age - length
-        self._rebind(index)
-
-    def _rebind(self, index: int) -> None:
-        """Look again how this env wants to be stepped."""
-        self.steppers[index] = make_stepper(self.envs[index], self.store.reward_size)
         self._bind_loop()
 
     def _bind_loop(self) -> None:
-        """The loop that suits the envs, and the form in which it takes single numbers as actions."""
-        loop, limits = make_loop(self)
+        """Look (again) how the envs want to be stepped, and in which form they take single numbers as actions."""
+        if self.store is None:
+            return
+        self._loop, limits = make_loop(self)
         plain = all(has_step_into(env) for env in self.envs)
         self.action_form = NUMPY if limits is not None else PLAIN if plain else ARRAY
         self._limits, self._due = limits or [None] * self.num, 0.0
-        self._loop = self.times.around(self, loop)
+
+    # ------------------------------------------------------------------ asked from outside
+    def obey(self, name: str, args: Sequence[Any]) -> Any:
+        """Run a job that a manager gives by name."""
+        return self._JOBS[name](self, *args)
+
+    def _begin(
+        self, slot: int, ids: Sequence[int], renew: bool, reset_kwargs: dict[int, dict], fresh: bool
+    ) -> Events | None:
+        """Begin episodes, in new envs if ``renew``; ``fresh`` counts episodes from 0 again. None if all went well."""
+        events = Events()
+        for k in [i - self.first_id for i in ids]:
+            self._reset_kwargs[k] = reset_kwargs[k + self.first_id]
+            if fresh:
+                self._episodes[k] = 0
+            try:
+                if renew:
+                    self._close_env(k)
+                    self._renewed[k] += 1  # with dynamic seeds it does not replay the old one's episodes
+                    self._build(k)
+                    self._bind_loop()
+                self._reset(k, slot)
+            except FAILURES as error:
+                events.faults.append(self.fault(k, 'reset', error))
+        return events if events.faults else None
+
+    def _seed(self, ids: Sequence[int], seeds: Sequence[int], dynamic_seed: bool | None) -> None:
+        """Seed envs; None leaves the choice between dynamic and fixed to the env."""
+        for k, seed in zip([i - self.first_id for i in ids], seeds):
+            self._seeds[k], self._renewed[k] = (int(seed), dynamic_seed), 0
+            self._apply_seed(k)
+
+    def _call(self, ids: Sequence[int], name: str, calls: list[tuple[tuple, dict]] | None) -> list[Any]:
+        """An attribute of each env (METHOD if it can be called), or the answers of a method."""
+        envs = [self.envs[i - self.first_id] for i in ids]
+        answers = [ask_env(env, name, calls and calls[k]) for k, env in enumerate(envs)]
+        if calls is not None:  # the method may have changed how the env steps
+            self._bind_loop()
+        return answers
+
+    def _save(self, ids: Sequence[int]) -> list[bytes | None]:
+        """Envs in the middle of their episodes; None for one that cannot be pickled."""
+        saved: list[bytes | None] = []
+        for k in [i - self.first_id for i in ids]:
+            counters = (self.returns[k], self._age - self._born[k], self._episodes[k], self._renewed[k])
+            try:
+                saved.append(pickle.dumps((self.envs[k], counters, self._seeds[k])))
+            except Exception:  # whatever an env's own __reduce__ may raise: it cannot be saved
+                saved.append(None)
+        return saved
+
+    def _load(self, ids: Sequence[int], states: list[bytes]) -> None:
+        for k, state in zip([i - self.first_id for i in ids], states):
+            self._close_env(k)
+            self.envs[k], counters, self._seeds[k] = pickle.loads(state)
+            self.returns[k], length, self._episodes[k], self._renewed[k] = counters
+            self._born[k] = self._age - length
+        self._bind_loop()
 
     # ------------------------------------------------------------------ running
-    def reset(self, index: int, slot: int) -> None:
+    def _reset(self, index: int, slot: int) -> None:
         """Begin an episode of one env and write its first observation; raises what the env raises."""
         self.resetting[0] = index + 1
         try:
             if index == 0 and self._first is not None:
                 obs, self._first = self._first, None
             else:
-                obs = self.envs[index].reset(**self.reset_kwargs[index])
+                obs = self.envs[index].reset(**self._reset_kwargs[index])
             self.returns[index], self._born[index] = 0.0, self._age
             write_row(self.rows[slot][index], obs)
             self._check_row(slot, index, 'the first observation')
         finally:
             self.resetting[0] = 0
 
-    def step(self, slot: int, actions: Sequence[Any], which: Iterable[int] | None = None) -> Events | None:
+    def step(self, slot: int, actions: Sequence[Any], which: Sequence[int] | None = None) -> Events | None:
         """
         Overview:
-            One step of all envs (or of those in ``which``) into this slot.
+            One step of all envs (or of those with the local indices ``which``) into this slot.
         Returns:
             - events (:obj:`Events | None`): None if no episode ended, no info came and nothing went wrong
         """
@@ -200,22 +262,18 @@ class EnvHost:
         if which is None:
             which = self.everyone
         else:
-            self._let_wait(set(self.everyone).difference(which))
-        events = self._loop(slot, actions, which, None)
+            for k in set(self.everyone).difference(which):  # they get no older
+                self._born[k] += 1
+        events = self._loop(slot, actions, which)
         if self._age >= self._due:
             events = self._end_overdue(slot, which, events)
         total = sum(self._sums)
         if total != total:  # a reward was NaN
             return self._find_nan(slot, events or Events(), which)
         for view, zeros in self._floats[slot]:
-            if view.dot(zeros) != 0.0:  # 0 * x is 0 for every finite x, NaN for the others: one pass, no temporary
+            if view.dot(zeros) != 0.0:  # see has_nan
                 return self._find_nan(slot, events or Events(), which)
         return events
-
-    def _let_wait(self, others: Iterable[int]) -> None:
-        """Envs that this step leaves out get no older."""
-        for k in others:
-            self._born[k] += 1
 
     def _end_overdue(self, slot: int, which: Iterable[int], events: Events | None) -> Events | None:
         """
@@ -223,23 +281,23 @@ class EnvHost:
             End the episodes that have reached the time limit which is kept here for envs that are stepped directly.
             ``_due`` is the step before which none can have, so that other steps need not look.
         """
-        faulty = {fault.env_id - self.first_id for fault in events.faults} if events else ()
+        faulty = {fault.env_id for fault in events.faults} if events else ()
         for k in which:
-            if self._limits[k] and self._age - self._born[k] >= self._limits[k] and k not in faulty:
-                info = events.infos.pop(k, None) if events else None
+            limit = self._limits[k]
+            if limit and self._age - self._born[k] >= limit and self.first_id + k not in faulty:
+                info = events.infos.pop(self.first_id + k, None) if events else None
                 try:
                     events = self.settle(k, slot, False, True, info, events)
-                except Exception as error:
+                except FAILURES as error:
                     events = self.fail(k, error, events)
         self._due = min((born + limit for born, limit in zip(self._born, self._limits) if limit), default=float('inf'))
         return events
 
     def fault(self, index: int, phase: str, error: BaseException) -> EnvFault:
         """The record of an error, with the env's own traceback."""
-        kind = 'invalid' if isinstance(error, InvalidStepError) else 'error'
-        return EnvFault(self.first_id + index, phase, kind, describe_error(error))
+        return EnvFault(self.first_id + index, phase, kind_of(error), describe_error(error))
 
-    def fail(self, k: int, error: Exception, events: Events | None) -> Events:
+    def fail(self, k: int, error: BaseException, events: Events | None) -> Events:
         """Add the fault of a step."""
         events = events or Events()
         events.faults.append(self.fault(k, 'step', error))
@@ -260,7 +318,7 @@ class EnvHost:
         if not (terminated or truncated):
             if info:
                 events = events or Events()
-                events.infos[k] = info
+                events.infos[self.first_id + k] = info
             return events
         total = self.returns[k]
         self._check_row(slot, k, 'the observation')
@@ -269,74 +327,91 @@ class EnvHost:
         if total != total:
             raise InvalidStepError('the reward is NaN')
         events = events or Events()
-        events.finished.append(k)
+        events.finished.append(self.first_id + k)
         truncated = truncated and not terminated
         self._dirty = self._done[k] = True
         self._truncated[k] = truncated
         self._episode_return[k], self._episode_length[k] = total, self._age - self._born[k]
         if info and not (len(info) == 2 and info.get('final_eval_reward') == total and 'truncated' in info):
-            events.infos[k] = info
+            events.infos[self.first_id + k] = info
         copy_row(self.final_rows[k], self.rows[slot][k])
         self.returns[k], self._born[k] = 0.0, self._age
-        self.episodes[k] += 1
-        if self.auto_reset and self.episodes[k] < self.episode_num:
+        self._episodes[k] += 1
+        if self._setup.auto_reset and self._episodes[k] < self._setup.episode_num:
             try:
-                self.reset(k, slot)
-            except Exception as error:
+                self._reset(k, slot)
+            except FAILURES as error:
                 events.faults.append(self.fault(k, 'reset', error))
         return events
 
     def _check_row(self, slot: int, k: int, what: str) -> None:
         """Rows that are about to be overwritten, or have just begun, are checked one by one."""
         for view, zeros in self._row_checks[slot][k]:
-            if view.dot(zeros) != 0.0 and np.isnan(view).any():
+            if has_nan(view, zeros):
                 raise InvalidStepError(f'{what} has NaN in it: {view.tolist() if view.size <= 8 else "..."}')
 
     def _find_nan(self, slot: int, events: Events, which: Iterable[int]) -> Events | None:
         """Slow path of the check in ``step``: which env wrote NaN? Infinite values are let through."""
-        faulty = {fault.env_id - self.first_id for fault in events.faults}
+        known = {fault.env_id for fault in events.faults}.union(events.finished)
         for k in which:
-            if k in faulty or k in events.finished:
+            if self.first_id + k in known:
                 continue
             try:
                 self._check_row(slot, k, 'the observation')
-                if np.isnan(self.rewards[slot][k]).any():
+                if np.isnan(self._rewards[slot][k]).any():
                     raise InvalidStepError('the reward is NaN')
             except InvalidStepError as error:
-                events.infos.pop(k, None)
+                events.infos.pop(self.first_id + k, None)
                 events.faults.append(self.fault(k, 'step', error))
         return events if events.faults or events.finished or events.infos else None
 
     # ------------------------------------------------------------------ the rest
-    def close_env(self, index: int) -> None:
+    def _close_env(self, index: int) -> None:
         """Close one env, if it was built."""
         env, self.envs[index] = self.envs[index], None
         if env is not None:
             env.close()
 
     def close(self) -> list[EnvFault]:
-        """Close all envs; what their ``close`` raises is answered, not raised."""
+        """Close all envs; what their ``close`` raises is answered, not raised. The host is of no use any more."""
         faults = []
         for index in range(self.num):
             try:
-                self.close_env(index)
-            except Exception as error:
+                self._close_env(index)
+            except FAILURES as error:
                 faults.append(self.fault(index, 'close', error))
-        self._loop = self.store = None  # they hold the memory, and the loop holds this host
-        self.steppers, self._floats, self._row_checks = [], [], []
-        self.rows = self.rewards = self.final_rows = ()
-        self._done = self._truncated = self._episode_return = self._episode_length = None
+        self._loop = self.store = None  # the loop holds this host, and the host the memory
         return faults
 
     def _apply_seed(self, index: int) -> None:
-        seed, dynamic = self._seeds[index]
-        env = self.envs[index]
-        if self.renewed[index] and dynamic is not False:
-            seed = int(np.random.SeedSequence([abs(seed), self.renewed[index]]).generate_state(1)[0] % (2**31))
+        env, wanted = self.envs[index], self._seeds[index]
+        if env is None or wanted is None:
+            return
+        seed, dynamic = wanted
+        if self._renewed[index] and dynamic is not False:
+            seed = int(np.random.SeedSequence([abs(seed), self._renewed[index]]).generate_state(1)[0] % (2**31))
         if dynamic is None or 'dynamic_seed' not in inspect.signature(env.seed).parameters:
             env.seed(seed)
         else:
             env.seed(seed, dynamic_seed=dynamic)
+
+    _JOBS: dict[str, Callable] = dict(begin=_begin, seed=_seed, call=_call, save=_save, load=_load, close=close)
+
+
+def ask_env(env: Any, name: str, call: tuple[tuple, dict] | None) -> Any:
+    """The attribute ``name`` (METHOD if it can be called), or with ``call`` the method's answer."""
+    value = getattr(env, name)
+    if call is None:
+        return METHOD if callable(value) else value
+    args, kwargs = call
+    return value(*args, **kwargs)
+
+
+def kind_of(error: BaseException) -> str:
+    """What a fault is called: an env that ends the process (``sys.exit``) has crashed, wherever it lives."""
+    if isinstance(error, InvalidStepError):
+        return 'invalid'
+    return 'crash' if isinstance(error, SystemExit) else 'error'
 
 
 def describe_error(error: BaseException) -> str:

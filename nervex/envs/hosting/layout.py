@@ -5,10 +5,11 @@ An observation is an array, or a dict (of dicts) of arrays. Whatever is not a nu
 objects) is kept in an object column.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
+from nervex.utils import tree
 
 
 class InvalidStepError(ValueError):
@@ -24,9 +25,11 @@ class ObjectCell:
         self.column, self.index = column, index
 
     def set(self, value: Any) -> None:
+        """Put an object there."""
         self.column[self.index] = value
 
     def get(self) -> Any:
+        """The object there."""
         return self.column[self.index]
 
 
@@ -40,33 +43,23 @@ class Leaf:
 
     @property
     def is_object(self) -> bool:
+        """Whether it is no numeric array."""
         return self.dtype == object
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Leaf) and (self.shape, self.dtype) == (other.shape, other.dtype)
 
+    __hash__ = None  # type: ignore[assignment]
+
     def __repr__(self) -> str:
         return f'{self.dtype.name}{list(self.shape)}'
-
-
-def tree_map(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
-    """Apply to every leaf of a dict of dicts; the others have the same keys."""
-    if isinstance(tree, dict):
-        return {k: tree_map(function, v, *(o[k] for o in others)) for k, v in tree.items()}
-    return function(tree, *others)
-
-
-def tree_leaves(tree: Any) -> list[Any]:
-    """The leaves in key order."""
-    if isinstance(tree, dict):
-        return [leaf for v in tree.values() for leaf in tree_leaves(v)]
-    return [tree]
 
 
 def layout_of(obs: Any, declared: Any = None) -> Any:
     """
     Overview:
         The tree of Leafs that holds observations like this one. float64 becomes float32 unless a dtype is declared.
+        (It walks by itself: an observation's lists are values, not containers.)
     Arguments:
         - obs (:obj:`Any`): a first observation
         - declared (:obj:`Any`): the ``value`` of an ``EnvElementInfo``, or None; its ``dtype`` decides
@@ -90,41 +83,35 @@ def layout_of(obs: Any, declared: Any = None) -> Any:
     return Leaf(array.shape, dtype)
 
 
-def allocate(layout: Any, *lead: int) -> Any:
-    """Zeroed arrays with these leading axes."""
-    return tree_map(lambda leaf: np.zeros((*lead, *(() if leaf.is_object else leaf.shape)), leaf.dtype), layout)
+def layout_from(info: Any, obs: Any) -> Any:
+    """The layout of a manager's observations; an observation that contradicts ``info()`` is an InvalidStepError."""
+    space = getattr(info, 'obs_space', None)
+    layout = layout_of(obs, getattr(space, 'value', None))
+    shape = getattr(space, 'shape', None)
+    if (
+        not isinstance(layout, dict)
+        and isinstance(shape, (tuple, list))
+        and not layout.is_object
+        and tuple(shape) != layout.shape
+    ):
+        raise InvalidStepError(f'the first observation has shape {layout.shape}, but info() says {tuple(shape)}')
+    return layout
 
 
 def row_of(block: Any, index: int) -> Any:
     """A writable view of one row; an ObjectCell for an object column."""
-    return tree_map(lambda a: ObjectCell(a, index) if a.dtype == object else a[index, ...], block)
-
-
-def take_rows(block: Any, index: Any) -> Any:
-    """A copy of some rows; ``index`` is an array or list of ints."""
-    return {k: take_rows(v, index) for k, v in block.items()} if isinstance(block, dict) else block[index]
-
-
-def copy_block(block: Any) -> Any:
-    """A copy of all rows."""
-    return {k: copy_block(v) for k, v in block.items()} if isinstance(block, dict) else block.copy()
-
-
-def copy_rows(target: Any, source: Any, index: Any) -> None:
-    """``target[index] = source[index]`` in every leaf."""
-    for to, of in zip(tree_leaves(target), tree_leaves(source)):
-        to[index] = of[index]
+    return tree.map(lambda a: ObjectCell(a, index) if a.dtype == object else a[index, ...], block)
 
 
 def write_row(row: Any, obs: Any) -> None:
     """
     Overview:
         Store one observation. Nothing is broadcast: another shape, kind of number or set of keys is an
-        InvalidStepError.
+        InvalidStepError. (It walks by itself, once for every step of every env.)
     """
     if type(row) is np.ndarray:
         if not (type(obs) is np.ndarray and obs.shape == row.shape and obs.dtype == row.dtype):
-            obs = checked(obs, row.shape, row.dtype)
+            obs = _checked(obs, row.shape, row.dtype)
         row[...] = obs
     elif type(row) is ObjectCell:
         row.set(obs)
@@ -139,44 +126,42 @@ def write_row(row: Any, obs: Any) -> None:
 
 def copy_row(target: Any, source: Any) -> None:
     """Copy one row to another row of the same layout."""
-    if type(target) is np.ndarray:
-        target[...] = source
-    elif isinstance(target, dict):
-        for key, part in target.items():
-            copy_row(part, source[key])
-    else:
-        target.set(source.get())
+    for _, to, of in tree.zip(target, source):
+        if isinstance(to, ObjectCell):
+            to.set(of.get())
+        else:
+            to[...] = of
+
+
+def leaves_of(row: Any, everything: bool) -> list[Any]:
+    """Copies of the object leaves of a row (of all its leaves if ``everything``), in order."""
+    return [
+        leaf.get() if isinstance(leaf, ObjectCell) else leaf.copy()
+        for leaf in tree.leaves(row)
+        if everything or isinstance(leaf, ObjectCell)
+    ]
 
 
 def put_leaves(row: Any, values: list[Any], everything: bool) -> None:
-    """Store the values of the object leaves of a row (of all its leaves if ``everything``), in order."""
-    values = iter(values)
-    for leaf in tree_leaves(row):
+    """Store what ``leaves_of`` gave in another row."""
+    rest = iter(values)
+    for leaf in tree.leaves(row):
         if isinstance(leaf, ObjectCell):
-            leaf.set(next(values))
+            leaf.set(next(rest))
         elif everything:
-            leaf[...] = next(values)
+            leaf[...] = next(rest)
 
 
-def put_row(block: Any, index: int, row: Any) -> None:
-    """``block[index] = row`` for a row of the same layout."""
-    if type(row) is np.ndarray:
-        block[index] = row
-    elif isinstance(block, dict):
-        for key, part in block.items():
-            put_row(part, index, row[key])
-    else:
-        block[index] = row.get()
+def has_nan(array: np.ndarray, zeros: np.ndarray) -> bool:
+    """
+    Overview:
+        Whether there is NaN in a flat array; ``zeros`` is as long. 0 * x is 0 for every finite x and NaN for the
+        others: one pass and no temporary; infinite values are let through by a second look.
+    """
+    return array.dot(zeros) != 0.0 and bool(np.isnan(array).any())
 
 
-def read_row(row: Any) -> Any:
-    """A copy of what a row holds."""
-    if isinstance(row, dict):
-        return {k: read_row(v) for k, v in row.items()}
-    return row.get() if isinstance(row, ObjectCell) else row.copy()
-
-
-def checked(obs: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+def _checked(obs: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """The observation as an array of this shape that may be stored as this dtype, or an InvalidStepError."""
     array = _as_array(obs)
     if array is None:
@@ -211,18 +196,3 @@ def _may_become(array: np.ndarray, dtype: np.dtype) -> bool:
 def _describe(obs: Any) -> str:
     text = repr(obs)
     return f'{type(obs).__name__} {text if len(text) <= 80 else text[:77] + "..."}'
-
-
-def layout_from(info: Any, obs: Any) -> Any:
-    """The layout of a manager's observations; an observation that contradicts ``info()`` is an InvalidStepError."""
-    space = getattr(info, 'obs_space', None)
-    layout = layout_of(obs, getattr(space, 'value', None))
-    shape = getattr(space, 'shape', None)
-    if (
-        not isinstance(layout, dict)
-        and isinstance(shape, (tuple, list))
-        and not layout.is_object
-        and tuple(shape) != layout.shape
-    ):
-        raise InvalidStepError(f'the first observation has shape {layout.shape}, but info() says {tuple(shape)}')
-    return layout

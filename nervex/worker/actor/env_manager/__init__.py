@@ -4,18 +4,23 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from nervex.utils.registry_factory import ENV_MANAGER_REGISTRY
-from nervex.worker.actor.env_manager.async_env_manager import AsyncSubprocessEnvManager
-from nervex.worker.actor.env_manager.base_env_manager import BaseEnvManager
-from nervex.worker.actor.env_manager.manager_base import EnvManager
-from nervex.worker.actor.env_manager.mapping import RowMap, TimestepMap
+from nervex.worker.actor.env_manager.backend import Backend, WorkerLost
+from nervex.worker.actor.env_manager.forms import RowMap, TimestepMap
+from nervex.worker.actor.env_manager.kinds import (
+    AsyncSubprocessEnvManager,
+    BaseEnvManager,
+    SubprocessEnvManager,
+    SyncSubprocessEnvManager,
+    ThreadEnvManager,
+    VectorEnvManager,
+)
+from nervex.worker.actor.env_manager.manager import EnvManager
 from nervex.worker.actor.env_manager.normalize import NormalizedEnvManager, Normalizer
 from nervex.worker.actor.env_manager.step_block import EnvState, EnvStateError, StepBlock
-from nervex.worker.actor.env_manager.subprocess_env_manager import SyncSubprocessEnvManager
-from nervex.worker.actor.env_manager.thread_env_manager import ThreadEnvManager
-from nervex.worker.actor.env_manager.vector_env_manager import VectorEnvManager
 
 __all__ = [
     'AsyncSubprocessEnvManager',
+    'Backend',
     'BaseEnvManager',
     'EnvManager',
     'EnvState',
@@ -29,12 +34,10 @@ __all__ = [
     'ThreadEnvManager',
     'TimestepMap',
     'VectorEnvManager',
+    'WorkerLost',
     'create_env_manager',
     'normalizer_for',
 ]
-
-
-SubprocessEnvManager = AsyncSubprocessEnvManager
 
 
 def create_env_manager(

@@ -29,7 +29,7 @@ class FaultLog:
         self.suspects: set[int] = set()  # envs that have not made progress since their last fault
         self._max_retry, self._describe = max_retry, describe
         self._in_a_row, self._without_progress = [0] * env_num, [0] * env_num
-        self._good, self._said = [0] * env_num, set()
+        self._good = [0] * env_num
 
     @property
     def total(self) -> int:
@@ -49,12 +49,6 @@ class FaultLog:
             self.per_env[fault.env_id],
             fault.text,
         )
-
-    def say_once(self, text: str) -> None:
-        """A warning that is no fault."""
-        if text not in self._said:
-            self._said.add(text)
-            logger.warning(text)
 
     def strike(self, fault: EnvFault) -> None:
         """Record a fault that ended an episode; raises EnvError when the env has had its chances."""

@@ -1,89 +1,108 @@
 """The documented form of an env manager: mappings env_id -> row of tensors, made from the block form."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import torch
 
-from nervex.worker.actor.env_manager.mapping import RowMap, TimestepMap, as_tensor
-from nervex.worker.actor.env_manager.step_block import StepBlock
+from nervex.envs import BaseEnvTimestep
+from nervex.utils import tree
+
+# torch has no arithmetic on these
+_WIDER = {np.dtype(np.uint16): np.int32, np.dtype(np.uint32): np.int64, np.dtype(np.uint64): np.int64}
 
 
-class DocumentedForms:
+class RowMap(Mapping):
     """
     Overview:
-        ``ready_obs`` and ``step`` over ``observe`` and ``advance``. Everything is copied: what a caller keeps never
-        changes under it.
+        env_id -> row, in the order of the block. ``env_id`` is the list of ids, ``obs`` the stacked observations.
     """
 
-    @property
-    def ready_obs(self) -> RowMap:
-        """env_id -> observation (tensors, copied) of the envs that wait for an action."""
-        self._check_open('ready_obs')
-        ids, obs = self.observe()
-        return RowMap(ids, as_tensor(obs))
+    def __init__(self, ids: Any, obs: Any) -> None:
+        self.env_id = [int(i) for i in ids]
+        self.obs = obs
+        self._index = {env_id: k for k, env_id in enumerate(self.env_id)}
 
-    next_obs = ready_obs
+    def __getitem__(self, env_id: int) -> Any:
+        return tree.index(self.obs, self._index[env_id])
 
-    def step(self, actions: Mapping[int, Any] | Any) -> TimestepMap:
-        """
-        Overview:
-            Step envs.
-        Arguments:
-            - actions (:obj:`Mapping`): env_id -> action; or the stacked actions of all ready envs, in their order
-        Returns:
-            - timesteps (:obj:`TimestepMap`): env_id -> BaseEnvTimestep; an env that had to be restarted answers with
-              its new first observation, reward 0 and ``info['abnormal'] = True``
-        """
-        self._check_open('step')
-        ids, block = self._ask(actions)
-        answer = self.advance(ids, block)
-        reward = np.array(answer.reward, np.float32).reshape(len(answer), self._reward_size)
-        parts = (
-            answer.env_id.tolist(),
-            as_tensor(answer.obs),
-            torch.from_numpy(reward),
-            torch.from_numpy(answer.done.copy()),
-            torch.from_numpy(answer.truncated.copy()),
-            [dict(info) for info in answer.info],
-        )
-        if len(answer.abnormal):
-            parts = tuple(_join(a, b) for a, b in zip(parts, self._abnormal_rows(answer)))
-        return TimestepMap(*parts)
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.env_id)
 
-    def _ask(self, actions: Any) -> tuple[np.ndarray, Any]:
-        """Ids and action block of a ``step`` call."""
-        if isinstance(actions, Mapping):
-            if not actions:
-                raise ValueError('step(): no action given; pass {env_id: action} for ready envs')
-            ids = np.array([self._check_id(i) for i in actions], np.int64)
-            return ids, self._action_rows.stack(list(actions.values()))
-        ids, _ = self.observe()
+    def __len__(self) -> int:
+        return len(self.env_id)
+
+    def __repr__(self) -> str:
+        return f'{type(self).__name__}({dict(self)})'
+
+
+class TimestepMap(RowMap):
+    """
+    Overview:
+        env_id -> BaseEnvTimestep of tensors. The stacked columns: ``obs`` (n, ...), ``reward`` (n, 1), ``done`` (n, ),
+        ``truncated`` (n, ), ``info`` a list of n dicts.
+    """
+
+    def __init__(
+        self, ids: Any, obs: Any, reward: torch.Tensor, done: torch.Tensor, truncated: torch.Tensor, info: list[dict]
+    ) -> None:
+        super().__init__(ids, obs)
+        self.reward, self.done, self.truncated, self.info = reward, done, truncated, info
+
+    def __getitem__(self, env_id: int) -> BaseEnvTimestep:
+        k = self._index[env_id]
+        return BaseEnvTimestep(tree.index(self.obs, k), self.reward[k], bool(self.done[k]), self.info[k])
+
+
+def ready_map(manager: Any) -> RowMap:
+    """``ready_obs`` of a manager, from its ``observe``."""
+    ids, obs = manager.observe()
+    return RowMap(ids, as_tensor(obs))
+
+
+def step_map(manager: Any, actions: Mapping[int, Any] | Any) -> TimestepMap:
+    """
+    Overview:
+        ``step`` of a manager, from its ``advance``. Everything is copied: what a caller keeps never changes under it.
+    Arguments:
+        - manager (:obj:`Any`): an EnvManager, or what behaves as one
+        - actions (:obj:`Mapping | Any`): env_id -> action, or one stacked block for the envs that are ready
+    """
+    if isinstance(actions, Mapping):
+        if not actions:
+            raise ValueError('step(): no action given; pass {env_id: action} for ready envs')
+        ids, block = manager.checked_ids(actions), manager.action_rows.stack(list(actions.values()))
+    else:
+        ids, block = manager.observe()[0], actions
         if len(actions) != len(ids):
             raise ValueError(f'step(): {len(ids)} envs are ready, but {len(actions)} actions were given')
-        return ids, actions
+    answer = manager.advance(ids, block)
+    reward = np.array(answer.reward, np.float32).reshape(len(answer), manager.reward_size)
+    columns = {
+        'obs': as_tensor(answer.obs),
+        'reward': torch.from_numpy(reward),
+        'done': torch.from_numpy(answer.done.copy()),
+        'truncated': torch.from_numpy(answer.truncated.copy()),
+    }
+    ids, info = answer.env_id.tolist(), [dict(info) for info in answer.info]
+    if len(answer.abnormal):  # the rows of restarted envs: the first observation of the new episode, and why
+        again = sorted(int(i) for i in answer.abnormal)
+        reasons = {fault.env_id: f'{fault.kind} in {fault.phase}' for fault in manager.faults.recent}
+        no = torch.zeros(len(again), dtype=torch.bool)
+        first = as_tensor(manager.present_obs(again))
+        more = {'obs': first, 'reward': torch.zeros(len(again), manager.reward_size), 'done': no, 'truncated': no}
+        columns = tree.cat([columns, more])
+        ids, info = ids + again, info + [{'abnormal': True, 'reason': reasons.get(i, 'fault')} for i in again]
+    return TimestepMap(ids, info=info, **columns)
 
-    def _abnormal_rows(self, answer: StepBlock) -> tuple:
-        """The rows of restarted envs: they tell the first observation of the new episode, and why."""
-        ids = sorted(int(i) for i in answer.abnormal)
-        reasons = {fault.env_id: f'{fault.kind} in {fault.phase}' for fault in self.faults.recent}
-        no = torch.zeros(len(ids), dtype=torch.bool)
-        return (
-            ids,
-            as_tensor(self._restarted_obs(ids)),
-            torch.zeros(len(ids), self._reward_size),
-            no,
-            no.clone(),
-            [{'abnormal': True, 'reason': reasons.get(i, 'fault')} for i in ids],
-        )
 
-    def _restarted_obs(self, ids: Iterable[int]) -> Any:
-        """The present observations of envs that were just restarted, stacked."""
-        raise NotImplementedError
+def as_tensor(block: Any) -> Any:
+    """A copy as torch tensors; object columns stay arrays of objects."""
+    return tree.map(_tensor, block)
 
 
-def _join(rows: Any, more: Any) -> Any:
-    if isinstance(rows, dict):
-        return {k: _join(rows[k], more[k]) for k in rows}
-    return rows + more if isinstance(rows, list) else torch.cat([rows, more])
+def _tensor(leaf: np.ndarray) -> Any:
+    if leaf.dtype == object:
+        return leaf.copy()
+    return torch.from_numpy(leaf.astype(_WIDER[leaf.dtype]) if leaf.dtype in _WIDER else leaf.copy())

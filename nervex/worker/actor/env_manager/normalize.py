@@ -1,14 +1,15 @@
 """Observations and rewards scaled by running statistics over all envs, as a manager around a manager."""
 
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from nervex.envs.hosting.layout import tree_leaves, tree_map
 from nervex.envs.spaces import MASK
+from nervex.utils import tree
 from nervex.utils.errors import CheckpointError
-from nervex.worker.actor.env_manager.forms import DocumentedForms
+from nervex.worker.actor.env_manager.forms import RowMap, TimestepMap, ready_map, step_map
 from nervex.worker.actor.env_manager.step_block import StepBlock
 
 EPSILON = 1e-8
@@ -99,13 +100,13 @@ class Normalizer:
             return block
         stats = (self._source or self)._statistics(block)
         if count and not self.frozen:
-            for known, leaf in zip(stats, tree_leaves(block)):
+            for known, leaf in zip(stats, tree.leaves(block)):
                 if known is not None:
                     known.update(leaf)
             if self._news is not None:
                 self._news.observe(block)
         places = iter(stats)
-        return tree_map(lambda leaf: self._scaled(leaf, next(places)), block)
+        return tree.map(lambda leaf: self._scaled(leaf, next(places)), block)
 
     def reward(self, block: StepBlock, returns: np.ndarray) -> np.ndarray:
         """Scaled rewards; ``returns`` are the running discounted returns of all envs, brought up to date here."""
@@ -139,9 +140,9 @@ class Normalizer:
 
     def _statistics(self, block: Any) -> list[RunningStatistics | None]:
         if not self._fits:
-            leaves = zip(tree_leaves(block), _are_masks(block))
+            leaves = zip(tree.leaves(block), _are_masks(block))
             scaled = [leaf.dtype.kind == 'f' and not is_mask for leaf, is_mask in leaves]
-            seen = [RunningStatistics(x.shape[1:]) if yes else None for x, yes in zip(tree_leaves(block), scaled)]
+            seen = [RunningStatistics(x.shape[1:]) if yes else None for x, yes in zip(tree.leaves(block), scaled)]
             if self._stats is None:
                 self._stats = seen
             else:
@@ -194,14 +195,12 @@ def _merge(known: RunningStatistics, state: dict[str, Any]) -> None:
         known.merge(np.asarray(state['mean']), np.asarray(state['var']), state['count'])
 
 
-def _are_masks(tree: Any, inside: bool = False) -> list[bool]:
+def _are_masks(block: Any) -> list[bool]:
     """Of each leaf: whether it says which actions are legal."""
-    if isinstance(tree, dict):
-        return [known for key, part in tree.items() for known in _are_masks(part, inside or key == MASK)]
-    return [inside]
+    return [MASK in path for path, _ in tree.zip(block)]
 
 
-class NormalizedEnvManager(DocumentedForms):
+class NormalizedEnvManager:
     """
     Overview:
         A manager whose observations (and rewards) are scaled; returns of episodes stay the true ones. Everything that
@@ -226,7 +225,7 @@ class NormalizedEnvManager(DocumentedForms):
         fresh = self._fresh[ids]
         if fresh.any() and not self.normalizer.frozen:  # first observations of episodes; the others came with a step
             rows = np.flatnonzero(fresh)
-            self.normalizer.observe(tree_map(lambda leaf: leaf[rows], obs))
+            self.normalizer.observe(tree.index(obs, rows))
             self._fresh[ids] = False
         self._seen, self._shown = obs, self.normalizer.observe(obs, count=False)
         return ids, self._shown
@@ -239,18 +238,18 @@ class NormalizedEnvManager(DocumentedForms):
         obs = self.normalizer.observe(block.obs)
         reward = self.normalizer.reward(block, self._returns)
         self._fresh[block.env_id[block.done]] = True
-        return StepBlock(
-            block.env_id,
-            obs,
-            reward,
-            block.done,
-            block.truncated,
-            block.episode_return,
-            block.episode_length,
-            block._infos,
-            block.abnormal,
-            block.whole,
-        )
+        return replace(block, obs=obs, reward=reward)
+
+    @property
+    def ready_obs(self) -> RowMap:
+        """env_id -> observation of the envs that wait for an action."""
+        return ready_map(self)
+
+    next_obs = ready_obs
+
+    def step(self, actions: Mapping[int, Any] | Any) -> TimestepMap:
+        """Step envs, given env_id -> action or a stacked block; env_id -> BaseEnvTimestep."""
+        return step_map(self, actions)
 
     def launch(self, reset_param: Any = None) -> None:
         self.manager.launch(reset_param)
@@ -265,7 +264,7 @@ class NormalizedEnvManager(DocumentedForms):
 
     def state_dict(self) -> dict[str, Any] | None:
         """The inner manager's state with the statistics; None if the inner one cannot be saved."""
-        inner = self.manager.state_dict() if hasattr(self.manager, 'state_dict') else None
+        inner = self.manager.state_dict()
         if inner is None:
             return None
         own = {'returns': self._returns.tolist(), 'fresh': self._fresh.tolist()}
@@ -276,12 +275,9 @@ class NormalizedEnvManager(DocumentedForms):
         self.normalizer.load_state_dict(state['normalizer'])
         self._returns[:], self._fresh[:], self._seen = state['returns'], state['fresh'], None
 
-    def advice(self) -> str | None:
-        """The inner manager's."""
-        return self.manager.advice()
-
-    def _restarted_obs(self, ids: Iterable[int]) -> Any:
-        return self.normalizer.observe(self.manager._restarted_obs(ids), count=False)
+    def present_obs(self, ids: Sequence[int]) -> Any:
+        """The observations of these envs, stacked."""
+        return self.normalizer.observe(self.manager.present_obs(ids), count=False)
 
     def __enter__(self) -> 'NormalizedEnvManager':
         return self

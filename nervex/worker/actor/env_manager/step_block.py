@@ -1,11 +1,13 @@
 """What the block form of an env manager answers: one step of n envs as columns."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
 import numpy as np
 
-from nervex.envs.hosting.layout import take_rows
+from nervex.utils import tree
 from nervex.utils.errors import NervexError
 
 
@@ -25,6 +27,22 @@ class EnvStateError(NervexError, ValueError):
     """A call that the state of the manager or of an env does not allow."""
 
 
+class _ReadOnlyDict(dict):
+    """The empty info that all rows share; writing to it would write to all of them."""
+
+    def _refuse(self, *args: Any, **kwargs: Any) -> None:
+        raise TypeError('this info is shared and empty; make a dict of your own')
+
+    __setitem__ = __delitem__ = update = setdefault = pop = popitem = clear = __ior__ = _refuse  # type: ignore
+
+    def __reduce__(self) -> Any:
+        return dict, ()
+
+
+EMPTY_INFO: dict = _ReadOnlyDict()
+
+
+@dataclass(slots=True, eq=False)
 class StepBlock:
     """
     Overview:
@@ -42,36 +60,16 @@ class StepBlock:
         - whole (:obj:`bool`): every env of the manager has a row, in the order of the ids
     """
 
-    __slots__ = (
-        '_infos',
-        'abnormal',
-        'done',
-        'env_id',
-        'episode_length',
-        'episode_return',
-        'obs',
-        'reward',
-        'truncated',
-        'whole',
-    )
-
-    def __init__(
-        self,
-        env_id: np.ndarray,
-        obs: Any,
-        reward: np.ndarray,
-        done: np.ndarray,
-        truncated: np.ndarray,
-        episode_return: np.ndarray,
-        episode_length: np.ndarray,
-        infos: dict[int, dict] | None = None,
-        abnormal: Any = (),
-        whole: bool = False,
-    ) -> None:
-        self.env_id, self.obs, self.reward = env_id, obs, reward
-        self.done, self.truncated = done, truncated
-        self.episode_return, self.episode_length = episode_return, episode_length
-        self._infos, self.abnormal, self.whole = infos or NO_INFOS, abnormal, whole
+    env_id: np.ndarray
+    obs: Any
+    reward: np.ndarray
+    done: np.ndarray
+    truncated: np.ndarray
+    episode_return: np.ndarray
+    episode_length: np.ndarray
+    env_infos: Any = None  # row -> dict, where an env gave one; or a function that makes that
+    abnormal: Sequence[int] = ()
+    whole: bool = False
 
     @property
     def info(self) -> list[dict]:
@@ -82,11 +80,12 @@ class StepBlock:
     @property
     def infos(self) -> dict[int, dict]:
         """Only the infos that are not empty: row -> dict. At an episode's end they hold the two usual keys."""
-        if callable(self._infos):  # a vectorised env's, turned into rows only if somebody asks
-            self._infos = self._infos()
+        if callable(self.env_infos):
+            self.env_infos = self.env_infos()
+        infos = self.env_infos or EMPTY_INFO
         if not self.done.any():
-            return self._infos
-        infos = dict(self._infos)
+            return infos
+        infos = dict(infos)
         for k in np.flatnonzero(self.done).tolist():
             usual = {'final_eval_reward': float(self.episode_return[k]), 'truncated': bool(self.truncated[k])}
             infos[k] = {**usual, **infos.get(k, {}), 'truncated': usual['truncated']}
@@ -96,36 +95,12 @@ class StepBlock:
         """A block of copies of some rows."""
         infos = self.infos
         kept = {k: infos[row] for k, row in enumerate(index.tolist()) if row in infos}
-        return StepBlock(
-            self.env_id[index],
-            take_rows(self.obs, index),
-            self.reward[index],
-            self.done[index],
-            self.truncated[index],
-            self.episode_return[index],
-            self.episode_length[index],
-            kept,
-            self.abnormal,
-        )
+        columns = (self.env_id, self.obs, self.reward, self.done, self.truncated)
+        sums = (self.episode_return[index], self.episode_length[index])
+        return StepBlock(*tree.index(columns, index), *sums, kept, self.abnormal)
 
     def __len__(self) -> int:
         return len(self.env_id)
 
     def __repr__(self) -> str:
         return f'StepBlock(env_id={self.env_id.tolist()}, done={self.done.tolist()}, abnormal={list(self.abnormal)})'
-
-
-class _ReadOnlyDict(dict):
-    """The empty info that all rows share; writing to it would write to all of them."""
-
-    def _refuse(self, *args: Any, **kwargs: Any) -> None:
-        raise TypeError('this info is shared and empty; make a dict of your own')
-
-    __setitem__ = __delitem__ = update = setdefault = pop = popitem = clear = __ior__ = _refuse
-
-    def __reduce__(self) -> Any:
-        return dict, ()
-
-
-EMPTY_INFO: dict = _ReadOnlyDict()
-NO_INFOS: dict[int, dict] = _ReadOnlyDict()

@@ -16,10 +16,11 @@ from nervex.worker.actor.env_manager import (
     SyncSubprocessEnvManager,
     ThreadEnvManager,
     VectorEnvManager,
-    async_jobs,
-    worker_pool,
+    jobs,
+    running,
 )
 
+CLOCKED = (jobs, running)  # the modules that know of timeouts
 FAST = dict(retry_waiting_time=0.01)
 KINDS = {
     'base': (BaseEnvManager, {}),
@@ -132,19 +133,13 @@ class HangClock:
         self._manager, self._now = manager, 0.0
         self._hang_files = [cfg.get('hang_file') for cfg in manager._env_cfg]
         manager._cfg['retry_waiting_time'] = 0.0
-        for module in (worker_pool, async_jobs):
+        for module in CLOCKED:
             monkeypatch.setattr(module, 'time', SimpleNamespace(monotonic=self.monotonic))
 
     def monotonic(self):
-        pool = self._manager._pool
-        if pool is not None:
-            busy = [
-                ids
-                for w, ids in enumerate(worker.ids for worker in pool.workers)
-                if pool.control.done[w] != pool.control.asked[w]
-            ]
-            if busy and all(any(self._hangs(i) for i in ids) for ids in busy):
-                self._now += self.STEP_S
+        running = self._manager._live.jobs.running if self._manager._live is not None else {}
+        if running and all(any(self._hangs(i) for i in job.ids) and job.kind != 'start' for job in running.values()):
+            self._now += self.STEP_S
         return self._now
 
     def _hangs(self, i):

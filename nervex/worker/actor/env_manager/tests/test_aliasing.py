@@ -119,7 +119,7 @@ def test_samples_stay_as_they_were(kind, window, tmp_path):
     actor.policy = Hooks().collect_mode()
     batches = [actor.generate_data(0)[0] for _ in range(4)]
     copies = [{key: np.array(batch[key]) for key in batch.keys()} for batch in batches]
-    for block in actor.env._store.obs:
+    for block in actor.env._live.store.obs:
         block[...] = 55
     actor.close()
     rows = []

@@ -16,8 +16,9 @@ import pytest
 
 from nervex.envs.tests.fakes import CounterEnv, FaultyEnv
 from nervex.utils.errors import EnvError
-from nervex.worker.actor.env_manager import EnvState, EnvStateError, async_jobs, worker_pool
+from nervex.worker.actor.env_manager import EnvState, EnvStateError
 from nervex.worker.actor.env_manager.tests.managers import (
+    CLOCKED,
     HangClock,
     build,
     check_counter_rows,
@@ -194,13 +195,13 @@ def test_interrupt_is_not_retried():
 
 def test_interrupted_step_needs_a_reset(monkeypatch):
     with build('sync', [dict(tag=i, length=9) for i in range(2)]) as m:
-        wait = m._pool.wait
+        wait = m._live.backend.wait
 
         def interrupted(*args):
-            monkeypatch.setattr(m._pool, 'wait', wait)
+            monkeypatch.setattr(m._live.backend, 'wait', wait)
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(m._pool, 'wait', interrupted)
+        monkeypatch.setattr(m._live.backend, 'wait', interrupted)
         with pytest.raises(KeyboardInterrupt):
             m.step({0: 1, 1: 1})
         with pytest.raises(EnvStateError, match=r'interrupted.*reset\(\)'):
@@ -216,7 +217,7 @@ def test_kill_from_outside_in_the_middle_of_a_step(process_kind):
 
         def until(rows):
             if rows[0] and not killed:  # after its first whole episode
-                killed.append(m._pool.workers[0].process.pid)
+                killed.append(m._live.backend.workers[0].process.pid)
                 os.kill(killed[0], signal.SIGKILL)
             return enough(m)(rows)
 
@@ -342,16 +343,16 @@ def test_time_for_which_everything_was_stopped_is_no_timeout(name, tmp_path):
 def test_a_sleep_that_took_much_too_long_counts_for_no_timeout(name, monkeypatch):
     """The same, by a clock that leaps a day ahead in each sleep."""
     with build(name, [dict(tag=i, length=9, sleep_s=0.02) for i in range(2)]) as m:
-        leaps, arrive = [0.0], m._pool._poll
+        leaps, arrive = [0.0], m._live.backend._poll
 
         def poll(timeout):
             leaps[0] += 86400.0
             return arrive.poll(timeout)
 
         monkeypatch.setattr(
-            m._pool, '_poll', SimpleNamespace(poll=poll, register=arrive.register, unregister=arrive.unregister)
+            m._live.backend, '_poll', SimpleNamespace(poll=poll, register=arrive.register, unregister=arrive.unregister)
         )
-        for module in (worker_pool, async_jobs):
+        for module in CLOCKED:
             monkeypatch.setattr(module, 'time', SimpleNamespace(monotonic=lambda: leaps[0]))
         rows, _ = drive(m, 5)
         assert leaps[0] > 0 and m.faults.total == 0 and len(rows[0]) >= 1

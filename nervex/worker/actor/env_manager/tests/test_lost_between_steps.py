@@ -9,6 +9,7 @@ from multiprocessing import connection
 
 import pytest
 
+from nervex.worker.actor.env_manager import WorkerLost
 from nervex.worker.actor.env_manager.tests.managers import (
     build,
     check_counter_rows,
@@ -16,7 +17,6 @@ from nervex.worker.actor.env_manager.tests.managers import (
     nothing_left_behind,
     whole_episodes,
 )
-from nervex.worker.actor.env_manager.worker_pool import WorkerLost
 
 KINDS = ['sync', 'sync_grouped', 'sync_hybrid', 'sync_pipe', 'async', 'async_grouped']
 QUIET = {  # what asks nothing of the envs that one could not do without
@@ -27,15 +27,19 @@ QUIET = {  # what asks nothing of the envs that one could not do without
     'reset': lambda m: m.reset(),
     'reset_of_one': lambda m: m.reset({3: {}}),
     'seed_and_reset': lambda m: (m.seed(5), m.reset()),
-    'advice': lambda m: m.advice(),
     'env_info': lambda m: m.env_info(),
 }
 ASKING = {'attribute': lambda m: m.tag, 'method': lambda m: m.get_tag(1)}
 
 
+def first_worker(manager):
+    """The group of envs that is the first with a process, and what the main process keeps of that."""
+    return min(manager._live.backend.workers.items())
+
+
 def kill_first_process(manager):
     """End the first worker, and wait until it has."""
-    process = manager._pool.workers[0].process
+    process = first_worker(manager)[1].process
     os.kill(process.pid, signal.SIGKILL)
     assert connection.wait([process.sentinel], 60)
 
@@ -71,10 +75,10 @@ def test_asking_an_env_whose_process_ended_is_an_error_and_no_more(name, call):
 def test_only_the_envs_of_the_lost_process_lose_their_episode(name):
     with build(name, [dict(tag=i, length=5) for i in range(4)]) as m:
         m.step(dict.fromkeys(range(4), 1))
+        group, _ = first_worker(m)
         kill_first_process(m)
         m.seed({0: 7})
-        m.advice()
-        lost = list(m._pool.workers[0].ids)
+        lost = list(m._live.backend.groups[group])
         timesteps = m.step(dict.fromkeys(range(4), 1))
         for i in range(4):
             assert timesteps[i].info.get('abnormal', False) is (i in lost)
@@ -93,7 +97,7 @@ def test_envs_whose_process_ended_are_not_saved_and_the_others_go_on(name):
 @pytest.mark.parametrize('name', ['sync', 'async'])
 def test_sigterm_to_the_whole_group_leaves_time_to_save(name):
     with nothing_left_behind(), build(name, [dict(tag=i, length=5) for i in range(4)]) as m:
-        for worker in m._pool.workers:
+        for worker in m._live.backend.workers.values():
             os.kill(worker.process.pid, signal.SIGTERM)
         assert m.tag == [0, 1, 2, 3] and m.faults.total == 0
 

@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from nervex.envs import BaseEnvInfo, GymEnv
-from nervex.envs.hosting.shared import STEP_ALL
 from nervex.envs.tests.fakes import CounterEnv, box
 from nervex.worker.actor.env_manager import (
     AsyncSubprocessEnvManager,
@@ -372,14 +371,14 @@ def test_time_limit_counts_the_steps_of_each_env_alone(kind):
 
 def test_the_last_worker_alone_wakes_the_main_process():
     with build('sync', [dict(length=9, sleep_s=0.1 + 0.05 * i) for i in range(3)]) as manager:
-        pool, control = manager._pool, manager._pool.control
-        while pool._ready.poll(0.05):  # what was told before
-            os.read(pool._ready_fd, 4096)
-        for w in range(3):
-            pool.command(w, STEP_ALL, 1)
-        while any(control.done[w] != control.asked[w] for w in range(3)):
+        backend, control = manager._live.backend, manager._live.backend.control
+        while backend._ready.poll(0.05):  # what was told before
+            os.read(backend._ready_fd, 4096)
+        for g in range(3):
+            backend.step(g, 1, [g], np.zeros(1, np.int64))
+        while any(control.done[g] != control.asked[g] for g in range(3)):
             time.sleep(0.01)
-        assert pool._ready.poll(5) and len(os.read(pool._ready_fd, 4096)) == 2  # two bytes a worker
+        assert backend._ready.poll(5) and len(os.read(backend._ready_fd, 4096)) == 2  # two bytes a worker
 
 
 class SlowResets(CounterEnv):

@@ -1,24 +1,30 @@
-"""What all env managers share: options, states, seeds, and the documented mapping form on top of the block form."""
+"""EnvManager: N envs behind one interface, wherever they live and however one waits for them."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import torch
 
-from nervex.envs.hosting.actions import ActionRows
-from nervex.envs.hosting.calls import METHOD, STEP_TIME
+from nervex.envs.hosting.host import METHOD, HostSetup
+from nervex.utils import tree
 from nervex.utils.errors import ConfigError, nearest
-from nervex.worker.actor.env_manager.advice import advise, joined
+from nervex.worker.actor.env_manager.backend import Backend, InProcess, WorkerLost
 from nervex.worker.actor.env_manager.fault_log import FaultLog
-from nervex.worker.actor.env_manager.forms import DocumentedForms
+from nervex.worker.actor.env_manager.forms import RowMap, TimestepMap, ready_map, step_map
+from nervex.worker.actor.env_manager.running import Running, check_id
 from nervex.worker.actor.env_manager.step_block import EnvState, EnvStateError, StepBlock
 
 
-class EnvManager(DocumentedForms):
+class EnvManager:
     """
     Overview:
         N envs behind one interface. ``observe`` / ``advance`` move blocks and are what the actor uses; ``ready_obs`` /
         ``step`` are the documented form with one row an env and copy everything.
+
+        Where the envs live is the business of ``backend``. ``together`` says how a step waits: until all envs that were
+        asked have answered (True), or for whichever are ready (False): as soon as ``wait_num`` are, or after
+        ``step_wait_timeout`` if one is; episodes then begin in the background, and so do envs that failed.
     Arguments:
         - env_fn (:obj:`Callable`): makes an env from a config: a BaseEnv class, or a function (Gym objects are adapted)
         - env_cfg (:obj:`Sequence[dict]`): one config an env; they may differ
@@ -27,12 +33,12 @@ class EnvManager(DocumentedForms):
         - manager_cfg (:obj:`dict`): settings over the defaults in ``config``
     Interfaces:
         launch, reset, seed, close, ready_obs, next_obs, step, observe, advance, done, ready_env, active_env, env_info,
-        env_num, all_ids, enable_save_replay; any other attribute is read from the envs (a list, one value an env)
+        env_num, all_ids, enable_save_replay, state_dict, load_state_dict; any other attribute is read from the envs
+        (a list, one value an env)
     """
 
-    asynchronous = False  # whether advance() may answer for other envs than those it was asked to step
-    kind = 'base'  # what ``env.env_manager_type`` calls it
-    partial_steps = True  # whether some of the ready envs may be stepped without the others
+    backend: type[Backend] = InProcess
+    together = True
 
     config: dict = dict(
         episode_num=float('inf'),  # episodes of each env until it is done; 'inf' or a number
@@ -70,61 +76,99 @@ class EnvManager(DocumentedForms):
         if not callable(env_fn):
             raise TypeError(f'env_fn must be a BaseEnv class or a function that makes an env, got {env_fn!r}')
         self._env_fn, self._env_cfg = env_fn, [dict() if c is None else c for c in env_cfg]
-        self._env_num = len(env_cfg)
+        self._env_num = n = len(env_cfg)
         self._cfg = self._complete(manager_cfg)
         if episode_num is not None:
             self._cfg['episode_num'] = episode_num
         self._episode_num = _episode_num(self._cfg['episode_num'])
-        self.all_ids = np.arange(self._env_num, dtype=np.int64)
-        self._all_bytes = self.all_ids.tobytes()
-        self._states = [EnvState.VOID] * self._env_num
-        self._episodes = [0] * self._env_num
-        self._seeds: list[int | None] = [None] * self._env_num
+        self.all_ids = np.arange(n, dtype=np.int64)
+        self._seeds: list[int | None] = [None] * n
         self._dynamic_seed: bool | None = None
         self._reset_param: dict[int, dict] = {}
         self._replay_paths: list[str] | None = None
         self._env_info: Any = None
-        self._closed = True
-        self._max_retry = int(self._cfg['max_retry'])
-        self.faults = FaultLog(self._env_num, self._max_retry, self._describe)
+        self._live: Any = None  # what is Running, between launch() and close()
+        self.faults = FaultLog(n, int(self._cfg['max_retry']), self._describe)
 
-    # ------------------------------------------------------------------ to be filled in by each kind
+    # ------------------------------------------------------------------ the block form
     def observe(self) -> tuple[np.ndarray, Any]:
         """(ids in ascending order, block) of the envs that wait for an action. Do not write to it."""
-        raise NotImplementedError
+        return (self._live or self._refuse('observe')).observe()
 
     def advance(self, ids: np.ndarray, actions: Any) -> StepBlock:
         """Step the envs ``ids`` with one row of ``actions`` each."""
-        raise NotImplementedError
+        return (self._live or self._refuse('advance')).advance(ids, actions)
 
-    def _open(self) -> None:
-        raise NotImplementedError
+    @property
+    def asynchronous(self) -> bool:
+        """Whether advance() may answer for other envs than those it was asked to step."""
+        return not self.together if self._live is None else self._live.asynchronous
 
-    def _reset(self, ids: list[int]) -> None:
-        raise NotImplementedError
+    @property
+    def partial_steps(self) -> bool:
+        """Whether some of the ready envs may be stepped without the others."""
+        return self.backend.partial_steps
 
-    def _shut(self) -> None:
-        raise NotImplementedError
+    def present_obs(self, ids: Sequence[int]) -> Any:
+        """The observations of these envs, stacked; waits while their episodes begin."""
+        return (self._live or self._refuse('present_obs')).present_obs(ids)
 
-    def _call(self, name: str, calls: list[tuple[tuple, dict]] | None, ids: Iterable[int]) -> list[Any]:
-        """Read an attribute (calls None) or call a method of each env."""
-        raise NotImplementedError
+    def checked_ids(self, ids: Iterable[Any]) -> np.ndarray:
+        """The same ids as an array; raises for what is none."""
+        return np.array([check_id(i, self._env_num) for i in ids], np.int64)
+
+    # ------------------------------------------------------------------ the documented form
+    @property
+    def ready_obs(self) -> RowMap:
+        """env_id -> observation (tensors, copied) of the envs that wait for an action."""
+        return ready_map(self if self._live else self._refuse('ready_obs'))
+
+    next_obs = ready_obs
+
+    def step(self, actions: Mapping[int, Any] | Any) -> TimestepMap:
+        """
+        Overview:
+            Step envs.
+        Arguments:
+            - actions (:obj:`Mapping`): env_id -> action; or the stacked actions of all ready envs, in their order
+        Returns:
+            - timesteps (:obj:`TimestepMap`): env_id -> BaseEnvTimestep; an env that had to be restarted answers with
+              its new first observation, reward 0 and ``info['abnormal'] = True``
+        """
+        return step_map(self if self._live else self._refuse('step'), actions)
 
     # ------------------------------------------------------------------ life
     def launch(self, reset_param: Any = None) -> None:
         """Make the envs and begin their first episodes."""
-        if not self._closed:
+        if self._live is not None:
             raise EnvStateError('launch(): the envs are running already; close() first, or use reset()')
         self._reset_param = self._reset_params(reset_param)
-        self._closed = False
+        backend = self.backend(self._env_num, self._cfg, self.together)
+        self._live = live = Running(
+            backend, self._cfg, self.together, self._episode_num, self._setup, self._reset_param, self.faults
+        )
         try:
-            self._open()
+            live.launch()
+            self._env_info, self.action_rows, self.reward_size = live.info, live.action_rows, live.reward_size
             if self._replay_paths is not None:
-                self._call('enable_save_replay', [((p,), {}) for p in self._replay_paths], range(self._env_num))
-                self._reset(list(range(self._env_num)))
+                self._call('enable_save_replay', [((p,), {}) for p in self._replay_paths])
+                live.reset(self.all_ids.tolist())
         except BaseException:
             self.close()
             raise
+
+    def _setup(self, ids: range, describe: bool) -> HostSetup:
+        """What a group of envs is made from."""
+        return HostSetup(
+            first_id=ids.start,
+            env_fn=self._env_fn,
+            cfgs=[self._env_cfg[i] for i in ids],
+            describe=describe,
+            auto_reset=bool(self._cfg['auto_reset']) and self.together,
+            episode_num=self._episode_num,
+            seeds=[None if seed is None else (seed, self._dynamic_seed) for seed in self._seeds[ids.start : ids.stop]],
+            reset_kwargs=[self._reset_param.get(i, {}) for i in ids],
+        )
 
     def reset(self, reset_param: Any = None) -> None:
         """
@@ -134,10 +178,9 @@ class EnvManager(DocumentedForms):
             - reset_param (:obj:`dict | list | None`): env_id -> keyword arguments for ``env.reset``: resets these envs;
               a list has one dict an env; None resets all. Kept for the automatic resets that follow.
         """
-        self._check_open('reset')
-        param = self._reset_params(reset_param)
+        live, param = self._live or self._refuse('reset'), self._reset_params(reset_param)
         self._reset_param.update(param)
-        self._reset(sorted(param) if isinstance(reset_param, Mapping) else list(range(self._env_num)))
+        live.reset(sorted(param) if isinstance(reset_param, Mapping) else self.all_ids.tolist())
 
     def seed(self, seed: int | Sequence[int] | Mapping[int, int], dynamic_seed: bool | None = None) -> None:
         """
@@ -149,7 +192,7 @@ class EnvManager(DocumentedForms):
               the env has it by default
         """
         if isinstance(seed, Mapping):
-            seeds = {self._check_id(i): int(s) for i, s in seed.items()}
+            seeds = {check_id(i, self._env_num): int(s) for i, s in seed.items()}
         elif isinstance(seed, (int, np.integer)) and not isinstance(seed, bool):
             seeds = {i: int(seed) + i for i in range(self._env_num)}
         elif isinstance(seed, (Sequence, np.ndarray)) and not isinstance(seed, str):
@@ -161,25 +204,54 @@ class EnvManager(DocumentedForms):
         for i, s in seeds.items():
             self._seeds[i] = s
         self._dynamic_seed = dynamic_seed
-        if not self._closed:
-            self._send_seeds(sorted(seeds))
-
-    def _send_seeds(self, ids: list[int]) -> None:
-        raise NotImplementedError
+        if self._live is not None:
+            self._live.seed(seeds, dynamic_seed)
 
     def close(self) -> None:
         """End the envs and free everything; may be called twice."""
-        if self._closed:
-            return
-        self._closed = True
-        self._states = [EnvState.VOID] * self._env_num
-        self._shut()
+        live, self._live = self._live, None
+        for fault in live.close() if live is not None else ():
+            self.faults.record(fault)
 
     def __enter__(self) -> 'EnvManager':
         return self
 
     def __exit__(self, *exc: Any) -> None:
         self.close()
+
+    # ------------------------------------------------------------------ saving
+    def state_dict(self) -> dict[str, Any] | None:
+        """
+        Overview:
+            The envs in the middle of their episodes, their observations and their running sums, for an exact resume.
+            Envs are saved by pickling, so load only what your own runs have saved. None where that cannot be: envs that
+            wait in the middle of a step (asynchronous managers), cannot be pickled or are native code.
+        """
+        live = self._live or self._refuse('state_dict')
+        if not live.at_rest or not self.backend.saves:
+            return None
+        leaves = tree.leaves(live.observe()[1])
+        if any(leaf.dtype == object for leaf in leaves):
+            return None
+        try:
+            saved = live.ask('save', self.all_ids.tolist(), lambda ids: (ids,))
+        except WorkerLost:  # the next step tells that its envs were restarted
+            return None
+        if any(env is None for env in saved):
+            return None
+        return {
+            'envs': [torch.frombuffer(bytearray(env), dtype=torch.uint8) for env in saved],
+            'obs': [torch.from_numpy(np.ascontiguousarray(leaf).view(np.uint8).copy()) for leaf in leaves],
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Put back what ``state_dict`` gave, into launched envs of the same kind and number."""
+        if len(state['envs']) != self._env_num:
+            raise ValueError(f'the saved state has {len(state["envs"])} envs, this manager {self._env_num}')
+        saved = [env.numpy().tobytes() for env in state['envs']]
+        live = self._live or self._refuse('load_state_dict')
+        live.ask('load', self.all_ids.tolist(), lambda ids: (ids, [saved[i] for i in ids]))
+        live.put_back([leaf.numpy() for leaf in state['obs']])
 
     # ------------------------------------------------------------------ what is asked about
     @property
@@ -190,49 +262,33 @@ class EnvManager(DocumentedForms):
     @property
     def ready_env(self) -> list[int]:
         """Ids of the envs that wait for an action."""
-        return [int(i) for i in self._ready_ids()]
+        return [] if self._live is None else np.flatnonzero(self._live.ready).tolist()
 
     @property
     def active_env(self) -> list[int]:
         """Ids of the envs that still have episodes to play."""
-        return [i for i, s in enumerate(self._states) if s not in (EnvState.VOID, EnvState.DONE, EnvState.ERROR)]
+        return [i for i, s in self.env_states.items() if s not in (EnvState.VOID, EnvState.DONE, EnvState.ERROR)]
 
     @property
     def done(self) -> bool:
         """Whether every env has played its ``episode_num`` episodes; never, if that is inf."""
-        return all(s is EnvState.DONE for s in self._states)
+        return all(s is EnvState.DONE for s in self.env_states.values())
 
     @property
     def closed(self) -> bool:
         """True before ``launch`` and after ``close``."""
-        return self._closed
+        return self._live is None
 
     @property
     def env_states(self) -> dict[int, EnvState]:
         """env_id -> EnvState."""
-        return dict(enumerate(self._states))
+        return dict(enumerate([EnvState.VOID] * self._env_num if self._live is None else self._live.states))
 
     def env_info(self) -> Any:
         """The description (``env.info()``) of the envs; before ``launch`` one env is made and closed to ask it."""
         if self._env_info is None:
-            env = self._env_fn(self._env_cfg[0])
-            if not callable(getattr(env, 'info', None)):
-                from nervex.envs import GymEnv
-
-                env = GymEnv(env)
-            try:
-                self._env_info = env.info()
-            finally:
-                env.close()
+            self._env_info = self.backend.info(self._env_fn, self._env_cfg)
         return self._env_info
-
-    def advice(self) -> str | None:
-        """One sentence on the envs' step time and the kind of manager that suits it; None while it is not known."""
-        times = self._call(STEP_TIME, [((), {})] * self._env_num, range(self._env_num))
-        if any(time is None for time in times):
-            return None
-        hosts = len(set(times))
-        return advise(self.kind, joined(times, max(1, self._env_num // hosts)))
 
     def enable_save_replay(self, replay_path: str | Sequence[str]) -> None:
         """Save videos of the following episodes; one path for all envs, or one each."""
@@ -240,62 +296,39 @@ class EnvManager(DocumentedForms):
         if len(paths) != self._env_num:
             raise ValueError(f'enable_save_replay: {self._env_num} envs need {self._env_num} paths, got {len(paths)}')
         self._replay_paths = paths
-        if not self._closed:
-            self._call('enable_save_replay', [((p,), {}) for p in paths], range(self._env_num))
+        if self._live is not None:
+            self._call('enable_save_replay', [((p,), {}) for p in paths])
 
     def __getattr__(self, name: str) -> Any:
         """An attribute of the envs: a list of values, or (for a method) a function that answers such a list."""
-        if name.startswith('_') or self.__dict__.get('_closed', True):
+        if name.startswith('_') or self.__dict__.get('_live') is None:
             raise AttributeError(f'{type(self).__name__} has no attribute {name!r} (those of the envs need launch())')
-        values = self._call(name, None, range(self._env_num))
+        values = self._call(name, None)
         if not any(isinstance(v, str) and v == METHOD for v in values):
             return values
-        return lambda *args, **kwargs: self._call(name, [(args, kwargs)] * self._env_num, range(self._env_num))
+        return lambda *args, **kwargs: self._call(name, [(args, kwargs)] * self._env_num)
 
     def __repr__(self) -> str:
-        state = 'closed' if self._closed else f'{len(self.ready_env)} of {self._env_num} ready'
+        state = 'closed' if self.closed else f'{len(self.ready_env)} of {self._env_num} ready'
         return f'{type(self).__name__}({getattr(self._env_fn, "__name__", self._env_fn)} x {self._env_num}, {state})'
 
+    def _call(self, name: str, calls: list[tuple[tuple, dict]] | None) -> list[Any]:
+        """Read an attribute (calls None) or call a method of each env."""
+        args = lambda ids: (ids, name, None if calls is None else [calls[i] for i in ids])  # noqa: E731
+        return (self._live or self._refuse(name)).ask('call', self.all_ids.tolist(), args)
+
     # ------------------------------------------------------------------ inside
-    def _are_all(self, ids: Any) -> bool:
-        """Whether these are the ids of all envs, in their order; the bytes are compared in 0.1 us."""
-        return len(ids) == self._env_num and np.asarray(ids).tobytes() == self._all_bytes
-
-    def _ready_ids(self) -> Any:
-        raise NotImplementedError
-
     def _describe(self, env_id: int) -> str:
         return f'env_fn: {self._env_fn!r}\nconfig of env {env_id}: {dict(self._env_cfg[env_id])}'
 
-    def _set_info(self, info: Any) -> None:
-        self._env_info = info
-        self._action_rows = ActionRows(getattr(info, 'act_space', None))
-
-    def _check_open(self, what: str) -> None:
-        if self._closed:
-            raise EnvStateError(f'{what}: the envs are not running; call launch() first')
-
-    def _check_id(self, env_id: Any) -> int:
-        if isinstance(env_id, bool) or not isinstance(env_id, (int, np.integer)) or not 0 <= env_id < self._env_num:
-            raise EnvStateError(f'unknown env id {env_id!r}; the ids are 0 to {self._env_num - 1}')
-        return int(env_id)
-
-    def _refuse(self, ids: Iterable[int]) -> None:
-        """Raise for ids that may not be stepped now, with the reason for each."""
-        ids = [self._check_id(i) for i in ids]
-        if len(set(ids)) != len(ids):
-            raise EnvStateError(f'an env was given two actions in one step: {ids}')
-        ready = set(self.ready_env)
-        if not ids:
-            raise EnvStateError(f'no env was given an action; ready are {sorted(ready)}')
-        bad = [f'env {i} ({self._states[i].name})' for i in ids if i not in ready]
-        raise EnvStateError(f'not ready for an action: {", ".join(bad)}; ready are {sorted(ready)}')
+    def _refuse(self, what: str) -> Any:
+        raise EnvStateError(f'{what}: the envs are not running; call launch() first')
 
     def _reset_params(self, param: Any) -> dict[int, dict]:
         if param is None:
             return {}
         if isinstance(param, Mapping):
-            return {self._check_id(i): dict(kwargs or {}) for i, kwargs in param.items()}
+            return {check_id(i, self._env_num): dict(kwargs or {}) for i, kwargs in param.items()}
         if isinstance(param, Sequence) and len(param) == self._env_num:
             return {i: dict(kwargs or {}) for i, kwargs in enumerate(param)}
         raise ValueError(f'reset_param: a dict env_id -> keyword arguments, or {self._env_num} dicts; got {param!r}')
