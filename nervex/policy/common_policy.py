@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import torch
+from easydict import EasyDict
 
 from nervex.armor import Armor
 from nervex.armor.sampling import Draws
@@ -80,6 +81,15 @@ class CommonPolicy(Policy):
     _armor: Any
     _optimizer: Any
     _eps: float
+
+    @classmethod
+    def check_config(cls, cfg: EasyDict) -> list[tuple[str, str]]:
+        problems = super().check_config(cfg)
+        eps = cfg.command.eps if 'eps' in cfg.command else None
+        if isinstance(eps, dict) and eps['start'] < eps['end']:
+            text = f'got {eps["start"]}, must be at least policy.command.eps.end = {eps["end"]}: exploration decays'
+            problems.append(('command.eps.start', text))
+        return problems
 
     # ---- learn ----
     def _init_learn(self) -> None:

@@ -215,3 +215,8 @@ def test_every_setting_of_a_policy_has_a_check_and_a_meaning(name):
         assert all(e.check is not None and (e.meaning or e.same_as) for e in bare), path
         loader = check_of(entry)
         assert loader is None or loader.check(entry.default), f'{path}: the default does not fit'
+
+
+def test_an_exploration_that_grows_is_refused():
+    with pytest.raises(ConfigError, match=r'policy.command.eps.start: got 0.1, must be at least .*end = 0.5'):
+        compile_config('cartpole_dqn', overrides=['policy.command.eps.start=0.1', 'policy.command.eps.end=0.5'])
