@@ -196,11 +196,4 @@ class FCRValueAC(RecurrentValueAC):
 
 @named_net({'embedding_dim': 512}, lstm_kwargs=memory, encoder_kwargs=conv, share_encoder=True)
 class ConvRValueAC(RecurrentValueAC):
-    """
-    Overview:
-        Actor-critic with a memory over images.
-    Arguments:
-        - see ``FCRValueAC`` and ``ConvValueAC``
-    Shapes:
-        - obs :math:`(B, C, H, W)` or :math:`(T, B, C, H, W)`, logit :math:`(*, A)`, value :math:`(*)`
-    """
+    """``FCRValueAC`` for images: with the encoder of ``ConvValueAC``, obs :math:`([T], B, C, H, W)`."""

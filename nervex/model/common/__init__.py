@@ -1,32 +1,20 @@
 """The parts that models are made of: encoders and heads."""
 
-from nervex.model.common.encoder import ConvEncoder, FCEncoder
-from nervex.model.common.heads import (
-    DiscreteHead,
-    DistributionHead,
-    DuelingHead,
-    GaussianHead,
-    MultiHead,
-    QuantileHead,
-    QuantileRegressionHead,
-    RegressionHead,
+from nervex.utils.lazy import homes, lazy_exports
+
+__getattr__, __dir__, __all__ = lazy_exports(
+    __name__,
+    {
+        **homes(
+            {
+                'nervex.model.common.encoder': 'ConvEncoder FCEncoder',
+                'nervex.model.common.heads': (
+                    'DiscreteHead DistributionHead DuelingHead GaussianHead MultiHead QuantileHead '
+                    'QuantileRegressionHead RegressionHead'
+                ),
+                'nervex.model.common.modes': 'ActorCriticBase ModeNet',
+            }
+        ),
+        'ReparameterizationHead': 'nervex.model.common.heads:GaussianHead',
+    },
 )
-from nervex.model.common.modes import ActorCriticBase, ModeNet
-
-ReparameterizationHead = GaussianHead
-
-__all__ = [
-    'ActorCriticBase',
-    'ConvEncoder',
-    'DiscreteHead',
-    'DistributionHead',
-    'DuelingHead',
-    'FCEncoder',
-    'GaussianHead',
-    'ModeNet',
-    'MultiHead',
-    'QuantileHead',
-    'QuantileRegressionHead',
-    'RegressionHead',
-    'ReparameterizationHead',
-]

@@ -1,4 +1,3 @@
 """The older name of ``nervex.model.common``."""
 
-from nervex.model.common import *  # noqa: F403
-from nervex.model.common import __all__  # noqa: F401
+from nervex.model.common import __all__, __dir__, __getattr__  # noqa: F401

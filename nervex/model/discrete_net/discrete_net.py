@@ -231,14 +231,7 @@ class FCRDiscreteNet(DiscreteNet):
 
 @named_net(_IMAGES, encoder_kwargs=conv, lstm_kwargs=memory)
 class ConvRDiscreteNet(DiscreteNet):
-    """
-    Overview:
-        Action values from a sequence of images.
-    Arguments:
-        - see ``ConvDiscreteNet`` and ``FCRDiscreteNet``
-    Shapes:
-        - obs :math:`(B, C, H, W)` or :math:`(T, B, C, H, W)`, logit :math:`(B, A)` or :math:`(T, B, A)`
-    """
+    """``FCRDiscreteNet`` for images: with the encoder of ``ConvDiscreteNet``, obs :math:`([T], B, C, H, W)`."""
 
 
 @named_net(encoder_kwargs=fc, head_kwargs=_noisy)
@@ -271,14 +264,7 @@ class NoiseDistributionFCDiscreteNet(DiscreteNet):
 
 @named_net(_IMAGES, encoder_kwargs=conv, head_kwargs=_c51)
 class NoiseDistributionConvDiscreteNet(DiscreteNet):
-    """
-    Overview:
-        Rainbow's network for images: C51 with a dueling, noisy head.
-    Arguments:
-        - see ``NoiseDistributionFCDiscreteNet`` and ``ConvDiscreteNet``
-    Shapes:
-        - obs :math:`(*, C, H, W)`, logit :math:`(*, A)`, distribution :math:`(*, A, n\\_atom)`
-    """
+    """``NoiseDistributionFCDiscreteNet`` for images, with the encoder of ``ConvDiscreteNet``."""
 
 
 @named_net(encoder_kwargs=fc, head_kwargs=_iqn)
@@ -298,14 +284,7 @@ class NoiseQuantileFCDiscreteNet(DiscreteNet):
 
 @named_net(_IMAGES, encoder_kwargs=conv, head_kwargs=_iqn)
 class NoiseQuantileConvDiscreteNet(DiscreteNet):
-    """
-    Overview:
-        Implicit quantile network (IQN) for images, with a dueling, noisy head.
-    Arguments:
-        - see ``NoiseQuantileFCDiscreteNet`` and ``ConvDiscreteNet``
-    Shapes:
-        - obs :math:`(*, C, H, W)`, logit :math:`(*, A)`, q :math:`(\\tau, *, A)`, quantiles :math:`(\\tau B, 1)`
-    """
+    """``NoiseQuantileFCDiscreteNet`` for images, with the encoder of ``ConvDiscreteNet``."""
 
 
 @named_net({'dueling': False}, encoder_kwargs=fc, head_kwargs=_qr)
@@ -324,14 +303,7 @@ class QRFCDiscreteNet(DiscreteNet):
 
 @named_net({'dueling': False, **_IMAGES}, encoder_kwargs=conv, head_kwargs=_qr)
 class QRConvDiscreteNet(DiscreteNet):
-    """
-    Overview:
-        Quantile regression network (QR-DQN) for images.
-    Arguments:
-        - see ``QRFCDiscreteNet`` and ``ConvDiscreteNet``
-    Shapes:
-        - obs :math:`(*, C, H, W)`, logit :math:`(*, A)`, q :math:`(*, A, num\\_quantiles)`
-    """
+    """``QRFCDiscreteNet`` for images, with the encoder of ``ConvDiscreteNet``."""
 
 
 class SQNDiscreteNet(nn.Module):

@@ -86,23 +86,9 @@ class _SizedPPG(PPG):
 
 @named_net()
 class FCPPG(_SizedPPG):
-    """
-    Overview:
-        PPG over vector observations.
-    Arguments:
-        - see ``FCValueAC``
-    Shapes:
-        - obs :math:`(*, obs\\_dim)`, logit :math:`(*, A)`, value and aux_value :math:`(*)`
-    """
+    """``PPG`` for vector observations; its arguments are those of ``FCValueAC``: obs :math:`(*, obs\\_dim)`."""
 
 
 @named_net({'embedding_dim': 512}, encoder_kwargs=conv)
 class ConvPPG(_SizedPPG):
-    """
-    Overview:
-        PPG over images.
-    Arguments:
-        - see ``ConvValueAC``
-    Shapes:
-        - obs :math:`(*, C, H, W)`, logit :math:`(*, A)`, value and aux_value :math:`(*)`
-    """
+    """``PPG`` for images; its arguments are those of ``ConvValueAC``: obs :math:`(*, C, H, W)`."""
