@@ -123,19 +123,19 @@ class Policy:
     # ---- modes ----
     @property
     def learn_mode(self) -> modes.LearnMode:
-        return modes.learn_mode(self)
+        return modes.view(modes.LearnMode, self, 'learn')
 
     @property
     def collect_mode(self) -> modes.CollectMode:
-        return modes.collect_mode(self)
+        return modes.view(modes.CollectMode, self, 'collect')
 
     @property
     def eval_mode(self) -> modes.EvalMode:
-        return modes.eval_mode(self)
+        return modes.view(modes.EvalMode, self, 'eval')
 
     @property
     def command_mode(self) -> modes.CommandMode:
-        return modes.command_mode(self)
+        return modes.view(modes.CommandMode, self, 'command')
 
     def set_setting(self, mode: str, setting: dict) -> None:
         """

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from nervex.policy.base_policy import Policy
@@ -64,54 +65,18 @@ class CommandMode:
     get_setting_eval: Callable[[dict], dict]
 
 
-def learn_mode(policy: Policy) -> LearnMode:
-    """The bound methods of ``policy`` that a learner needs."""
-    p = policy
-    return LearnMode(
-        p._data_preprocess_learn,
-        p._forward_learn,
-        p._reset_learn,
-        p._monitor_vars_learn,
-        p._get_attribute,
-        p.set_setting,
-        p._state_dict_learn,
-        p._load_state_dict_learn,
-        p.__repr__,
-    )
+V = TypeVar('V')
 
 
-def collect_mode(policy: Policy) -> CollectMode:
-    """The bound methods of ``policy`` that an actor needs."""
-    p = policy
-    return CollectMode(
-        p._data_preprocess_collect,
-        p._forward_collect,
-        p._data_postprocess_collect,
-        p._process_transition,
-        p._get_train_sample,
-        p._reset_collect,
-        p._get_attribute,
-        p.set_setting,
-        p._state_dict_collect,
-        p._load_state_dict_collect,
-    )
-
-
-def eval_mode(policy: Policy) -> EvalMode:
-    """The bound methods of ``policy`` that an evaluator needs."""
-    p = policy
-    return EvalMode(
-        p._data_preprocess_eval,
-        p._forward_eval,
-        p._data_postprocess_eval,
-        p._reset_eval,
-        p._get_attribute,
-        p.set_setting,
-        p._state_dict_eval,
-        p._load_state_dict_eval,
-    )
-
-
-def command_mode(policy: Policy) -> CommandMode:
-    """The bound methods of ``policy`` that a commander needs."""
-    return CommandMode(policy._get_setting_learn, policy._get_setting_collect, policy._get_setting_eval)
+def view(kind: type[V], policy: Policy, mode: str) -> V:
+    """
+    Overview:
+        A view of ``policy``: the field ``forward`` of the learn mode is its method ``_forward_learn``; what only one
+        mode has stands without the mode, such as ``_process_transition``.
+    """
+    found: dict[str, Any] = {'info': policy.__repr__, 'set_setting': policy.set_setting}
+    for field in dataclasses.fields(kind):  # type: ignore[arg-type]
+        if field.name not in found:
+            hook = getattr(policy, f'_{field.name}_{mode}', None)
+            found[field.name] = getattr(policy, f'_{field.name}') if hook is None else hook
+    return kind(**{field.name: found[field.name] for field in dataclasses.fields(kind)})  # type: ignore[arg-type]
