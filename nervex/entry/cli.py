@@ -172,11 +172,12 @@ def _submit(options: dict[str, Any]) -> None:
 
     overrides = _how_to_train(options)['overrides'] + _where(options)
     cfg = compile_for_cluster(_config(options) or saved_run(options['resume']).config, overrides)
-    make, give = (
-        (slurm.slurm_script, slurm.submit) if options['platform'] == 'slurm' else (kuberay.manifest, kuberay.apply)
-    )
-    text = make(cfg, options)
-    click.echo(text if options['dry_run'] else give(text), nl=not options['dry_run'])
+    on_slurm = options['platform'] == 'slurm'
+    text = (slurm.slurm_script if on_slurm else kuberay.manifest)(cfg, options)
+    if options['dry_run']:
+        click.echo(text, nl=False)
+    else:
+        click.echo((slurm.submit if on_slurm else kuberay.apply)(text))
 
 
 def _config(options: dict[str, Any]) -> Any:
@@ -196,26 +197,23 @@ def _tell(result: Any) -> None:
         f'{result.verdict} after {result.env_steps:,} env steps, {result.train_iters:,} updates, '
         f'{result.seconds:.1f} s, seed {result.seed}'
     )
+    log = result.log_path
     click.echo(f'checkpoint: {result.best_checkpoint or result.checkpoint}')
-    click.echo(
-        f'logs:       {result.log_path}  (details of the evaluations: {result.log_path}/evaluator/evaluator_logger.txt)'
-    )
+    click.echo(f'logs:       {log}  (details of the evaluations: {log}/evaluator/evaluator_logger.txt)')
     if result.history:
-        click.echo(f'curve:      {result.curve_path}  (or: tensorboard --logdir {result.log_path})')
+        click.echo(f'curve:      {result.curve_path}  (or: tensorboard --logdir {log})')
+
+
+def _how_to_play(options: dict[str, Any]) -> dict[str, Any]:
+    how = dict(load_path=options['load'], n_episode=options['episodes'], overrides=tuple(options['override']))
+    return dict(cfg=options['config'], seed=options['seed'] or 0, **how)
 
 
 def _eval(options: dict[str, Any]) -> None:
     from nervex.entry.video import eval_and_show
 
-    shown = eval_and_show(
-        options['config'],
-        options['seed'] or 0,
-        load_path=options['load'],
-        n_episode=options['episodes'],
-        overrides=tuple(options['override']),
-        video='gif' if options['gif'] else 'mp4' if options['video'] else None,
-        render=options['render'],
-    )
+    video = 'gif' if options['gif'] else 'mp4' if options['video'] else None
+    shown = eval_and_show(**_how_to_play(options), video=video, render=options['render'])
     r, k = shown.evaluation.returns, shown.evaluation.lengths
     click.echo('returns: ' + ', '.join(f'{x:.1f}' for x in r))
     click.echo(
@@ -230,14 +228,7 @@ def _collect(options: dict[str, Any]) -> None:
     from nervex.entry.eval_entry import collect
 
     folder = options['out'] or 'data'
-    result, written = collect(
-        options['config'],
-        options['seed'] or 0,
-        load_path=options['load'],
-        n_episode=options['episodes'],
-        overrides=tuple(options['override']),
-        folder=folder,
-    )
+    result, written = collect(**_how_to_play(options), folder=folder)
     click.echo(f'{written} episodes, {result.lengths.sum():,} steps, mean return {result.mean:.2f}')
     click.echo(f'trajectories: {folder}')
 
@@ -276,11 +267,8 @@ def main(argv: list[str] | None = None) -> None:
         path = next(iter((e.__cause__ or e).args), None)  # click wraps KeyboardInterrupt
         click.echo(f'interrupted; checkpoint saved: {path}' if path else 'interrupted', err=True)
         sys.exit(EXIT_INTERRUPT)
-    except ConfigError as e:
-        click.echo('config error:\n' + '\n'.join(f'  {problem}' for problem in e.problems), err=True)
-        sys.exit(EXIT_USAGE)
-    except UnknownNameError as e:
-        click.echo(f'config error:\n  {e}', err=True)
+    except (ConfigError, UnknownNameError) as e:
+        click.echo('\n  '.join(['config error:', *getattr(e, 'problems', [str(e)])]), err=True)
         sys.exit(EXIT_USAGE)
     except (NervexError, OSError) as e:
         click.echo(f'error: {e}', err=True)

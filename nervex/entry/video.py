@@ -110,17 +110,12 @@ def _check_picture(make: Callable[[dict], Any], cfg: dict) -> float:
     try:
         env.reset()
         picture_of(env)
-        fps = getattr(env, 'render_fps', None) or getattr(_inner(env), 'metadata', {}).get('render_fps')
+        fps = getattr(env, 'render_fps', None) or getattr(getattr(env, 'env', None), 'metadata', {}).get('render_fps')
         return float(fps or 30)
     except ImportError as e:
         raise ExtraMissingError(f'{env!r}: a package that it draws with is missing ({e})') from e
     finally:
         env.close()
-
-
-def _inner(env: Any) -> Any:
-    """The Gym object of a GymEnv."""
-    return getattr(env, 'env', None)
 
 
 def picture_of(env: Any) -> np.ndarray:
@@ -130,22 +125,19 @@ def picture_of(env: Any) -> np.ndarray:
     Returns:
         - picture (:obj:`np.ndarray`): uint8, height x width x 3
     """
-    for owner in (env, _inner(env)):
+    for owner in (env, getattr(env, 'env', None)):  # the Gym object of a GymEnv
         render = getattr(owner, 'render', None)
         if callable(render):
             picture = render()
             picture = picture[-1] if isinstance(picture, list) and picture else picture
             if isinstance(picture, np.ndarray) and picture.ndim == 3 and picture.shape[2] == 3:
                 return picture.astype(np.uint8, copy=False)
+            got = f'an array of shape {picture.shape}' if isinstance(picture, np.ndarray) else repr(picture)
             raise CannotDrawError(
-                f'{env!r}: render() answered {_described(picture)}, must be an array of height x width x 3; '
+                f'{env!r}: render() answered {got}, must be an array of height x width x 3; '
                 "a Gym object has to be made with render_mode='rgb_array'"
             )
     raise CannotDrawError(f'{env!r} cannot draw itself: it has no method render() that answers an RGB array')
-
-
-def _described(picture: Any) -> str:
-    return f'an array of shape {picture.shape}' if isinstance(picture, np.ndarray) else repr(picture)
 
 
 class WatchedEnv(BaseEnv):
@@ -161,6 +153,7 @@ class WatchedEnv(BaseEnv):
         self._return = 0.0
 
     def reset(self, **kwargs: Any) -> Any:
+        """A new episode, and its first picture."""
         obs = self._env.reset(**kwargs)
         self._return = 0.0
         for viewer in self._viewers:
@@ -169,6 +162,7 @@ class WatchedEnv(BaseEnv):
         return obs
 
     def step(self, action: Any) -> BaseEnvTimestep:
+        """A step, and the picture behind it."""
         timestep = self._env.step(action)
         self._return += float(np.sum(np.asarray(timestep.reward)))
         self._show()
@@ -183,12 +177,15 @@ class WatchedEnv(BaseEnv):
             viewer.frame(id(self), picture)
 
     def seed(self, seed: int, dynamic_seed: bool | None = None) -> None:
+        """Passed on."""
         self._env.seed(seed, *(() if dynamic_seed is None else (dynamic_seed,)))
 
     def info(self) -> BaseEnvInfo:
+        """The env's own."""
         return self._env.info()
 
     def close(self) -> None:
+        """Passed on."""
         self._env.close()
 
     def __repr__(self) -> str:

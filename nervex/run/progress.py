@@ -42,16 +42,18 @@ class Progress:
 
     def update(self) -> None:
         """Called once a round; draws when it is time to."""
-        if not self._enabled:
-            return
-        now = time.perf_counter()
-        if now - self._last >= (_REFRESH_S if self._live is not None else _PLAIN_LINE_S):
-            self._draw(now)
+        wait = _REFRESH_S if self._live is not None else _PLAIN_LINE_S
+        if self._enabled and time.perf_counter() - self._last >= wait:
+            self.evaluated()
 
     def evaluated(self) -> None:
-        """A new evaluation is worth a line of its own where lines are plain."""
+        """Draw now: a new evaluation is worth a line of its own where lines are plain."""
         if self._enabled:
-            self._draw(time.perf_counter())
+            self._last = time.perf_counter()
+            if self._live is not None:
+                self._live.update(self.line())
+            else:
+                print(self.line(), flush=True)
 
     def say(self, text: str) -> None:
         """A line of its own."""
@@ -59,13 +61,6 @@ class Progress:
             self._live.console.print(text)
         elif self._enabled:
             print(text, flush=True)
-
-    def _draw(self, now: float) -> None:
-        self._last = now
-        if self._live is not None:
-            self._live.update(self.line())
-        else:
-            print(self.line(), flush=True)
 
     def line(self) -> str:
         """The line itself."""
