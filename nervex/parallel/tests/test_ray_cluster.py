@@ -1,11 +1,15 @@
-"""Who may enter a cluster of our own."""
+"""A cluster of our own: who may enter, what is left out, and what outlives a program that is killed: nothing."""
 
+import os
+import signal
 import subprocess
 import sys
+import types
+from types import SimpleNamespace
 
 import pytest
 
-from nervex.parallel.ray_cluster import own_token
+from nervex.parallel.ray_cluster import Guard, fewer_daemons, own_token
 
 
 @pytest.fixture
@@ -57,3 +61,123 @@ def test_ray_finds_the_token_that_was_made_for_it_and_leaves_it_as_it_is(token):
     done = subprocess.run([sys.executable, '-c', RAY], capture_output=True, text=True, timeout=100)
     assert done.stdout == '1\n', done.stderr
     assert mode(token) == 0o600 and len(token.read_text()) == 64
+
+
+class Node:
+    """As much of Ray's node as matters here."""
+
+    def __init__(self):
+        self.started = []
+        for part in ('gcs_server', 'monitor', 'api_server', 'log_monitor', 'raylet'):
+            getattr(self, f'start_{part}')()
+
+    def start_gcs_server(self):
+        self.started.append('gcs_server')
+
+    def start_monitor(self):
+        self.started.append('monitor')
+
+    def start_api_server(self):
+        self.started.append('api_server')
+
+    def start_log_monitor(self):
+        self.started.append('log_monitor')
+
+    def start_raylet(self):
+        self.started.append('raylet')
+
+
+@pytest.fixture
+def node(monkeypatch):
+    class Patched(Node):
+        pass
+
+    for name in [name for name in vars(Node) if name.startswith('start_')]:
+        setattr(Patched, name, getattr(Node, name))
+    monkeypatch.setitem(sys.modules, 'ray._private.node', types.SimpleNamespace(Node=Patched))
+    return Patched
+
+
+def test_only_what_a_run_needs_is_started_and_later_clusters_have_all_of_it(node):
+    with fewer_daemons(show_output=False):
+        assert node().started == ['gcs_server', 'raylet']
+    with fewer_daemons(show_output=True):
+        assert node().started == ['gcs_server', 'log_monitor', 'raylet']
+    assert node().started == ['gcs_server', 'monitor', 'api_server', 'log_monitor', 'raylet']
+
+
+def test_a_ray_that_names_them_otherwise_starts_them_all(node):
+    del node.start_monitor
+    node.start_autoscaler = Node.start_monitor
+    node.__init__ = lambda self: setattr(self, 'started', [])
+    with fewer_daemons(show_output=False):
+        this = node()
+        this.start_autoscaler()
+    assert this.started == ['monitor']
+
+
+@pytest.mark.slow
+def test_a_cluster_of_our_own_has_no_python_daemon_but_the_agents():
+    pytest.importorskip('ray')
+    from nervex.parallel.ray_carrier import RayCarrier
+
+    with RayCarrier(None, 100) as carrier:
+        started = carrier._ray._private.worker._global_node.all_processes
+        assert {'gcs_server', 'raylet'} <= set(started) and not {'monitor', 'dashboard', 'log_monitor'} & set(started)
+
+
+DAEMON = """
+import subprocess, sys
+child = subprocess.Popen([sys.executable, '-c', 'import sys; sys.stdin.read()'], stdin=subprocess.PIPE)
+print(child.pid, flush=True)
+sys.stdin.read()
+"""
+
+
+def gone(pid):
+    """Whether a process has ended; one that nobody has asked about yet counts."""
+    try:
+        with open(f'/proc/{pid}/stat', encoding='utf-8') as f:
+            return f.read().rpartition(')')[2].split()[0] == 'Z'
+    except FileNotFoundError:
+        return True
+
+
+def daemon(**variables):
+    command = [sys.executable, '-c', DAEMON, 'raylet']
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                               env={**os.environ, **variables})  # fmt: skip
+    return process, int(process.stdout.readline())
+
+
+@pytest.mark.skipif(not os.path.exists('/proc/self/environ'), reason='there is no /proc')
+def test_what_was_started_for_the_run_and_what_that_started_ends_and_nothing_else():
+    guard, other = Guard(), Guard()
+    (ours, child), (theirs, their_child) = daemon(**guard.variables), daemon(**other.variables)
+    try:
+        guard._shell.stdin.close()  # as when this process ends
+        guard._shell.wait(20)
+        assert ours.wait(10) == -signal.SIGKILL and gone(child)
+        assert theirs.poll() is None and not gone(their_child)
+        other.dismiss()
+        assert theirs.poll() is None, 'who is dismissed does nothing'
+    finally:
+        theirs.kill()
+        for process in (ours, theirs):
+            process.wait()
+            process.stdin.close()
+            process.stdout.close()
+
+
+@pytest.mark.skipif(not os.path.exists('/proc/self/environ'), reason='there is no /proc')
+def test_a_daemon_that_was_named_ends_with_its_children_though_it_lost_its_mark():
+    guard = Guard()
+    process, child = daemon()
+    guard.watch(SimpleNamespace(all_processes={'raylet': [SimpleNamespace(process=process)]}))
+    guard._shell.stdin.close()
+    guard._shell.wait(20)
+    try:
+        assert process.wait(10) == -signal.SIGKILL and gone(child)
+    finally:
+        process.stdin.close()
+        process.stdout.close()

@@ -1,16 +1,63 @@
-"""Next observations that are left out of a block come back as they were."""
+"""Blocks and weights travel whole, and every block is counted once."""
+
+import pickle
 
 import numpy as np
 import pytest
+import torch
 from easydict import EasyDict
 
 from nervex.config import compile_config
 from nervex.data import Batch
 from nervex.envs import BaseEnv, BaseEnvInfo, BaseEnvTimestep, EnvElementInfo
 from nervex.parallel import actor_role
-from nervex.parallel.blocks import Following, fold, pack_block, unfold, unpack_block
+from nervex.parallel.blocks import (
+    Following,
+    Ledger,
+    fold,
+    load_weights,
+    pack_block,
+    pack_weights,
+    unfold,
+    unpack_block,
+)
 from nervex.parallel.role import RoleSpec
-from nervex.utils import ENV_REGISTRY
+from nervex.utils import ENV_REGISTRY, tree
+
+
+def test_a_block_is_taken_once():
+    ledger = Ledger()
+    assert ledger.take(0, 0, 0) and not ledger.take(0, 0, 0)
+
+
+def test_the_same_number_of_another_incarnation_is_another_block():
+    ledger = Ledger()
+    assert ledger.take(0, 0, 0) and ledger.take(0, 1, 0) and ledger.take(1, 0, 0)
+
+
+def test_late_and_double_blocks_out_of_order():
+    ledger = Ledger()
+    taken = [ledger.take(2, 0, seq) for seq in (1, 3, 0, 1, 2, 3, 4)]
+    assert taken == [True, True, True, False, True, False, True]
+
+
+def test_a_ledger_stays_small_and_survives_saving():
+    ledger = Ledger()
+    for seq in range(1000):
+        ledger.take(0, 0, seq)
+    ledger.take(0, 0, 1005)
+    state = ledger.state_dict()
+    assert state == {'taken': [[0, 0, 1000, [1005]]]}
+    again = Ledger()
+    again.load_state_dict(state)
+    assert not again.take(0, 0, 999) and not again.take(0, 0, 1005) and again.take(0, 0, 1000)
+
+
+def test_a_block_travels_as_arrays_and_comes_back_as_batch():
+    batch = Batch(obs=np.arange(6, dtype=np.uint8).reshape(3, 2), said={'logit': np.ones((3, 4), np.float32)})
+    columns, rows, nbytes = pack_block(batch)
+    assert rows == 3 and nbytes == 6 + 48 and type(columns['said']) is dict
+    assert unpack_block(columns) == batch
 
 
 @ENV_REGISTRY.register('frames_of_a_test')
@@ -137,3 +184,20 @@ def test_an_actor_leaves_them_out_whatever_its_episodes_do(tmp_path, monkeypatch
     assert lags == (6, 2) and isinstance(sent, Following) and len(sent.apart) < 45
     assert header.nbytes < 0.8 * sum(column.nbytes for _, column in data.items())
     assert unpack_block(columns) == data and data['done'].sum() > 3
+
+
+class Mode:
+    """A mode that keeps what it is given."""
+
+    def load_state_dict(self, state):
+        self.state = state
+
+
+def test_weights_travel_as_arrays_and_come_back_as_they_were():
+    model = torch.nn.Linear(3, 2)
+    state = {'model': model.state_dict(), 'half': torch.ones(2, dtype=torch.bfloat16), 'count': 3}
+    packed, mode = pack_weights(state), Mode()
+    assert isinstance(packed['model']['weight'], np.ndarray) and tree.nbytes(packed) == 8 * 4 + 2 * 2
+    load_weights(mode, pickle.loads(pickle.dumps(packed)))
+    assert torch.equal(mode.state['model']['weight'], model.weight) and mode.state['count'] == 3
+    assert mode.state['half'].dtype is torch.bfloat16
