@@ -13,11 +13,10 @@ from nervex.config import compile_config
 from nervex.data import Batch
 from nervex.entry.parallel_entry import parallel_pipeline
 from nervex.envs import BaseEnv, BaseEnvInfo, BaseEnvTimestep, EnvElementInfo
-from nervex.parallel.actor_role import ActorRole
 from nervex.parallel.blocks import load_weights
 from nervex.parallel.learner_role import LearnerRole
 from nervex.parallel.ray_carrier import RayCarrier
-from nervex.parallel.role import RoleSpec
+from nervex.parallel.role import ActorRole, RoleSpec
 from nervex.policy import DQNPolicy
 from nervex.utils import COMM_ACTOR_REGISTRY, COMMANDER_REGISTRY, ENV_REGISTRY, POLICY_REGISTRY
 from nervex.worker.coordinator.naive_commander import NaiveCommander

@@ -14,10 +14,9 @@ from typing import Any
 import torch
 
 from nervex.interaction.exception import SlaveDied
-from nervex.parallel.actor_role import SCALING
 from nervex.parallel.blocks import Header, Ledger, pack_weights, unpack_block
 from nervex.parallel.pace import largest, role_seed
-from nervex.parallel.role import Role, RoleSpec
+from nervex.parallel.role import SCALING, Role, RoleSpec
 from nervex.run.build import build_buffer, env_info
 from nervex.run.state import (
     STATE_VERSION,

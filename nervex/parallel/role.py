@@ -1,22 +1,29 @@
-"""What every role is told, and how its process is made ready."""
+"""What every role is told, how its process is made ready, and the roles that act: actors and evaluators."""
 
 from __future__ import annotations
 
 import contextlib
 import math
 import os
+from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from easydict import EasyDict
 
+from nervex.parallel.blocks import Header, load_weights, pack_block
 from nervex.parallel.pace import role_seed
 from nervex.policy import Policy
-from nervex.run.build import EnvSetting, Passed, build_policy, policy_class
-from nervex.utils import tree
+from nervex.run.build import EVALUATION_SEED_OFFSET, EnvSetting, Passed, build_env_managers, build_policy, policy_class
+from nervex.utils import ACTOR_REGISTRY, COMM_ACTOR_REGISTRY, tree
 from nervex.utils.default_helper import set_pkg_seed
 from nervex.utils.import_helper import import_modules
+from nervex.utils.log_helper import TextLogger
+from nervex.worker.actor import BaseSerialEvaluator
+from nervex.worker.actor.env_manager import NormalizedEnvManager
+
+SCALING = 'normalizer'  # the running statistics that scale observations and rewards, beside the weights
 
 
 @dataclass(frozen=True)
@@ -113,3 +120,133 @@ class Role:
     def close(self) -> None:
         """End envs and files of this role."""
         self.stack.close()
+
+
+class ActingRole(Role):
+    """
+    Overview:
+        Launches envs. Where observations or rewards are scaled, all roles do so by what the learner knows.
+    """
+
+    def __init__(self, spec: RoleSpec, env_role: str, seed: int) -> None:
+        super().__init__(spec)
+        (self.envs,) = build_env_managers(self.cfg, spec.own_env_setting(), seed, self.stack, roles=(env_role,))
+        self.scaling = self.envs.normalizer if isinstance(self.envs, NormalizedEnvManager) else None
+
+    def load(self, mode: Any, weights: dict[str, Any], joins: bool) -> None:
+        """
+        Overview:
+            Copy weights into a mode, and adopt what scales observations.
+        Arguments:
+            - joins (:obj:`bool`): what these envs showed meanwhile is kept; else only what came with the weights
+        """
+        if self.scaling is not None:
+            weights = dict(weights)
+            statistics = weights.pop(SCALING)
+            (self.scaling.adopt if joins else self.scaling.load_state_dict)(statistics)
+        load_weights(mode, weights)
+
+
+@COMM_ACTOR_REGISTRY.register('ray')
+class ActorRole(ActingRole):
+    """
+    Overview:
+        ``collect`` takes the newest weights, collects, and answers a header and a block.
+    """
+
+    def __init__(self, spec: RoleSpec) -> None:
+        super().__init__(spec, 'actor', spec.role_seed)
+        if self.scaling is not None:
+            self.scaling.share()
+        cfg = self.cfg
+        policy = self.build_policy(self.envs.env_info(), ('collect',))
+        if cfg.actor.n_sample is not None:
+            cfg.actor.n_sample = math.ceil(cfg.actor.n_sample / spec.count)
+        cfg.actor.collect_print_freq = 0  # the header tells more, and sooner
+        actor_class = ACTOR_REGISTRY.get(cfg.actor.actor_type)
+        self.actor = actor_class(cfg.actor, spec.exp_path, None, spec.role_seed, log_name=None)
+        self.stack.callback(self.actor.close)
+        self.actor.env, self.actor.policy = self.envs, policy.collect_mode
+        self.actor.recent_returns = deque()  # since the last answer
+        ahead = 1 + (self.actor.policy.get_attribute('traj_overlap') or 0)  # steps to the next observation
+        self._lags = (ahead * self.envs.env_num, ahead)  # in rows: of envs in step, of envs one after the other
+        self._seq = 0
+        self._version = -1
+        self._train_iter = 0
+        self._task_id: str | None = None
+
+    def collect(self, task: dict[str, Any], request: dict[str, Any], weights: dict | None) -> tuple[Header, dict]:
+        """
+        Overview:
+            Collect once.
+        Arguments:
+            - task (:obj:`dict`): what the commander wants this actor to do; a new ``task_id`` begins a new log file
+            - request (:obj:`dict`): ``version`` and ``train_iter`` of the weights, ``setting`` of the policy, and how
+              much: ``rows`` or ``episodes``
+            - weights (:obj:`dict | None`): None where the actor has this version
+        """
+        if task['task_id'] != self._task_id:
+            self._task_id = task['task_id']
+            self.actor.log.rename(f'{self._task_id}_{os.getpid()}')
+            self.actor.log.line(f'{self.spec.name}, started {self.spec.incarnation} times before: {task}')
+        if weights is not None and request['version'] != self._version:
+            self.load(self.actor.policy, weights, joins=True)
+            self._version, self._train_iter = request['version'], request['train_iter']
+        if request['setting']:
+            self.actor.policy.set_setting('collect', request['setting'])
+        data, info = self.actor.generate_data(
+            self._train_iter, n_episode=request.get('episodes'), n_sample=request.get('rows')
+        )
+        columns, rows, nbytes = pack_block(data, self._lags)
+        header = Header(
+            actor=self.spec.index,
+            incarnation=self.spec.incarnation,
+            seq=self._seq,
+            task_id=task['task_id'],
+            version=self._version,
+            train_iter=self._train_iter,
+            rows=rows,
+            steps=info['step'],
+            seconds=info['duration'],
+            nbytes=nbytes,
+            returns=list(self.actor.recent_returns),
+            events=self.take_events(),
+            statistics=None if self.scaling is None else self.scaling.share(),
+        )
+        self._seq += 1
+        self.actor.recent_returns.clear()
+        return header, columns
+
+
+@COMM_ACTOR_REGISTRY.register('ray_evaluator')
+class EvaluatorRole(ActingRole):
+    """``evaluate`` plays the episodes of one evaluation with the weights that it is given."""
+
+    def __init__(self, spec: RoleSpec) -> None:
+        super().__init__(spec, 'evaluator', spec.seed)
+        if self.scaling is not None:
+            self.scaling.freeze()
+        policy = self.build_policy(self.envs.env_info(), ('eval',))
+        self.evaluator = BaseSerialEvaluator(self.cfg.evaluator, None, seed=spec.seed + EVALUATION_SEED_OFFSET)
+        self.evaluator.env, self.evaluator.policy = self.envs, policy.eval_mode
+
+    def evaluate(self, task: dict[str, Any], request: dict[str, Any], weights: dict) -> dict[str, Any]:
+        """The returns, and whether they reach the stop value (with as many more episodes to confirm it)."""
+        self.load(self.evaluator.policy, weights, joins=False)
+        if task['setting']:
+            self.evaluator.policy.set_setting('eval', task['setting'])
+        reached, result = self.evaluator.judge()
+        path = os.path.join(self.spec.exp_path, 'log', 'evaluator')
+        with TextLogger(path, f'{task["task_id"]}_{os.getpid()}') as log:
+            log.info(
+                f'{self.spec.name}: {len(result.returns)} episodes with the weights of update '
+                f'{request["train_iter"]}, mean return {result.mean:.3f}, {result.seconds:.3f} s'
+            )
+        return {
+            'reached': reached,
+            'returns': result.returns,
+            'lengths': result.lengths,
+            'seconds': result.seconds,
+            'events': self.take_events(),
+            **request,
+        }

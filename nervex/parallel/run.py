@@ -12,10 +12,9 @@ from nervex.interaction.base import Carrier
 from nervex.parallel.coordinator import Coordinator
 from nervex.parallel.learner_role import sizes_of_saved_logs
 from nervex.parallel.pace import Overlap, Rounds, given_up, make_plan, resources_of
-from nervex.parallel.report import CommanderLog, ParallelProgress, verdict
 from nervex.parallel.role import RoleSpec
 from nervex.parallel.roster import Roster, Slot
-from nervex.parallel.tally import Tally
+from nervex.parallel.tally import CommanderLog, ParallelProgress, Tally, verdict
 from nervex.run.build import EVALUATION_SEED_OFFSET, Launch, Passed, policy_class, prepare_launch
 from nervex.run.result import RunResult
 from nervex.run.signals import StopSignals

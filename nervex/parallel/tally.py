@@ -1,13 +1,17 @@
-"""What has been collected and learned, each block counted once; what the commander and the progress line are told."""
+"""What has been collected and learned, each block counted once, and what people are told of it."""
 
 from __future__ import annotations
 
+import time
 from collections import deque
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from nervex.parallel.blocks import Header, Ledger
+from nervex.run.progress import Progress
 
 _WINDOW = 100  # episodes of the mean return
+_WINDOW_S = 5.0  # that the two speeds are averaged over
+_LOG_S = 10.0  # between two lines of the commander's log
 
 
 class Tally:
@@ -82,3 +86,106 @@ class Tally:
         self.total_step, self.total_episode = state['env_steps'], state['episodes']
         self.returns.extend(state['returns'])
         self.blocks, self.stale_rows = state.get('blocks', 0), state.get('stale_rows', 0)
+
+
+if TYPE_CHECKING:
+    from nervex.parallel.run import ParallelRun
+
+
+class ParallelProgress(Progress):
+    """Both speeds, how many actors there are, how old their weights are, and how many blocks wait."""
+
+    _run: Any
+
+    def __init__(self, run: ParallelRun, enabled: bool, total_log: bool = False) -> None:
+        super().__init__(cast(Any, run), enabled, total_log)
+        self._marks: list[tuple[float, int, int]] = [(time.perf_counter(), 0, 0)]
+
+    def speeds(self) -> tuple[float, float]:
+        """Env steps and updates a second, of late."""
+        run, now = self._run, time.perf_counter()
+        tally = run.tally
+        if now - self._marks[-1][0] > _WINDOW_S / 5:
+            self._marks = [*self._marks[-5:], (now, tally.run_steps, tally.updates)]
+        then, steps, updates = self._marks[0]
+        seconds = max(now - then, 1e-9)
+        return (tally.run_steps - steps) / seconds, (tally.updates - updates) / seconds
+
+    def line(self) -> str:
+        """The line itself."""
+        run = self._run
+        tally, coordinator = run.tally, run.coordinator
+        collecting, learning = self.speeds()
+        staleness = tally.mean_staleness()
+        return (
+            f'env steps {tally.total_step:,} ({collecting:,.0f}/s) | updates {tally.train_iter:,} ({learning:,.0f}/s)'
+            f' | actors {len(run.roster.of("actor"))} of {run.plan.actors}'
+            f' | staleness {0.0 if staleness is None else staleness:.1f} | queue {len(coordinator.waiting)}'
+            f'{self.returns()}'
+        )
+
+
+class CommanderLog:
+    """The commander's text log and curves, every few seconds and at every evaluation."""
+
+    def __init__(self, run: ParallelRun, text: Any, curves: Any) -> None:
+        self._run, self._text, self._curves = run, text, curves
+        self._next = 0.0
+
+    def tick(self) -> None:
+        """Called after every step of the coordinator; writes when it is time to."""
+        now = time.monotonic()
+        if now >= self._next:
+            self._next = now + _LOG_S
+            self.write()
+
+    def write(self) -> None:
+        """A line, and a point of the curves."""
+        run, tally = self._run, self._run.tally
+        values = {
+            'return_mean': tally.mean_return(),
+            'staleness': tally.mean_staleness(),
+            'queue': float(len(run.coordinator.waiting)),
+            'actors': float(len(run.roster.of('actor'))),
+            'sampled_per_inserted': tally.sampled / tally.inserted if tally.inserted else None,
+        }
+        shown = ', '.join(f'{name} {value:.4g}' for name, value in values.items() if value is not None)
+        self._text.info(
+            f'{run.seconds:.1f} s, env step {tally.total_step}, iteration {tally.train_iter}, '
+            f'{tally.total_episode} episodes, {shown}, stale rows {tally.stale_rows}, blocks {tally.blocks}, '
+            f'counted twice {tally.doubles}, lost {tally.lost_blocks}'
+        )
+        for name, value in values.items():
+            if value is not None:
+                self._curves.add_scalar(f'commander_iter/{name}', value, tally.train_iter)
+
+    def close(self) -> None:
+        """Close the files."""
+        self._text.close()
+        self._curves.close()
+
+
+def verdict(run: ParallelRun) -> list[str]:
+    """
+    Overview:
+        Lines that tell whether it was worth while: what a step costs to collect and what it costs to learn from. In one
+        process both follow each other; in several the slower of the two decides, collecting shared among the actors.
+    """
+    tally, plan = run.tally, run.plan
+    if not tally.run_steps or not tally.updates:
+        return []
+    collect, learn = tally.collect_s / tally.run_steps, tally.learn_s / tally.run_steps
+    shared = collect / plan.actors
+    gain = (collect + learn) / ((shared + learn) if plan.rounds else max(shared, learn))
+    ms = 1000.0
+    lines = [
+        f'collecting: {collect * ms:.3f} ms an env step of one actor, {shared * ms:.3f} ms with {plan.actors} actors; '
+        f'learning: {learn * ms:.3f} ms an env step',
+    ]
+    if plan.rounds:
+        lines.append(f'in rounds, the actors save at most {1 - 1 / gain:.0%} of the time of one process')
+    elif learn > shared:
+        lines.append(f'the learner is the slower part: at most {gain:.1f}x of one process; more actors gain nothing')
+    else:
+        lines.append(f'collecting is the slower part: at most {gain:.1f}x of one process; more actors would help')
+    return lines

@@ -128,8 +128,8 @@ TRANSFORM_REGISTRY = Registry('sample transform', {'her': 'nervex.worker.actor.t
 COMM_ACTOR_REGISTRY = Registry(
     'comm actor',
     {
-        'ray': 'nervex.parallel.actor_role:ActorRole',
-        'ray_evaluator': 'nervex.parallel.actor_role:EvaluatorRole',
+        'ray': 'nervex.parallel.role:ActorRole',
+        'ray_evaluator': 'nervex.parallel.role:EvaluatorRole',
     },
 )
 COMMANDER_REGISTRY = Registry(

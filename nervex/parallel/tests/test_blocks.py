@@ -10,7 +10,7 @@ from easydict import EasyDict
 from nervex.config import compile_config
 from nervex.data import Batch
 from nervex.envs import BaseEnv, BaseEnvInfo, BaseEnvTimestep, EnvElementInfo
-from nervex.parallel import actor_role
+from nervex.parallel import role as roles
 from nervex.parallel.blocks import (
     Following,
     Ledger,
@@ -170,11 +170,9 @@ def test_an_actor_leaves_them_out_whatever_its_episodes_do(tmp_path, monkeypatch
             actor=dict(n_sample=12),
         )
     )
-    role = actor_role.ActorRole(RoleSpec('actor', 0, 0, 1, EasyDict(cfg), 0, str(tmp_path), 3))
+    role = roles.ActorRole(RoleSpec('actor', 0, 0, 1, EasyDict(cfg), 0, str(tmp_path), 3))
     seen = []
-    monkeypatch.setattr(
-        actor_role, 'pack_block', lambda data, lags: seen.append((data, lags)) or pack_block(data, lags)
-    )
+    monkeypatch.setattr(roles, 'pack_block', lambda data, lags: seen.append((data, lags)) or pack_block(data, lags))
     try:
         request = dict(version=0, train_iter=0, setting={'eps': 0.5}, rows=90)
         header, columns = role.collect({'task_id': 'a'}, request, None)
