@@ -70,18 +70,19 @@ class Priorities:
             weights, numbers of the rows (row k is in slot k modulo capacity) and their priorities. The draws are
             counted in ``uses``.
         """
-        self._anneal()
+        if self._beta_step:
+            self._anneal()
         slots, ratios, numbers, priority = self._tree.draw_rows(fractions, next_number, self.values, uses)
         return slots, np.power(ratios, self._beta, ratios), numbers, priority
 
     def draw_slots(self, fractions: np.ndarray) -> np.ndarray:
         """The slots alone."""
-        self._anneal()
+        if self._beta_step:
+            self._anneal()
         return self._tree.draw(fractions)[0]
 
     def _anneal(self) -> None:
-        if self._beta_step:
-            self._beta[...] = min(1.0, self._first_beta + self._draws * self._beta_step)
+        self._beta[...] = min(1.0, self._first_beta + self._draws * self._beta_step)
         self._draws += 1
 
     def importance(self, slots: np.ndarray) -> np.ndarray:
@@ -98,19 +99,20 @@ class Priorities:
         label: Callable[[int], str],
     ) -> None:
         """New priorities, raised by ``eps``, of rows of a ring; those that are gone (see ``SumTree``) are skipped."""
-        priority = None
-        if type(given) is np.ndarray and given.dtype is _FLOAT64 and given.ndim == 1 and given.flags.carray:
-            priority = self._tree.raised(given, self.eps)
-        if priority is None:
-            priority = checked_priorities(given, label, 'update') + self.eps
+        if not (type(given) is np.ndarray and given.dtype is _FLOAT64 and given.ndim == 1):
+            given = checked_priorities(given, label, 'update')
+        priority = given + self.eps
         if not len(priority) == len(numbers) == len(slots):
             raise ValueError(
                 f'update: {len(priority)} priorities, {len(numbers)} replay_unique_id and {len(slots)} '
                 'replay_buffer_idx; there must be one of each per row'
             )
-        weights = np.power(priority, self._alpha)
-        largest = self._tree.set_rows(numbers, slots, weights, priority, self.values, oldest, newest)
-        self.max_priority = max(self.max_priority, largest)
+        weights = np.power(np.abs(priority), self._alpha)  # abs: NumPy shall not warn of negative ones, refused next
+        largest = self._tree.set_rows(numbers, slots, weights, priority, self.values, self.eps, oldest, newest)
+        if largest > self.max_priority:
+            self.max_priority = largest
+        elif largest < -1.0:
+            checked_priorities(given, label, 'update')  # raises: it says which ones are wrong
 
     def remove(self, slots: np.ndarray) -> None:
         """These slots hold nothing any more: never draw them."""

@@ -79,8 +79,6 @@ class ReplayKind(Buffer):
         n, given = rows_of(columns), None
         if not n:
             return
-        if self._ages and 'collect_iter' not in columns:
-            raise KeyError(f"replay buffer '{self.name}': max_staleness needs 'collect_iter' in every row")
         if 'priority' in columns:
             columns = dict(columns)
             given = self._checked(columns.pop('priority'), n)
@@ -92,6 +90,8 @@ class ReplayKind(Buffer):
         self._settle()
         start, failed = self._clock[0] % self.capacity, True
         try:
+            if self._ages and 'collect_iter' not in columns:
+                raise KeyError(f"replay buffer '{self.name}': max_staleness needs 'collect_iter' in every row")
             self.ring.append(columns)
             failed = False
         finally:

@@ -29,7 +29,7 @@ class SumTree:
     Arguments:
         - compiled (:obj:`bool | None`): None means compiled if possible
     Interfaces:
-        set, set_rows, draw, draw_rows, raised, total, smallest
+        set, set_rows, draw, draw_rows, total, smallest
     """
 
     def __init__(self, capacity: int, compiled: bool | None = None) -> None:
@@ -72,6 +72,7 @@ class SumTree:
         weights: np.ndarray,
         priority: np.ndarray,
         priorities: np.ndarray,
+        least: float,
         oldest: int,
         newest: int,
     ) -> float:
@@ -82,26 +83,22 @@ class SumTree:
         Arguments:
             - weights (:obj:`np.ndarray`): are brought between ``MIN_WEIGHT`` and ``MAX_WEIGHT``
             - priorities (:obj:`np.ndarray`): priority of every slot, is written to
+            - least (:obj:`float`): no priority may be smaller
         Returns:
-            - largest (:obj:`float`): the largest of the new priorities; -1 if no row was still there
+            - largest (:obj:`float`): the largest of the new priorities; -1 if no row was still there, -2 if nothing was
+              done because a priority is too small, infinite or no number
         """
         if self._loops is not None:
             rows = numbers, slots, weights, priority
-            return self._loops.set_rows(self._tree, self._offsets, *rows, priorities, oldest, newest)
+            return self._loops.set_rows(self._tree, self._offsets, *rows, priorities, least, oldest, newest)
+        if not ((priority >= least) & (priority < np.inf)).all():
+            return -2.0
         fits = (numbers >= oldest) & (numbers <= newest) & (numbers % self.capacity == slots)
         fits[fits] = self._values[slots[fits]] > 0.0
         slots, weights, priority = slots[fits], weights[fits], priority[fits]
         priorities[slots] = priority
         self.set(slots, bounded(weights))
         return float(priority.max(initial=-1.0))
-
-    def raised(self, priority: np.ndarray, eps: float) -> np.ndarray | None:
-        """These priorities plus ``eps``; None if one of them is negative, infinite or no number."""
-        if self._loops is not None:
-            out = np.empty(priority.size)
-            return out if self._loops.raise_all(priority, eps, out) else None
-        good = (priority >= 0.0) & (priority < np.inf)
-        return priority + eps if good.all() else None
 
     def _refresh(self, children: np.ndarray) -> None:
         """Recompute the nodes above the given leaves (ascending)."""

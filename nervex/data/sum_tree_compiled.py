@@ -14,16 +14,6 @@ except ImportError as e:
 
 
 @njit(cache=True)
-def raise_all(priority, eps, out):
-    for k in range(priority.size):
-        value = priority[k]
-        if not (value >= 0.0 and value < np.inf):
-            return False
-        out[k] = value + eps
-    return True
-
-
-@njit(cache=True)
 def draw_rows(tree, offsets, fractions, next_number, priorities, uses, slots, ratios, numbers, priority):
     draw(tree, offsets, fractions, slots, ratios)
     capacity = priorities.size
@@ -53,8 +43,11 @@ def refresh(tree, offsets, slots):
 
 
 @njit(cache=True)
-def set_rows(tree, offsets, numbers, slots, weights, priority, priorities, oldest, newest):
+def set_rows(tree, offsets, numbers, slots, weights, priority, priorities, least, oldest, newest):
     values, low = tree[0], tree[2]
+    for k in range(slots.size):
+        if not (priority[k] >= least and priority[k] < np.inf):
+            return -2.0
     nodes = np.empty(slots.size, np.int64)
     count, last, largest = 0, -1, -1.0
     for k in range(slots.size):

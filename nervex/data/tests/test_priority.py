@@ -91,11 +91,15 @@ def test_both_trees_name_and_count_the_rows_that_they_draw(capacity, seed):
 @needs_numba
 @pytest.mark.parametrize('bad', [-1.0, math.nan, math.inf, -math.inf])
 def test_both_trees_refuse_wrong_priorities(bad):
-    good = np.array([0.0, 2.0, 1e300])
+    rows, ones = np.arange(4), np.ones(4)
     for compiled in (False, True):
-        tree = SumTree(3, compiled)
-        assert (tree.raised(good, 0.01) == good + 0.01).all() and tree.raised(np.zeros(0), 0.01).shape == (0,)
-        assert tree.raised(np.append(good, bad), 0.01) is None
+        tree, priorities = SumTree(4, compiled), np.zeros(4)
+        tree.set(rows, ones)
+        good = np.array([0.01, 2.0, 1e300, 1.0])
+        assert tree.set_rows(rows, rows, ones, good, priorities, 0.01, 0, 3) == 1e300 and (priorities == good).all()
+        wrong = np.array([5.0, bad, 5.0, 5.0])
+        assert tree.set_rows(rows, rows, 2 * ones, wrong, priorities, 0.01, 0, 3) == -2.0
+        assert (priorities == good).all() and tree.total == 4.0
 
 
 @needs_numba
@@ -156,7 +160,7 @@ def test_rows_that_are_gone_are_skipped_alike_by_both_trees(capacity, seed):
     largest = []
     for tree, values in zip((plain, compiled), stored):
         tree.set(np.arange(capacity), start)
-        largest.append(tree.set_rows(numbers, slots, priority**0.6, priority, values, oldest, newest))
+        largest.append(tree.set_rows(numbers, slots, priority**0.6, priority, values, 0.0, oldest, newest))
     expected = np.zeros(capacity)
     for number, slot, p in zip(numbers.tolist(), slots.tolist(), priority.tolist()):
         if oldest <= number <= newest and number % capacity == slot and start[slot] > 0:
