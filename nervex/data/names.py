@@ -54,5 +54,8 @@ def missing_column(error: KeyError, columns: Iterable[str], reader: str, remedy:
     if not isinstance(name, str) or isinstance(error, UnknownNameError) or name in names or not name.isidentifier():
         return error
     near = nearest(name, names)
-    hint = f'; did you mean {near!r}?' if near else ''
-    return UnknownNameError(f'{reader} reads the column {name!r}, but there are only {", ".join(names)}{hint} {remedy}')
+    hint = f', did you mean {near!r}' if near else ''
+    return UnknownNameError(
+        f'{reader} asks for {name!r}, which is none of the columns ({", ".join(names)}){hint}; if it is meant to be '
+        f'one, {remedy}'
+    )

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import torch
 from easydict import EasyDict
 
@@ -213,7 +214,10 @@ class CommonPolicy(Policy):
         if isinstance(data, dict):
             ids = list(data)
             return ids, self._model_input(to_tensors(default_collate([data[i] for i in ids]), self._device))
-        return data.env_id, self._model_input(as_float32(data.obs))
+        obs = data.obs
+        if type(obs) is np.ndarray and obs.dtype != np.float64:  # most are: no further call
+            return data.env_id, {'obs': obs}
+        return data.env_id, self._model_input(as_float32(obs))
 
     def _model_input(self, obs: Any) -> dict[str, Any]:
         """``{'obs': batch}``; an ``action_mask`` among the observations goes beside the rest."""

@@ -18,7 +18,7 @@ from nervex.utils.class_config import class_config
 from nervex.utils.declare import setting, settings
 from nervex.utils.log_helper import TextLogger
 from nervex.worker.actor.rollout import ColumnRollout, RowRollout, from_state, to_state
-from nervex.worker.actor.rows import acting, as_array, said_by_rows, said_row, sampler, transitions
+from nervex.worker.actor.rows import acting, as_array, copied, said_by_rows, said_row, sampler, transitions
 from nervex.worker.actor.transform import TRANSFORMS, SampleTransforms
 
 logger = logging.getLogger(__name__)
@@ -192,7 +192,7 @@ class BaseSerialActor:
     def _answered(self, ids: np.ndarray, obs: Any, output: dict, answered: np.ndarray) -> tuple[Any, dict]:
         """What the answered envs had seen and what the policy had said, whichever call that was in."""
         for k, i in enumerate(ids):
-            self._pool[int(i)] = tree.map(np.copy, (tree.index(obs, k), said_row(output, k)))
+            self._pool[int(i)] = copied((tree.index(obs, k), said_row(output, k)))
         rows = [self._pool.pop(int(i)) for i in answered]
         if not rows:
             return obs, output
@@ -263,6 +263,7 @@ class BaseSerialActor:
         self.recent_returns.extend(state['recent_returns'])
         self.recent_lengths.extend(state['recent_lengths'])
         self._new_rollout(state['by_episodes'])
+        self._begun_at = -1  # somewhere in the middle
         self._rollout.load_state_dict(state['rollout'])
         if self._transform is not None:
             self._transform.load_state_dict(state['transform'])

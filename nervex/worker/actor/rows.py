@@ -133,7 +133,7 @@ def transition_rows(mode: Any) -> Callable[[Any, dict[str, Any], Any], list[dict
         return lambda obs, output, step: rows_of(in_columns(obs, output, step), step)
 
     def by_row(obs: Any, output: dict[str, Any], step: Any) -> list[dict[str, Any]]:
-        obs, next_obs, output = (to_tensors(_copied(value)) for value in (obs, step.obs, output))
+        obs, next_obs, output = (to_tensors(copied(value)) for value in (obs, step.obs, output))
         rows = []
         for k, info in enumerate(step.info):
             reward = torch.from_numpy(np.array(step.reward[k], ndmin=1))
@@ -158,7 +158,7 @@ def columns_of(rows: Sequence[Mapping], step: Any) -> dict[str, Any]:
 
 def rows_of(columns: Mapping, step: Any) -> list[dict[str, Any]]:
     """The inverse of :func:`columns_of`."""
-    tensors, rows = to_tensors(_copied(dict(columns))), []
+    tensors, rows = to_tensors(copied(dict(columns))), []
     for k in range(len(step.env_id)):
         row = tree.index(tensors, k)
         if step.reward.ndim == 1 and 'reward' in row:
@@ -188,7 +188,7 @@ def as_array(value: Any) -> Any:
     return to_arrays(value) if isinstance(value, torch.Tensor) else np.asarray(value)
 
 
-def _copied(values: Any) -> Any:
+def copied(values: Any) -> Any:
     """Arrays on memory of their own: rows outlive the env manager's blocks."""
     return tree.map(lambda leaf: leaf.copy() if isinstance(leaf, np.ndarray) else leaf, values)
 

@@ -115,6 +115,36 @@ def test_a_reward_that_becomes_a_fraction_is_not_cut_to_a_whole_number(collect):
     assert (data['reward'] == np.where(steps == 1, steps, steps / 2)).all()
 
 
+class Memory:
+    """A forward whose states are None at first, and then the tag of the env and how often it was asked."""
+
+    def __init__(self):
+        self.states = {}
+
+    def __call__(self, data_id, data):
+        tags, before = data['obs'][:, 0], [self.states.get(int(i)) for i in data_id]
+        for i, tag, state in zip(data_id, tags, before):
+            asked = torch.zeros(()) if state is None else state[1]
+            self.states[int(i)] = (tag.clone(), asked + 1)
+        return {'action': (data['obs'][:, 2] % 2).long(), 'prev_state': before}
+
+
+@pytest.mark.parametrize('kind', ['base', 'async_subprocess'])
+def test_recurrent_states_reach_a_row_hook_as_they_were(collect, kind):
+    seen = []
+
+    def remembered(obs, output, timestep):
+        state = output['prev_state']
+        assert state is None or (isinstance(state, tuple) and all(map(torch.is_tensor, state)))
+        seen.append((int(obs[0]), None if state is None else (int(state[0]), int(state[1]))))
+        return transition(obs, output, timestep)
+
+    check_rows(collect(Hooks().collect_mode(forward=Memory(), process_transition=remembered), kind=kind))
+    for tag in (0, 1):
+        states = [state for env, state in seen if env == tag]
+        assert states == [None, *((tag, asked) for asked in range(1, len(states)))]
+
+
 # ---- wrong hooks
 def test_a_transition_that_is_none_names_the_hook_and_the_remedy(collect):
     class Forgot(DQNPolicy):
@@ -141,7 +171,9 @@ def test_a_transition_without_a_column_that_is_needed_names_the_reader(collect, 
     policy.set_setting('collect', {'eps': 0.5})
     learner = BaseLearner({}, exp_name=str(tmp_path))
     learner.policy = policy.learn_mode
-    with pytest.raises(KeyError, match=rf"Forgot.* '{name}', but there are only .* _process_transition must return it"):
+    with pytest.raises(
+        KeyError, match=rf"Forgot.* asks for '{name}', which is none of .* _process_transition must return it"
+    ):
         buffer = BufferManager({'meta_maxlen': 32})
         buffer.push_data(collect(policy.collect_mode, SwitchesEnv, [{}, {}], traj_len=4))
         learner.train(buffer.sample(4))
