@@ -94,9 +94,23 @@ def compile_python(program: Program, structure: Any = None) -> Run:
         if call.name == 'getitem':
             text = f'{arguments[0]}[{arguments[1]}]'
         else:
-            text = f'{source.constant(call.target._op)}({", ".join(arguments)})'
+            text = f'{source.constant(_binding(call))}({", ".join(arguments)})'
         source.line(f'{source.name(call.result)} = {text}')
     return source.finish(nested(program, structure, source.name), '<recorded program>')
+
+
+def _binding(call: Call) -> Callable:
+    """Torch's own function where it takes the arguments, which saves the checks of the operator object."""
+    args, kwargs = call.filled(lambda ref: ref.example)
+    homes = (torch._C._VariableFunctions, torch._C._nn, torch.Tensor)
+    for home in () if call.mutates or call.is_random else homes:  # which a trial would disturb
+        function = getattr(home, call.name, None)
+        try:
+            if function is not None and function(*args, **kwargs) is not NotImplemented:
+                return function
+        except TypeError:  # it takes them in another form; nothing was computed
+            continue
+    return call.target._op
 
 
 def compile_script(program: Program) -> Run:

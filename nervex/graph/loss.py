@@ -5,13 +5,17 @@ from typing import Any
 
 import torch
 
-from nervex.graph.forms import compile_inductor, compile_python, compile_script
-from nervex.graph.program import TraceError
+from nervex.graph.forms import Run, compile_inductor, compile_python, compile_script, write_gradient_in_place
+from nervex.graph.program import Program, TraceError
 from nervex.graph.recorded import Plan, Recorded
 from nervex.torch_utils.flat import FlatParameters
 
 BACKENDS = ('off', 'py', 'ts', 'inductor')
-COMPILERS = {'py': compile_python, 'ts': compile_script, 'inductor': compile_inductor}
+COMPILERS: dict[str, Callable[[Program], Run]] = {
+    'py': lambda program: compile_python(write_gradient_in_place(program)),
+    'ts': compile_script,
+    'inductor': compile_inductor,
+}
 LossFn = Callable[[dict], Any]
 
 
