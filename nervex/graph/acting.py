@@ -12,6 +12,7 @@ from nervex.graph.forms import compile_python
 from nervex.graph.numpy_form import compile_numpy
 from nervex.graph.program import Program, TraceError
 from nervex.graph.recorded import Plan, Recorded, largest
+from nervex.torch_utils.crossing import to_arrays
 from nervex.utils import tree
 
 BACKENDS = ('off', 'py', 'numpy')
@@ -53,7 +54,7 @@ class GraphedForward(Recorded):
         """The module itself, with the same kinds of data in and out."""
         if not any(isinstance(x, np.ndarray) for x in tree.leaves(data)):
             return self._forward(data)
-        return tree.map(_to_array, self._forward(tree.map(_to_tensor, data)))
+        return to_arrays(self._forward(tree.map(_to_tensor, data)))
 
     def __call__(self, data: Any) -> Any:
         """
@@ -75,7 +76,7 @@ class GraphedForward(Recorded):
         if self.backend == 'off' or self._thread != get_ident():
             return self.eager(data)
         if any(isinstance(x, torch.Tensor) for x in tree.leaves(data)):
-            return tree.map(_to_tensor, self(tree.map(_to_array, data)))
+            return tree.map(_to_tensor, self(to_arrays(data)))
         plan, inputs = self._find(data)
         if plan is None:
             return self.eager(data)
@@ -98,7 +99,7 @@ class GraphedForward(Recorded):
             if backend == 'numpy':
                 return compile_numpy(program, results[0])
             run = compile_python(program, results[0])
-            return lambda *arrays: tree.map(_to_array, run(*map(torch.from_numpy, arrays)))
+            return lambda *arrays: to_arrays(run(*map(torch.from_numpy, arrays)))
 
         with torch.no_grad():
             return Plan(*self._trace(step, data, [self.module], compiled), data)
@@ -118,7 +119,3 @@ class GraphedForward(Recorded):
 
 def _to_tensor(x: Any) -> Any:
     return torch.from_numpy(np.ascontiguousarray(x)) if isinstance(x, np.ndarray) else x
-
-
-def _to_array(x: Any) -> Any:
-    return x.detach().cpu().numpy() if isinstance(x, torch.Tensor) else x

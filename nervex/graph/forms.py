@@ -72,6 +72,8 @@ def nested(program: Program, structure: Any, name: Callable[[Ref], str]) -> str:
 
     def text(part: Any) -> str:
         if isinstance(part, dict):
+            if not all(isinstance(key, (str, int)) for key in part):
+                raise TraceError(f'one of its results has keys that are no text: {list(part)}')
             return f'{{{", ".join(f"{key!r}: {text(x)}" for key, x in part.items())}}}'
         if isinstance(part, (list, tuple)):
             inner = ''.join(f'{text(x)}, ' for x in part)

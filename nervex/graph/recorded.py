@@ -32,7 +32,7 @@ class Plan:
         self.run, self.guard, self.generators = run, guard, generators
         self.calls, self.next_check = 0, 1
         self.inputs_from: Callable[[Any], tuple | None] = lambda data: None
-        if type(data) is dict and all(tree.children(x) is None for x in data.values()):
+        if type(data) is dict and all(type(k) is str and tree.children(x) is None for k, x in data.items()):
             self.inputs_from = self._short_way(data)
 
     def _short_way(self, data: dict) -> Any:

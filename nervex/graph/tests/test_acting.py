@@ -297,3 +297,27 @@ def test_gaussian_policies_act_by_numpy(n):
         assert all(np.allclose(found[k], expected[k], atol=1e-6) for k in expected)
         assert found['sigma'].flags.writeable
     assert act.backend == 'numpy' and act.reasons == []
+
+
+def test_another_thread_gets_the_module_itself():
+    from concurrent.futures import ThreadPoolExecutor
+
+    net, seen = Dueling(), []
+    act = GraphedForward(net)
+    for _ in range(3):
+        act({'obs': rows()})
+    net.register_forward_hook(lambda *_: seen.append(1))
+    with ThreadPoolExecutor(1) as pool:
+        found = pool.submit(act, {'obs': rows()}).result()
+    assert seen == [1] and np.allclose(found['logit'], act({'obs': rows()})['logit'], atol=1e-6) and seen == [1]
+
+
+def test_keys_that_are_no_text_are_fine(caplog):
+    class Keyed(nn.Module):
+        def forward(self, data):
+            return {('q', 1): data[(0, 'x')] * 2.0}
+
+    act = GraphedForward(Keyed())
+    for _ in range(3):
+        assert act({(0, 'x'): np.ones(2, np.float32)})[('q', 1)].tolist() == [2.0, 2.0]
+    assert 'keys that are no text' in caplog.text
