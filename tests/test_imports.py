@@ -102,7 +102,7 @@ HEAVY = (
             'from nervex.entry import serial_pipeline, parallel_pipeline',
             12,
         ),  # a run imports what it needs when it begins
-        ('import nervex.run.build', 230),
+        ('import nervex.run.build', 215),
     ],
 )
 def test_imports_are_light(statement, most):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import yaml
 
-from nervex.entry.curves import band, group_runs, read_runs
+from nervex.entry.plot_entry import band, group_runs, read_runs
 
 COLUMNS = ('train_iter', 'env_step', 'seconds', 'return_mean')
 

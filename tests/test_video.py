@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from nervex.entry import eval, serial_pipeline
-from nervex.entry.album import Album
 from nervex.entry.video import CannotDrawError, eval_and_show, picture_of
+from nervex.entry.viewers import Album
 from nervex.envs import GymEnv
 from nervex.utils.film import padded
 
@@ -177,7 +177,7 @@ def test_closing_the_window_interrupts(monkeypatch):
     pygame = pytest.importorskip('pygame')
     from contextlib import closing
 
-    from nervex.entry.window import Window
+    from nervex.entry.viewers import Window
 
     monkeypatch.setenv('SDL_VIDEODRIVER', 'dummy')
     with closing(Window(1000)) as window:

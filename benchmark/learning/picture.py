@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from rows import NERVEX, Row
 
-from nervex.entry.curves import Curve, band
+from nervex.entry.plot_entry import Curve, band
 
 STYLE = {NERVEX: ('nervex', '#1f5fbf', '-'), 'sb3': ('Stable-Baselines3', '#d9661f', '--')}
 COLUMNS = 2

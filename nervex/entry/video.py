@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from nervex.entry.album import Album
 from nervex.entry.eval_entry import eval
-from nervex.entry.window import Window
+from nervex.entry.viewers import Album, Window
 from nervex.envs import BaseEnv, BaseEnvInfo, BaseEnvTimestep, GymEnv, get_vec_env_setting
 from nervex.run.launch import EnvSetting, Passed, prepare_launch
 from nervex.utils import ExtraMissingError, NervexError
