@@ -96,7 +96,7 @@ def compile_writers(
         value_row=value_row,
     )
     exec(compile(source, '<row writers>', 'exec'), scope)
-    return scope['put'], scope['put_values']
+    return scope.pop('put'), scope.pop('put_values')  # no cycle: the arrays go when the ring does
 
 
 def _add_column(

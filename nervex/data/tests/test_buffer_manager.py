@@ -1,7 +1,9 @@
 """BufferManager: forms of its config, pushing, sampling, limits, state."""
 
 import copy
+import gc
 import logging
+import weakref
 
 import numpy as np
 import pytest
@@ -510,3 +512,21 @@ def test_a_push_of_a_derived_kind_sees_every_row(kind, monkeypatch):
         manager.push_data(Batch(a=np.arange(1, 3)))
         manager.push_data({'a': np.int64(3)})
     assert set(manager.sample(9).a.tolist()) == {2, 4, 6}
+
+
+@pytest.mark.parametrize('kind', ['replay', 'on_policy'])
+def test_a_buffer_that_is_dropped_gives_its_memory_back_at_once(kind):
+    buffer = BufferManager({'type': kind, 'monitor': {'log_freq': 0}}, seed=0)
+    buffer.push_data(Batch(a=np.zeros((9, 3))))
+    buffer.load_state_dict(buffer.state_dict())
+    buffer.push_data({'a': np.zeros(3)})
+    assert len(list(buffer.batches(4, 1))) > 0
+    gc.collect()
+    gc.disable()
+    try:
+        ring = getattr(buffer._only, 'ring', None) or buffer._only._ring
+        gone = [weakref.ref(part) for part in (buffer._only, ring, ring.arrays['a'])]
+        del buffer, ring
+        assert [part() for part in gone] == [None] * 3
+    finally:
+        gc.enable()
