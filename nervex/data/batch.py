@@ -307,25 +307,16 @@ def has_length(batch: Batch) -> bool:
 
 def _length(batch: Batch) -> int | None:
     """Rows of the batch; None if a column has no first axis or the first axes differ (then it is one row)."""
-    length: int | None = None
     if isinstance(batch, Row):
         return None
+    lengths = set()
     for column in batch._columns.values():
-        if isinstance(column, Batch):
-            if (rows := _length(column)) is None:
-                return None
-            if not column._columns:
-                continue
-        else:
+        if not isinstance(column, Batch):
             shape = getattr(column, 'shape', None)
-            if not shape:
-                return None
-            rows = shape[0]
-        if length is None:
-            length = rows
-        elif rows != length:
-            return None
-    return 0 if length is None else length
+            lengths.add(shape[0] if shape else None)
+        elif column._columns:
+            lengths.add(_length(column))
+    return lengths.pop() if len(lengths) == 1 else None if lengths else 0
 
 
 def _shapes(batch: Batch) -> str:
