@@ -15,7 +15,6 @@ from nervex.config.model import find_model, model_section
 from nervex.config.overrides import override_tree
 from nervex.config.parallel_form import serial_form
 from nervex.config.read import read_config
-from nervex.config.rules import add_framework_rules
 from nervex.config.sections import (
     ELSEWHERE,
     MANDATORY,
@@ -149,7 +148,7 @@ class _Compiler:
         chosen = model is not None or (isinstance(section, Mapping) and section.get('model_type') is not None)
         self._model = find_model({**declared.defaults(), **given}, found, model, problems)
         declared.entries['model'] = model_section(self._model, {} if chosen else declared.defaults().get('model', {}))
-        return add_framework_rules('policy', declared)
+        return declared
 
     def _is_declared(self, path: str) -> bool:
         """Whether a class declares the setting at ``path``."""

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from nervex.config.imports import import_listed
-from nervex.config.rules import add_framework_rules
 from nervex.loader.problems import Problems
 from nervex.utils.declare import Section, declared_by, setting, settings
 from nervex.utils.errors import unknown_name
@@ -94,7 +93,7 @@ def section_declared(name: str, given: Mapping | None = None, problems: Problems
     key, registry = WORKER_TYPES.get(name, (None, None))
     if key is not None and (given or {}).get(key) is not None:
         cls = look_up(registry, f'{name}.{key}', given[key], problems) or cls  # type: ignore[index, arg-type]
-    return add_framework_rules(name, declared_by(cls, own_only=False))
+    return declared_by(cls, own_only=False)
 
 
 def env_declared(cfg_env: Mapping, env: Any, problems: Problems) -> Section:
@@ -111,7 +110,7 @@ def env_declared(cfg_env: Mapping, env: Any, problems: Problems) -> Section:
         env = _named(ENV_REGISTRY, cfg_env, 'env', 'env_type', problems)
     section = declared_by('env' if env is None else env, common=COMMON_ENV)
     section.entries['manager'] = _manager_declared(cfg_env, problems)
-    return add_framework_rules('env', section)
+    return section
 
 
 def _manager_declared(cfg_env: Mapping, problems: Problems) -> Section:
@@ -119,7 +118,7 @@ def _manager_declared(cfg_env: Mapping, problems: Problems) -> Section:
     cls = look_up(ENV_MANAGER_REGISTRY, 'env.env_manager_type', name, problems)
     if cls is None:
         return Section('the env manager', is_open=True)
-    return add_framework_rules('env.manager', declared_by(cls, own_only=False))
+    return declared_by(cls, own_only=False)
 
 
 def find_policy(cfg_policy: Mapping, policy: Any, problems: Problems) -> Any:

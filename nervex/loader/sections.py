@@ -19,16 +19,17 @@ from nervex.utils.declare import UNSET, Section, Setting, declared_by
 logger = logging.getLogger(__name__)
 
 
-def complete(cls: type, given: Mapping[str, Any] | None, path: str) -> dict[str, Any]:
+def complete(cls: type, given: Mapping[str, Any] | None, path: str, own_only: bool = True) -> dict[str, Any]:
     """
     Overview:
         What an object of ``cls`` runs with: its declared defaults with ``given`` on top, every setting checked; one
         ConfigError says all that is wrong.
     Arguments:
         - path (:obj:`str`): where these settings stand in a config, for messages
+        - own_only (:obj:`bool`): see ``declared_by``
     """
     problems = Problems()
-    merged = merge_section(path, declared_by(cls), given or {}, problems)
+    merged = merge_section(path, declared_by(cls, own_only), given or {}, problems)
     problems.raise_if_any()
     return merged
 

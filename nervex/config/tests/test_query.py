@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -65,3 +66,9 @@ def test_the_schema_is_json_and_knows_the_policy():
     assert double_q['type'] == 'boolean' and double_q['default'] is True
     assert learn['additionalProperties'] is False
     assert schema['properties']['env']['properties']['actor_env_num']['minimum'] == 1
+
+
+def test_the_reference_in_the_docs_is_what_the_command_writes():
+    page = Path(__file__).parents[3] / 'docs' / 'en' / 'settings.md'
+    written = ''.join(f'{line}\n' for line in lines('settings'))
+    assert page.read_text(encoding='utf-8') == written, 'write it anew: nervex -q settings > docs/en/settings.md'

@@ -1,5 +1,6 @@
 """The kinds of env managers that a config may name: where the envs live, and how one waits for them."""
 
+from nervex.utils.declare import settings
 from nervex.worker.actor.env_manager.manager import EnvManager
 from nervex.worker.actor.env_manager.processes import Processes
 from nervex.worker.actor.env_manager.threads import Threads
@@ -26,9 +27,7 @@ class SyncSubprocessEnvManager(EnvManager):
     """
 
     backend = Processes
-    config = dict(
-        max_retry=5,  # more than in-process: processes die for reasons that are not the env's
-    )
+    config = settings(max_retry=5)  # more than in-process: processes die for reasons that are not the env's
 
 
 class AsyncSubprocessEnvManager(SyncSubprocessEnvManager):

@@ -1,5 +1,6 @@
 """EnvManager: N envs behind one interface, wherever they live and however one waits for them."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -7,13 +8,18 @@ import numpy as np
 import torch
 
 from nervex.envs.hosting.host import METHOD, HostSetup
+from nervex.loader import interval, numeric
+from nervex.loader.sections import complete
 from nervex.utils import tree
-from nervex.utils.errors import ConfigError, nearest
+from nervex.utils.class_config import declared_config
+from nervex.utils.declare import setting, settings
 from nervex.worker.actor.env_manager.backend import Backend, InProcess, WorkerLost
 from nervex.worker.actor.env_manager.fault_log import FaultLog
 from nervex.worker.actor.env_manager.forms import RowMap, TimestepMap, ready_map, step_map
 from nervex.worker.actor.env_manager.running import Running, check_id
 from nervex.worker.actor.env_manager.step_block import EnvState, EnvStateError, StepBlock
+
+SECONDS = numeric() & interval(0)
 
 
 class EnvManager:
@@ -40,25 +46,27 @@ class EnvManager:
     backend: type[Backend] = InProcess
     together = True
 
-    config: dict = dict(
-        episode_num=float('inf'),  # episodes of each env until it is done; 'inf' or a number
-        auto_reset=True,  # begin the next episode at once; False: reset(reset_param) is called by hand
-        max_retry=1,  # restarts in a row without one good step that are borne; tries of a failing reset
-        retry_type='reset',  # after a fault: 'reset' the env, or 'renew' it (close it and make another)
-        retry_waiting_time=0.1,  # seconds between two tries
-        step_timeout=60,  # seconds for one step (needs a subprocess or thread manager)
-        reset_timeout=60,  # seconds for one reset
-        connect_timeout=60,  # seconds for making the envs
-        wait_num=2,  # async: a step answers as soon as so many envs have finished ...
-        step_wait_timeout=0.01,  # ... or so many seconds have passed and at least one has
-        envs_per_worker=1,  # envs that share one subprocess
-        hybrid=False,  # sync: this process steps its share beside the children; see the class for when
-        shared_memory=True,  # False: observations travel by pipe
-        norm_obs=False,  # True: scale observations by their running mean and variance, over all envs
-        norm_reward=False,  # True: scale rewards by the spread of the discounted return
-        norm_clip=10.0,  # scaled values are cut to [-norm_clip, norm_clip]
-        norm_discount=0.99,  # of the return whose spread scales rewards
-        context=None,  # 'fork' | 'forkserver' | 'spawn'; None: fork where it is safe, else forkserver
+    config = settings(
+        episode_num=setting(math.inf, 'int >= 1 | inf', 'episodes of each env until it is done'),
+        auto_reset=setting(True, 'bool', 'begin the next episode at once; False: reset(reset_param) is called by hand'),
+        max_retry=setting(1, 'int >= 0', 'restarts in a row without one good step that are borne'),
+        retry_type=setting('reset', "'reset' | 'renew'", 'after a fault; renew: close the env and make another'),
+        retry_waiting_time=setting(0.1, SECONDS, 'seconds between two tries'),
+        step_timeout=setting(60, SECONDS, 'seconds for one step (needs a subprocess or thread manager)'),
+        reset_timeout=setting(60, SECONDS, 'seconds for one reset'),
+        connect_timeout=setting(60, SECONDS, 'seconds for making the envs'),
+        wait_num=setting(2, 'int >= 1', 'async: a step answers as soon as so many envs have finished ...'),
+        step_wait_timeout=setting(0.01, SECONDS, '... or so many seconds have passed and at least one has'),
+        envs_per_worker=setting(1, 'int >= 1', 'envs that share one subprocess'),
+        hybrid=setting(False, 'bool', 'sync: this process steps its share beside the children; see the class for when'),
+        shared_memory=setting(True, 'bool', 'False: observations travel by pipe'),
+        norm_obs=setting(False, 'bool', 'scale observations by their running mean and variance, over all envs'),
+        norm_reward=setting(False, 'bool', 'scale rewards by the spread of the discounted return'),
+        norm_clip=setting(10.0, 'number > 0', 'scaled values are cut to [-norm_clip, norm_clip]'),
+        norm_discount=setting(0.99, 'number in [0, 1]', 'of the return whose spread scales rewards'),
+        context=setting(
+            None, "'fork' | 'forkserver' | 'spawn' | None", 'how subprocesses start; None: fork where it is safe'
+        ),
     )
 
     def __init__(
@@ -77,7 +85,8 @@ class EnvManager:
             raise TypeError(f'env_fn must be a BaseEnv class or a function that makes an env, got {env_fn!r}')
         self._env_fn, self._env_cfg = env_fn, [dict() if c is None else c for c in env_cfg]
         self._env_num = n = len(env_cfg)
-        self._cfg = self._complete(manager_cfg)
+        given = {key: value for key, value in (manager_cfg or {}).items() if key != 'type'}
+        self._cfg = complete(type(self), given, 'env.manager', own_only=False)
         if episode_num is not None:
             self._cfg['episode_num'] = episode_num
         self._episode_num = _episode_num(self._cfg['episode_num'])
@@ -336,26 +345,7 @@ class EnvManager:
     @classmethod
     def default_config(cls) -> dict:
         """The settings of this kind of manager, with those that it inherits."""
-        merged: dict = {}
-        for base in reversed(cls.__mro__):
-            merged.update(base.__dict__.get('config') or {})
-        return merged
-
-    def _complete(self, cfg: Mapping | None) -> dict:
-        merged = self.default_config()
-        for key, value in (cfg or {}).items():
-            if key == 'type':
-                continue
-            if key not in merged:
-                near = nearest(key, merged)
-                raise ConfigError(
-                    f'env.manager.{key}: unknown setting{f"; did you mean {near!r}?" if near else ""} '
-                    f'Known: {", ".join(sorted(merged))}'
-                )
-            merged[key] = value
-        if merged['retry_type'] not in ('reset', 'renew'):
-            raise ConfigError(f"env.manager.retry_type: 'reset' or 'renew', got {merged['retry_type']!r}")
-        return merged
+        return declared_config(cls)
 
 
 def _episode_num(value: Any) -> float:
