@@ -60,7 +60,6 @@ def batched_steps(method: Callable[[Any, Batch], Batch]) -> Callable[[Any, Any],
         if isinstance(traj_cache, deque):
             for _ in range(len(rows) - overlap):
                 traj_cache.popleft()
-        columns = to_tensors(samples.to_dict())
-        return [tree.index(columns, k) for k in range(len(samples))]
+        return tree.unstack(to_tensors(samples.to_dict()), len(samples))
 
     return get_train_sample

@@ -122,6 +122,15 @@ def stack(trees: Sequence[Tree], axis: int = 0) -> Tree:
     return map(lambda *parts: _join('stack', parts, axis), *trees)
 
 
+def unstack(tree: Tree, count: int) -> list[Tree]:
+    """The inverse of ``stack`` along the first axis: one tree a row; what is no array or tensor is indexed."""
+    parts = children(tree)
+    if parts is None:
+        return list(tree.unbind(0)) if is_tensor(tree) else [tree[k] for k in range(count)]
+    columns = {key: unstack(part, count) for key, part in parts.items()}
+    return [rebuild(tree, {key: rows[k] for key, rows in columns.items()}) for k in range(count)]
+
+
 def cat(trees: Sequence[Tree], axis: int = 0) -> Tree:
     """Trees of equal structure joined along an axis that they have."""
     return map(lambda *parts: _join('cat', parts, axis), *trees)

@@ -66,3 +66,12 @@ def test_a_class_joins_by_registering():
 def test_map_with_path_tells_where_a_leaf_is():
     found = tree.map_with_path(lambda path, a, b: f'{tree.label(path)}={a + b}', {'x': [1, (2,)]}, {'x': [3, (4,)]})
     assert found == {'x': ['x.0=4', ('x.1.0=6',)]}
+
+
+def test_unstack_is_the_inverse_of_stack():
+    rows = [{'a': np.arange(2) + k, 'b': (torch.tensor([k]), float(k))} for k in range(3)]
+    stacked = tree.stack(rows)
+    back = tree.unstack(stacked, 3)
+    assert [row['a'].tolist() for row in back] == [[0, 1], [1, 2], [2, 3]]
+    assert [(row['b'][0].item(), row['b'][1]) for row in back] == [(k, k) for k in range(3)]
+    assert isinstance(back[0]['b'], tuple) and tree.unstack({}, 0) == []

@@ -18,7 +18,7 @@ from nervex.utils.class_config import class_config
 from nervex.utils.declare import setting, settings
 from nervex.utils.log_helper import TextLogger
 from nervex.worker.actor.rollout import ColumnRollout, RowRollout, from_state, to_state
-from nervex.worker.actor.rows import acting, as_array, copied, said_by_rows, said_row, sampler, transitions
+from nervex.worker.actor.rows import acting, as_array, copied, said_by_rows, said_rows, sampler, transitions
 from nervex.worker.actor.transform import TRANSFORMS, SampleTransforms
 
 logger = logging.getLogger(__name__)
@@ -191,8 +191,8 @@ class BaseSerialActor:
 
     def _answered(self, ids: np.ndarray, obs: Any, output: dict, answered: np.ndarray) -> tuple[Any, dict]:
         """What the answered envs had seen and what the policy had said, whichever call that was in."""
-        for k, i in enumerate(ids):
-            self._pool[int(i)] = copied((tree.index(obs, k), said_row(output, k)))
+        seen, said = tree.unstack(copied(obs), len(ids)), said_rows(copied(output), len(ids))
+        self._pool.update(zip(ids.tolist(), zip(seen, said)))
         rows = [self._pool.pop(int(i)) for i in answered]
         if not rows:
             return obs, output

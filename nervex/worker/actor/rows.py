@@ -54,8 +54,7 @@ def acting(mode: Any) -> Act:
         if by_blocks:
             data_id, data = prepare(ObsBlock(ids, obs))
         else:
-            tensors = to_tensors(obs)
-            data_id, data = prepare({int(i): tree.index(tensors, k) for k, i in enumerate(ids)})
+            data_id, data = prepare(dict(zip(ids.tolist(), tree.unstack(to_tensors(obs), len(ids)))))
         output = forward(data_id, to_arrays(data) if in_arrays else to_tensors(data, device))
         if in_columns:
             return finish(data_id, to_arrays(output))
@@ -72,20 +71,21 @@ def acting(mode: Any) -> Act:
     return in_one_form if by_blocks and in_arrays and in_columns else across
 
 
-def said_row(output: Mapping, k: int) -> dict[str, Any]:
+def said_rows(output: Mapping, count: int) -> list[dict[str, Any]]:
     """
     Overview:
-        What a policy said for row k: of a column its row, of several action heads (a list, or a tuple) one of each, of
-        ``prev_state``, a list with one state an env, that state.
+        What a policy said for each row: of a column its row, of several action heads (a list, or a tuple) one of each,
+        of ``prev_state``, a list with one state an env, that state.
     """
-    return {
-        name: value[k] if name == 'prev_state' and isinstance(value, list) else tree.index(value, k)
+    columns = {
+        name: value if name == 'prev_state' and isinstance(value, list) else tree.unstack(value, count)
         for name, value in output.items()
     }
+    return [{name: rows[k] for name, rows in columns.items()} for k in range(count)]
 
 
 def said_by_rows(rows: Sequence[Mapping]) -> dict[str, Any]:
-    """The inverse of :func:`said_row`."""
+    """The inverse of :func:`said_rows`."""
     names = rows[0].keys()
     return {name: [row[name] for row in rows] if name == 'prev_state' else _stacked(rows, name) for name in names}
 
@@ -133,12 +133,13 @@ def transition_rows(mode: Any) -> Callable[[Any, dict[str, Any], Any], list[dict
         return lambda obs, output, step: rows_of(in_columns(obs, output, step), step)
 
     def by_row(obs: Any, output: dict[str, Any], step: Any) -> list[dict[str, Any]]:
-        obs, next_obs, output = (to_tensors(copied(value)) for value in (obs, step.obs, output))
-        rows = []
+        n, rows = len(step.env_id), []
+        reward = step.reward.reshape(n, -1)
+        seen, after, rewards = (tree.unstack(to_tensors(copied(part)), n) for part in (obs, step.obs, reward))
+        said, done = said_rows(to_tensors(copied(output)), n), step.done.tolist()
         for k, info in enumerate(step.info):
-            reward = torch.from_numpy(np.array(step.reward[k], ndmin=1))
-            timestep = BaseEnvTimestep(tree.index(next_obs, k), reward, bool(step.done[k]), dict(info))
-            row = dict(_checked(hook(tree.index(obs, k), said_row(output, k), timestep), hook))
+            timestep = BaseEnvTimestep(after[k], rewards[k], done[k], dict(info))
+            row = dict(_checked(hook(seen[k], said[k], timestep), hook))
             if isinstance(row.get('action'), (list, tuple)):
                 row['action'] = joined(row['action'])
             rows.append(row)
@@ -158,13 +159,13 @@ def columns_of(rows: Sequence[Mapping], step: Any) -> dict[str, Any]:
 
 def rows_of(columns: Mapping, step: Any) -> list[dict[str, Any]]:
     """The inverse of :func:`columns_of`."""
-    tensors, rows = to_tensors(copied(dict(columns))), []
-    for k in range(len(step.env_id)):
-        row = tree.index(tensors, k)
-        if step.reward.ndim == 1 and 'reward' in row:
-            row['reward'] = row['reward'].reshape(1)
-        rows.append({**row, **{name: bool(row[name]) for name in ('done', 'truncated') if name in row}})
-    return rows
+    n, tensors = len(step.env_id), to_tensors(copied(dict(columns)))
+    if step.reward.ndim == 1 and 'reward' in tensors:
+        tensors['reward'] = tensors['reward'].reshape(n, 1)
+    flags = {name: columns[name].tolist() for name in ('done', 'truncated') if name in columns}
+    return [
+        {**row, **{name: flag[k] for name, flag in flags.items()}} for k, row in enumerate(tree.unstack(tensors, n))
+    ]
 
 
 def check_names(names: Any) -> None:
