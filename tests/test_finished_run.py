@@ -80,6 +80,15 @@ def test_a_finished_run_without_a_saved_state_says_what_to_do(short):
     assert files('a') == before
 
 
+def test_a_run_keeps_its_result_where_its_end_cannot_be_saved(short, monkeypatch, caplog):
+    def full(path, state):
+        raise OSError(28, 'No space left on device', path)
+
+    monkeypatch.setattr('nervex.run.state.save_file', full)
+    assert run(short, 'a', 300).env_steps >= 300
+    assert 'No space left' in caplog.text and saved_run('a').finished == 'limit reached'
+
+
 def test_the_command_says_that_the_run_has_ended(short, capsys):
     run(short, 'a', 300)
     main(['-m', 'serial', '--resume', 'a'])

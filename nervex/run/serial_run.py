@@ -15,7 +15,7 @@ from nervex.run.progress import Progress
 from nervex.run.result import RunResult
 from nervex.run.signals import StopSignals
 from nervex.run.state import SaveSchedule, changed_by_evaluating, restore_state, save_state
-from nervex.utils import EnvError
+from nervex.utils import CheckpointError, EnvError
 
 logger = logging.getLogger(__name__)
 
@@ -141,7 +141,10 @@ class SerialRun:
         with self.signals.held():
             self.learner.call_hook('after_run')
             if self._schedule.enabled:
-                save_state(self, self._before)
+                try:
+                    save_state(self, self._before)
+                except CheckpointError as e:  # the run has its result all the same
+                    logger.warning('with raised limits the run can go on from an earlier moment only: %s', e)
             result = RunResult.of(self, self.solved, self.learner.ckpt_path, self.learner.last_checkpoint)
             self.folder.ended(result)
         return result
