@@ -81,7 +81,9 @@ class _Writer:
         if call.name in _SPLITS:
             return
         if call.name in _UFUNCS and not call.kwargs and len(call.args) == _UFUNCS[call.name].nin:
-            found = self._apply(call, _UFUNCS[call.name], *call.args)
+            found = self.apply(call, _UFUNCS[call.name], *call.args)
+        elif (call.name, len(call.args)) in _PLAIN and not call.kwargs:
+            found = _PLAIN[call.name, len(call.args)](self, call)
         elif call.name in _VIEWS:
             found = self._view(call.args[0], lambda x: _VIEWS[call.name](x, call))
         elif method is not None:
@@ -126,7 +128,7 @@ class _Writer:
         self.source.line(f'{self.source.constant(function)}({arguments}, {out}{self.source.constant(buffer)}{more})')
         return buffer
 
-    def _apply(self, call: Call, function: np.ufunc, *items: Any) -> np.ndarray:
+    def apply(self, call: Call, function: np.ufunc, *items: Any) -> np.ndarray:
         """A ufunc of values, arrays or numbers."""
         arrays = [self._array(item, call) for item in items]
         with np.errstate(all='ignore'):
@@ -139,7 +141,7 @@ class _Writer:
         """A ufunc along axes. The product with two ones is the sum of two numbers, four times as fast."""
         array, axes = self._array(item), tuple(axes) if isinstance(axes, (list, tuple)) else (axes,)
         if function is np.add and keep and array.shape[1:] == (2,) and axes in ((-1,), (1,)):
-            return self._product(array, np.ones((2, 1), array.dtype))
+            return self.product(array, np.ones((2, 1), array.dtype))
         buffer = np.zeros_like(function.reduce(array, axes, keepdims=keep))
         return self._line(function.reduce, f'{self._text(array)}, {axes}, None', buffer, more=f', {keep}')
 
@@ -149,7 +151,7 @@ class _Writer:
         self.source.line(f'{self.source.constant(buffer)}[...] = {self._text(array)}')
         return buffer
 
-    def _product(self, a: Any, b: Any) -> np.ndarray:
+    def product(self, a: Any, b: Any) -> np.ndarray:
         """A product of matrices: the method is quicker than the function, and than ``matmul``."""
         left, right = self._array(a), self._array(b)
         buffer = np.zeros((left.shape[0], right.shape[1]), left.dtype)
@@ -176,45 +178,26 @@ class _Writer:
         end = sum(part.shape[dim] for part in split.result.example[: call.args[1] + 1])
         return self._view(split.args[0], lambda x: _cut(x, dim, slice(end - call.result.example.shape[dim], end)))
 
-    def _clone(self, call: Call) -> np.ndarray:
-        return self._copy(self._array(call.args[0]))
-
-    def _to_copy(self, call: Call) -> np.ndarray:
-        return self._copy(self._array(call.args[0]), _dtype(call.result))
-
     def _cat(self, call: Call) -> np.ndarray:
         parts, axis = [self._array(part) for part in call.args[0]], call.args[1] if len(call.args) > 1 else 0
         texts = ', '.join(self._text(part) for part in parts)
         return self._line(np.concatenate, f'({texts},), {axis}', np.zeros_like(np.concatenate(parts, axis)))
 
-    def _addmm(self, call: Call) -> np.ndarray:
-        if call.kwargs:
-            raise _no_form(call)
-        return self._apply(call, np.add, self._product(*call.args[1:]), call.args[0])
+    def sigmoid(self, call: Call, x: Any) -> np.ndarray:
+        """By the hyperbolic tangent, which does not overflow."""
+        risen = self.apply(call, np.tanh, self.apply(call, np.multiply, 0.5, x))
+        return self.apply(call, np.multiply, 0.5, self.apply(call, np.add, risen, 1))
 
-    def _mm(self, call: Call) -> np.ndarray:
-        return self._product(*call.args)
+    def _clone(self, call: Call) -> np.ndarray:
+        return self._copy(self._array(call.args[0]), _dtype(call.result))
 
-    def _bmm(self, call: Call) -> np.ndarray:
-        return self._apply(call, np.matmul, *call.args)
-
-    def _relu(self, call: Call) -> np.ndarray:
-        return self._apply(call, np.maximum, call.args[0], 0)
-
-    def _rsub(self, call: Call) -> np.ndarray:
-        if call.kwargs or len(call.args) > 2:
-            raise _no_form(call)
-        return self._apply(call, np.subtract, call.args[1], call.args[0])
-
-    def _sigmoid(self, call: Call) -> np.ndarray:
-        risen = self._apply(call, np.tanh, self._apply(call, np.multiply, 0.5, call.args[0]))
-        return self._apply(call, np.multiply, 0.5, self._apply(call, np.add, risen, 1))
+    _to_copy = _clone
 
     def _clamp(self, call: Call) -> np.ndarray:
         low, high = ([*call.args[1:], None, None])[:2]
         found = self._array(call.args[0])
         for function, bound in ((np.maximum, call.kwargs.get('min', low)), (np.minimum, call.kwargs.get('max', high))):
-            found = found if bound is None else self._apply(call, function, found, bound)
+            found = found if bound is None else self.apply(call, function, found, bound)
         return found
 
     def _sum(self, call: Call) -> np.ndarray:
@@ -225,7 +208,7 @@ class _Writer:
     def _mean(self, call: Call) -> np.ndarray:
         total = self._sum(call)
         rows = self._array(call.args[0]).size // max(total.size, 1)  # there may be none
-        return self._apply(call, np.divide, total, rows)
+        return self.apply(call, np.divide, total, rows)
 
     def _argmax(self, call: Call) -> np.ndarray:
         if len(call.args) < 2 or call.args[1] is None:
@@ -235,17 +218,27 @@ class _Writer:
         return self._line(np.argmax, f'{self._text(array)}, {axis}', buffer, more=f', keepdims={keep}')
 
     def _softmax(self, call: Call) -> np.ndarray:
-        powers = self._apply(call, np.exp, self._below_largest(call))
-        return self._apply(call, np.divide, powers, self._reduce(np.add, powers, call.args[1], True))
+        powers = self.apply(call, np.exp, self._below_largest(call))
+        return self.apply(call, np.divide, powers, self._reduce(np.add, powers, call.args[1], True))
 
     def _log_softmax(self, call: Call) -> np.ndarray:
         shifted = self._below_largest(call)
-        total = self._reduce(np.add, self._apply(call, np.exp, shifted), call.args[1], True)
-        return self._apply(call, np.subtract, shifted, self._apply(call, np.log, total))
+        total = self._reduce(np.add, self.apply(call, np.exp, shifted), call.args[1], True)
+        return self.apply(call, np.subtract, shifted, self.apply(call, np.log, total))
 
     def _below_largest(self, call: Call) -> np.ndarray:
         largest = self._reduce(np.maximum, call.args[0], call.args[1], True)
-        return self._apply(call, np.subtract, call.args[0], largest)
+        return self.apply(call, np.subtract, call.args[0], largest)
+
+
+_PLAIN: dict[tuple[str, int], Callable[[_Writer, Call], np.ndarray]] = {  # name and number of arguments, none by name
+    ('mm', 2): lambda to, call: to.product(*call.args),
+    ('bmm', 2): lambda to, call: to.apply(call, np.matmul, *call.args),
+    ('addmm', 3): lambda to, call: to.apply(call, np.add, to.product(*call.args[1:]), call.args[0]),
+    ('rsub', 2): lambda to, call: to.apply(call, np.subtract, call.args[1], call.args[0]),
+    ('relu', 1): lambda to, call: to.apply(call, np.maximum, call.args[0], 0),
+    ('sigmoid', 1): lambda to, call: to.sigmoid(call, call.args[0]),
+}
 
 
 def _dtype(ref: Ref) -> np.dtype:
