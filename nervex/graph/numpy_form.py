@@ -77,17 +77,17 @@ class _Writer:
 
     def call(self, call: Call) -> None:
         """One operator as one or a few lines of source, or none where a view can be made in advance."""
-        method = getattr(self, f'_{call.name.strip("_")}', None)
-        if call.name in _SPLITS:
+        name = call.name.rstrip('_')  # one that works in place gets a buffer all the same
+        if name in _SPLITS:
             return
-        if call.name in _UFUNCS and not call.kwargs and len(call.args) == _UFUNCS[call.name].nin:
-            found = self.apply(call, _UFUNCS[call.name], *call.args)
-        elif (call.name, len(call.args)) in _PLAIN and not call.kwargs:
-            found = _PLAIN[call.name, len(call.args)](self, call)
-        elif call.name in _VIEWS:
-            found = self._view(call.args[0], lambda x: _VIEWS[call.name](x, call))
-        elif method is not None:
-            found = method(call)
+        if name in _UFUNCS and not call.kwargs and len(call.args) == _UFUNCS[name].nin:
+            found = self.apply(call, _UFUNCS[name], *call.args)
+        elif (name, len(call.args)) in _PLAIN and not call.kwargs:
+            found = _PLAIN[name, len(call.args)](self, call)
+        elif name in _VIEWS:
+            found = self._view(call.args[0], lambda x: _VIEWS[name](x, call))
+        elif name in _OTHERS:
+            found = _OTHERS[name](self, call)
         else:
             raise _no_form(call)
         wanted = call.result.example
@@ -171,14 +171,15 @@ class _Writer:
         return view if np.may_share_memory(view, array) else function(self._copy(array))
 
     # ---- operators ----
-    def _getitem(self, call: Call) -> np.ndarray:
+    def getitem(self, call: Call) -> np.ndarray:
         """A part of a split: a slice at a fixed place."""
         split = self._splits[id(call.args[0])]
         dim = split.args[2] if len(split.args) > 2 else split.kwargs.get('dim', 0)
         end = sum(part.shape[dim] for part in split.result.example[: call.args[1] + 1])
         return self._view(split.args[0], lambda x: _cut(x, dim, slice(end - call.result.example.shape[dim], end)))
 
-    def _cat(self, call: Call) -> np.ndarray:
+    def cat(self, call: Call) -> np.ndarray:
+        """Values one behind the other."""
         parts, axis = [self._array(part) for part in call.args[0]], call.args[1] if len(call.args) > 1 else 0
         texts = ', '.join(self._text(part) for part in parts)
         return self._line(np.concatenate, f'({texts},), {axis}', np.zeros_like(np.concatenate(parts, axis)))
@@ -188,40 +189,45 @@ class _Writer:
         risen = self.apply(call, np.tanh, self.apply(call, np.multiply, 0.5, x))
         return self.apply(call, np.multiply, 0.5, self.apply(call, np.add, risen, 1))
 
-    def _clone(self, call: Call) -> np.ndarray:
+    def clone(self, call: Call) -> np.ndarray:
+        """A copy, perhaps of another dtype."""
         return self._copy(self._array(call.args[0]), _dtype(call.result))
 
-    _to_copy = _clone
-
-    def _clamp(self, call: Call) -> np.ndarray:
+    def clamp(self, call: Call) -> np.ndarray:
+        """Between bounds that may be left out."""
         low, high = ([*call.args[1:], None, None])[:2]
         found = self._array(call.args[0])
         for function, bound in ((np.maximum, call.kwargs.get('min', low)), (np.minimum, call.kwargs.get('max', high))):
             found = found if bound is None else self.apply(call, function, found, bound)
         return found
 
-    def _sum(self, call: Call) -> np.ndarray:
+    def sum(self, call: Call) -> np.ndarray:
+        """Along axes."""
         if len(call.args) < 2 or call.kwargs:
             raise _no_form(call)
         return self._reduce(np.add, call.args[0], *call.args[1:])
 
-    def _mean(self, call: Call) -> np.ndarray:
-        total = self._sum(call)
+    def mean(self, call: Call) -> np.ndarray:
+        """Along axes."""
+        total = self.sum(call)
         rows = self._array(call.args[0]).size // max(total.size, 1)  # there may be none
         return self.apply(call, np.divide, total, rows)
 
-    def _argmax(self, call: Call) -> np.ndarray:
+    def argmax(self, call: Call) -> np.ndarray:
+        """Along an axis."""
         if len(call.args) < 2 or call.args[1] is None:
             raise _no_form(call)
         array, axis, keep = self._array(call.args[0]), call.args[1], len(call.args) > 2 and bool(call.args[2])
         buffer = np.argmax(array, axis, keepdims=keep)
         return self._line(np.argmax, f'{self._text(array)}, {axis}', buffer, more=f', keepdims={keep}')
 
-    def _softmax(self, call: Call) -> np.ndarray:
+    def softmax(self, call: Call) -> np.ndarray:
+        """Probabilities."""
         powers = self.apply(call, np.exp, self._below_largest(call))
         return self.apply(call, np.divide, powers, self._reduce(np.add, powers, call.args[1], True))
 
-    def _log_softmax(self, call: Call) -> np.ndarray:
+    def log_softmax(self, call: Call) -> np.ndarray:
+        """Their logarithms."""
         shifted = self._below_largest(call)
         total = self._reduce(np.add, self.apply(call, np.exp, shifted), call.args[1], True)
         return self.apply(call, np.subtract, shifted, self.apply(call, np.log, total))
@@ -238,6 +244,20 @@ _PLAIN: dict[tuple[str, int], Callable[[_Writer, Call], np.ndarray]] = {  # name
     ('rsub', 2): lambda to, call: to.apply(call, np.subtract, call.args[1], call.args[0]),
     ('relu', 1): lambda to, call: to.apply(call, np.maximum, call.args[0], 0),
     ('sigmoid', 1): lambda to, call: to.sigmoid(call, call.args[0]),
+}
+
+
+_OTHERS: dict[str, Callable[[_Writer, Call], np.ndarray]] = {
+    'getitem': _Writer.getitem,
+    'cat': _Writer.cat,
+    'clone': _Writer.clone,
+    '_to_copy': _Writer.clone,
+    'clamp': _Writer.clamp,
+    'sum': _Writer.sum,
+    'mean': _Writer.mean,
+    'argmax': _Writer.argmax,
+    '_softmax': _Writer.softmax,
+    '_log_softmax': _Writer.log_softmax,
 }
 
 

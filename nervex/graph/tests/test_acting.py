@@ -321,3 +321,19 @@ def test_keys_that_are_no_text_are_fine(caplog):
     for _ in range(3):
         assert act({(0, 'x'): np.ones(2, np.float32)})[('q', 1)].tolist() == [2.0, 2.0]
     assert 'keys that are no text' in caplog.text
+
+
+def test_layers_that_work_in_place_and_assignments(caplog):
+    class Assigning(nn.Module):
+        def forward(self, data):
+            x = data['obs'] * 2.0
+            x[:, 0] = 5.0
+            return x
+
+    layers = nn.Sequential(nn.Linear(4, 6), nn.ReLU(inplace=True), nn.Linear(6, 2))
+    for net, backend, given in ((layers, 'numpy', rows(2)), (Assigning(), 'py', {'obs': rows(2)})):
+        act = GraphedForward(net)
+        for _ in range(5):
+            found, expected = act(given), act.eager(given)
+            assert np.allclose(found, expected, atol=1e-6)
+        assert act.backend == backend
