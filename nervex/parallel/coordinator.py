@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from nervex.parallel.run import ParallelRun
 
 _WAIT_S = 0.5  # for answers, before the clock is looked at
+_EVALUATION_S = 20.0  # for an evaluation, before actors go on anyway
 
 
 class Coordinator:
@@ -42,6 +43,7 @@ class Coordinator:
         self.saved_iter: int | None = None
         self._learns = 0  # outstanding calls of the learner
         self._evaluations = 0  # snapshots and evaluations under way
+        self._judged: tuple[int, float] | None = None  # env steps and time when the newest evaluation began
         self._snapshot = self._served = self._dealt = 0
         self._draining = self.ended = False
         interval, resume = self.cfg.parallel.save_s, self.cfg.learner.resume
@@ -65,8 +67,24 @@ class Coordinator:
         self._feed()
         if self.weights is None:
             return
-        self._keep_actors_busy()
         self._ask_evaluators(learner)
+        if not self._waits_for_evaluation():
+            self._keep_actors_busy()
+
+    def _waits_for_evaluation(self) -> bool:
+        """
+        Overview:
+            An evaluation may end the run. Like serial mode, actors wait for it, as long as what they would collect
+            meanwhile is more than ``max_lead`` of all that was collected; but not for one that takes very long.
+        """
+        lead, tally, plan = self.cfg.parallel.max_lead, self.tally, self.plan
+        if self._judged is None or lead is None:
+            return False
+        steps, since = self._judged
+        if self.roster.carrier.now() - since > _EVALUATION_S:
+            return False
+        more = plan.amount * (tally.total_step / max(tally.total_episode, 1) if plan.episodes else 1)
+        return tally.total_step - steps + more > lead * tally.total_step
 
     def _keep_actors_busy(self) -> None:
         """One call at a time to whoever has fewest outstanding, and of these to whoever waited longest."""
@@ -179,6 +197,7 @@ class Coordinator:
     def _begin_evaluation(self, learner: Slot, slot: Slot, task: dict[str, Any]) -> None:
         self.evaluator.asked(self.tally.train_iter)
         self._evaluations += 1
+        self._judged = (self.tally.total_step, self.roster.carrier.now()) if self.tally.train_iter else None
         self._snapshot += 1
         slot.task = task
         number = self._snapshot
@@ -190,6 +209,7 @@ class Coordinator:
         slot, evaluation = task.context['to'], task.context['evaluation']
         if slot.task is not evaluation:  # the evaluator died meanwhile
             self._evaluations -= 1
+            self._judged = None
             return
         request = {
             'train_iter': task.result['train_iter'],
@@ -201,6 +221,7 @@ class Coordinator:
     def _evaluated(self, task: Task) -> None:
         answer = task.result
         self._evaluations -= 1
+        self._judged = None
         task.hold.task = None
         if self.finished:
             return  # the one that decided is the last one
@@ -305,6 +326,7 @@ class Coordinator:
                 self.waiting.extendleft(reversed(context['blocks']))
         elif task.method in ('snapshot', 'evaluate'):
             self._evaluations -= 1
+            self._judged = None
             self.commander.notify_fail_actor_task(context['evaluation'])
             self.evaluator.asked(None)
             evaluator = context.get('to', slot)

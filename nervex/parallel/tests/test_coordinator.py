@@ -110,6 +110,29 @@ def test_an_evaluation_whose_evaluator_dies_is_done_again(start):
     assert run.coordinator.solved and 'evaluator0 died' in log_of(run)
 
 
+@pytest.mark.parametrize('on_policy', [False, True])
+def test_actors_wait_for_an_evaluation_that_may_end_the_run_but_not_for_ever(start, monkeypatch, on_policy):
+    monkeypatch.setattr(Evaluator, 'good_after', 10**6)
+    run = start(on_policy)
+    go(run, lambda: run.coordinator._judged is not None)
+    (slot,), now = run.roster.of('evaluator'), run.roster.carrier.now
+    slot.handle.held = True
+    steps, since = run.tally.total_step, now()
+    go(run, lambda: now() > since + 15, steps=20000)
+    assert run.tally.total_step <= steps + 2 * 2 * 8, 'the calls that they had'
+    go(run, lambda: run.tally.total_step > steps + 200, steps=20000)
+    assert now() >= since + 20
+
+
+def test_actors_do_not_wait_for_evaluations_where_what_they_collect_meanwhile_is_little(start, monkeypatch):
+    monkeypatch.setattr(Evaluator, 'good_after', 10**6)
+    run = start()
+    go(run, lambda: run.tally.total_step > 4000 and run.coordinator._judged is not None, steps=20000)
+    steps, _ = run.coordinator._judged
+    go(run, lambda: run.tally.total_step > steps + 100)
+    assert run.tally.total_step > steps + 100
+
+
 def test_a_role_that_hangs_is_ended_and_what_it_answers_later_is_not_counted(start, monkeypatch):
     monkeypatch.setattr(Evaluator, 'good_after', 10**6)
     run = start(task_timeout_s=0.5)

@@ -16,6 +16,7 @@ SECONDS, EVERY_S, SOLVED = 300.0, 10.0, 195.0
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_a_run_with_a_kill_every_ten_seconds_is_solved_in_the_end(tmp_path):
     overrides = (
         f'exp_name={tmp_path}',
