@@ -192,11 +192,7 @@ class ReplayBuffer:
         for name in stored.keys() - given.keys():
             array = stored[name]
             given[name] = np.zeros((n, *array.shape[1:]), array.dtype) if array.dtype != object else np.full(n, None)
-        for (outer, *path), column in given.items():
-            node = columns.setdefault(outer, {})
-            for part in path[:-1]:
-                node = node.setdefault(part, {})
-            node[path[-1]] = column
+        columns.update(tree.from_paths(given.items()))
 
     def update(self, other: ReplayBuffer) -> np.ndarray:
         """Append the steps of another buffer in their order of time; gives the slots that they got."""

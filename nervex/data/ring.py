@@ -179,7 +179,10 @@ class Ring:
         """Gathered arrays as columns in the form in which they were pushed."""
         for name in self._torch_names & flat.keys():
             flat[name] = torch.from_numpy(flat[name])
-        return _nest(flat) if self._nested else flat
+        if not self._nested:
+            return flat
+        paths = ((name if type(name) is tuple else (name,), column) for name, column in flat.items())
+        return nested(tree.from_paths(paths))._columns
 
     def gather(self, slots: np.ndarray) -> dict:
         """The rows at ``slots`` (trusted) in fresh memory, as a dict of columns."""
@@ -207,7 +210,7 @@ class Ring:
         if self.frames is not None:  # they use memory again by themselves
             return self.gather(slots), None
         if n not in self._outputs:
-            if len(self._outputs) > 4:
+            if len(self._outputs) >= (4 if self._wraps else 1):  # rounds differ in length, and are large
                 self._outputs.clear()
             self._outputs[n] = [self._output(n), self._output(n)]
         pair = self._outputs[n]
@@ -285,18 +288,6 @@ def _stored(column: Any) -> Any:
         return column.float() if column.dtype == torch.bfloat16 else column  # NumPy has no bfloat16
     column = np.asarray(column)
     return column.astype(object) if column.dtype.kind in 'USMmV' else column
-
-
-def _nest(flat: Mapping) -> dict:
-    """The inverse of ``_flat``; nested parts are Batches."""
-    out: dict = {}
-    for name, column in flat.items():
-        *outer, last = name if type(name) is tuple else (name,)
-        node = out
-        for part in outer:
-            node = node.setdefault(part, {})
-        node[last] = column
-    return nested(out)._columns
 
 
 def _as_numpy(flat: dict) -> dict[Any, np.ndarray]:

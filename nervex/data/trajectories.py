@@ -8,7 +8,6 @@ import os
 import re
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -255,19 +254,17 @@ def read_trajectory_file(path: str) -> list[Batch]:
                 raise ValueError(f'its version is {meta["version"]!r}')
             lengths = _checked_lengths(archive['lengths'])
             steps = int(lengths.sum())
-            columns: dict = {}
+            columns = []
             for column in meta['columns']:
                 array = archive[column['key']]
                 if len(array) != steps:
                     raise ValueError(f"'{column['key']}' has {len(array)} steps, 'lengths' adds up to {steps}")
-                *outer, name = column['path']
-                node = reduce(lambda inside, key: inside.setdefault(key, {}), outer, columns)
-                node[name] = _loaded(array, column['kind'])
-    except FileNotFoundError:
+                columns.append((column['path'], _loaded(array, column['kind'])))
+            whole = nested(tree.from_paths(columns))
+    except (FileNotFoundError, MemoryError):
         raise
     except Exception as e:  # zipfile, zlib, json and NumPy raise a dozen types for a damaged archive
         raise TrajectoryError(f"'{path}' is no readable trajectory file ({e}); {_EXPECTED}") from e
-    whole = nested(columns)
     ends = np.cumsum(lengths).tolist()
     return [whole[end - length : end] for end, length in zip(ends, lengths.tolist())]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -99,6 +99,17 @@ def zip(*trees: Tree, path: tuple = ()) -> Iterator[tuple]:
     beside = [_beside(parts, other, path) for other in trees[1:]]
     for key, part in parts.items():
         yield from zip(part, *[other[key] for other in beside], path=(*path, key))
+
+
+def from_paths(leaves: Iterable[tuple[tuple, Any]]) -> dict:
+    """Nested dicts of ``(path, leaf)`` pairs: the inverse of ``zip`` of one tree of mappings."""
+    found: dict = {}
+    for (*outer, last), leaf in leaves:
+        node = found
+        for key in outer:
+            node = node.setdefault(key, {})
+        node[last] = leaf
+    return found
 
 
 def leaves(tree: Tree) -> list[Any]:

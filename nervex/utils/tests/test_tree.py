@@ -63,6 +63,11 @@ def test_a_class_joins_by_registering():
     assert isinstance(got['bag'], Bag) and got['bag'].parts == {'k': 2}
 
 
+def test_a_tree_of_mappings_comes_back_from_its_paths():
+    leaves = {'a': 1, 'b': {'c': 2, 'd': {'e': 3}}}
+    assert tree.from_paths(tree.zip(leaves)) == leaves and tree.from_paths([]) == {}
+
+
 def test_map_with_path_tells_where_a_leaf_is():
     found = tree.map_with_path(lambda path, a, b: f'{tree.label(path)}={a + b}', {'x': [1, (2,)]}, {'x': [3, (4,)]})
     assert found == {'x': ['x.0=4', ('x.1.0=6',)]}
