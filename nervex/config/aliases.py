@@ -10,7 +10,7 @@ from nervex.loader.problems import Problems
 from nervex.utils.declare import declared_by
 from nervex.utils.import_helper import load_attribute
 
-#: Where whole sections were elsewhere, and the names of env, manager and policy. Applied first and always.
+#: Where whole sections were elsewhere, and the names of env, manager and policy. Applied first, whatever is declared.
 STRUCTURE: dict[str, str] = {
     'collector': 'actor',
     'policy.collect.collector': 'actor',
@@ -27,7 +27,7 @@ STRUCTURE: dict[str, str] = {
     'env_manager': 'env.manager',
 }
 
-#: old path -> today's path; ``*`` is one name. Applied where the class declares today's name and not the old one.
+#: old path -> today's path; ``*`` is one name. Applied where a class declares today's name, and not the old one itself.
 ALIASES: dict[str, str] = {
     'env.collector_env_num': 'env.actor_env_num',
     'env.stop_value': 'evaluator.stop_val',
@@ -87,34 +87,18 @@ for _old, _new in (
 EXCLUSIVE: tuple[tuple[str, str], ...] = (('actor.n_sample', 'actor.n_episode'),)
 
 
-def apply_structure(given: dict[str, Any], problems: Problems) -> None:
-    """Move what older configs kept elsewhere, in place."""
-    for old, new in STRUCTURE.items():
-        if old == 'env.manager.type' and not isinstance(get_path(given, old), str):
-            continue
-        move(given, old, new, problems)
-
-
-def apply_aliases(given: dict[str, Any], is_declared: Callable[[str], bool], problems: Problems) -> None:
-    """
-    Overview:
-        Replace old spellings by today's, in place. A class that declares the old name itself keeps it, and nothing is
-        moved to a setting that no class knows.
-    """
-    for old, new in ALIASES.items():
-        for old_path, new_path in _expanded(given, old, new):
-            if is_declared(new_path) and not is_declared(old_path):
-                move(given, old_path, new_path, problems)
-
-
-def _expanded(given: dict[str, Any], old: str, new: str) -> list[tuple[str, str]]:
-    if '*' not in old:
-        return [(old, new)]
-    section = get_path(given, old.split('.*')[0])
-    if not isinstance(section, Mapping):
-        return []
-    names = [name for name, value in section.items() if isinstance(value, Mapping)]
-    return [(old.replace('*', name), new.replace('*', name)) for name in names]
+def rename(
+    given: dict[str, Any], table: Mapping[str, str], may_move: Callable[[str, str], bool], problems: Problems
+) -> None:
+    """Move what stands at the old paths of a table to today's, in place, where ``may_move(old, new)``."""
+    for old, new in table.items():
+        section = get_path(given, old.partition('.*')[0]) if '*' in old else None
+        known = section.items() if isinstance(section, Mapping) else [('*', {})]
+        names = [name for name, value in known if isinstance(value, Mapping)]
+        for name in names:
+            here, there = old.replace('*', name), new.replace('*', name)
+            if may_move(here, there):
+                move(given, here, there, problems)
 
 
 def move(given: dict[str, Any], old: str, new: str, problems: Problems) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from easydict import EasyDict
 
-from nervex.config.aliases import apply_aliases, apply_structure
+from nervex.config.aliases import ALIASES, STRUCTURE, rename
 from nervex.config.derive import cross_check, fill_ties, settle_exclusive
 from nervex.config.imports import import_listed
 from nervex.config.model import find_model, model_section
@@ -60,7 +60,7 @@ def compile_config(
     problems = Problems()
     given = serial_form(_readable(plain_copy(cfg), problems), problems)
     override_tree(given, overrides, problems)
-    apply_structure(given, problems)
+    rename(given, STRUCTURE, lambda old, new: True, problems)
     passed = {name for name, value in (('env', env), ('policy', policy)) if value is not None}
     resolved = _top_level(given, passed, problems)
     compiler = _Compiler(given, problems, policy, env, model)
@@ -138,7 +138,8 @@ class _Compiler:
             problems.notes[f'env.{key}'] = note
             if get_path(given, f'env.{key}', note) is None and not self._is_declared(f'env.{key}'):
                 del given['env'][key]  # configs that were saved by earlier versions have it, empty, for every env
-        apply_aliases(given, self._is_declared, problems)
+        is_declared = self._is_declared
+        rename(given, ALIASES, lambda old, new: is_declared(new) and not is_declared(old), problems)
 
     def _policy_declared(self, policy: Any, model: Any) -> Section:
         given, problems = self._given['policy'], self._problems
