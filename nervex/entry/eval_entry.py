@@ -27,16 +27,9 @@ from nervex.worker.learner.checkpoints import load_checkpoint_file
 
 @contextlib.contextmanager
 def trained_evaluator(
-    cfg: str | dict | None,
-    seed: int,
-    env_setting: EnvSetting | None,
-    policy_type: Any,
-    model: Any,
-    load_path: str | None,
-    overrides: tuple[str, ...],
+    cfg: str | dict | None, seed: int, passed: Passed, load_path: str | None, overrides: tuple[str, ...]
 ) -> Iterator[BaseSerialEvaluator]:
     """An evaluator with the eval mode of a trained policy, and nothing else of a run; its envs close behind it."""
-    passed = Passed(env_setting, policy_type, model)
     resolved = prepare_launch(cfg, seed, passed, overrides, load_path=load_path, collects=False).cfg
     path = resolved.learner.load_path
     if not path:
@@ -44,9 +37,10 @@ def trained_evaluator(
     state = load_checkpoint_file(path)
     set_pkg_seed(seed, use_cuda=resolved.policy.use_cuda)
     with contextlib.ExitStack() as stack:
-        (manager,) = build_env_managers(resolved, env_setting, seed, stack, roles=('evaluator',))
+        (manager,) = build_env_managers(resolved, passed.env_setting, seed, stack, roles=('evaluator',))
         load_for_evaluation(manager, state, path)
-        policy = build_policy(resolved, policy_class(resolved, policy_type), model, manager.env_info(), ('eval',))
+        cls = policy_class(resolved, passed.policy)
+        policy = build_policy(resolved, cls, passed.model, manager.env_info(), ('eval',))
         try:
             policy.eval_mode.load_state_dict(state)
         except (RuntimeError, KeyError) as e:
@@ -78,7 +72,8 @@ def eval(
     Returns:
         - result (:obj:`Evaluation`): ``returns`` and ``lengths`` of the episodes, ``mean``
     """
-    with trained_evaluator(cfg, seed, env_setting, policy_type, model, load_path, overrides) as evaluator:
+    passed = Passed(env_setting, policy_type, model)
+    with trained_evaluator(cfg, seed, passed, load_path, overrides) as evaluator:
         return evaluator.evaluate(n_episode)
 
 
@@ -104,7 +99,7 @@ def collect(
     Returns:
         - result, written: the evaluation, and the episodes saved; one in which an env failed is left out
     """
-    arguments = (cfg, seed, env_setting, policy_type, model, load_path, overrides)
+    arguments = (cfg, seed, Passed(env_setting, policy_type, model), load_path, overrides)
     with trained_evaluator(*arguments) as evaluator, TrajectoryWriter(folder) as writer:
 
         def record(block: Any, action: np.ndarray, step: Any) -> None:

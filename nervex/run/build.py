@@ -45,14 +45,7 @@ def build_serial(
     overrides: tuple[str, ...] = (),
     resume: str | None = None,
 ) -> SerialRun:
-    """
-    Overview:
-        Check and resolve the config, then build the run. A config error is raised before any file or process exists.
-    Arguments:
-        - seed (:obj:`int | None`): None draws one; a resumed run has its own
-        - policy, model: classes (or a model instance) that take the place of what the config names
-        - resume (:obj:`str | None`): folder of a stopped run; ``cfg`` may then be None
-    """
+    """``start_serial`` of what ``prepare_launch`` makes of the same arguments."""
     return start_serial(prepare_launch(cfg, seed, Passed(env_setting, policy, model), overrides, resume))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import glob
+import itertools
 import os
 import platform
 import subprocess
@@ -51,8 +52,9 @@ class RunFolder:
         self.log = os.path.join(path, 'log')
         os.makedirs(path, exist_ok=True)
         self._lock = self._own()
-        if not resume:
-            self._move_older_logs()
+        if not resume and os.path.exists(os.path.join(self.log, 'config.yaml')):  # a log of ours
+            taken = itertools.takewhile(os.path.exists, (f'{self.log}_{n}' for n in itertools.count(1)))
+            os.rename(self.log, f'{self.log}_{len(list(taken)) + 1}')
 
     def _own(self) -> Any:
         path = os.path.join(self.path, _LOCK)
@@ -74,14 +76,6 @@ class RunFolder:
         lock.write(str(os.getpid()))
         lock.flush()
         return lock
-
-    def _move_older_logs(self) -> None:
-        if not os.path.exists(os.path.join(self.log, 'config.yaml')):
-            return  # no log of ours
-        n = 1
-        while os.path.exists(f'{self.log}_{n}'):
-            n += 1
-        os.rename(self.log, f'{self.log}_{n}')
 
     def describe(self, seed: int, ckpt_path: str) -> None:
         """Write ``log/run.yaml``: the command, the seed, package versions and the commit of the current folder."""

@@ -33,12 +33,9 @@ class StopSignals:
     def install(self) -> None:
         """Take over the signals."""
         if threading.current_thread() is threading.main_thread():
-            for number, handler in (
-                (signal.SIGINT, self._stop),
-                (signal.SIGTERM, self._stop),
-                (signal.SIGALRM, self._out_of_patience),
-            ):
-                self._old[number] = signal.signal(number, handler)
+            self._old[signal.SIGALRM] = signal.signal(signal.SIGALRM, self._out_of_patience)
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._old[number] = signal.signal(number, self._stop)
 
     def be_patient(self) -> None:
         """The end is under way: from here on only a second signal cuts it short."""

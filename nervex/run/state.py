@@ -161,23 +161,17 @@ class SaveSchedule:
 # ---- logs ----
 def log_sizes(folder: str) -> dict[str, int]:
     """Bytes of every file of the logs, by path below the folder."""
-    return {os.path.relpath(path, folder): os.path.getsize(path) for path in _files(folder)}
+    paths = (os.path.join(base, name) for base, _, names in os.walk(folder) for name in names)
+    return {os.path.relpath(path, folder): os.path.getsize(path) for path in paths}
 
 
 def cut_logs(folder: str, sizes: dict[str, int], kept: tuple[str, ...] = ABOUT_THE_RUN) -> None:
     """Take back what was logged after the state was saved, but in files ``kept``: the resumed run will go on there."""
-    for path in _files(folder):
-        name = os.path.relpath(path, folder)
-        if name in kept:
-            continue
-        if name not in sizes:
-            os.remove(path)
-        elif os.path.getsize(path) > sizes[name]:
-            os.truncate(path, sizes[name])
-
-
-def _files(folder: str) -> list[str]:
-    return [os.path.join(base, name) for base, _, names in os.walk(folder) for name in names]
+    for name, size in log_sizes(folder).items():
+        if name not in sizes and name not in kept:
+            os.remove(os.path.join(folder, name))
+        elif name not in kept and size > sizes[name]:
+            os.truncate(os.path.join(folder, name), sizes[name])
 
 
 # ---- chance ----

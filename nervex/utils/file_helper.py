@@ -165,13 +165,8 @@ def _same_mapping(original: Any, mapped: dict) -> Any:
     return made
 
 
-@contextlib.contextmanager
-def _locked(path: str, use_lock: bool) -> Iterator[None]:
-    if not use_lock:
-        yield
-        return
-    with get_file_lock(path):
-        yield
+def _locked(path: str, use_lock: bool) -> contextlib.AbstractContextManager:
+    return get_file_lock(path) if use_lock else contextlib.nullcontext()
 
 
 def _umask() -> int:
