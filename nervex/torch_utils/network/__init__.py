@@ -1,45 +1,20 @@
 """Parts of networks for structured observations: encodings, convolutions, residual blocks, attention, scatter maps."""
 
-from nervex.torch_utils.network.blocks import (
-    GLU,
-    BilinearUpsample,
-    NearestUpsample,
-    ResBlock,
-    ResFCBlock,
-    build_activation,
-    build_normalization,
-    conv1d_block,
-    conv2d_block,
-    deconv2d_block,
-    fc_block,
-)
-from nervex.torch_utils.network.encoding import ScatterConnection, SoftArgmax, binary_encode, one_hot, sequence_mask
-from nervex.torch_utils.network.mlp import MLP
-from nervex.torch_utils.network.noisy import NoiseLinearLayer
-from nervex.torch_utils.network.rnn import RNN, get_lstm
-from nervex.torch_utils.network.transformer import Attention, Transformer
+from nervex.utils.lazy import homes, lazy_exports
 
-__all__ = [
-    'GLU',
-    'MLP',
-    'RNN',
-    'Attention',
-    'BilinearUpsample',
-    'NearestUpsample',
-    'NoiseLinearLayer',
-    'ResBlock',
-    'ResFCBlock',
-    'ScatterConnection',
-    'SoftArgmax',
-    'Transformer',
-    'binary_encode',
-    'build_activation',
-    'build_normalization',
-    'conv1d_block',
-    'conv2d_block',
-    'deconv2d_block',
-    'fc_block',
-    'get_lstm',
-    'one_hot',
-    'sequence_mask',
-]
+__getattr__, __dir__, __all__ = lazy_exports(
+    __name__,
+    homes(
+        {
+            'nervex.torch_utils.network.blocks': (
+                'BilinearUpsample GLU NearestUpsample ResBlock ResFCBlock build_activation build_normalization '
+                'conv1d_block conv2d_block deconv2d_block fc_block'
+            ),
+            'nervex.torch_utils.network.encoding': 'ScatterConnection SoftArgmax binary_encode one_hot sequence_mask',
+            'nervex.torch_utils.network.mlp': 'MLP',
+            'nervex.torch_utils.network.noisy': 'NoiseLinearLayer',
+            'nervex.torch_utils.network.rnn': 'RNN get_lstm',
+            'nervex.torch_utils.network.transformer': 'Attention Transformer',
+        }
+    ),
+)
