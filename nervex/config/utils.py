@@ -47,11 +47,8 @@ def parallel_transform_slurm(
     return parallel_transform(cfg, coordinator_host, ','.join(node_list(learner_node)), ','.join(node_list(actor_node)))
 
 
-def parallel_transform_k8s(
-    cfg: Mapping, coordinator_host: str = ANY_HOST, learner_host: str = ANY_HOST, actor_host: str = ANY_HOST
-) -> EasyDict:
-    """As ``parallel_transform``, with the names of Kubernetes nodes."""
-    return parallel_transform(cfg, coordinator_host, learner_host, actor_host)
+#: The same, with the names of Kubernetes nodes.
+parallel_transform_k8s = parallel_transform
 
 
 def set_host_port(
@@ -76,21 +73,17 @@ def set_host_port(
     return result
 
 
-def set_learner_interaction_for_coordinator(cfg: Mapping) -> dict[str, Any]:
+def set_learner_interaction_for_coordinator(cfg: Mapping, kind: str = 'learner') -> dict[str, Any]:
     """A copy whose ``coordinator.interaction.learner`` says ``{name: [name, host, port]}``."""
-    return _with_table(cfg, 'learner')
-
-
-def set_actor_interaction_for_coordinator(cfg: Mapping) -> dict[str, Any]:
-    """A copy whose ``coordinator.interaction.actor`` says ``{name: [name, host, port]}``."""
-    return _with_table(cfg, 'actor')
-
-
-def _with_table(cfg: Mapping, kind: str) -> dict[str, Any]:
     result = plain_copy(cfg)
     rows = {name: [name, result[name].get('host'), result[name].get('port')] for name in role_sections(result, kind)}
     result['coordinator'].setdefault('interaction', {})[kind] = rows
     return result
+
+
+def set_actor_interaction_for_coordinator(cfg: Mapping) -> dict[str, Any]:
+    """A copy whose ``coordinator.interaction.actor`` says ``{name: [name, host, port]}``."""
+    return set_learner_interaction_for_coordinator(cfg, 'actor')
 
 
 def _fill(section: dict[str, Any], host: str) -> None:

@@ -1,6 +1,5 @@
 """Build a model from its config section."""
 
-import importlib
 import inspect
 from collections.abc import Mapping
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import torch.nn as nn
 
 from nervex.utils.errors import ConfigError
+from nervex.utils.import_helper import import_modules
 from nervex.utils.registry_factory import MODEL_REGISTRY
 
 
@@ -24,11 +24,10 @@ def create_model(cfg: Mapping[str, Any]) -> nn.Module:
     """
     if 'model_type' not in cfg:
         raise ConfigError(f'model.model_type: missing; one of: {", ".join(MODEL_REGISTRY.query())}')
-    for name in cfg.get('import_names') or []:
-        try:
-            importlib.import_module(name)
-        except ModuleNotFoundError as error:
-            raise ConfigError(f"model.import_names: '{name}' cannot be imported: {error}") from error
+    try:
+        import_modules(cfg.get('import_names'))
+    except ModuleNotFoundError as error:
+        raise ConfigError(f'model.import_names: {error}') from error
     model_type = cfg['model_type']
     build = MODEL_REGISTRY.get(model_type) if isinstance(model_type, str) else model_type
     arguments = {k: v for k, v in cfg.items() if k not in ('model_type', 'import_names')}

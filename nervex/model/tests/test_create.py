@@ -108,7 +108,7 @@ def test_a_users_model_registers_itself_when_its_module_is_imported(monkeypatch)
         ({'model_type': 'fc_discrete_net', 'obs_dim': 4, 'action_dim': 2, 'embeding_dim': 3}, 'embeding_dim'),
         (
             {'model_type': 'fc_vac', 'import_names': ['nervex.modles']},
-            r"import_names: 'nervex.modles' cannot be imported",
+            r"import_names: cannot import 'nervex.modles'",
         ),
     ],
 )
