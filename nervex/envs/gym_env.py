@@ -68,12 +68,12 @@ class GymEnv(BaseEnv):
         super().__init__(cfg)
         if env is None and self._cfg.env_id is None and self._cfg.env_fn is None:
             raise ValueError("GymEnv needs env.env_id, e.g. env_type='gym', env_id='CartPole-v1'")
-        self._env, self._limit = env, self._cfg.max_episode_steps
-        self._seed: int | None = None
+        self._env: Any = env
+        self._limit = self._cfg.max_episode_steps
         self._dynamic_seed = True
         self._seeded = False  # whether the present seed has reached the env
         self._final_eval_reward, self._steps = 0.0, 0
-        self._codecs: tuple[ActionCodec, ObsCodec] | None = None
+        self._codecs: Any = None  # (ActionCodec, ObsCodec), once the env is made
         self._film_folder: str | None = None
         if env is not None:
             self._bind()

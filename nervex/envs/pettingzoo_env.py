@@ -39,8 +39,8 @@ class PettingZooEnv(BaseEnv):
         if cfg is not None and not isinstance(cfg, dict):
             env, cfg = cfg, None
         super().__init__(cfg)
-        self._env, self._given = env, env is not None
-        self._seed: int | None = None
+        self._env: Any = env
+        self._given = env is not None
         self._dynamic_seed, self._seeded, self._running = True, False, False
         self._codecs: dict[str, tuple[ActionCodec, ObsCodec]] = {}
 

@@ -37,7 +37,8 @@ class ActionCodec:
     def __init__(self, space: Any, use_act_scale: bool = False) -> None:
         self.space = space
         self.kind = kind = space_kind(space)
-        self._scale = None
+        self._scale: Any = None  # (low, half the width), if actions are scaled
+        self.start: Any = 0
         if kind == 'Discrete':
             n, self.start = int(space.n), int(getattr(space, 'start', 0))
             self.info = _discrete(n)
@@ -125,6 +126,7 @@ class ObsCodec:
     def __init__(self, space: Any, one_hot: bool = True, flatten: bool = False) -> None:
         self._one_hot, self._flatten = one_hot, flatten
         self._encode, info = self._leaf(space, 'observation')
+        self.info: Any = info
         self.plain = space_kind(space) == 'Box' and not flatten and space.dtype != np.float64 and space.shape != ()
         self._masked = flatten and isinstance(info.shape, dict) and MASK in info.shape
         if flatten and (isinstance(info.shape, dict) or len(info.shape) > 1):
@@ -144,7 +146,7 @@ class ObsCodec:
             return {'observation': _flat(rest), MASK: encoded[MASK]}
         return _flat(encoded)
 
-    def _leaf(self, space: Any, name: str) -> tuple[Any, EnvElementInfo | None]:
+    def _leaf(self, space: Any, name: str) -> tuple[Any, Any]:
         kind = space_kind(space)
         if kind in ('Dict', 'Tuple'):
             items = space.spaces.items() if kind == 'Dict' else ((str(i), s) for i, s in enumerate(space.spaces))

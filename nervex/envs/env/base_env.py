@@ -47,6 +47,8 @@ class BaseEnv(ABC):
         evaluator_env_num=1,  # envs that evaluate; nervex.config checks both
     )
 
+    _seed: int | None = None  # what it was seeded with
+
     def __init__(self, cfg: dict | None = None) -> None:
         self._cfg = self.complete_cfg(cfg)
 

@@ -26,7 +26,7 @@ class ActionRows:
         value = value if isinstance(value, dict) else {}
         self.kind = value.get('kind')
         shape = getattr(act_space, 'shape', None)
-        self.shape: tuple[int, ...] | None = tuple(shape) if isinstance(shape, (tuple, list)) else None
+        self.shape: Any = tuple(shape) if isinstance(shape, (tuple, list)) else None
         if self.kind == 'discrete':
             self.shape = ()
         elif self.kind is None:

@@ -159,7 +159,7 @@ class EnvHost:
         self._rewards = [store.reward[slot, low:high] for slot in range(SLOTS)]
         scalar = store.reward_size == 1
         # memoryviews take single numbers faster than NumPy's arrays do
-        self.reward_cells: list[Any] = [memoryview(r) for r in self._rewards] if scalar else self._rewards
+        self.reward_cells: list[Any] = [r.data for r in self._rewards] if scalar else self._rewards
         self._sums = self.returns if scalar else ()
         self._done, self._truncated = store.done[low:high], store.truncated[low:high]
         self._done[:] = False  # a predecessor that died may have left an end there
@@ -209,7 +209,7 @@ class EnvHost:
     def _call(self, ids: Sequence[int], name: str, calls: list[tuple[tuple, dict]] | None) -> list[Any]:
         """An attribute of each env (METHOD if it can be called), or the answers of a method."""
         envs = [self.envs[i - self.first_id] for i in ids]
-        answers = [ask_env(env, name, calls and calls[k]) for k, env in enumerate(envs)]
+        answers = [ask_env(env, name, None if calls is None else calls[k]) for k, env in enumerate(envs)]
         if calls is not None:  # the method may have changed how the env steps
             self._bind_loop()
         return answers

@@ -126,6 +126,9 @@ def write_row(row: Any, obs: Any) -> None:
 
 def copy_row(target: Any, source: Any) -> None:
     """Copy one row to another row of the same layout."""
+    if type(target) is np.ndarray:
+        target[...] = source
+        return
     for _, to, of in tree.zip(target, source):
         if isinstance(to, ObjectCell):
             to.set(of.get())

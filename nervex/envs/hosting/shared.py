@@ -24,7 +24,7 @@ class SharedBlock:
         self.nbytes = nbytes
         if fd is None:
             fd = _anonymous_file(nbytes)
-        self._fd: int | None = fd
+        self._fd: Any = fd  # an int, until it is closed
         self.buffer = mmap.mmap(fd, nbytes)
 
     def send(self, connection: Any, pid: int) -> None:
@@ -57,13 +57,21 @@ class Control:
         the pipes' system calls keep it.
     """
 
+    asked: memoryview
+    done: memoryview
+    kind: memoryview
+    slot: memoryview
+    asleep: memoryview
+    news: memoryview
+    mail: memoryview
+    resetting: memoryview
     FIELDS = ('asked', 'done', 'kind', 'slot', 'asleep', 'news', 'mail', 'resetting')
 
     def __init__(self, workers: int, envs: int, action: tuple[tuple[int, ...], Any] | None, buffer: Any) -> None:
         words = np.frombuffer(buffer, np.int64, len(self.FIELDS) * workers + 2)
         for place, name in enumerate(self.FIELDS):
-            setattr(self, name, memoryview(words[place * workers : (place + 1) * workers]))
-        self.main_waits, self.main_core = memoryview(words[-2:-1]), memoryview(words[-1:])
+            setattr(self, name, words[place * workers : (place + 1) * workers].data)
+        self.main_waits, self.main_core = words[-2:-1].data, words[-1:].data
         start = words.nbytes
         self.chosen = np.frombuffer(buffer, np.uint8, envs, start)
         self.actions: np.ndarray | None = None

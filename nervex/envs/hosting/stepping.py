@@ -21,7 +21,7 @@ def make_loop(host: Any) -> tuple[Callable[[int, Sequence[Any], Iterable[int]], 
         The loop that suits the host's envs: (slot, actions, which) -> events; and, if it calls the envs' own ``step``
         directly, their time limits, which the host then has to keep.
     """
-    direct = [env.direct_step() if hasattr(env, 'direct_step') else None for env in host.envs]
+    direct: list[Any] = [env.direct_step() if hasattr(env, 'direct_step') else None for env in host.envs]
     layout = host.store.layout
     if all(direct) and host.store.reward_size == 1 and not isinstance(layout, dict) and not layout.is_object:
         return _direct_loop(host, [d[0] for d in direct]), [d[1] for d in direct]
@@ -61,7 +61,7 @@ def _direct_loop(host: Any, steps: list[Callable]) -> Callable:
     flat = len(host.store.layout.shape) == 1
     targets = [[memoryview(row) for row in rows] for rows in all_rows] if flat else all_rows
     shape, dtype, array = host.store.layout.shape, host.store.layout.dtype, np.ndarray
-    whole: Any = slice(None) if shape else ...
+    whole: Any = slice(None) if flat else ...
 
     def loop(slot: int, actions: Sequence[Any], which: Iterable[int]) -> Any:
         events, rows, rewards = None, targets[slot], all_rewards[slot]

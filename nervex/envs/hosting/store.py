@@ -1,5 +1,6 @@
 """The block of memory that steps are written to: observations, rewards, and what is known about finished episodes."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,17 @@ class BlockStore:
     def take(self, places: np.ndarray | int, ids: np.ndarray) -> Any:
         """A copy of the observations of envs, each from its own slot (or FINAL)."""
         return tree.index(self.leaves, (places, ids))
+
+    def with_finals(self, slot: int, ids: Iterable[int]) -> Any:
+        """A copy of one slot in which these envs show the last observation of the episode that has ended."""
+
+        def copied(leaf: np.ndarray) -> np.ndarray:
+            block, final = leaf[slot].copy(), leaf[FINAL]
+            for i in ids:
+                block[i] = final[i]
+            return block
+
+        return tree.map(copied, self.leaves)
 
     def floats(self, slot: int, low: int, high: int) -> list[tuple[np.ndarray, np.ndarray]]:
         """

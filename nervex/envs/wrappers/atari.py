@@ -35,7 +35,7 @@ class MaxAndSkip(GymWrapper):
         self._skip = skip
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict]:
-        total, last, before = 0.0, None, None
+        total, last, before = 0.0, np.zeros(0), None
         for _ in range(self._skip):
             before = last
             last, reward, terminated, truncated, info = super().step(action)
@@ -155,14 +155,14 @@ class FrameStack(GymWrapper):
 
     def __init__(self, env: Any, n: int = 4) -> None:
         super().__init__(env)
-        self._frames: deque = deque(maxlen=n)
+        self._num, self._frames = n, deque[Any](maxlen=n)
         space = env.observation_space
         low, high = (np.repeat(np.asarray(b)[None], n, 0) for b in (space.low, space.high))
         self.observation_space = _space((n, *space.shape), low, high, space.dtype)
 
     def reset(self, *, seed: int | None = None, **kwargs: Any) -> tuple[Any, dict]:
         obs, info = super().reset(seed=seed, **kwargs)
-        self._frames.extend([obs] * self._frames.maxlen)
+        self._frames.extend([obs] * self._num)
         return np.stack(self._frames), info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict]:

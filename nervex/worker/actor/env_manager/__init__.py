@@ -45,7 +45,7 @@ def create_env_manager(
     env_fn: Callable[[dict], Any],
     env_cfgs: Sequence[dict],
     manager_cfg: Mapping | None = None,
-) -> EnvManager:
+) -> EnvManager | NormalizedEnvManager:
     """
     Overview:
         The env manager that ``env.env_manager_type`` names ('base', 'subprocess', 'async_subprocess', 'thread',
@@ -57,7 +57,7 @@ def create_env_manager(
     return manager if normalizer is None else NormalizedEnvManager(manager, normalizer)
 
 
-def normalizer_for(manager_type: str | type, manager_cfg: dict[str, Any] | None) -> Normalizer | None:
+def normalizer_for(manager_type: str | type, manager_cfg: Mapping | None) -> Normalizer | None:
     """What scales observations and rewards as ``manager_cfg`` says; None if neither is scaled."""
     cls = ENV_MANAGER_REGISTRY.get(manager_type) if isinstance(manager_type, str) else manager_type
     cfg = {**(cls.default_config() if hasattr(cls, 'default_config') else {}), **(manager_cfg or {})}

@@ -144,8 +144,12 @@ class InProcess(Backend):
 
     def share(self, layout: Any, reward_size: int, action_rows: ActionRows) -> BlockStore:
         self.store, self.split = BlockStore(layout, self.groups[-1].stop, reward_size), action_rows.split
-        self.step_all = lambda slot, actions: self.host.step(slot, self.split(actions, self.host.action_form))
+        self.step_all = self._step_all
         return self.store
+
+    def _step_all(self, slot: int, actions: Any) -> Any:
+        host = self.host
+        return host.step(slot, self.split(actions, host.action_form))
 
     def attach(self, g: int) -> None:
         self.host.attach(self.store, self.host.first_id)

@@ -44,7 +44,7 @@ class AsyncSubprocessEnvManager(SyncSubprocessEnvManager):
 SubprocessEnvManager = AsyncSubprocessEnvManager
 
 
-class ThreadEnvManager(AsyncSubprocessEnvManager):
+class ThreadEnvManager(EnvManager):
     """
     Overview:
         As AsyncSubprocessEnvManager, with threads of this process: for envs that are clients of something outside and
@@ -53,6 +53,8 @@ class ThreadEnvManager(AsyncSubprocessEnvManager):
     """
 
     backend = Threads
+    together = False
+    config = dict(max_retry=5)
 
 
 class VectorEnvManager(EnvManager):

@@ -74,7 +74,7 @@ class Normalizer:
     ) -> None:
         self.norm_obs, self.norm_reward, self.frozen = norm_obs, norm_reward, False
         self._clip, self._discount = clip, discount
-        self._stats: list[RunningStatistics | None] | None = None
+        self._stats: list[RunningStatistics | None] = []  # of each leaf; empty until one was seen
         self._spread = RunningStatistics(())
         self._fits = False  # what is known has been seen to fit the observations
         self._news: Normalizer | None = None
@@ -83,7 +83,7 @@ class Normalizer:
     @property
     def is_new(self) -> bool:
         """Whether it knows nothing of observations yet."""
-        return self._stats is None or all(part is None or not part.count for part in self._stats)
+        return all(part is None or not part.count for part in self._stats)
 
     def freeze(self) -> None:
         """For evaluation: take nothing in any more, scale observations by what is known, leave rewards as they are."""
@@ -125,7 +125,7 @@ class Normalizer:
     def state_dict(self) -> dict[str, Any]:
         """Plain numbers and lists: goes into a checkpoint."""
         known = (self._source or self)._stats
-        obs = None if known is None else [None if s is None else s.state_dict() for s in known]
+        obs = [None if s is None else s.state_dict() for s in known] if known else None
         return {'norm_obs': self.norm_obs, 'obs': obs, 'spread': self._spread.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -143,7 +143,7 @@ class Normalizer:
             leaves = zip(tree.leaves(block), _are_masks(block))
             scaled = [leaf.dtype.kind == 'f' and not is_mask for leaf, is_mask in leaves]
             seen = [RunningStatistics(x.shape[1:]) if yes else None for x, yes in zip(tree.leaves(block), scaled)]
-            if self._stats is None:
+            if not self._stats:
                 self._stats = seen
             else:
                 _must_fit(self._stats, seen)
@@ -161,7 +161,7 @@ class Normalizer:
         _merge(self._spread, news['spread'])
         if news['obs'] is None:
             return
-        if self._stats is None:
+        if not self._stats:
             self._stats = [None if part is None else RunningStatistics(np.shape(part['mean'])) for part in news['obs']]
         for known, part in zip(self._stats, news['obs']):
             if known is not None:
@@ -170,7 +170,7 @@ class Normalizer:
     def adopt(self, state: dict[str, Any]) -> None:
         """Scale by another one's statistics from now on, if it has taken in more."""
         known = sum(part['count'] for part in state['obs'] or () if part is not None) + state['spread']['count']
-        if known > sum(part.count for part in self._stats or () if part is not None) + self._spread.count:
+        if known > sum(part.count for part in self._stats if part is not None) + self._spread.count:
             self.load_state_dict(state)
 
     def _scaled(self, leaf: np.ndarray, known: RunningStatistics | None) -> np.ndarray:

@@ -27,6 +27,7 @@ from nervex.utils import tree
 from nervex.worker.actor.env_manager.backend import PENDING, Backend, InProcess, WorkerLost
 
 FIRST_LOOKS = range(64)  # some 2 us, before anything is done about a worker that is not ready yet
+NAP_S = 0.02  # of a step of all, before each worker is watched on its own
 ANSWER_S = 60.0  # for an answer that is on its way through the pipe
 CLOSE_S = 5.0  # for closing the envs kindly
 
@@ -49,12 +50,14 @@ class Processes(Backend):
     """
 
     control: Any = None  # the Control, once there is shared memory
+    _block: Any = None
+    _store: Any = None
 
     def __init__(self, env_num: int, cfg: dict, together: bool) -> None:
         super().__init__(env_num, cfg, together)
         self._cfg, self._together, self._env_num = cfg, together, env_num
         self.groups = self._shares()
-        self._own = InProcess(len(self.groups[0]), cfg, together) if cfg['hybrid'] else None
+        self._own: Any = InProcess(len(self.groups[0]), cfg, together) if cfg['hybrid'] else None
         self.workers: dict[int, _Worker] = {}
         self._everybody = range(len(self.groups))[1 if self._own else 0 :]
         self.spin = together and may_spin(len(self._everybody) + 1)
@@ -84,7 +87,7 @@ class Processes(Backend):
         if g not in self._everybody:
             self._own.launch(g, setup)
             return
-        context = multiprocessing.get_context(self._cfg['context'] or _safe_context())
+        context: Any = multiprocessing.get_context(self._cfg['context'] or _safe_context())
         pipe, child_pipe = context.Pipe()
         wake_child, wake = context.Pipe(duplex=False)
         # The main process's ends, which a forked child must not keep open: it would hide that they were closed.
@@ -180,6 +183,8 @@ class Processes(Backend):
                 else:
                     if spin and all(done[h] == asked[h] or spin_while(done, h, asked[h] - 1) for h in everybody):
                         break
+                    if self._nap():
+                        break
                     if own:
                         self._own.answers.append((0, events))
                     self._open.update(everybody)
@@ -243,6 +248,20 @@ class Processes(Backend):
         if self.spin and self.control is not None and not self._open:
             self.control.main_waits[0] = 0
         return found
+
+    def _nap(self) -> bool:
+        """Sleep for a moment, in which most steps of all end (the last worker tells); whether this one has."""
+        control = self.control
+        if self.spin:
+            control.main_core[0] = core()
+            control.main_waits[0] = 1
+        for _ in range(2):  # the first time may be cut short by what was told before
+            if control.asked != control.done:
+                self._sleep(RECHECK_S if self.spin else NAP_S)
+        over = bool(control.asked == control.done)
+        if self.spin and over:
+            control.main_waits[0] = 0
+        return over
 
     def _sleep(self, timeout: float) -> None:
         for fd, _ in self._poll.poll(timeout * 1000):
@@ -386,8 +405,10 @@ class Processes(Backend):
 
 def _wake(worker: _Worker) -> None:
     """Wake a process that sleeps; one that has died is found by ``wait``."""
-    with contextlib.suppress(BrokenPipeError):
+    try:
         os.write(worker.wake_fd, b'\0')
+    except BrokenPipeError:
+        return
 
 
 def _joined(answers: list[Events | None]) -> Events:

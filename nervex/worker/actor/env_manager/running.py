@@ -168,10 +168,12 @@ class Running:
         """A step of some of the envs, or while something is under way."""
         if self._interrupted:
             raise EnvStateError('the last step was interrupted half-way; call reset() to begin anew')
-        which = [check_id(i, self._env_num) for i in ids]
-        busy = self.asynchronous and (self._results or self._stepping or self._beginning)
-        if len(set(which)) < len(which) or not self.ready[which].all() or not (which or busy):
-            self._refuse(which)
+        which = np.asarray(ids).tolist()
+        if not (which and self._observed is not None and which == self._observed[0].tolist()):
+            which = [check_id(i, self._env_num) for i in ids]
+            busy = self.asynchronous and (self._results or self._stepping or self._beginning)
+            if len(set(which)) < len(which) or not self.ready[which].all() or not (which or busy):
+                self._refuse(which)
         actions = self.action_rows.block(actions)
         if type(actions) is not dict and len(actions) != len(which):
             self._refuse_number(len(which), actions)
@@ -199,6 +201,9 @@ class Running:
         self.ready[which] = False
         self._observed = None
         self._stepping.update(which)
+        if len(self.backend.groups) == 1 and which == sorted(which):
+            self.jobs.give(0, Job('step', which, self._slot, actions))
+            return
         rows: dict[int, list[int]] = {}
         for k in sorted(range(len(which)), key=which.__getitem__):
             rows.setdefault(self._group_of[which[k]], []).append(k)
@@ -239,35 +244,49 @@ class Running:
             stepped = set(results)
             results = [i for i in order if i in stepped]
         ended, self._ended = self._ended, set()
-        abnormal, self._abnormal = tuple(sorted(self._abnormal)), set()
+        abnormal: tuple[int, ...] = ()
+        if self._abnormal:
+            abnormal, self._abnormal = tuple(sorted(self._abnormal)), set()
         store, n = self.store, len(results)
-        whole = n == self._env_num and results == self._everyone
+        in_slot = order is self._everyone and n == self._env_num  # all have just stepped
+        whole = in_slot or results == self._everyone
         ids = self.all_ids if whole else np.array(results, np.int64)
-        infos, slots, done = self._infos_of(results), self._slot_of[ids], np.zeros(n, bool)
-        if ended or order is not self._everyone or not whole:
-            places = slots.copy()
-            rows = [k for k, i in enumerate(results) if i in ended]
-            places[rows], done[rows] = FINAL, True
-            obs, reward = store.take(places, ids), store.reward[slots, ids]
+        done = np.zeros(n, bool)
+        if in_slot:
+            obs, reward, cut = store.obs[self._slot], store.reward[self._slot], store.truncated
+            returns, lengths = store.episode_return.copy(), store.episode_length.copy()
+            if ended:
+                obs, reward = store.with_finals(self._slot, ended), reward.copy()  # the slot may be written again
+                done[list(ended)] = True
         else:
-            obs, reward = store.obs[self._slot], store.reward[self._slot]
-        sums = store.episode_return[ids], store.episode_length[ids]
-        block = StepBlock(ids, obs, reward, done, done & store.truncated[ids], *sums, infos, abnormal, whole)
-        self.ready[ids] = True
-        for i in sorted(ended):
-            self._after_episode(i)
+            slots = self._slot_of[ids]
+            places, rows = slots.copy(), [k for k, i in enumerate(results) if i in ended]
+            places[rows], done[rows] = FINAL, True
+            obs, reward, cut = store.take(places, ids), store.reward[slots, ids], store.truncated[ids]
+            returns, lengths = store.episode_return[ids], store.episode_length[ids]
+        infos = self._infos_of(results) if self._infos or self._more_infos else None
+        block = StepBlock(ids, obs, reward, done, done & cut, returns, lengths, infos, abnormal, whole)
         if self.faults.suspects:
             self.faults.good_steps(results, list(ended))
+        if not in_slot:
+            self.ready[ids] = True
+        calm = in_slot and not abnormal
+        for i in sorted(ended):
+            self._after_episode(i)
+            calm = calm and bool(self.ready[i])
         while self._together and self._beginning and not self.ready.any():
             self._progress(None)
-        self._align()
+        if calm and self._step_all is not None:
+            self._aligned, self._observed = True, self._views[self._slot]
+        else:
+            self._align()
         return block
 
     def _infos_of(self, results: list[int]) -> Any:
         """The infos by row, or a function that makes them."""
         infos, self._infos, more, self._more_infos = self._infos, {}, self._more_infos, []
         if not more:
-            return {k: infos[i] for k, i in enumerate(results) if i in infos} if infos else None
+            return {k: infos[i] for k, i in enumerate(results) if i in infos}
 
         def made() -> dict[int, dict]:
             for part in more:
@@ -329,27 +348,27 @@ class Running:
         """A step of these envs."""
         if events is not None:
             ids = ids if events.stepped is None else events.stepped
-            failed = [fault for fault in events.faults if fault.phase == 'step']
-            if failed:
-                bad = {fault.env_id for fault in failed}
-                ids = [i for i in ids if i not in bad]
             self._ended.update(events.finished)
             if callable(events.infos):
                 self._more_infos.append(events.infos)
             else:
                 self._infos.update(events.infos)
-            self._beginning.update(events.waiting)
-            self._begun([i for i in events.begun if i in self._beginning], slot)
-            for fault in failed:
-                self._stepping.discard(fault.env_id)
-                self._drop(fault)
-                self._begin([fault.env_id], slot, self._renews)
+            if events.waiting or events.begun:
+                self._beginning.update(events.waiting)
+                self._begun([i for i in events.begun if i in self._beginning], slot)
             for fault in events.faults:
+                i = fault.env_id
                 if fault.phase == 'reset':  # the automatic reset after a good episode: one try is used up
-                    self._try_again(self._group_of[fault.env_id], [fault], slot)
+                    self._try_again(self._group_of[i], [fault], slot)
+                    continue
+                ids = [k for k in ids if k != i]
+                self._stepping.discard(i)
+                self._drop(fault)
+                self._begin([i], slot, self._renews)
         self._results += ids
-        self._slot_of[ids] = slot
-        self._stepping.difference_update(ids)
+        if self._stepping:
+            self._slot_of[ids] = slot
+            self._stepping.difference_update(ids)
 
     def _begin(self, ids: Iterable[int], slot: int, renew: bool = False, fresh: bool = False) -> None:
         """Begin episodes; ``fresh`` counts episodes from 0 again, ``renew`` makes the envs anew."""
@@ -410,7 +429,7 @@ class Running:
     def _job_lost(self, g: int, job: Job, lost: WorkerLost) -> None:
         """A group is gone: whatever its envs were doing is lost, and they begin anew."""
         self.jobs.forget_steps(g)
-        again, retry, told = [], [], False
+        again, retry, struck = [], [], False
         for i in self.backend.groups[g]:
             fault = EnvFault(i, 'reset' if job.kind == 'begin' else 'step', lost.kind, str(lost))
             if i in self._beginning:
@@ -428,8 +447,11 @@ class Running:
                 self._results = [r for r in self._results if r != i]
                 self._stepping.discard(i)
                 again.append(i)
-                self._drop(fault, strike=i in job.ids and job.kind != 'begin' and not (told and lost.one_fault))
-                told = True
+                strike = i in job.ids and job.kind != 'begin' and not (struck and lost.one_fault)
+                self._drop(fault, strike)
+                struck = struck or strike
+        if lost.one_fault and not struck:
+            self.faults.record(EnvFault(self.backend.groups[g].start, 'step', lost.kind, str(lost)))
         if job.kind not in ('step', 'begin'):
             self._answers[g] = lost
         self._begin(again, job.slot)

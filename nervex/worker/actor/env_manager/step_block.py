@@ -96,8 +96,9 @@ class StepBlock:
         infos = self.infos
         kept = {k: infos[row] for k, row in enumerate(index.tolist()) if row in infos}
         columns = (self.env_id, self.obs, self.reward, self.done, self.truncated)
-        sums = (self.episode_return[index], self.episode_length[index])
-        return StepBlock(*tree.index(columns, index), *sums, kept, self.abnormal)
+        env_id, obs, reward, done, truncated = tree.index(columns, index)
+        sums = self.episode_return[index], self.episode_length[index]
+        return StepBlock(env_id, obs, reward, done, truncated, *sums, kept, self.abnormal)
 
     def __len__(self) -> int:
         return len(self.env_id)

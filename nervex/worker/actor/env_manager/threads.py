@@ -38,7 +38,8 @@ class Threads(Backend):
         self._busy: set[int] = set()
 
     def launch(self, g: int, setup: HostSetup) -> None:
-        host, inbox = setup.host(), queue.SimpleQueue()
+        host = setup.host()
+        inbox: queue.SimpleQueue = queue.SimpleQueue()
         self._hosts[g], self._inboxes[g] = host, inbox
         self._busy.add(g)
         args = (g, host, inbox, self._done)

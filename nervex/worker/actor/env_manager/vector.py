@@ -148,7 +148,7 @@ class Vectorised(Backend):
         self._acted[ids] = False
         self._returns[ids] += answer.reward
         self._lengths[ids] += 1
-        infos = _Infos(answer.infos, ids, live) if answer.infos else {}
+        infos: Any = _Infos(answer.infos, ids, live) if answer.infos else {}
         if ended.any() or len(ids) < self._num or not live.all():
             return self._sorted(slot, answer, live, ended, infos)
         if not infos:

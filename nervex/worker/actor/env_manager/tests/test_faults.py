@@ -195,13 +195,13 @@ def test_interrupt_is_not_retried():
 
 def test_interrupted_step_needs_a_reset(monkeypatch):
     with build('sync', [dict(tag=i, length=9) for i in range(2)]) as m:
-        wait = m._live.backend.wait
+        sleep = m._live.backend._sleep
 
         def interrupted(*args):
-            monkeypatch.setattr(m._live.backend, 'wait', wait)
+            monkeypatch.setattr(m._live.backend, '_sleep', sleep)
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(m._live.backend, 'wait', interrupted)
+        monkeypatch.setattr(m._live.backend, '_sleep', interrupted)
         with pytest.raises(KeyboardInterrupt):
             m.step({0: 1, 1: 1})
         with pytest.raises(EnvStateError, match=r'interrupted.*reset\(\)'):
