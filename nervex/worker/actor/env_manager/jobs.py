@@ -83,7 +83,9 @@ class Jobs:
 
     def resume(self, slot: int) -> None:
         """After Ctrl-C in a step: wait for whoever still has to answer."""
-        for g in set(self._backend.unanswered()).difference(self.running):
+        waits_for = set(self._backend.unanswered())
+        self.running = {g: job for g, job in self.running.items() if g in waits_for}
+        for g in waits_for.difference(self.running):
             self._note(g, Job('step', list(self._backend.groups[g]), slot))
 
     def pending(self, slot: int) -> None:

@@ -145,7 +145,11 @@ class Running:
         if slot == SLOTS:
             slot = 0
         self._aligned, self._interrupted = False, True
-        events = self._step_all(slot, actions)
+        try:
+            events = self._step_all(slot, actions)
+        except (ValueError, TypeError):  # actions that do not fit: nobody has stepped
+            self._aligned, self._interrupted = True, False
+            raise
         self._slot, self._interrupted = slot, False
         if events is None and not self.faults.suspects:
             self._aligned, self._observed = True, self._views[slot]

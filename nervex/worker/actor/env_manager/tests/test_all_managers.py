@@ -215,3 +215,12 @@ def test_a_block_says_whether_it_is_whole(kind):
             block = manager.advance(ids, np.zeros(len(ids), np.int64))
             assert block.whole == (block.env_id.tolist() == [0, 1, 2, 3])
             assert not block.rows(np.array([0])).whole
+
+
+def test_after_actions_that_do_not_fit_the_envs_go_on(kind):
+    with build(kind, same(kind, act_dim=2), wait_num=4, step_wait_timeout=10) as manager:
+        for _ in range(2):
+            with pytest.raises(ValueError, match='do not fit'):
+                manager.advance(manager.observe()[0], np.zeros((4, 3), np.float32))
+        block = manager.advance(manager.observe()[0], np.zeros((4, 2), np.float32))
+        assert len(block) == 4 and (block.obs[:, 2] == 1).all()
