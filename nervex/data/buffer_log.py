@@ -11,6 +11,7 @@ from nervex.utils.autolog import NaturalTime, TickTime
 from nervex.utils.log_helper import build_logger
 
 _RECORDS_PER_LINE = 20
+_FIGURES = {'reuse': 'use', 'priority': 'priority', 'staleness': 'staleness'}  # of a line -> column of a sample
 
 
 class BufferLog:
@@ -47,13 +48,8 @@ class BufferLog:
         self._due = self._next()
         self._tick_time.step()
         columns = sample.additional()
-        self._outs.record(
-            {
-                'reuse': float(columns['use'].mean()),
-                'priority': float(columns['priority'].mean()),
-                'staleness': float(columns['staleness'].mean()),
-            }
-        )
+        means = {figure: float(columns[name].mean()) for figure, name in _FIGURES.items()}
+        self._outs.record(means)
         self._note_rates()
         if self._ticks % self._freq == 0:
             self.write()
@@ -82,7 +78,7 @@ class BufferLog:
             'pushed_per_s': self._rates.avg['in_count'](),
             'sampled_per_s': self._rates.avg['out_count'](),
         }
-        for name in ('reuse', 'priority', 'staleness'):
+        for name in _FIGURES:
             if self._outs.currents().get(name) is not None:
                 for statistic in ('avg', 'max', 'min'):
                     figures[f'{name}_{statistic}'] = getattr(self._outs, statistic)[name]()

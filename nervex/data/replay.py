@@ -111,11 +111,7 @@ class ReplayKind(Buffer):
         priority = checked_priorities(given, lambda k: f'{self.name}_{number + k}', 'push_data', allow_none=True)
         if len(priority) != n:
             raise ValueError(f'push_data: {n} rows came with {len(priority)} priorities')
-        if np.isnan(priority).all():
-            return None
-        if self._priorities is None and self.ring.arrays:
-            self._prioritize()
-        return priority
+        return None if np.isnan(priority).all() else priority
 
     def _settle(self, given: np.ndarray | None = None) -> None:
         """

@@ -217,7 +217,7 @@ class ReplayBuffer:
             slots = self._settle().order()
             if self._sample_avail and self.stack_num > 1:
                 oldest = self._time.stack(slots, self.stack_num)[:, 1]
-                slots = slots[self._time.previous(oldest) != oldest]
+                slots = slots[self._time.before[oldest] != oldest]
             if batch_size == 0:
                 return slots
             if len(slots):
@@ -260,7 +260,7 @@ class ReplayBuffer:
         slots = self._slots(index)
         length = self.stack_num if stack_num is None else stack_num
         if key == 'obs_next' and 'obs_next' not in self._ring:
-            key, slots = 'obs', self._settle().next(slots)
+            key, slots = 'obs', self._settle().after[slots]
         if key in _OPEN and key not in self._ring:
             return Batch()
         if length > 1:

@@ -15,13 +15,14 @@ class Timeline:
         part was overwritten.
     Attributes:
         - count (:obj:`int`): steps that were ever linked; step k is in slot k modulo capacity
+        - before, after (:obj:`np.ndarray`): slot of the step before and after each; a first or last step is its own
     Interfaces:
-        add, skip, cut, isolate, previous, next, stack, order, labels, grow
+        add, skip, cut, isolate, stack, order, labels, grow
     """
 
     def __init__(self, capacity: int) -> None:
         self.capacity, self.count = capacity, 0
-        self._before, self._after = _own(0, capacity), _own(0, capacity)  # neighbours; the own slot if none
+        self.before, self.after = _own(0, capacity), _own(0, capacity)
         self._last: dict[Any, int] = {}  # number of an env's last step, if it has not ended its episode
 
     @cached_property
@@ -44,8 +45,8 @@ class Timeline:
             done, env_id = done[extra:], env_id if env_id is None else env_id[extra:]
         n = len(done)
         numbers = np.arange(self.count, self.count + n)
-        later = self._after[numbers % self.capacity]
-        self._before[later] = later  # what lay here is overwritten: its successor becomes a beginning
+        later = self.after[numbers % self.capacity]
+        self.before[later] = later  # what lay here is overwritten: its successor becomes a beginning
         oldest = max(self.count + n - self.capacity, 0)
         for env in [0] if env_id is None else dict.fromkeys(env_id.tolist()):
             mine = slice(None) if env_id is None else env_id == env
@@ -55,9 +56,9 @@ class Timeline:
             slots, last = own % self.capacity, self._last.get(env, -1)
             before = np.concatenate([[last % self.capacity], slots[:-1]])
             begins = np.concatenate([[last < oldest], ends[:-1]])
-            self._before[slots] = np.where(begins, slots, before)
-            self._after[slots] = slots
-            self._after[before[~begins]] = slots[~begins]
+            self.before[slots] = np.where(begins, slots, before)
+            self.after[slots] = slots
+            self.after[before[~begins]] = slots[~begins]
             self._last[env] = -1 if ends[-1] else int(own[-1])
         self.count += n
 
@@ -72,23 +73,15 @@ class Timeline:
 
     def isolate(self, slots: np.ndarray) -> None:
         """Make each of these steps a trajectory of its own; the steps after them become beginnings."""
-        later = self._after[slots]
-        self._before[later] = later
-        self._before[slots] = self._after[slots] = slots
-
-    def previous(self, slots: np.ndarray) -> np.ndarray:
-        """The slot of the step before; a first step is its own."""
-        return self._before[slots]
-
-    def next(self, slots: np.ndarray) -> np.ndarray:
-        """The slot of the step after; a last step is its own."""
-        return self._after[slots]
+        later = self.after[slots]
+        self.before[later] = later
+        self.before[slots] = self.after[slots] = slots
 
     def stack(self, slots: np.ndarray, length: int) -> np.ndarray:
         """Slots of the last ``length`` steps up to each slot, oldest first; the first step is repeated. (*, length)."""
         steps = [slots]
         for _ in range(length - 1):
-            steps.append(self.previous(steps[-1]))
+            steps.append(self.before[steps[-1]])
         return np.stack(steps[::-1], axis=-1)
 
     def order(self) -> np.ndarray:
@@ -98,14 +91,14 @@ class Timeline:
     def labels(self) -> np.ndarray:
         """A number per step, in the order in which they were written, that tells the trajectories apart."""
         order, label = self.order(), np.arange(self.capacity)
-        for slot, earlier in zip(order.tolist(), self.previous(order).tolist()):
+        for slot, earlier in zip(order.tolist(), self.before[order].tolist()):
             label[slot] = label[earlier]
         return label[order]
 
     def grow(self, capacity: int) -> None:
         """More slots, for a timeline that has not gone round (its oldest step lies in slot 0)."""
         new = _own(self.capacity, capacity)
-        self._before, self._after = np.concatenate([self._before, new]), np.concatenate([self._after, new])
+        self.before, self.after = np.concatenate([self.before, new]), np.concatenate([self.after, new])
         self.capacity = capacity
         self.__dict__.pop('slots', None)
 

@@ -27,9 +27,9 @@ class SegmentTree:
             raise ValueError(f'{type(self).__name__}: capacity must be a number >= 1, got {capacity!r}')
         if neutral_element is None:
             known: dict[Callable, float] = {np.add: 0.0, np.minimum: np.inf, np.maximum: -np.inf}
-            neutral_element = known.get(operation)
-            if neutral_element is None:
+            if operation not in known:
                 raise ValueError(f'{type(self).__name__}: {operation} needs a neutral_element')
+            neutral_element = known[operation]
         self.capacity = 1 << (int(capacity) - 1).bit_length()
         self.operation, self.neutral_element = operation, neutral_element
         self._tree = np.full(2 * self.capacity, neutral_element, dtype=np.float64)

@@ -128,7 +128,7 @@ def test_single_frames_with_stacking_derived_take_little_more_than_the_frames():
     buf = ReplayBuffer(size, stack_num=4, ignore_obs_next=True)
     for k in range(size):
         buf.add(obs=frames[k], act=k % 4, rew=0.0, done=k % 100 == 99)
-    time_bytes = buf._time._before.nbytes + buf._time._after.nbytes
+    time_bytes = buf._time.before.nbytes + buf._time.after.nbytes
     assert buf._ring.nbytes + time_bytes <= 1.01 * frames.nbytes
     row = buf[150]
     assert (row.obs == frames[147:151]).all() and (row.obs_next == frames[148:152]).all()
