@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -76,15 +75,10 @@ class Roster(Master):
     """
 
     def __init__(
-        self,
-        carrier: Carrier,
-        settings: Any,
-        log: Callable[[str], None],
-        renew: Callable[[Slot], RoleSpec] | None = None,
+        self, carrier: Carrier, settings: Any, log: Callable[[str], None], renew: Callable[[Slot], RoleSpec]
     ) -> None:
         super().__init__('coordinator', carrier)
-        self.carrier, self.settings, self._log = carrier, settings, log
-        self._renew = renew or (lambda slot: dataclasses.replace(slot.spec, incarnation=slot.spec.incarnation + 1))
+        self.carrier, self.settings, self._log, self._renew = carrier, settings, log, renew
         self.slots: list[Slot] = []
         self._to_start: list[tuple[float, Slot]] = []
         self.restarts = 0

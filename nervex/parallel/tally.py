@@ -26,7 +26,6 @@ class Tally:
         self.train_iter = self.sampled = self.inserted = self.stale_rows = self.lost_blocks = 0
         self.returns: deque[float] = deque(maxlen=_WINDOW)
         self.staleness: deque[int] = deque(maxlen=_WINDOW)  # of the newest blocks, in updates
-        self.max_staleness = 0
         self.collect_s = self.learn_s = 0.0  # of all actors; of updates
         self.updates = self.run_steps = 0  # of this process, not of the run that it continues
         self.settings: dict[str, dict[str, Any]] = {}
@@ -51,7 +50,6 @@ class Tally:
         self.sampled, self.inserted = (sum(rows) for rows in zip(*self._rows.values()))
         self.stale_rows += info['stale']
         self.staleness.extend(info['staleness'])
-        self.max_staleness = max([self.max_staleness, *info['staleness']])
         if rank:
             return
         self.train_iter = info['train_iter']

@@ -77,9 +77,6 @@ class Slave(Life):
     def _before_task(self, task: dict[str, Any]) -> None:
         """May raise TaskRefuse."""
 
-    def _lost_connection(self) -> None:
-        """The master was silent for too long."""
-
     # life
 
     @property
@@ -92,7 +89,6 @@ class Slave(Life):
                     '%s: master %r is silent for %.1f s, letting go of it', self.name, self._master, silent_s
                 )
                 self._master = None
-                self._lost_connection()
             return self._master is not None
 
     def join(self) -> None:
