@@ -10,7 +10,6 @@ from easydict import EasyDict
 
 from nervex.config.aliases import ALIASES, STRUCTURE, rename
 from nervex.config.derive import cross_check, fill_ties, settle_exclusive
-from nervex.config.imports import import_listed
 from nervex.config.model import find_model, model_section
 from nervex.config.overrides import override_tree
 from nervex.config.parallel_form import serial_form
@@ -22,6 +21,7 @@ from nervex.config.sections import (
     TOP_SETTINGS,
     env_declared,
     find_policy,
+    import_listed,
     section_declared,
 )
 from nervex.config.tree import get_path, plain_copy

@@ -10,8 +10,7 @@ from typing import Any
 
 from easydict import EasyDict
 
-from nervex.config.imports import import_listed
-from nervex.config.sections import look_up
+from nervex.config.sections import import_listed, look_up
 from nervex.loader.base import Loader, instance_of, type_name
 from nervex.loader.exception import mismatch
 from nervex.loader.problems import Problems

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
 from typing import Any
 
-from nervex.config.imports import import_listed
 from nervex.loader.problems import Problems
 from nervex.utils.declare import Section, declared_by, setting, settings
 from nervex.utils.errors import unknown_name
-from nervex.utils.import_helper import load_attribute
+from nervex.utils.import_helper import import_problem, load_attribute
 from nervex.utils.registry import Registry
 from nervex.utils.registry_factory import (
     ACTOR_REGISTRY,
@@ -63,6 +63,22 @@ COMMON_ENV = settings(
 )
 #: what an env that does not declare them says to settings of the envs that are made by an id
 ELSEWHERE = {'env_id': 'it is one env, without an id; env_type: gym makes any env of Gymnasium by its id'}
+
+
+def import_listed(path: str, names: Any, problems: Problems) -> None:
+    """Import every module of the list; what is wrong with any of them becomes one problem each."""
+    names = [names] if isinstance(names, str) else [] if names is None else names
+    if not isinstance(names, (list, tuple)):
+        problems.add(path, f'got {names!r}, must be a list of module names')
+        return
+    for name in names:
+        if not isinstance(name, str) or not name:
+            problems.add(path, f'got {name!r} in the list, must be the dotted name of a module')
+            continue
+        try:
+            importlib.import_module(name)
+        except Exception as error:  # a user's module may raise anything while it is imported
+            problems.add(path, f"module '{name}' cannot be imported: {import_problem(name, error)}")
 
 
 def look_up(registry: Registry, path: str, name: Any, problems: Problems) -> Any:

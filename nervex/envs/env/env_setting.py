@@ -1,10 +1,10 @@
 """From the ``env`` section of a config to an env class and the configs of its instances."""
 
-import importlib
 from collections.abc import Iterable
 from typing import Any
 
 from nervex.utils.errors import UnknownNameError, unknown_name
+from nervex.utils.import_helper import import_modules
 from nervex.utils.registry_factory import ENV_REGISTRY
 
 env_mapping = ENV_REGISTRY
@@ -24,8 +24,7 @@ def get_env_cls(cfg: dict) -> Any:
     names = cfg.get('import_names') or []
     if isinstance(names, str) or not isinstance(names, Iterable):
         raise TypeError(f'env.import_names: must be a list of dotted module paths, got {names!r}')
-    for name in names:
-        importlib.import_module(name)
+    import_modules(names)
     env_type = cfg.get('env_type')
     if env_type is None:
         raise UnknownNameError(f"invalid env type: the env section names no 'env_type'. Known: {ENV_REGISTRY.query()}")
