@@ -8,6 +8,7 @@ import numpy as np
 
 from app_zoo.multiagent_particle.envs.navigation import DT, RADIUS, Navigation
 from nervex.envs import BaseEnv, BaseEnvInfo, BaseEnvTimestep, EnvElementInfo
+from nervex.utils.declare import setting, settings
 
 TEAM_REWARDS = ('sum', 'mean', 'each')
 
@@ -24,13 +25,13 @@ class CooperativeNavigationEnv(BaseEnv):
         - reward: :math:`(1, )`, or :math:`(N, )` with ``team_reward='each'``
     """
 
-    config = dict(
-        agent_num=3,  # N
-        episode_limit=25,  # steps
-        continuous=False,  # True: pushes in [-1, 1] along both axes
-        local_ratio=0.5,  # weight of an agent's own collisions beside the distances of the team
-        team_reward='sum',  # over the agents: 'sum', 'mean' or 'each'
-        observe_alone=False,  # True: also what an agent would see alone, for CollaQ
+    config = settings(
+        agent_num=setting(3, 'int >= 1', 'agents, and landmarks'),
+        episode_limit=setting(25, 'int >= 1', 'steps of an episode'),
+        continuous=setting(False, 'bool', 'pushes in [-1, 1] along both axes instead of five directions'),
+        local_ratio=setting(0.5, 'number in [0, 1]', "weight of an agent's own collisions beside the team's distances"),
+        team_reward=setting('sum', "'sum' | 'mean' | 'each'", 'over the agents'),
+        observe_alone=setting(False, 'bool', 'also what an agent would see alone, for CollaQ'),
     )
     render_fps = round(1 / DT)
 

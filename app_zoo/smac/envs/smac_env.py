@@ -11,6 +11,7 @@ from app_zoo.smac.envs.picture import draw
 from app_zoo.smac.envs.units import MAPS
 from app_zoo.smac.envs.view import View
 from nervex.envs import BaseEnv, BaseEnvInfo, BaseEnvTimestep, EnvElementInfo
+from nervex.utils.declare import setting, settings
 from nervex.utils.errors import unknown_name
 
 
@@ -26,9 +27,9 @@ class SMACEnv(BaseEnv):
         reset, step, seed, info, render, get_obs, get_state, get_avail_actions, get_env_info
     """
 
-    config = dict(
-        map_name='3m',  # 3m, 8m, 5m_vs_6m, 2s3z, 3s5z, MMM
-        episode_limit=None,  # steps of an episode; None: what SMAC has for the map
+    config = settings(
+        map_name=setting('3m', ' | '.join(map(repr, MAPS)), 'who fights whom'),
+        episode_limit=setting(None, 'int >= 1 | None', 'steps of an episode; None: what SMAC has for the map'),
     )
     render_fps = round(1 / (TICK_S * TICKS))
 
