@@ -122,7 +122,21 @@ class Backend:
         return f'env {ids.start}' if len(ids) == 1 else f'envs {ids.start} to {ids.stop - 1} (they share one)'
 
 
-class InProcess(Backend):
+class Immediate(Backend):
+    """Of backends whose jobs are done when they are given: they only keep the answers."""
+
+    def __init__(self, env_num: int, cfg: dict, together: bool) -> None:
+        super().__init__(env_num, cfg, together)
+        self.answers: list[tuple[int, Any]] = []
+
+    def wait(self, timeout: float) -> list[tuple[int, Any]]:
+        if not self.answers:
+            time.sleep(timeout)  # somebody is to be tried again later
+        answers, self.answers = self.answers, []
+        return answers
+
+
+class InProcess(Immediate):
     """
     Overview:
         All envs in the calling thread, one after the other: a job is done when it is given. It cannot interrupt an env
@@ -131,10 +145,6 @@ class InProcess(Backend):
 
     host: Any = None
     store: Any = None
-
-    def __init__(self, env_num: int, cfg: dict, together: bool) -> None:
-        super().__init__(env_num, cfg, together)
-        self.answers: list[tuple[int, Any]] = []
 
     def launch(self, g: int, setup: HostSetup) -> None:
         if self.host is not None:
@@ -160,12 +170,6 @@ class InProcess(Backend):
 
     def ask(self, g: int, name: str, args: tuple) -> None:
         self.answers.append((g, self.host.obey(name, args)))
-
-    def wait(self, timeout: float) -> list[tuple[int, Any]]:
-        if not self.answers:
-            time.sleep(timeout)  # somebody is to be tried again later
-        answers, self.answers = self.answers, []
-        return answers
 
     def close(self) -> list[EnvFault]:
         host, self.host, self.store, self.step_all = self.host, None, None, None

@@ -2,7 +2,6 @@
 
 import contextlib
 import logging
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,12 +16,12 @@ from nervex.envs.hosting.store import FINAL, BlockStore
 from nervex.envs.spaces import reward_info
 from nervex.utils import tree
 from nervex.utils.errors import ConfigError
-from nervex.worker.actor.env_manager.backend import PENDING, Backend, WorkerLost
+from nervex.worker.actor.env_manager.backend import PENDING, Immediate, WorkerLost
 
 logger = logging.getLogger(__name__)
 
 
-class Vectorised(Backend):
+class Vectorised(Immediate):
     """
     Overview:
         One engine as in ``nervex.envs.vector_engine``, which ``env_fn`` makes: a class with
@@ -37,7 +36,6 @@ class Vectorised(Backend):
     def __init__(self, env_num: int, cfg: dict, together: bool) -> None:
         super().__init__(env_num, cfg, together)
         self._num = env_num
-        self._answers: list[tuple[int, Any]] = []
         self._zeros: dict[tuple[int, Any], np.ndarray] = {}
 
     def launch(self, g: int, setup: HostSetup) -> None:
@@ -57,10 +55,10 @@ class Vectorised(Backend):
         except Exception as error:
             if setup.describe:
                 raise
-            self._answers.append((g, EnvFault(0, 'build', 'error', describe_error(error))))
+            self.answers.append((g, EnvFault(0, 'build', 'error', describe_error(error))))
             return
         described = (_info(engine), tree.index(self._first, 0)) if setup.describe else None
-        self._answers.append((g, described))
+        self.answers.append((g, described))
 
     def share(self, layout: Any, reward_size: int, action_rows: ActionRows) -> BlockStore:
         self._store, self._rows = BlockStore(layout, self._num, reward_size), action_rows
@@ -81,15 +79,15 @@ class Vectorised(Backend):
     # ------------------------------------------------------------------ jobs
     def ask(self, g: int, name: str, args: tuple) -> None:
         if name == 'begin':
-            self._answers.append((g, self._begin(*args)))
+            self.answers.append((g, self._begin(*args)))
         elif name == 'seed':
             for i, seed in zip(*args[:2]):
                 self._seeds[i] = seed  # it counts from the next reset on
-            self._answers.append((g, None))
+            self.answers.append((g, None))
         elif name == 'call':
             _, attribute, calls = args
             found = self._engine.ask(attribute, calls and calls[0])
-            self._answers.append((g, [METHOD if callable(v) else v for v in found]))
+            self.answers.append((g, [METHOD if callable(v) else v for v in found]))
         else:
             raise NotImplementedError(f'a vectorised env cannot {name}')
 
@@ -117,21 +115,15 @@ class Vectorised(Backend):
         if len(ids):
             full = full.astype(actions.dtype)
             full[list(ids)] = actions  # the others get an action that means nothing
-        self._answers.append((g, self._exchange(slot, full[self._present])))
+        self.answers.append((g, self._exchange(slot, full[self._present])))
 
     def _step_all(self, slot: int, actions: Any) -> Any:
         self._acted[:] = True
         answer = self._exchange(slot, self._rows.block(actions))
         if not isinstance(answer, WorkerLost):
             return answer
-        self._answers.append((0, answer))
+        self.answers.append((0, answer))
         return PENDING
-
-    def wait(self, timeout: float) -> list[tuple[int, Any]]:
-        if not self._answers:
-            time.sleep(timeout)  # somebody is to be tried again later
-        answers, self._answers = self._answers, []
-        return answers
 
     def _exchange(self, slot: int, actions: np.ndarray) -> Any:
         """A step of the engine: Events or None; WorkerLost if it failed, for then all unfinished episodes are lost."""
