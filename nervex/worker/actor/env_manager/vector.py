@@ -129,7 +129,8 @@ class Vectorised(Immediate):
         """A step of the engine: Events or None; WorkerLost if it failed, for then all unfinished episodes are lost."""
         try:
             answer = self._engine.exchange(self._present, actions)
-            self._check_finite(answer.obs, answer.reward)
+            self._check_finite(answer.obs)
+            self._check_finite(answer.reward)
         except FAILURES as error:
             return self._failed(error)
         ids = self._present = answer.env_id
@@ -173,10 +174,14 @@ class Vectorised(Immediate):
 
     def _put(self, slot: int, ids: np.ndarray, obs: Any) -> None:
         """Store observations where they belong."""
-        tree.write(self._store.leaves, (slot, ids) if self.asynchronous else slot, obs)
+        place = (slot, ids) if self.asynchronous else slot
+        if type(obs) is np.ndarray:
+            self._store.leaves[place] = obs
+        else:
+            tree.write(self._store.leaves, place, obs)
 
-    def _check_finite(self, *parts: Any) -> None:
-        for part in tree.leaves(parts):
+    def _check_finite(self, block: Any) -> None:
+        for part in [block] if type(block) is np.ndarray else tree.leaves(block):
             if part.dtype.kind == 'f':
                 flat = part.reshape(-1)
                 key = len(flat), flat.dtype
