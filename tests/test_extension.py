@@ -143,3 +143,55 @@ def test_a_wrong_name_of_a_worker_is_answered_by_the_right_one(section, given, w
     with pytest.raises(ConfigError) as error:
         serial_pipeline(own_parts(**{section: given}), seed=0)
     assert section in str(error.value) and words in str(error.value)
+
+
+def extended():
+    model = dict(model_type='discrete_net', hidden_dim_list=[8], head_kwargs=dict(head_type='bounded', bound=0.5))
+    return dict(
+        exp_name='extended',
+        import_names=['own_extensions'],
+        env=dict(env_type='gym', env_id='CartPole-v1', env_manager_type='told', actor_env_num=2),
+        policy=dict(policy_type='dqn', model=model, learn=dict(batch_size=8)),
+        replay_buffer=dict(type='doubling'),
+        actor=dict(n_sample=16),
+        learner=dict(learner_type='counting', hook=dict(log_show_after_iter=5)),
+        evaluator=dict(n_episode=1, eval_freq=1000),
+        commander=dict(max_env_step=160),
+    )
+
+
+def test_one_of_everything_in_docs_extend_is_added_from_outside(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = serial_pipeline(extended(), seed=0)
+    import own_extensions as own
+
+    from nervex.utils.log_helper import LOG_SINKS
+
+    try:
+        assert own.LAUNCHED == [[0, 1], [0]]  # the collecting envs, and the evaluating one
+        names = {name for _, kind, name, _, _ in own.LOGGED if kind == 'scalar'}
+        assert {'learner_iter/total_loss', 'evaluator_iter/reward_mean'} <= names
+        assert any(Path(path).name == 'learner_tb_logger' for path, *_ in own.LOGGED)
+        state = torch.load(result.checkpoint, weights_only=True)
+        assert state['attached'] == {'updates': {'count': result.train_iters}}
+        assert 'head.q.weight' in state['model'] and set(own.REWARDS) == {2.0}
+
+        resumed = serial_pipeline(None, resume='extended', overrides=('commander.max_env_step=240',))
+        state = torch.load(resumed.checkpoint, weights_only=True)
+        assert state['attached'] == {'updates': {'count': resumed.train_iters}}
+        assert resumed.train_iters > result.train_iters
+    finally:
+        LOG_SINKS.remove(own.remember)
+
+
+def test_a_command_of_ones_own_gets_all_options(capsys):
+    from nervex.entry.cli import main
+
+    main(['-m', 'own_extensions:command', '-s', '3', 'one', 'two'])
+    import own_extensions as own
+
+    assert own.COMMANDS[-1]['seed'] == 3 and own.COMMANDS[-1]['folders'] == ('one', 'two')
+    for mode, words in (('own_extensions:comand', 'comand'), ('seriel', "'seriel' is not one of")):
+        with pytest.raises(SystemExit) as end:
+            main(['-m', mode])
+        assert end.value.code == 2 and words in capsys.readouterr().err

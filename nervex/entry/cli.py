@@ -13,13 +13,28 @@ import click
 from nervex.utils.errors import ExtraMissingError
 from nervex.version import __TITLE__, __VERSION__
 
-MODES = ('serial', 'parallel', 'offline', 'eval', 'collect', 'plot')
+#: the modes, and the function of each, which gets all options
+MODES = {
+    'serial': 'nervex.entry.cli:_serial',
+    'parallel': 'nervex.entry.cli:_parallel',
+    'offline': 'nervex.entry.cli:_offline',
+    'eval': 'nervex.entry.cli:_eval',
+    'collect': 'nervex.entry.cli:_collect',
+    'plot': 'nervex.entry.cli:_plot',
+}
 EXIT_FAILURE, EXIT_USAGE, EXIT_INTERRUPT = 1, 2, 130
+
+
+class _Mode(click.Choice):
+    """A name in ``MODES``, or a user's own function as ``module:function``."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return value if ':' in value else super().convert(value, param, ctx)
 
 
 @click.command(context_settings={'help_option_names': ['-h', '--help']})
 @click.option('-v', '--version', is_flag=True, help='Show the version and leave.')
-@click.option('-m', '--mode', type=click.Choice(MODES), help='What to run.')
+@click.option('-m', '--mode', type=_Mode(list(MODES)), help='What to run; module:function runs that, with all options.')
 @click.option('-c', '--config', help='Config file (.py or .yaml), or the name of a built-in one: nervex -q config.')
 @click.option('-s', '--seed', type=int, help='Seed; a random one is drawn and shown if it is left out.')
 @click.option(
@@ -87,19 +102,29 @@ def cli(**options: Any) -> None:
         click.echo(f'{__TITLE__} {__VERSION__}')
     elif options['query_registry']:
         _query(options['query_registry'], options['folders'])
-    elif mode == 'plot':
-        _plot(options)
+    elif mode == 'plot' or ':' in (mode or ''):
+        _run_mode(options)
     elif options['folders']:
         raise click.UsageError(f'unexpected {options["folders"][0]!r}: only -m plot takes folders')
     elif mode is None:
-        raise click.UsageError(f'give a mode: -m {", -m ".join(MODES[:-1])} or -m {MODES[-1]} (or -q NAME, -v, -h)')
+        *others, last = MODES
+        raise click.UsageError(f'give a mode: -m {", -m ".join(others)} or -m {last} (or -q NAME, -v, -h)')
     elif not (options['config'] or options['load'] or (options['resume'] and mode not in ('eval', 'collect'))):
         raise click.UsageError(f'-m {mode} needs a config: -c FILE, or the run that has one')
     elif mode != 'parallel' and (elsewhere := _elsewhere(options)):
         raise click.UsageError(f'{elsewhere} is for -m parallel; -m {mode} runs in this process')
     else:
-        modes = dict(serial=_serial, parallel=_parallel, offline=_offline, eval=_eval, collect=_collect)
-        modes[mode](options)
+        _run_mode(options)
+
+
+def _run_mode(options: dict[str, Any]) -> None:
+    from nervex.utils.import_helper import load_attribute
+
+    try:
+        run = load_attribute(MODES.get(options['mode'], options['mode']))
+    except ValueError as e:
+        raise click.UsageError(f'-m: {e}') from e
+    run(options)
 
 
 def _elsewhere(options: dict[str, Any]) -> str | None:

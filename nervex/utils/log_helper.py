@@ -9,7 +9,7 @@ import sys
 import threading
 import zlib
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,22 @@ from nervex.utils.file_helper import naming
 _EDGES = 1e-12 * 1.1 ** np.arange(774)  # up to 1e20
 _BINS = np.concatenate([-_EDGES[::-1], [0.0], _EDGES])  # of histograms: as fine near 0 as far from it
 KINDS = ('scalar', 'scalars', 'histogram', 'image', 'text')
+LogSink = Callable[[str, str, str, Any, int | None], None]
+LOG_SINKS: list[LogSink] = []  # who else is told what goes into TensorBoard
+
+
+def log_sink(sink: LogSink) -> LogSink:
+    """
+    Overview:
+        Have ``sink(path, kind, name, value, step)`` told of all that any part of a run of this process writes for
+        TensorBoard, as it is written; a decorator. ``LOG_SINKS.remove(sink)`` ends that.
+    Arguments:
+        - path (:obj:`str`): folder of the part's events, e.g. ``runs/a/log/learner/learner_tb_logger``
+        - kind (:obj:`str`): scalar, scalars, histogram, image or text
+        - name, value, step: as given to ``TBLogger``
+    """
+    LOG_SINKS.append(sink)
+    return sink
 
 
 def build_logger(
@@ -111,7 +127,7 @@ class TBLogger:
     Overview:
         TensorBoard events in ``<path>/<name>_tb_logger/`` in the form of tensorboardX, which is imported when the first
         event is written. Each is in the file when the call returns. ``add_val`` takes the framework's variable names,
-        e.g. ``'[histogram]action'``.
+        e.g. ``'[histogram]action'``. All that it writes goes to the ``LOG_SINKS``, too.
     Interfaces:
         add_val, add_scalar, add_values, add_scalars, add_histogram, add_image, add_text, close
     """
@@ -129,6 +145,11 @@ class TBLogger:
             self._files[folder] = EventFile(os.path.join(self.path, folder))
         self._files[folder].add(summary, step)
 
+    def _tell(self, kind: str, values: Mapping[str, Any], step: int | None) -> None:
+        for sink in LOG_SINKS:
+            for name, value in values.items():
+                sink(self.path, kind, name, value, step)
+
     def add_val(self, name: str, value: Any, step: int) -> None:
         """
         Overview:
@@ -143,6 +164,7 @@ class TBLogger:
         from tensorboardX.summary import scalar
 
         self._add(scalar(name, float(value)), step)
+        self._tell('scalar', {name: value}, step)
 
     def add_values(self, values: Mapping[str, Any], step: int) -> None:
         """Several numbers of the same step, each in a chart of its own: one event, where ``add_scalar`` writes many."""
@@ -150,6 +172,7 @@ class TBLogger:
 
         items = [Summary.Value(tag=name, simple_value=float(value)) for name, value in values.items()]
         self._add(Summary(value=items), step)
+        self._tell('scalar', values, step)
 
     def add_scalars(self, name: str, value: dict[str, Any], step: int | None = None) -> None:
         """Several numbers in one chart."""
@@ -159,6 +182,7 @@ class TBLogger:
 
         for key, number in value.items():
             self._add(scalar(name, float(number)), step, os.path.join(name, key))
+        self._tell('scalars', {name: value}, step)
 
     def add_histogram(self, name: str, value: Any, step: int | None = None) -> None:
         """The distribution of the elements of a tensor, array or list; nothing is written for an empty one."""
@@ -167,6 +191,7 @@ class TBLogger:
         values = _to_numpy(value).reshape(-1)
         if values.size:
             self._add(histogram(name, values.astype(np.float64), _BINS), step)
+            self._tell('histogram', {name: values}, step)
 
     def add_image(self, name: str, value: Any, step: int | None = None) -> None:
         """An image (C, H, W) or (H, W), floats in [0, 1] or uint8."""
@@ -177,12 +202,14 @@ class TBLogger:
         png = encode_png(pixels)
         picture = Summary.Image(height=height, width=width, colorspace=channels, encoded_image_string=png)
         self._add(Summary(value=[Summary.Value(tag=name, image=picture)]), step)
+        self._tell('image', {name: pixels}, step)
 
     def add_text(self, name: str, value: Any, step: int | None = None) -> None:
         """A text."""
         from tensorboardX.summary import text
 
         self._add(text(name, str(value)), step)
+        self._tell('text', {name: value}, step)
 
     def close(self) -> None:
         """Close the files; safe to call twice."""

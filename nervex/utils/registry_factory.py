@@ -69,6 +69,7 @@ WRAPPER_REGISTRY = Registry(
 MODEL_REGISTRY = Registry(
     'model',
     {
+        'discrete_net': 'nervex.model:DiscreteNet',
         'fc_discrete_net': 'nervex.model:FCDiscreteNet',
         'conv_discrete_net': 'nervex.model:ConvDiscreteNet',
         'fcr_discrete_net': 'nervex.model:FCRDiscreteNet',
@@ -94,6 +95,15 @@ MODEL_REGISTRY = Registry(
         'collaq': 'nervex.model:CollaQ',
         'coma': 'nervex.model:ComaNetwork',
         'atoc': 'nervex.model:ATOCQAC',
+    },
+)
+HEAD_REGISTRY = Registry(
+    'head_type',
+    {
+        'base': 'nervex.model.common.heads:make_q_head',
+        'dist': 'nervex.model.common.heads:DistributionHead',
+        'quantile': 'nervex.model.common.heads:QuantileHead',
+        'qr': 'nervex.model.common.heads:QuantileRegressionHead',
     },
 )
 ARMOR_PLUGIN_REGISTRY = Registry(
@@ -152,6 +162,7 @@ registries: dict[str, Registry] = {
     'env_manager': ENV_MANAGER_REGISTRY,
     'wrapper': WRAPPER_REGISTRY,
     'model': MODEL_REGISTRY,
+    'head': HEAD_REGISTRY,
     'armor_plugin': ARMOR_PLUGIN_REGISTRY,
     'learner': LEARNER_REGISTRY,
     'learner_hook': LEARNER_HOOK_REGISTRY,

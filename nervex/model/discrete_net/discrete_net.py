@@ -9,19 +9,13 @@ import torch.nn as nn
 from torch import Tensor
 
 from nervex.model.common.encoder import make_encoder
-from nervex.model.common.heads import (
-    DistributionHead,
-    QuantileHead,
-    QuantileRegressionHead,
-    make_q_head,
-    one_or_many,
-)
+from nervex.model.common.heads import one_or_many
 from nervex.model.common.modes import action_heads, obs_of, with_mask
 from nervex.model.common.named import conv, fc, memory, named_net
 from nervex.torch_utils.network.activation import Activation
 from nervex.torch_utils.network.noisy import NoiseLinearLayer
 from nervex.torch_utils.network.rnn import RNN, unrolled
-from nervex.utils.errors import UnknownNameError, unknown_name
+from nervex.utils.registry_factory import HEAD_REGISTRY
 
 __all__ = [
     'ConvDiscreteNet',
@@ -38,8 +32,6 @@ __all__ = [
     'QRFCDiscreteNet',
     'SQNDiscreteNet',
 ]
-
-_HEADS = {'base': make_q_head, 'dist': DistributionHead, 'quantile': QuantileHead, 'qr': QuantileRegressionHead}
 
 
 class DiscreteNet(nn.Module):
@@ -59,8 +51,8 @@ class DiscreteNet(nn.Module):
         - encoder_kwargs (:obj:`Mapping | None`): ``encoder_type`` 'fc' or 'conv', and arguments of that encoder
         - lstm_kwargs (:obj:`Mapping | None`): ``lstm_type`` 'none', 'lstm' or 'gru'; ``hidden_dim``, None is the size
           of the features; ``num_layers``
-        - head_kwargs (:obj:`Mapping | None`): ``head_type`` 'base', 'dist', 'quantile' or 'qr'; ``noise``; arguments
-          of that head
+        - head_kwargs (:obj:`Mapping | None`): ``head_type``, a name in ``HEAD_REGISTRY``: 'base', 'dist', 'quantile',
+          'qr'; ``noise``; arguments of that head
     Interfaces:
         forward, initial_state
     """
@@ -132,14 +124,12 @@ def make_head(
         The head, or one for each entry of ``action_dim``.
     Arguments:
         - layer_num (:obj:`int | None`): hidden layers in the head; None is 1 if dueling, else 0
-        - head_type (:obj:`str | type`): 'base' (values), 'dist' (C51), 'quantile' (IQN), 'qr' (QR-DQN), or a class with
-          the arguments of ``DistributionHead``
+        - head_type (:obj:`str | type`): 'base' (values), 'dist' (C51), 'quantile' (IQN), 'qr' (QR-DQN), another name in
+          ``HEAD_REGISTRY``, or a class with the arguments of ``DistributionHead``
         - noise (:obj:`bool`), noise_sigma (:obj:`float`): noisy linear layers, and how noisy they start
         - kwargs: further arguments of that class, e.g. ``n_atom``
     """
-    if isinstance(head_type, str) and head_type not in _HEADS:
-        raise UnknownNameError(unknown_name('head_type', head_type, _HEADS))
-    build: Any = _HEADS[head_type] if isinstance(head_type, str) else head_type
+    build: Any = HEAD_REGISTRY.get(head_type) if isinstance(head_type, str) else head_type
     layers = int(dueling) if layer_num is None else layer_num
     linear = partial(NoiseLinearLayer, sigma0=noise_sigma) if noise else nn.Linear
     settings = {'dueling': dueling, 'layer_num': layers, 'activation': activation, 'linear': linear, **kwargs}

@@ -304,7 +304,8 @@ class BaseLearner:
         if set(saved) != set(self._attached):
             raise CheckpointError(
                 f'{source}: was saved with {", ".join(sorted(saved)) or "nothing"} beside the policy, this run has '
-                f'{", ".join(sorted(self._attached)) or "nothing"}; env.manager.norm_... must be the same'
+                f'{", ".join(sorted(self._attached)) or "nothing"}; env.manager.norm_... and learner.learner_type must '
+                'be the same'
             )
         for name, part in self._attached.items():
             part.load_state_dict(saved[name])

@@ -35,7 +35,7 @@ class Backend:
         are lost. Envs come in *groups* (a process, a thread, or the calling thread), and a group has one job at a time.
         A job is given by ``launch``, ``step`` or ``ask``, which do not wait; ``wait`` tells which jobs have ended, and
         with what answer. Usually a group is an ``EnvHost``, which does all that is asked (``setup.host()``, ``make``,
-        ``attach``, ``step``, ``obey``), and the backend only carries calls to where the host lives: see ``thread.py``.
+        ``attach``, ``step``, ``obey``), and the backend only carries calls to where the host lives: see ``threads.py``.
 
         A kind of manager is then two lines, which a config may name::
 
