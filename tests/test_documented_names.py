@@ -12,7 +12,9 @@ NAMES = {
         HiddenStateHelper HiddenStatePlugin ArgmaxSampleHelper EpsGreedySampleHelper MultinomialSampleHelper
         ActionNoiseHelper TargetNetworkHelper TeacherNetworkHelper""",
     'nervex.config': """
-        Config read_config parallel_transform parallel_transform_slurm parallel_transform_k8s compile_config""",
+        Config read_config parallel_transform parallel_transform_slurm parallel_transform_k8s compile_config
+        buffer_manager_default_config base_learner_default_config coordinator_default_config
+        parallel_local_default_config""",
     'nervex.config.config': 'Config read_config',
     'nervex.config.buffer_manager': 'buffer_manager_default_config',
     'nervex.config.serial': 'base_learner_default_config',
@@ -52,7 +54,15 @@ NAMES = {
         DiscreteNet FCDiscreteNet ConvDiscreteNet FCRDiscreteNet ConvRDiscreteNet NoiseFCDiscreteNet
         NoiseDistributionFCDiscreteNet NoiseQuantileFCDiscreteNet SQNDiscreteNet ConvEncoder FCEncoder ActorCriticBase
         DuelingHead ValueAC FCValueAC ConvValueAC QAC SACModel QMix Mixer CollaQ ComaNetwork ATOCQAC PPG create_model
-        MODEL_REGISTRY""",
+        register_model MODEL_REGISTRY""",
+    'nervex.model.discrete_net.discrete_net': 'DiscreteNet FCDiscreteNet ConvDiscreteNet',
+    'nervex.model.actor_critic': 'ValueAC FCValueAC ConvValueAC',
+    'nervex.model.atoc': 'ATOCQAC',
+    'nervex.model.coma': 'ComaNetwork',
+    'nervex.model.discrete_net': 'FCDiscreteNet',
+    'nervex.model.qac': 'QAC',
+    'nervex.model.qmix': 'QMix Mixer CollaQ',
+    'nervex.model.sac': 'SACModel',
     'nervex.policy': 'Policy CommonPolicy register_policy create_policy batched check_batched',
     'nervex.policy.base_policy': 'Policy register_policy create_policy',
     'nervex.policy.common_policy': 'CommonPolicy',
@@ -84,12 +94,19 @@ NAMES = {
         find_free_port_slurm get_cls_info get_ip get_pid get_task_uid PropagatingThread find_free_port
         build_time_helper EasyTimer TimeWrapper WatchDog iter_mapping get_data_compressor get_data_decompressor Registry
         POLICY_REGISTRY ENV_REGISTRY LEARNER_REGISTRY COMM_LEARNER_REGISTRY ACTOR_REGISTRY COMM_ACTOR_REGISTRY
-        COMMANDER_REGISTRY LEAGUE_REGISTRY PLAYER_REGISTRY MODEL_REGISTRY registries""",
+        COMMANDER_REGISTRY LEAGUE_REGISTRY PLAYER_REGISTRY MODEL_REGISTRY registries
+        SegmentTree SumSegmentTree MinSegmentTree""",
     'nervex.utils.autolog': """
         BaseTime NaturalTime TickTime TimeProxy TimeMode LoggedValue LoggedModel""",
     'nervex.worker': """
-        BaseSerialActor BaseSerialEvaluator BaseSerialCommander BaseLearner create_learner register_learner_hook""",
-    'nervex.worker.learner': 'BaseLearner create_learner build_learner_hook_by_cfg add_learner_hook merge_hooks',
+        BaseSerialActor BaseSerialEvaluator BaseSerialCommander BaseLearner create_learner register_learner_hook
+        BaseEnvManager SubprocessEnvManager SyncSubprocessEnvManager AsyncSubprocessEnvManager Coordinator
+        register_actor register_learner""",
+    'nervex.worker.actor': 'BaseSerialActor BaseSerialEvaluator register_actor',
+    'nervex.worker.adapter': 'LearnerAggregator',
+    'nervex.worker.coordinator': 'Coordinator BaseSerialCommander NaiveCommander',
+    'nervex.worker.learner': """
+        BaseLearner create_learner register_learner build_learner_hook_by_cfg add_learner_hook merge_hooks""",
     'app_zoo.classic_control.cartpole.entry': 'cartpole_dqn_default_config',
     'app_zoo.classic_control.cartpole.envs': 'CartPoleEnv',
 }

@@ -1,6 +1,7 @@
 """Which files a serial run leaves, and where."""
 
 import csv
+import re
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,18 @@ def test_file_tree(short_dqn, exp_name, empty_folder):
     assert (ckpt / 'ckpt_best.pth.tar').exists()
     outside = {p.name for p in empty_folder.iterdir()} - {'log', ckpt.name, 'runs'}
     assert not outside
+
+
+def test_the_evaluator_names_the_checkpoints_that_are_there_and_the_best_is_the_newest_of_them(short_dqn):
+    short_dqn.evaluator.eval_freq = 10
+    result = serial_pipeline(short_dqn, seed=0)
+    log = Path('log/evaluator/evaluator_logger.txt').read_text(encoding='utf-8')
+    named = re.findall(r'ckpt_name ([^,]*),', log)
+    assert named[0] == 'iteration_0.pth.tar' and 'none' in named and len(named) == len(result.history) > 3
+    named = [name for name in named if name != 'none']
+    assert all((Path(result.ckpt_path) / name).exists() for name in named)
+    best = torch.load(result.best_checkpoint, weights_only=True)['last_iter']
+    assert named[-1] == f'iteration_{best}.pth.tar' and best == max(int(re.findall(r'\d+', n)[0]) for n in named)
 
 
 def test_the_only_buffer_is_called_armor_where_the_config_names_none(short_ppo, empty_folder):

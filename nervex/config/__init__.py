@@ -9,7 +9,21 @@ from nervex.config.read import read_config
 from nervex.config.save import save_config
 from nervex.config.utils import parallel_transform, parallel_transform_k8s, parallel_transform_slurm
 from nervex.utils.errors import ConfigError
+from nervex.utils.lazy import homes, lazy_exports
 
+__getattr__, __dir__, _LAZY = lazy_exports(
+    __name__,
+    homes(
+        {
+            'nervex.config.buffer_manager': 'buffer_manager_default_config',
+            'nervex.config.parallel': 'coordinator_default_config parallel_local_default_config',
+            'nervex.config.serial': (
+                'base_learner_default_config base_serial_actor_default_config base_serial_commander_default_config '
+                'base_serial_evaluator_default_config'
+            ),
+        }
+    ),
+)
 __all__ = [
     'ALIASES',
     'Config',
@@ -22,4 +36,5 @@ __all__ = [
     'parallel_transform_slurm',
     'read_config',
     'save_config',
+    *_LAZY,
 ]

@@ -40,4 +40,5 @@ __getattr__, __dir__, _LAZY = lazy_exports(
         'ReparameterizationHead': 'nervex.model.common.heads:GaussianHead',
     },
 )
-__all__ = ['MODEL_REGISTRY', *_LAZY]
+register_model = MODEL_REGISTRY.register
+__all__ = ['MODEL_REGISTRY', 'register_model', *_LAZY]

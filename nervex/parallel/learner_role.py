@@ -158,7 +158,7 @@ class LearnerRole(Role):
     def begin(self) -> dict[str, Any]:
         """Hooks before the run; a role that goes on had them."""
         if not self._restored:
-            self.learner.call_hook('before_run')
+            self.learner.begin()
         return self.counters()
 
     def counters(self) -> dict[str, Any]:

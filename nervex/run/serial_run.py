@@ -73,7 +73,7 @@ class SerialRun:
     def begin(self) -> None:
         """Hooks before the run; a resumed run had them."""
         if not self._resumed:
-            self.learner.call_hook('before_run')
+            self.learner.begin()
 
     def going_on(self) -> bool:
         """

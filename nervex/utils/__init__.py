@@ -37,6 +37,7 @@ __getattr__, __dir__, _LAZY = lazy_exports(
     __name__,
     homes(
         {
+            'nervex.data.structure': 'MinSegmentTree SegmentTree SumSegmentTree',
             'nervex.utils.autolog': 'BaseTime LoggedModel LoggedValue NaturalTime TickTime TimeMode TimeProxy',
             'nervex.utils.collection_helper': 'iter_mapping',
             'nervex.utils.compression_helper': 'get_data_compressor get_data_decompressor',

@@ -201,8 +201,10 @@ class BaseSerialEvaluator:
         if self._logger is None:
             return
         r = result.returns
+        saved = train_iter == 0 or r.mean() > self.best  # see ``is_new_best``
+        name = f'iteration_{train_iter}.pth.tar' if saved else 'none'
         self._logger.info(
-            f'train_iter {train_iter}, ckpt_name iteration_{train_iter}.pth.tar, env_step {envstep}, '
+            f'train_iter {train_iter}, ckpt_name {name}, env_step {envstep}, '
             f'episode_count {len(r)}, step_count {result.lengths.sum()}, '
             f'avg_step_per_episode {result.lengths.mean():.2f}, '
             f'avg_step_per_sec {result.lengths.sum() / max(result.seconds, 1e-9):.1f}, '

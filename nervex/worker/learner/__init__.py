@@ -1,5 +1,6 @@
 """The learner and its hooks."""
 
+from nervex.utils.registry_factory import LEARNER_REGISTRY
 from nervex.worker.learner.base_learner import BaseLearner, create_learner
 from nervex.worker.learner.learner_hook import (
     LearnerHook,
@@ -9,6 +10,7 @@ from nervex.worker.learner.learner_hook import (
     register_learner_hook,
 )
 
+register_learner = LEARNER_REGISTRY.register
 __all__ = [
     'BaseLearner',
     'LearnerHook',
@@ -16,5 +18,6 @@ __all__ = [
     'build_learner_hook_by_cfg',
     'create_learner',
     'merge_hooks',
+    'register_learner',
     'register_learner_hook',
 ]

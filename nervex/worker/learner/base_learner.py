@@ -150,9 +150,15 @@ class BaseLearner:
         )
         return info
 
+    def begin(self) -> None:
+        """Hooks before the run; the policy that was not trained yet becomes ``iteration_0.pth.tar``."""
+        self.call_hook('before_run')
+        if self.train_iter == 0:
+            self.save_checkpoint()
+
     def start(self, batches: Any) -> None:
         """Train on an iterable of batches between the ``before_run`` and ``after_run`` hooks."""
-        self.call_hook('before_run')
+        self.begin()
         for batch in batches:
             self.train(batch)
         self.call_hook('after_run')
