@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -10,7 +11,7 @@ from easydict import EasyDict
 
 from nervex.config.aliases import ALIASES, STRUCTURE, rename
 from nervex.config.derive import cross_check, fill_ties, settle_exclusive
-from nervex.config.model import find_model, model_section
+from nervex.config.model import FROM_ENV, find_model, model_section
 from nervex.config.overrides import override_tree
 from nervex.config.parallel_form import serial_form
 from nervex.config.read import read_config
@@ -42,7 +43,8 @@ def compile_config(
     """
     Overview:
         Defaults of all classes, the user's config on top, overrides on top of that: with older spellings replaced,
-        derived settings filled in and every setting checked. All mistakes are raised together, before anything starts,
+        derived settings filled in and every setting checked, and with the sizes of a model that the config leaves out
+        (one env is asked, if it can be made here). All mistakes are raised together, before anything starts,
         as one ConfigError. The caller's object is not changed.
     Arguments:
         - cfg (:obj:`str | os.PathLike | Mapping`): a config, or what ``read_config`` takes
@@ -67,7 +69,10 @@ def compile_config(
     resolved.update(compiler.sections())
     compiler.across(resolved)
     problems.raise_if_any()
-    return EasyDict(resolved)
+    complete = EasyDict(resolved)
+    if compiler.lacks_sizes(complete):
+        complete.policy.model = load_attribute('nervex.run.build:ask_sizes')(complete, env, compiler.model)
+    return complete
 
 
 def _readable(tree: dict, problems: Problems, path: str = '') -> dict:
@@ -123,8 +128,9 @@ class _Compiler:
             if isinstance(env, (tuple, list)) and len(env) == 3:  # so many envs there are, whatever the config says
                 given['env'].update(actor_env_num=len(env[1]), evaluator_env_num=len(env[2]))
             self._declared['env'] = env_declared(given['env'], env, problems)
-        self._model: Any = None
+        self.model: Any = None
         self._policy: Any = None
+        self._is_built = model is not None and not isinstance(model, type)
         if 'policy' in given:
             self._declared['policy'] = self._policy_declared(policy, model)
         for section in ('learner', 'parallel'):
@@ -147,8 +153,8 @@ class _Compiler:
         declared = declared_by('the policy' if found is None else found)
         section = given.get('model')
         chosen = model is not None or (isinstance(section, Mapping) and section.get('model_type') is not None)
-        self._model = find_model({**declared.defaults(), **given}, found, model, problems)
-        declared.entries['model'] = model_section(self._model, {} if chosen else declared.defaults().get('model', {}))
+        self.model = find_model({**declared.defaults(), **given}, found, model, problems)
+        declared.entries['model'] = model_section(self.model, {} if chosen else declared.defaults().get('model', {}))
         return declared
 
     def _is_declared(self, path: str) -> bool:
@@ -164,6 +170,14 @@ class _Compiler:
     def _may_hold(self, path: str) -> bool:
         declared = self._declared.get(path.partition('.')[0])
         return declared is not None and (declared.is_open or self._is_declared(path))
+
+    def lacks_sizes(self, resolved: EasyDict) -> bool:
+        """Whether the model takes sizes that only the env knows."""
+        if self._is_built or 'env' not in resolved or 'policy' not in resolved:
+            return False
+        takes = FROM_ENV if self.model is None else inspect.signature(self.model).parameters
+        known = (*FROM_ENV, 'continuous', 'continous')
+        return any(name in takes and resolved.policy.model.get(name) is None for name in known)
 
     def sections(self) -> dict[str, Any]:
         """Every section, complete."""

@@ -34,5 +34,6 @@ def create_model(cfg: Mapping[str, Any]) -> nn.Module:
     try:
         inspect.signature(build).bind(**arguments)
     except TypeError as error:
-        raise ConfigError(f"model '{model_type}': {error}; it takes {inspect.signature(build)}") from error
+        remedy = '. nervex.config.compile_config(cfg) asks the env for sizes that policy.model leaves out'
+        raise ConfigError(f"model '{model_type}': {error}; it takes {inspect.signature(build)}{remedy}") from error
     return build(**arguments)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import logging
 from inspect import Parameter
 from typing import Any
 
@@ -32,6 +33,7 @@ from nervex.utils.import_helper import import_modules
 from nervex.worker.actor import BaseSerialEvaluator
 from nervex.worker.actor.env_manager import NormalizedEnvManager, create_env_manager
 
+logger = logging.getLogger(__name__)
 EVALUATION_SEED_OFFSET = 100_000  # evaluation episodes are never among the first training episodes
 
 
@@ -178,6 +180,22 @@ def build_policy(
     if not isinstance(model, torch.nn.Module):
         policy_cfg.model = fill_dimensions(cfg.policy.model, find_model(cfg.policy, cls, model, Problems()), env_info)
     return cls(policy_cfg, model=model, enable_field=enable_field)
+
+
+def ask_sizes(cfg: EasyDict, env: Any, model_class: Any) -> EasyDict:
+    """
+    Overview:
+        ``cfg.policy.model`` with the sizes of the env, of which one is made; unchanged where it cannot be made here, or
+        does not fit: whoever builds the policy beside its envs will say so.
+    Arguments:
+        - env (:obj:`Any`): what replaces ``env.env_type``, as ``compile_config`` takes it
+    """
+    setting = env if env is None or isinstance(env, (tuple, list)) else (env, [cfg.env], [])
+    try:
+        return fill_dimensions(cfg.policy.model, model_class, env_info(cfg, setting))
+    except Exception as error:
+        logger.debug('the env was not asked for its sizes: %s: %s', type(error).__name__, error)
+        return cfg.policy.model
 
 
 def fill_dimensions(model_cfg: dict, model_class: Any, env_info: Any) -> EasyDict:

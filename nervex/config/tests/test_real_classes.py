@@ -4,6 +4,7 @@ import pytest
 
 from nervex.config import ConfigError, builtin_configs, compile_config, read_config, save_config
 from nervex.loader.sections import check_of
+from nervex.policy import create_policy
 from nervex.utils import ENV_REGISTRY, POLICY_REGISTRY
 from nervex.utils.declare import declared_by
 
@@ -220,3 +221,25 @@ def test_every_setting_of_a_policy_has_a_check_and_a_meaning(name):
 def test_an_exploration_that_grows_is_refused():
     with pytest.raises(ConfigError, match=r'policy.command.eps.start: got 0.1, must be at least .*end = 0.5'):
         compile_config('cartpole_dqn', overrides=['policy.command.eps.start=0.1', 'policy.command.eps.end=0.5'])
+
+
+@pytest.mark.parametrize(
+    'name', ['cartpole_dqn', 'cartpole_ppo_recurrent', 'pendulum_ppo', 'pendulum_sac', 'bitflip_her_dqn']
+)
+def test_a_policy_is_made_of_a_compiled_and_of_a_saved_config(name, tmp_path):
+    resolved = compile_config(name)
+    save_config(resolved, tmp_path / 'config.yaml')
+    made = create_policy(resolved.policy, enable_field=['eval'])
+    again = create_policy(compile_config(tmp_path / 'config.yaml').policy, enable_field=['eval'])
+    shapes = [[tuple(p.shape) for p in policy._model.parameters()] for policy in (made, again)]
+    assert shapes[0] == shapes[1] and shapes[0]
+
+
+def test_where_the_env_cannot_be_asked_the_error_says_what_to_do():
+    raw = read_config('cartpole_dqn')
+    with pytest.raises(
+        ConfigError, match=r"missing a required argument: 'obs_dim'.*compile_config\(cfg\) asks the env"
+    ):
+        create_policy(raw.policy)
+    raw.env = dict(env_type='gym', env_id='CartPole-v1', wrappers=[dict(type='time_limit', max_steps=0.5)])
+    assert 'obs_dim' not in compile_config(raw).policy.model
