@@ -190,7 +190,7 @@ def ask_sizes(cfg: EasyDict, env: Any, model_class: Any) -> EasyDict:
     Arguments:
         - env (:obj:`Any`): what replaces ``env.env_type``, as ``compile_config`` takes it
     """
-    setting = env if env is None or isinstance(env, (tuple, list)) else (env, [cfg.env], [])
+    setting: Any = env if env is None or isinstance(env, (tuple, list)) else (env, [cfg.env], [])
     try:
         return fill_dimensions(cfg.policy.model, model_class, env_info(cfg, setting))
     except Exception as error:
