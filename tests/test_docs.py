@@ -94,6 +94,15 @@ def without_comments(text):
     return [line.rstrip() for line in re.sub(r'#.*', '', text).splitlines() if line.strip()]
 
 
+@pytest.mark.parametrize(
+    'page, file', [('write_a_policy', 'tiny_q.py'), ('write_an_env', 'lamps_env.py'), ('losses', 'expectile.py')]
+)
+def test_a_recipe_has_at_most_20_lines(page, file):
+    blocks = docs_runner.blocks_of(ROOT / 'docs' / 'en' / f'{page}.md')
+    text = next(block.text for block in blocks if block.text.startswith(f'# {file}\n'))
+    assert len(without_comments(text)) <= 20
+
+
 def test_few_examples_are_left_out_and_each_says_why():
     left_out = [(name_of(p), b.line, b.skip) for p in DOCS for b in docs_runner.blocks_of(p) if b.skip is not None]
     assert len(left_out) <= MAX_SKIPPED, left_out
