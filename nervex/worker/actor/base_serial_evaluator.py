@@ -185,9 +185,11 @@ class BaseSerialEvaluator:
                 on_step(ObsBlock(ids, obs), action, step)
             for env_id in step.abnormal:
                 self._policy.reset(data_id=[int(env_id)])
-            for k in np.flatnonzero(step.done):
+            over = np.flatnonzero(step.done)
+            infos = step.infos if len(over) else {}
+            for k in over.tolist():
                 i = int(step.env_id[k])
-                returns[i].append(float(np.sum(step.episode_return[k])))
+                returns[i].append(float(np.sum(infos[k]['final_eval_reward'])))  # rewards may be scaled or clipped
                 lengths[i].append(int(step.episode_length[k]))
                 left[i] -= 1
                 self._policy.reset(data_id=[i])

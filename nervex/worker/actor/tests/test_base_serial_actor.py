@@ -218,6 +218,25 @@ def test_every_env_plays_its_share(evaluator, n, kind):
     assert (result.returns == result.lengths * (result.lengths + 1) / 2).all()
 
 
+class TenfoldGame(fakes.CounterEnv):
+    """Its rewards are a tenth of the score that it is judged by."""
+
+    def step(self, action):
+        step = super().step(action)
+        return step._replace(reward=step.reward / 10)
+
+
+@pytest.mark.parametrize('kind', ['base', 'async_subprocess'])
+def test_scaled_rewards_are_judged_by_the_score_that_the_env_tells(tmp_path, kind):
+    evaluator = BaseSerialEvaluator({'n_episode': 4, 'stop_val': 6, 'confirm_episode': 0}, str(tmp_path))
+    evaluator.env = create_env_manager(kind, TenfoldGame, [{'length': 3}, {'length': 4}])
+    evaluator.env.launch()
+    evaluator.policy = Hooks().eval_mode()
+    stop, result = evaluator.judge()
+    evaluator.close()
+    assert stop and sorted(result.returns.tolist()) == [6.0, 6.0, 10.0, 10.0]  # 1 + 2 + 3 (+ 4)
+
+
 def test_episodes_played_for_nothing_are_not_shown(evaluator):
     shown = []
     keep = lambda *seen: shown.append(copy.deepcopy(seen))  # noqa: E731
