@@ -16,7 +16,7 @@ import torch
 from nervex.data.batch import Batch, nested, object_column
 from nervex.utils import tree
 from nervex.utils.errors import NervexError
-from nervex.utils.file_helper import atomic_write
+from nervex.utils.file_helper import atomic_write, check_archive
 
 logger = logging.getLogger(__name__)
 _NAME = re.compile(r'trajectories_(\d+)\.npz')
@@ -246,6 +246,7 @@ def read_trajectory_file(path: str) -> list[Batch]:
         with open(path, 'rb') as f:
             if not zipfile.is_zipfile(f):
                 raise ValueError('it is no .npz archive, or only the beginning of one')
+        check_archive(path)
         with np.load(path, allow_pickle=False) as archive:
             meta = json.loads(str(archive['meta'][()]))
             if meta.get('format') != FORMAT:

@@ -24,13 +24,13 @@ from nervex.run.state import (
     log_sizes,
     newest_state,
     random_state,
-    read_state,
-    state_iters,
+    whole_states,
     write_state,
 )
 from nervex.utils import COMM_LEARNER_REGISTRY, LEARNER_REGISTRY, ConfigError, tree
 from nervex.utils.default_helper import set_pkg_seed
 from nervex.utils.dist_helper import allreduce, dist_finalize, dist_init
+from nervex.utils.file_helper import read_file
 from nervex.worker.actor.env_manager import normalizer_for
 
 logger = logging.getLogger(__name__)
@@ -83,9 +83,10 @@ class LearnerGroup:
         if self.count == 1:
             return newest_state(self.ckpt_path)
         everyone: list[Any] = [None] * self.count
-        torch.distributed.all_gather_object(everyone, state_iters(self.ckpt_path))
+        states = whole_states(self.ckpt_path)
+        torch.distributed.all_gather_object(everyone, list(states))
         common = set(everyone[0]).intersection(*everyone[1:])
-        return (None, None) if not common else read_state(self.ckpt_path, max(common))
+        return (None, None) if not common else (states[max(common)], read_file(states[max(common)]))
 
 
 def learner_folder(ckpt_path: str, index: int) -> str:
@@ -109,10 +110,11 @@ def sizes_of_saved_logs(ckpt_path: str, learners: int) -> dict[str, int]:
             f'by {wrote}, each with its part of the data; resume with parallel.learner_num={wrote}'
         )
     if learners > 1:
-        common = set.intersection(*(set(state_iters(learner_folder(ckpt_path, k))) for k in range(learners)))
+        states = whole_states(ckpt_path)
+        common = set(states).intersection(*(whole_states(learner_folder(ckpt_path, k)) for k in range(1, learners)))
         if not common:
             return {}
-        _, state = read_state(ckpt_path, max(common))
+        state = read_file(states[max(common)])
     return state['log_sizes']
 
 

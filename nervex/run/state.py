@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import logging
 import os
@@ -14,7 +15,7 @@ import numpy as np
 import torch
 
 from nervex.utils import CheckpointError, NervexError
-from nervex.utils.file_helper import read_file, save_file
+from nervex.utils.file_helper import check_archive, read_file, save_file
 from nervex.utils.part_state import put_back, state_of
 
 if TYPE_CHECKING:
@@ -120,15 +121,14 @@ def newest_state(ckpt_path: str) -> tuple[str | None, dict[str, Any] | None]:
     return None, None
 
 
-def state_iters(ckpt_path: str) -> list[int]:
-    """The updates after which states were saved, newest first."""
-    return [int(re.findall(r'\d+', os.path.basename(path))[0]) for path in state_files(ckpt_path)]
-
-
-def read_state(ckpt_path: str, train_iter: int) -> tuple[str, dict[str, Any]]:
-    """The newest state that was saved after so many updates."""
-    path = state_files(ckpt_path)[state_iters(ckpt_path).index(train_iter)]
-    return path, read_file(path)
+def whole_states(ckpt_path: str) -> dict[int, str]:
+    """The saved states that are not damaged, by the updates after which they were saved; of equal ones the newest."""
+    found = {}
+    for path in reversed(state_files(ckpt_path)):
+        with contextlib.suppress(Exception):
+            check_archive(path)
+            found[int(re.findall(r'\d+', os.path.basename(path))[0])] = path
+    return found
 
 
 class SaveSchedule:

@@ -6,6 +6,7 @@ import os
 import pickle
 import re
 import tempfile
+import zipfile
 from collections.abc import Callable, Iterator
 from typing import IO, Any, cast
 
@@ -103,6 +104,7 @@ def read_file(path: str, use_lock: bool = False, map_location: Any = 'cpu') -> A
         raise CheckpointError(f"there is no file '{path}'")
     with _locked(path, use_lock):
         try:
+            check_archive(path)
             return torch.load(path, map_location=map_location, weights_only=True)
         except pickle.UnpicklingError as e:
             foreign = re.search(r'(?i:unsupported global:?) (?:GLOBAL )?(\S+)', str(e))
@@ -112,6 +114,17 @@ def read_file(path: str, use_lock: bool = False, map_location: Any = 'cpu') -> A
             ) from e
         except Exception as e:  # a damaged file may raise anything on the way: KeyError, struct.error, ...
             raise CheckpointError(f"'{path}' is damaged or not a file of torch.save: {e}") from e
+
+
+def check_archive(path: str) -> None:
+    """
+    Overview:
+        Compare every part of a zip archive, which the files of torch.save and ``.npz`` are, with its checksum: torch
+        does not, and NumPy only for what it reads to the end. A difference, or anything else wrong, is an exception.
+    """
+    with zipfile.ZipFile(path) as archive:
+        if (part := archive.testzip()) is not None:
+            raise zipfile.BadZipFile(f'Bad CRC-32 for file {part!r}')
 
 
 def remove_file(path: str) -> None:
