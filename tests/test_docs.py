@@ -2,6 +2,7 @@
 
 import json
 import os
+import pkgutil
 import re
 import subprocess
 import sys
@@ -69,6 +70,34 @@ def test_links_of_a_page_lead_somewhere(page):
 def anchors_of(page):
     headings = re.findall(r'^#+ (.+)$', page.read_text(encoding='utf-8'), flags=re.M)
     return {re.sub(r'[^\w\- ]', '', heading.lower()).replace(' ', '-') for heading in headings}
+
+
+@pytest.mark.parametrize('page', [*PAGES, *sorted((ROOT / 'docs').glob('*.md'))], ids=name_of)
+def test_what_a_page_names_is_there(page):
+    text = page.read_text(encoding='utf-8')
+    for path in sorted(set(re.findall(r'\b(?:nervex|app_zoo)(?:\.\w+)+', text))):
+        pkgutil.resolve_name(path)  # an error that names what is missing
+    for path in sorted(set(re.findall(r'\b(?:nervex|app_zoo|tests|benchmark|docs)(?:/[\w.]+)+(?![\w/<*-])', text))):
+        assert (ROOT / path.rstrip('.')).exists(), f'{path}: no such file'
+
+
+def test_the_page_on_the_config_of_dqn_explains_every_field():
+    from app_zoo.classic_control.cartpole.entry import cartpole_dqn_default_config
+
+    text = re.sub(r'```.*?```', '', (ROOT / 'docs' / 'en' / 'dqn_config.md').read_text(encoding='utf-8'), flags=re.S)
+    explained = set(re.findall(r'^\| `(\w+)', text, flags=re.M)) | set(re.findall(r'^##.*`([\w.]+)`', text, flags=re.M))
+    explained |= {name.split('.')[-1] for name in explained} | {'algo', 'eps'}  # these two have a table each
+    for section, settings in cartpole_dqn_default_config.items():
+        missing = ({section} | names_in(settings)) - explained
+        assert not missing, missing
+
+
+def names_in(settings):
+    return {
+        name
+        for key, value in settings.items()
+        for name in {key} | (names_in(value) if isinstance(value, dict) else set())
+    }
 
 
 @pytest.mark.parametrize('language', ['en', 'zh'])
