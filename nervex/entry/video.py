@@ -6,7 +6,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -126,7 +126,9 @@ def picture_of(env: Any) -> np.ndarray:
     """
     for owner in (env, getattr(env, 'env', None)):  # the Gym object of a GymEnv
         render = getattr(owner, 'render', None)
-        if callable(render):
+        with suppress(NotImplementedError):
+            if not callable(render):
+                continue
             picture = render()
             picture = picture[-1] if isinstance(picture, list) and picture else picture
             if isinstance(picture, np.ndarray) and picture.ndim == 3 and picture.shape[2] == 3:

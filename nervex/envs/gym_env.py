@@ -70,7 +70,6 @@ class GymEnv(BaseEnv):
             raise ValueError("GymEnv needs env.env_id, e.g. env_type='gym', env_id='CartPole-v1'")
         self._env: Any = env
         self._limit = self._cfg.max_episode_steps
-        self._dynamic_seed = True
         self._seeded = False  # whether the present seed has reached the env
         self._final_eval_reward, self._steps = 0.0, 0
         self._codecs: Any = None  # (ActionCodec, ObsCodec), once the env is made
@@ -79,12 +78,12 @@ class GymEnv(BaseEnv):
             self._bind()
 
     # ------------------------------------------------------------------ the BaseEnv interface
-    def reset(self, **kwargs: Any) -> Any:
+    def reset(self, *, seed: int | None = None, **kwargs: Any) -> Any:
         self._build()
-        seed = None
-        if self._seed is not None and not (self._seeded and self._dynamic_seed):
-            seed = self._seed
-        obs, _ = reset_gym(self._env, seed, **kwargs)
+        if seed is not None:
+            self.seed(seed, self._dynamic_seed)
+        due = None if self._seeded and self._dynamic_seed else self._seed
+        obs, _ = reset_gym(self._env, due, **kwargs)
         self._seeded, self._steps, self._final_eval_reward, self._running = True, 0, 0.0, True
         return self._codecs[1](obs)
 
@@ -160,6 +159,30 @@ class GymEnv(BaseEnv):
         """The Gym object itself."""
         self._build()
         return self._env
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """That of the Gym object."""
+        return getattr(self.env, 'metadata', None) or {}
+
+    @property
+    def spec(self) -> Any:  # type: ignore[override]
+        """The registration of the Gym object."""
+        return getattr(self.env, 'spec', None)
+
+    @property
+    def render_mode(self) -> str | None:  # type: ignore[override]
+        """What the Gym object was made to draw."""
+        return getattr(self.env, 'render_mode', None)
+
+    @property
+    def unwrapped(self) -> Any:
+        """The Gym object without its wrappers."""
+        return getattr(self.env, 'unwrapped', self.env)
+
+    def render(self) -> Any:
+        """What the Gym object draws."""
+        return self.env.render()
 
     # ------------------------------------------------------------------ building
     _running = False

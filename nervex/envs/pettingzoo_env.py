@@ -41,12 +41,14 @@ class PettingZooEnv(BaseEnv):
         super().__init__(cfg)
         self._env: Any = env
         self._given = env is not None
-        self._dynamic_seed, self._seeded, self._running = True, False, False
+        self._seeded, self._running = False, False
         self._codecs: dict[str, tuple[ActionCodec, ObsCodec]] = {}
 
     # ------------------------------------------------------------------ the BaseEnv interface
-    def reset(self, **kwargs: Any) -> dict[str, np.ndarray]:
+    def reset(self, *, seed: int | None = None, **kwargs: Any) -> dict[str, np.ndarray]:
         self._build()
+        if seed is not None:
+            self.seed(seed, self._dynamic_seed)
         if self._seed is not None and not (self._seeded and self._dynamic_seed):
             kwargs['seed'] = self._seed
         answer = self._env.reset(**kwargs)

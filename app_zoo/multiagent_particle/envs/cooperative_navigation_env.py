@@ -40,14 +40,10 @@ class CooperativeNavigationEnv(BaseEnv):
         if self._cfg.team_reward not in TEAM_REWARDS:
             raise ValueError(f'team_reward: one of {TEAM_REWARDS}, got {self._cfg.team_reward!r}')
         self.world = Navigation(1, self._cfg.agent_num, self._cfg.local_ratio)
-        self._seed: int | None = None
-        self._dynamic_seed, self._over = True, True
-        self._generator = np.random.default_rng()
+        self._over = True
 
-    def reset(self, **kwargs: Any) -> dict[str, np.ndarray]:
-        if self._seed is not None and not self._dynamic_seed:
-            self._generator = np.random.default_rng(self._seed)
-        self.world.reset(np.arange(1), [self._generator])
+    def reset(self, *, seed: int | None = None, **kwargs: Any) -> dict[str, np.ndarray]:
+        self.world.reset(np.arange(1), [self.episode_rng(seed)])
         self._steps, self._return, self._over = 0, 0.0, False
         return self._seen()
 
@@ -62,10 +58,6 @@ class CooperativeNavigationEnv(BaseEnv):
         self._over = self._steps >= self._cfg.episode_limit
         info = {'final_eval_reward': self._return, 'truncated': True} if self._over else {}
         return BaseEnvTimestep(self._seen(), reward, self._over, info)
-
-    def seed(self, seed: int, dynamic_seed: bool = True) -> None:
-        super().seed(seed, dynamic_seed)
-        self._generator = np.random.default_rng(seed)
 
     def info(self) -> BaseEnvInfo:
         team, size = self.world.agents, self.world.obs_dim

@@ -41,18 +41,14 @@ class SMACEnv(BaseEnv):
         self.battles = Battles(MAPS[name], 1)
         self.view = View(self.battles)
         self._limit = int(self._cfg.episode_limit or MAPS[name].limit)
-        self._seed: int | None = None
-        self._dynamic_seed, self._over = True, True
-        self._generator = np.random.default_rng()
+        self._over = True
         self._last = np.full((1, self.battles.allies), -1)
         self._mask = self.battles.available()
         self.battle_won = False
 
     # ------------------------------------------------------------------ the BaseEnv interface
-    def reset(self, **kwargs: Any) -> dict[str, np.ndarray]:
-        if self._seed is not None and not self._dynamic_seed:
-            self._generator = np.random.default_rng(self._seed)
-        self.battles.reset(np.arange(1), [self._generator])
+    def reset(self, *, seed: int | None = None, **kwargs: Any) -> dict[str, np.ndarray]:
+        self.battles.reset(np.arange(1), [self.episode_rng(seed)])
         self._steps, self._return = 0, 0.0
         self._over = self.battle_won = False
         self._last[:] = -1
@@ -81,10 +77,6 @@ class SMACEnv(BaseEnv):
                 'dead_enemies': int((~stand[self.battles.allies :]).sum()),
             }
         return BaseEnvTimestep(self._seen(), reward, self._over, info)
-
-    def seed(self, seed: int, dynamic_seed: bool = True) -> None:
-        super().seed(seed, dynamic_seed)
-        self._generator = np.random.default_rng(seed)
 
     def info(self) -> BaseEnvInfo:
         team, actions = self.battles.allies, self.battles.action_num

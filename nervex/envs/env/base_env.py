@@ -5,6 +5,7 @@ from abc import ABC, abstractmethod
 from collections import namedtuple
 from typing import Any
 
+import numpy as np
 from easydict import EasyDict
 
 from nervex.envs.env.env_setting import env_mapping, get_env_cls, get_vec_env_setting, register_env
@@ -33,7 +34,9 @@ class BaseEnv(ABC):
         ``reset``. A subclass declares its settings in ``config``, keeps its own random generator, and puts
         ``final_eval_reward`` (and ``truncated=True`` if only a time limit ended the episode) into the last ``info``.
     Interfaces:
-        reset, step, seed, close, info, create_actor_env_cfg, create_evaluator_env_cfg, enable_save_replay
+        reset, step, seed, close, info, render, episode_rng, as_gymnasium, create_actor_env_cfg,
+        create_evaluator_env_cfg, enable_save_replay; metadata, spec, render_mode, unwrapped, observation_space,
+        action_space as in Gymnasium
 
     .. note::
         An env may also offer ``step_into(action, row) -> (reward, terminated, truncated, info)``, which writes the next
@@ -47,7 +50,12 @@ class BaseEnv(ABC):
         evaluator_env_num=1,  # envs that evaluate; nervex.config checks both
     )
 
+    spec: Any = None
+    render_mode: str | None = None
+
     _seed: int | None = None  # what it was seeded with
+    _dynamic_seed = True
+    _np_random: np.random.Generator | None = None
 
     def __init__(self, cfg: dict | None = None) -> None:
         self._cfg = self.complete_cfg(cfg)
@@ -64,7 +72,7 @@ class BaseEnv(ABC):
 
     @abstractmethod
     def reset(self, **kwargs: Any) -> Any:
-        """Begin an episode; answers the first observation."""
+        """Begin an episode; answers the first observation. The argument ``seed`` seeds the env, as in Gymnasium."""
 
     @abstractmethod
     def step(self, action: Any) -> BaseEnvTimestep:
@@ -86,6 +94,36 @@ class BaseEnv(ABC):
         """
         self._seed = int(seed)
         self._dynamic_seed = bool(dynamic_seed)
+        self._np_random = None
+
+    def episode_rng(self, seed: int | None = None) -> np.random.Generator:
+        """What an episode draws from; ``reset`` asks for it once, with the seed that it was given, if any."""
+        if seed is not None:
+            self.seed(seed, self._dynamic_seed)
+        if self._np_random is None or (self._seed is not None and not self._dynamic_seed):
+            self._np_random = np.random.default_rng(self._seed)
+        return self._np_random
+
+    def render(self) -> Any:
+        """The picture of the present state: uint8, height x width x 3, if the env can draw itself."""
+        raise NotImplementedError(f'{self!r} cannot draw itself')
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """How the env can be drawn; an env that draws itself says its frames per second in ``render_fps``."""
+        fps = getattr(self, 'render_fps', None)
+        return {'render_modes': []} if fps is None else {'render_modes': ['rgb_array'], 'render_fps': fps}
+
+    @property
+    def unwrapped(self) -> Any:
+        """The env below all wrappers."""
+        return self
+
+    def as_gymnasium(self) -> Any:
+        """This env in the form of Gymnasium's answers, (obs, info) and five values: what its wrappers take."""
+        from nervex.envs.gym_view import GymView
+
+        return GymView(self)
 
     def close(self) -> None:  # noqa: B027 (an env that holds nothing need not say so)
         """Free what the env holds; may be called twice."""

@@ -25,28 +25,21 @@ class BitFlipEnv(BaseEnv):
         self._n = int(self._cfg.n_bits)
         if self._n < 1:
             raise ValueError(f'env.n_bits: got {self._cfg.n_bits!r}, must be an int >= 1')
-        self._dynamic_seed, self._seed = True, None
-        self._rng = np.random.default_rng()
         self._obs: np.ndarray | None = None
         self._shown: np.ndarray | None = None
 
-    def seed(self, seed: int, dynamic_seed: bool = True) -> None:
-        super().seed(seed, dynamic_seed)
-        self._rng = np.random.default_rng(seed)
-
-    def reset(self, **kwargs: Any) -> np.ndarray:
-        if self._seed is not None and not self._dynamic_seed:
-            self._rng = np.random.default_rng(self._seed)
-        obs = self._rng.integers(0, 2, 2 * self._n).astype(np.float32)
+    def reset(self, *, seed: int | None = None, **kwargs: Any) -> np.ndarray:
+        rng = self.episode_rng(seed)
+        obs = rng.integers(0, 2, 2 * self._n).astype(np.float32)
         while np.array_equal(obs[: self._n], obs[self._n :]):
-            obs = self._rng.integers(0, 2, 2 * self._n).astype(np.float32)
+            obs = rng.integers(0, 2, 2 * self._n).astype(np.float32)
         self._obs, self._shown, self._steps = obs, obs, 0
         return obs.copy()
 
     def step(self, action: Any) -> BaseEnvTimestep:
         if self._obs is None:
             raise RuntimeError('BitFlipEnv: call reset() before step(), and after the end of an episode')
-        bit, obs = int(action), self._obs
+        bit, obs = int(np.asarray(action).item()), self._obs
         if not 0 <= bit < self._n:
             raise ValueError(f'BitFlipEnv: an action is a bit, 0 ... {self._n - 1}, got {action!r}')
         obs[bit] = 1.0 - obs[bit]

@@ -31,27 +31,19 @@ class CartPoleEnv(BaseEnv):
     def __init__(self, cfg: dict | None = None) -> None:
         super().__init__(cfg)
         self._limit = int(self._cfg.max_episode_steps)
-        self._dynamic_seed, self._seed = True, None
-        self._rng = np.random.default_rng()
         self._state: tuple[float, float, float, float] | None = None
         self._steps = 0
         self._done = False
 
-    def reset(self, **kwargs: Any) -> np.ndarray:
-        if self._seed is not None and not self._dynamic_seed:
-            self._rng = np.random.default_rng(self._seed)
-        self._state = tuple(self._rng.uniform(-0.05, 0.05, 4).tolist())
+    def reset(self, *, seed: int | None = None, **kwargs: Any) -> np.ndarray:
+        self._state = tuple(self.episode_rng(seed).uniform(-0.05, 0.05, 4).tolist())
         self._steps = 0
         self._done = False
         return np.array(self._state, np.float32)
 
-    def seed(self, seed: int, dynamic_seed: bool = True) -> None:
-        super().seed(seed, dynamic_seed)
-        self._rng = np.random.default_rng(seed)
-
     def step(self, action: Any) -> BaseEnvTimestep:
         obs = np.empty(4, np.float32)
-        reward, terminated, truncated, info = self.step_into(int(action), obs)
+        reward, terminated, truncated, info = self.step_into(np.asarray(action).item(), obs)
         return BaseEnvTimestep(obs, np.array([reward], np.float32), terminated or truncated, dict(info))
 
     def step_into(self, action: int, row: np.ndarray) -> tuple[float, bool, bool, dict]:

@@ -32,19 +32,11 @@ class PendulumEnv(BaseEnv):
         super().__init__(cfg)
         self._limit = int(self._cfg.max_episode_steps)
         self._scale = MAX_TORQUE if self._cfg.use_act_scale else 1.0
-        self._dynamic_seed, self._seed = True, None
-        self._rng = np.random.default_rng()
         self._state: tuple[float, float] | None = None
         self._steps, self._return, self._torque = 0, 0.0, 0.0
 
-    def seed(self, seed: int, dynamic_seed: bool = True) -> None:
-        super().seed(seed, dynamic_seed)
-        self._rng = np.random.default_rng(seed)
-
-    def reset(self, **kwargs: Any) -> np.ndarray:
-        if self._seed is not None and not self._dynamic_seed:
-            self._rng = np.random.default_rng(self._seed)
-        angle, speed = self._rng.uniform(-1.0, 1.0, 2).tolist()
+    def reset(self, *, seed: int | None = None, **kwargs: Any) -> np.ndarray:
+        angle, speed = self.episode_rng(seed).uniform(-1.0, 1.0, 2).tolist()
         self._state = (angle * math.pi, speed)
         self._steps, self._return, self._torque = 0, 0.0, 0.0
         obs = np.empty(3, np.float32)
