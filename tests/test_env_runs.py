@@ -9,7 +9,11 @@ import torch
 from nervex.data import TrajectoryDataset
 from nervex.entry import collect, eval, serial_pipeline
 from nervex.entry.cli import main
+from nervex.envs import GymEnv
+from nervex.policy import create_policy, load_policy
+from nervex.run.build import EVALUATION_SEED_OFFSET
 from nervex.utils import CheckpointError
+from nervex.worker import BaseEnvManager
 
 MANAGERS = ['base', 'sync_subprocess', 'async_subprocess', 'thread', 'vector']
 
@@ -98,3 +102,38 @@ def test_a_checkpoint_of_another_scale_is_refused(scaled):
         eval(scaled, load_path=checkpoint)
     with pytest.raises(CheckpointError, match='with normalizer beside the policy, this run has nothing'):
         serial_pipeline(scaled, overrides=(f'learner.load_path={checkpoint}',))
+
+
+def played_by_hand(policy, seed):
+    """The return of the first episode that an evaluation with this seed plays; observations are the env's own."""
+    with BaseEnvManager(env_fn=GymEnv, env_cfg=[dict(env_id='CartPole-v1')], episode_num=1) as envs:
+        envs.seed(seed + EVALUATION_SEED_OFFSET, dynamic_seed=True)
+        envs.launch()
+        envs.seed(seed + EVALUATION_SEED_OFFSET, dynamic_seed=True)
+        envs.reset()
+        while not envs.done:
+            ids, data = policy.eval_mode.data_preprocess(envs.ready_obs)
+            action = policy.eval_mode.forward(ids, data)['action']
+            steps = envs.step({env_id: action[k] for k, env_id in enumerate(ids)})
+        return steps[0].info['final_eval_reward']
+
+
+def test_a_loaded_policy_stepped_by_hand_scales_observations_as_its_run_did(scaled):
+    scaled.env.evaluator_env_num = 1
+    result = serial_pipeline(scaled, seed=0)
+    state = torch.load(result.checkpoint, weights_only=True)
+    assert state['config']['policy']['model']['obs_dim'] == 4 and state['attached']['normalizer']['norm_obs']
+    played = eval(scaled, seed=5, load_path=result.checkpoint, n_episode=1)
+    made = create_policy(result.config.policy, enable_field=['eval'])
+    made.eval_mode.load_state_dict(state)
+    for policy in (made, load_policy(result.checkpoint)):
+        assert played_by_hand(policy, 5) == played.mean
+    made.eval_mode.load_state_dict({'model': state['model']})  # as if the checkpoint had no scaling
+    obs = torch.randn(64, 4) * torch.tensor([0.1, 1.0, 0.1, 1.0]) + 0.5
+    ids = list(range(64))
+    seen = load_policy(result.checkpoint).eval_mode.forward(ids, {'obs': obs})['action']
+    known = state['attached']['normalizer']['obs'][0]
+    mean, std = torch.tensor(known['mean']), torch.tensor(known['var']).sqrt()
+    expected = made.eval_mode.forward(ids, {'obs': ((obs - mean) / std).clip(-10, 10).float()})['action']
+    assert (torch.as_tensor(seen) == torch.as_tensor(expected)).all()
+    assert (torch.as_tensor(seen) != torch.as_tensor(made.eval_mode.forward(ids, {'obs': obs})['action'])).any()

@@ -21,7 +21,7 @@ _Dumper.add_implicit_resolver('tag:yaml.org,2002:float', FLOAT, list('-+01234567
 
 def config_text(cfg: Mapping) -> str:
     """What ``save_config`` writes."""
-    return yaml.dump(_plain(cfg), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+    return yaml.dump(plain_config(cfg), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
 
 
 def save_config(cfg: Mapping, path: str | os.PathLike) -> None:
@@ -42,17 +42,17 @@ def save_config(cfg: Mapping, path: str | os.PathLike) -> None:
     os.replace(temporary, target)
 
 
-def _plain(value: Any) -> Any:
-    """What YAML can hold."""
+def plain_config(value: Any) -> Any:
+    """What YAML, and a checkpoint, can hold."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(value[key]) for key in value}
+        return {str(key): plain_config(value[key]) for key in value}
     if isinstance(value, (list, tuple, set, frozenset)):
-        return [_plain(item) for item in value]
+        return [plain_config(item) for item in value]
     if value is None or isinstance(value, (bool, str)):
         return value
     if isinstance(value, (int, float)):
         return value.item() if hasattr(value, 'item') else value
     if hasattr(value, 'tolist'):  # NumPy scalars and arrays, tensors
-        return _plain(value.tolist())
+        return plain_config(value.tolist())
     name = getattr(value, '__qualname__', None)
     return f'{value.__module__}:{name}' if name and hasattr(value, '__module__') else repr(value)

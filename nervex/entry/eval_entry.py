@@ -42,7 +42,7 @@ def trained_evaluator(
         cls = policy_class(resolved, passed.policy)
         policy = build_policy(resolved, cls, passed.model, manager.env_info(), ('eval',))
         try:
-            policy.eval_mode.load_state_dict(state)
+            policy.eval_mode.load_state_dict({**state, 'attached': {}})  # the manager scales
         except (RuntimeError, KeyError) as e:
             raise CheckpointError(f'{path}: is a checkpoint of another model: {e}') from e
         evaluator = BaseSerialEvaluator(resolved.evaluator, exp_name=None, seed=seed + EVALUATION_SEED_OFFSET)

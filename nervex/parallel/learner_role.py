@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from nervex.config.save import plain_config
 from nervex.interaction.exception import SlaveDied
 from nervex.parallel.blocks import Header, Ledger, pack_weights, unpack_block
 from nervex.parallel.pace import largest, role_seed
@@ -144,6 +145,7 @@ class LearnerRole(Role):
         self.stack.callback(self.learner.close)
         self.learner.ckpt_path = self.group.ckpt_path
         self.learner.policy = self.policy.learn_mode
+        self.learner.run_config = plain_config({**cfg, 'policy': self.policy._cfg})
         self.scaling = normalizer_for(cfg.env.env_manager_type, cfg.env.manager)  # joins what all actors saw
         if self.scaling is not None:
             self.learner.attach(SCALING, self.scaling)

@@ -24,6 +24,7 @@ __getattr__, __dir__, _LAZY = lazy_exports(
             'nervex.policy.rainbow_dqn': 'RainbowDQNPolicy',
             'nervex.policy.sac': 'DiscreteSACPolicy SACPolicy',
             'nervex.policy.sqn': 'SQNPolicy',
+            'nervex.run.build': 'load_policy',
             'nervex.worker.actor.equivalence': 'check_batched',
         }
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -90,6 +91,7 @@ class Policy:
     resume_parts: tuple[str, ...] = ('_armor', '_collect_armor', '_eval_armor', '_adder')
 
     _model: Any
+    _obs_scaling: Any = None  # a Normalizer, where a checkpoint brought one
 
     def __init__(
         self, cfg: dict, model: torch.nn.Module | type | None = None, enable_field: Iterable[str] | None = None
@@ -131,7 +133,9 @@ class Policy:
 
     @property
     def eval_mode(self) -> modes.EvalMode:
-        return modes.view(modes.EvalMode, self, 'eval')
+        """The evaluator's view; a whole checkpoint that it loads brings the scaling of its observations along."""
+        mode = modes.view(modes.EvalMode, self, 'eval')
+        return dataclasses.replace(mode, forward=modes.scaled(self, mode.forward))
 
     @property
     def command_mode(self) -> modes.CommandMode:
@@ -324,7 +328,10 @@ class Policy:
         return {'model': self._model.state_dict()}
 
     def _load_state_dict_eval(self, state_dict: dict) -> None:
+        from nervex.rl_utils.normalize import Normalizer  # no policy needs it before
+
         self._model.load_state_dict(state_dict['model'])
+        self._obs_scaling = Normalizer.of_checkpoint(state_dict)
 
 
 def register_policy(name: str, cls: type[Policy]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -80,3 +81,15 @@ def view(kind: type[V], policy: Policy, mode: str) -> V:
             hook = getattr(policy, f'_{field.name}_{mode}', None)
             found[field.name] = getattr(policy, f'_{field.name}') if hook is None else hook
     return kind(**{field.name: found[field.name] for field in dataclasses.fields(kind)})  # type: ignore[arg-type]
+
+
+def scaled(policy: Policy, forward: Callable[..., dict]) -> Callable[..., dict]:
+    """``forward`` of observations as the env gives them, where a checkpoint said how the policy saw them scaled."""
+
+    @functools.wraps(forward)
+    def forward_scaled(data_id: list[int], data: dict) -> dict:
+        if policy._obs_scaling is not None:
+            data = {**data, 'obs': policy._obs_scaling.model_input(data['obs'])}
+        return forward(data_id, data)
+
+    return forward_scaled

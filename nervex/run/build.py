@@ -13,11 +13,13 @@ import torch
 from easydict import EasyDict
 
 from nervex.config.model import find_model
+from nervex.config.save import plain_config
 from nervex.data import BufferManager
 from nervex.envs import get_vec_env_setting
 from nervex.loader.problems import Problems
 from nervex.policy import Policy
 from nervex.policy.suits import action_kind, check_env
+from nervex.run.folder import checkpoint_file
 from nervex.run.launch import EnvSetting, Launch, Passed, prepare_launch
 from nervex.run.serial_run import SerialRun
 from nervex.utils import (
@@ -32,6 +34,7 @@ from nervex.utils.default_helper import set_pkg_seed
 from nervex.utils.import_helper import import_modules
 from nervex.worker.actor import BaseSerialEvaluator
 from nervex.worker.actor.env_manager import NormalizedEnvManager, create_env_manager
+from nervex.worker.learner.checkpoints import load_checkpoint_file
 
 logger = logging.getLogger(__name__)
 EVALUATION_SEED_OFFSET = 100_000  # evaluation episodes are never among the first training episodes
@@ -89,7 +92,7 @@ def _build_workers(launch: Launch, exp_path: str, stack: contextlib.ExitStack) -
     actor = closed_later(ACTOR_REGISTRY.get(cfg.actor.actor_type)(cfg.actor, exp_path, learner.tb_logger, seed))
     evaluator = closed_later(BaseSerialEvaluator(cfg.evaluator, exp_path, seed=seed + EVALUATION_SEED_OFFSET))
     buffer = build_buffer(cfg, exp_path, seed, actor_env.env_info(), stack)
-    learner.policy = policy.learn_mode
+    learner.policy, learner.run_config = policy.learn_mode, plain_config({**cfg, 'policy': policy._cfg})
     if isinstance(actor_env, NormalizedEnvManager):
         learner.attach('normalizer', actor_env.normalizer)
     actor.env, actor.policy = actor_env, policy.collect_mode
@@ -180,6 +183,28 @@ def build_policy(
     if not isinstance(model, torch.nn.Module):
         policy_cfg.model = fill_dimensions(cfg.policy.model, find_model(cfg.policy, cls, model, Problems()), env_info)
     return cls(policy_cfg, model=model, enable_field=enable_field)
+
+
+def load_policy(path: str, policy: type[Policy] | None = None, model: Any = None) -> Policy:
+    """
+    Overview:
+        A trained policy with its eval mode, by the config and the sizes that its checkpoint carries. It takes the
+        observations of the env: where the run scaled them (``env.manager.norm_obs``), the policy does.
+    Arguments:
+        - path (:obj:`str`): a checkpoint, or the folder of a run, whose best one is taken
+        - policy, model: what the caller of the run passed in place of what the config names
+    """
+    state = load_checkpoint_file(checkpoint_file(path))
+    if state.get('config') is None:
+        raise CheckpointError(
+            f'{path}: was saved without a config; create_policy(compile_config(...).policy) makes a policy whose '
+            'eval_mode.load_state_dict takes it'
+        )
+    cfg = EasyDict(state['config'])
+    import_modules(cfg.import_names or [])
+    made = policy_class(cfg, policy)(cfg.policy, model=model, enable_field=('eval',))
+    made.eval_mode.load_state_dict(state)
+    return made
 
 
 def ask_sizes(cfg: EasyDict, env: Any, model_class: Any) -> EasyDict:

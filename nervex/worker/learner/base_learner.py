@@ -74,6 +74,7 @@ class BaseLearner:
         self._policy: Any = None
         self._checkpoints = Checkpoints(exp_name, self.cfg.keep_ckpt, self.cfg.keep_ckpt_every)
         self._attached: dict[str, Any] = {}
+        self.run_config: dict[str, Any] | None = None  # in plain values, for whoever opens a checkpoint
         self.train_iter = 0
         self.envstep = 0
         self.priority_info: dict[str, Any] | None = None
@@ -288,10 +289,11 @@ class BaseLearner:
         self._logger.info(f'checkpoint {path} loaded, iteration {self.train_iter}')
 
     def state_dict(self) -> dict[str, Any]:
-        """The policy's learn state (``model``, ``optimizer``, ...) and ``last_iter``, ``envstep``, ``version``."""
+        """The policy's learn state (``model``, ``optimizer``, ...) and ``config``, ``last_iter``, ``envstep``, ..."""
         return {
             **self._policy.state_dict(),
             'attached': {name: part.state_dict() for name, part in self._attached.items()},
+            'config': self.run_config,
             'last_iter': self.train_iter,
             'envstep': self.envstep,
             'version': CHECKPOINT_VERSION,

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from nervex.rl_utils.normalize import Normalizer
 from nervex.utils.registry_factory import ENV_MANAGER_REGISTRY
 from nervex.worker.actor.env_manager.backend import Backend, WorkerLost
 from nervex.worker.actor.env_manager.forms import RowMap, TimestepMap
@@ -15,7 +16,7 @@ from nervex.worker.actor.env_manager.kinds import (
     VectorEnvManager,
 )
 from nervex.worker.actor.env_manager.manager import EnvManager
-from nervex.worker.actor.env_manager.normalize import NormalizedEnvManager, Normalizer
+from nervex.worker.actor.env_manager.normalize import NormalizedEnvManager
 from nervex.worker.actor.env_manager.step_block import EnvState, EnvStateError, StepBlock
 
 __all__ = [

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from nervex.envs.tests.fakes import CounterEnv
+from nervex.rl_utils.normalize import Normalizer, RunningStatistics
 from nervex.worker.actor.env_manager import NormalizedEnvManager, create_env_manager
-from nervex.worker.actor.env_manager.normalize import Normalizer, RunningStatistics
 
 
 def make(kind='base', n=2, **cfg):
