@@ -1,6 +1,7 @@
 """Older spellings of settings, all of them in one table."""
 
 import functools
+import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -9,6 +10,11 @@ from nervex.loader.exception import shown
 from nervex.loader.problems import Problems
 from nervex.utils.declare import declared_by
 from nervex.utils.import_helper import load_attribute
+
+logger = logging.getLogger(__name__)
+
+#: How a row of ``ALIASES`` begins whose setting means nothing any more: it is left out, and the log says why.
+NOTHING = 'nothing: '
 
 #: Where whole sections were elsewhere, and the names of env, manager and policy. Applied first, whatever is declared.
 STRUCTURE: dict[str, str] = {
@@ -27,8 +33,18 @@ STRUCTURE: dict[str, str] = {
     'env_manager': 'env.manager',
 }
 
+#: Older names of policies -> what the section says today.
+POLICY_TYPES: dict[str, dict[str, Any]] = {
+    'rainbow': dict(policy_type='rainbow_dqn'),
+    'c51': dict(policy_type='rainbow_dqn'),
+    'iqn': dict(policy_type='rainbow_dqn', use_iqn=True),
+}
+
+_TARGET_NOISE, _OLD_NOISE = 'policy.learn.algo.target_noise_sigma', 'policy.learn.algo.noise_sigma'
+_HER = 'policy.collect.algo'
 #: old path -> today's path; ``*`` is one name. Applied where a class declares today's name, and not the old one itself.
-ALIASES: dict[str, str] = {
+#: A row may also begin with NOTHING, or be a function: value -> {today's path: value, or MISSING to leave it out}.
+ALIASES: dict[str, str | Callable[[Any], dict[str, Any]]] = {
     'env.collector_env_num': 'env.actor_env_num',
     'env.stop_value': 'evaluator.stop_val',
     'env.stop_val': 'evaluator.stop_val',
@@ -72,56 +88,111 @@ ALIASES: dict[str, str] = {
     'policy.model.global_obs_shape': 'policy.model.global_obs_dim',
     'policy.model.alone_obs_shape': 'policy.model.alone_obs_dim',
     'evaluator.stop_value': 'evaluator.stop_val',
+    'env.norm_obs.use_norm': 'env.manager.norm_obs',
+    'env.norm_reward.use_norm': 'env.manager.norm_reward',
+    'policy.learn.algo.use_adv_norm': 'policy.learn.algo.adv_norm',
+    'policy.learn.algo.lambda_': 'policy.learn.algo.gae_lambda',
+    'policy.collect.algo.lambda_': 'policy.learn.algo.gae_lambda',
+    'policy.learn.algo.use_value_rescale': 'policy.learn.algo.value_rescale',
+    'policy.collect.algo.burnin_step': 'policy.learn.algo.burnin_step',
+    'policy.learn.algo.use_iqn': 'policy.use_iqn',
+    'policy.learn.algo.tau_num': 'policy.learn.algo.tau',
+    'policy.learn.algo.tau_prim_num': 'policy.learn.algo.tau_prim',
+    'policy.learn.algo.aux_freq': 'policy.learn.aux_freq',
+    'policy.learn.algo.epochs_aux': 'policy.learn.epochs_aux',
+    'policy.learn.algo.use_twin_critic': 'policy.model.use_twin_critic',
+    'policy.learn.algo.use_twin_q': 'policy.model.use_twin_q',
+    'policy.learn.algo.is_auto_alpha': 'policy.learn.algo.auto_alpha',
+    'policy.learn.is_auto_alpha': 'policy.learn.algo.auto_alpha',
+    'policy.learn.learning_rate_q': 'policy.learn.learning_rate_critic',
+    'policy.learn.learning_rate_policy': 'policy.learn.learning_rate_actor',
+    'policy.learn.learning_rate_value': f'{NOTHING}there is no value network beside the critics',
+    'policy.learn.algo.reparameterization': f'{NOTHING}gradients always go through the sampled action',
+    'policy.learn.algo.policy_mean_reg_weight': f'{NOTHING}the entropy alone holds the policy',
+    'policy.learn.algo.policy_std_reg_weight': f'{NOTHING}the entropy alone holds the policy',
+    'policy.learn.algo.use_noise': lambda on: {} if on else {_TARGET_NOISE: 0.0, _OLD_NOISE: MISSING},
+    _OLD_NOISE: _TARGET_NOISE,
+    'policy.learn.algo.noise_range.max': 'policy.learn.algo.target_noise_clip',
+    'policy.learn.algo.noise_range.min': f'{NOTHING}noise is cut on both sides alike',
+    'policy.collect.algo.noise_sigma': 'policy.collect.noise_sigma',
+    'policy.model.fixed_sigma_value': lambda sigma: {'policy.model.sigma': sigma, 'policy.model.sigma_type': 'fixed'},
+    f'{_HER}.use_her': lambda on: (
+        {'actor.transform.her': {}} if on else dict.fromkeys((f'{_HER}.her_strategy', f'{_HER}.her_replay_k'), MISSING)
+    ),
+    f'{_HER}.her_strategy': lambda strategy: {'actor.transform.her.strategy': strategy},
+    f'{_HER}.her_replay_k': lambda k: {'actor.transform.her.k': k},
 }
+for _role in ('learner', 'actor'):
+    for _path in ('path_data', 'path_policy'):
+        ALIASES[f'{_role}.{_path}'] = f'{NOTHING}data and weights go through memory'
 for _old, _new in (
     ('maxlen', 'meta_maxlen'),
     ('replay_buffer_size', 'meta_maxlen'),
     ('buffer_length', 'meta_maxlen'),
     ('buffer_size', 'meta_maxlen'),
     ('max_use', 'max_reuse'),
+    ('sample_ratio', 'min_sample_ratio'),
+    ('thruput_controller.sample_min_limit_ratio', 'min_sample_ratio'),
+    (
+        'thruput_controller',
+        f'{NOTHING}train_step, and parallel.ratio, say how often rows are sampled',
+    ),
 ):
-    ALIASES[f'replay_buffer.{_old}'] = f'replay_buffer.{_new}'
-    ALIASES[f'replay_buffer.*.{_old}'] = f'replay_buffer.*.{_new}'
+    for _where in ('replay_buffer', 'replay_buffer.*'):
+        ALIASES[f'{_where}.{_old}'] = _new if _new.startswith(NOTHING) else f'{_where}.{_new}'
 
 #: Settings of which at most one may be given.
 EXCLUSIVE: tuple[tuple[str, str], ...] = (('actor.n_sample', 'actor.n_episode'),)
 
 
 def rename(
-    given: dict[str, Any], table: Mapping[str, str], may_move: Callable[[str, str], bool], problems: Problems
+    given: dict[str, Any],
+    table: Mapping[str, Any],
+    may_move: Callable[[str, str | None], bool],
+    problems: Problems,
 ) -> None:
-    """Move what stands at the old paths of a table to today's, in place, where ``may_move(old, new)``."""
+    """Replace what stands at the old paths of a table, in place, where ``may_move(old, new)``; new: None if no path."""
     for old, new in table.items():
         section = get_path(given, old.partition('.*')[0]) if '*' in old else None
         known = section.items() if isinstance(section, Mapping) else [('*', {})]
         names = [name for name, value in known if isinstance(value, Mapping)]
         for name in names:
-            here, there = old.replace('*', name), new.replace('*', name)
-            if may_move(here, there):
+            here = old.replace('*', name)
+            there = None if callable(new) or new.startswith(NOTHING) else new.replace('*', name)
+            if not has_path(given, here) or not may_move(here, there):
+                continue
+            if there is not None:
                 move(given, here, there, problems)
+            elif callable(new):
+                for path, value in new(pop_path(given, here)).items():
+                    _put(given, here, path, value, problems)
+            else:
+                pop_path(given, here)
+                logger.warning('%s means nothing any more: %s', here, new.removeprefix(NOTHING))
 
 
 def move(given: dict[str, Any], old: str, new: str, problems: Problems) -> None:
     """Move the value at ``old`` to ``new``; dicts merge, and two different values for one setting are a problem."""
-    if not has_path(given, old):
-        return
-    value = get_path(given, old)
+    value = get_path(given, old, MISSING)
     if isinstance(value, Mapping) and isinstance(get_path(given, new), Mapping):
         for key in list(value):
             move(given, f'{old}.{key}', f'{new}.{key}', problems)
         if not get_path(given, old, MISSING):
             pop_path(given, old)
-        return
-    if has_path(given, new) and get_path(given, new) != value:
+    elif value is not MISSING:
+        _put(given, old, new, pop_path(given, old), problems)
+
+
+def _put(given: dict[str, Any], old: str, new: str, value: Any, problems: Problems) -> None:
+    """Set what ``old`` stood for; MISSING takes it away."""
+    there = get_path(given, new, MISSING)
+    if value is MISSING:
+        pop_path(given, new)
+    elif there is not MISSING and there != value and not (value == {} and isinstance(there, Mapping)):
         problems.add(
-            old,
-            f'got {shown(value)}, but {new} is {shown(get_path(given, new))}; both are names of one '
-            f'setting, so keep only {new}',
+            old, f'got {shown(value)}, but {new} is {shown(there)}; both are names of one setting, so keep only {new}'
         )
-        pop_path(given, old)
-        return
-    pop_path(given, old)
-    if not set_path(given, new, value):
+    elif there is MISSING and not set_path(given, new, value):
         problems.add(old, f'is now {new}, but the section there is not a dict')
 
 
@@ -153,7 +224,9 @@ def same_setting(path: str) -> set[str]:
     return found - {path}
 
 
-_TABLE = {**STRUCTURE, **ALIASES}
+_TABLE = {
+    old: new for old, new in {**STRUCTURE, **ALIASES}.items() if isinstance(new, str) and not new.startswith(NOTHING)
+}
 
 
 def _today(path: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from easydict import EasyDict
 
-from nervex.config.aliases import ALIASES, STRUCTURE, rename
+from nervex.config.aliases import ALIASES, POLICY_TYPES, STRUCTURE, rename
 from nervex.config.derive import cross_check, fill_ties, settle_exclusive
 from nervex.config.model import FROM_ENV, find_model, model_section
 from nervex.config.overrides import override_tree
@@ -31,6 +31,7 @@ from nervex.loader.sections import check_value, merge_section
 from nervex.utils.declare import Section, declared_by
 from nervex.utils.errors import nearest
 from nervex.utils.import_helper import load_attribute
+from nervex.utils.registry_factory import POLICY_REGISTRY
 
 
 def compile_config(
@@ -132,7 +133,7 @@ class _Compiler:
         self._policy: Any = None
         self._is_built = model is not None and not isinstance(model, type)
         if 'policy' in given:
-            self._declared['policy'] = self._policy_declared(policy, model)
+            self._policy_declared(policy, model)
         for section in ('learner', 'parallel'):
             import_listed(f'{section}.import_names', get_path(given, f'{section}.import_names'), problems)
         for name in SECTIONS:
@@ -144,18 +145,27 @@ class _Compiler:
             problems.notes[f'env.{key}'] = note
             if get_path(given, f'env.{key}', note) is None and not self._is_declared(f'env.{key}'):
                 del given['env'][key]  # configs that were saved by earlier versions have it, empty, for every env
-        is_declared = self._is_declared
-        rename(given, ALIASES, lambda old, new: is_declared(new) and not is_declared(old), problems)
+        rename(given, ALIASES, self._may_move, problems)
 
-    def _policy_declared(self, policy: Any, model: Any) -> Section:
+    def _may_move(self, old: str, new: str | None) -> bool:
+        """Whether a setting is an older spelling here, and not one that a class reads."""
+        return not self._may_hold(old) if new is None else self._is_declared(new) and not self._is_declared(old)
+
+    def _policy_declared(self, policy: Any, model: Any) -> None:
         given, problems = self._given['policy'], self._problems
+        older = given.get('policy_type')
+        if policy is None and isinstance(older, str) and older in POLICY_TYPES:
+            import_listed('policy.import_names', given.get('import_names'), problems)
+            if older not in POLICY_REGISTRY:
+                given.update(POLICY_TYPES[older])
         found = self._policy = find_policy(given, policy, problems)
-        declared = declared_by('the policy' if found is None else found)
+        declared = self._declared['policy'] = declared_by('the policy' if found is None else found)
+        iqn = 'policy.learn.algo.use_iqn'  # it chooses the model
+        rename(self._given, {iqn: ALIASES[iqn]}, self._may_move, problems)
         section = given.get('model')
         chosen = model is not None or (isinstance(section, Mapping) and section.get('model_type') is not None)
         self.model = find_model({**declared.defaults(), **given}, found, model, problems)
         declared.entries['model'] = model_section(self.model, {} if chosen else declared.defaults().get('model', {}))
-        return declared
 
     def _is_declared(self, path: str) -> bool:
         """Whether a class declares the setting at ``path``."""

@@ -35,6 +35,8 @@ def fill_ties(
     for group in groups.values():
         stated = {path: get_path(given, path) for path in group if get_path(given, path) is not None}
         values = list(stated.values())
+        if values and _endless(values[0]) == math.inf:  # to the end of the episode, but no more than another one says
+            values = [value for value in values if _endless(value) != math.inf] or values
         if any(_endless(value) != _endless(values[0]) for value in values[1:]):
             words = ', '.join(f'{path}={shown(value)}' for path, value in stated.items())
             problems.add(

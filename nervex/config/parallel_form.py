@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping
 from typing import Any
 
-from nervex.config.parallel import OLDER_FORM, OPEN, TODAY, parallel_local_default_config
+from nervex.config.parallel import NOTHING, OLDER_FORM, OPEN, TODAY, parallel_local_default_config
 from nervex.config.tree import MISSING, get_path, has_path, pop_path, set_path
 from nervex.loader.problems import Problems
 from nervex.utils.class_config import merge_config
+
+logger = logging.getLogger(__name__)
 
 ANYWHERE = ('auto', '', None, '0.0.0.0', '127.0.0.1', 'localhost')
 KINDS = ('learner', 'actor')
@@ -45,6 +48,8 @@ def serial_form(given: dict[str, Any], problems: Problems) -> dict[str, Any]:
         section, _, rest = old.partition('.')
         for path in [f'{name}.{rest}' for name in roles.get(section, [section])]:
             value = pop_path(given, path, prune=False)
+            if new is NOTHING and value is not MISSING:
+                logger.info('%s means nothing any more', path)
             if new and value is not None and value is not MISSING and not has_path(made, new):
                 set_path(made, new, TODAY.get(value, value) if isinstance(value, str) else value)
     made['env'] = {**made.get('env', {}), **(get_path(given, f'{_COMMANDER}.actor_cfg.env_kwargs') or {})}

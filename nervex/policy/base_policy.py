@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -17,6 +18,8 @@ from nervex.utils import POLICY_REGISTRY, ConfigError, unknown_name
 from nervex.utils.declare import setting, settings
 from nervex.utils.import_helper import import_modules
 from nervex.utils.part_state import put_back, state_of, undeclared_parts
+
+logger = logging.getLogger(__name__)
 
 FIELDS = ('learn', 'collect', 'eval', 'command')
 
@@ -103,7 +106,9 @@ class Policy:
                 raise ValueError(unknown_name('policy mode', field, FIELDS))
         self._enable_field = fields
         self._use_cuda = bool(self._cfg.use_cuda) and torch.cuda.is_available()
-        self._use_distributed = bool(self._cfg.use_distributed)
+        self._use_distributed = bool(self._cfg.use_distributed) and torch.distributed.is_initialized()
+        if self._cfg.use_distributed and not self._use_distributed:
+            logger.warning('policy.use_distributed: this process is in no group of torch.distributed, it learns alone')
         self._rank = torch.distributed.get_rank() if self._use_distributed else 0
         self._device = (
             torch.device('cuda', self._rank % torch.cuda.device_count()) if self._use_cuda else torch.device('cpu')

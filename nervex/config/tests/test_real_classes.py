@@ -3,6 +3,7 @@
 import pytest
 
 from nervex.config import ConfigError, builtin_configs, compile_config, read_config, save_config
+from nervex.config.tree import get_path
 from nervex.loader.sections import check_of
 from nervex.policy import create_policy
 from nervex.utils import ENV_REGISTRY, POLICY_REGISTRY
@@ -243,3 +244,218 @@ def test_where_the_env_cannot_be_asked_the_error_says_what_to_do():
         create_policy(raw.policy)
     raw.env = dict(env_type='gym', env_id='CartPole-v1', wrappers=[dict(type='time_limit', max_steps=0.5)])
     assert 'obs_dim' not in compile_config(raw).policy.model
+
+
+def older(policy_type, env_type='cartpole', buffer=None, env=None, actor=None, evaluator=None, **policy):
+    """A config of the older dialect, around its policy's section."""
+    name = 'classic_control.' + env_type
+    return dict(
+        env=dict(
+            env_manager_type='base',
+            import_names=[f'app_zoo.{name}.envs.{env_type}_env'],
+            env_type=env_type,
+            actor_env_num=8,
+            evaluator_env_num=5,
+            **(env or {}),
+        ),
+        policy=dict(use_cuda=False, policy_type=policy_type, **policy),
+        replay_buffer=buffer or dict(buffer_name=['agent'], agent=dict(replay_buffer_size=100000, max_use=100)),
+        actor=dict(collect_print_freq=100, **(actor or dict(n_sample=16, traj_len=1))),
+        evaluator=evaluator or dict(n_episode=5, eval_freq=200, stop_val=195),
+        learner=dict(load_path='', hook=dict()),
+        commander=dict(),
+    )
+
+
+_CARTPOLE = dict(obs_dim=4, action_dim=2, embedding_dim=64)
+_PENDULUM = dict(obs_dim=3, action_dim=1)
+_EPS = dict(eps=dict(type='exp', start=0.95, end=0.1, decay=10000))
+OLDER = {
+    'a2c': (
+        older(
+            'a2c',
+            on_policy=True,
+            model=_CARTPOLE,
+            learn=dict(train_step=5, algo=dict(use_adv_norm=True, value_weight=0.5, entropy_weight=0.01)),
+            collect=dict(traj_len='inf', unroll_len=1, algo=dict(discount_factor=0.9, gae_lambda=0.95)),
+            command={},
+            actor=dict(n_sample=128, traj_len=200),
+        ),
+        {'policy.learn.algo.adv_norm': True, 'policy.collect.traj_len': 200, 'actor.traj_len': 200},
+    ),
+    'impala': (
+        older(
+            'impala',
+            model=_CARTPOLE,
+            learn=dict(train_step=5, algo=dict(discount_factor=0.9, lambda_=0.95, rho_clip_ratio=1.0)),
+            collect=dict(traj_len='inf', unroll_len=64),
+            actor=dict(n_sample=16, traj_len=128),
+        ),
+        {'policy.learn.algo.gae_lambda': 0.95, 'policy.collect.traj_len': 128},
+    ),
+    'r2d2': (
+        older(
+            'r2d2',
+            use_priority=False,
+            model=_CARTPOLE,
+            learn=dict(train_step=3, algo=dict(target_update_freq=200, use_value_rescale=True, nstep=2)),
+            collect=dict(traj_len=14, unroll_len=6, env_num=8, algo=dict(nstep=2, burnin_step=3)),
+            eval=dict(env_num=5),
+            command=_EPS,
+            actor=dict(n_sample=32, traj_len=14),
+        ),
+        {'policy.learn.algo.value_rescale': True, 'policy.learn.algo.burnin_step': 3},
+    ),
+    'rainbow_iqn': (
+        older(
+            'rainbow',
+            model=dict(**_CARTPOLE, num_quantiles=32, quantile_embedding_dim=128, beta_function_type='CPW'),
+            learn=dict(algo=dict(use_iqn=True, tau_num=9, tau_prim_num=10, quantile_num=8, kappa=1.0, nstep=3)),
+            collect=dict(traj_len=11, unroll_len=1, algo=dict(nstep=3)),
+            command=_EPS,
+            actor=dict(n_sample=80, traj_len=11),
+        ),
+        {
+            'policy.policy_type': 'rainbow_dqn',
+            'policy.use_iqn': True,
+            'policy.learn.algo.tau': 9,
+            'policy.learn.algo.tau_prim': 10,
+        },
+    ),
+    'iqn': (older('iqn', command=_EPS), {'policy.policy_type': 'rainbow_dqn', 'policy.use_iqn': True}),
+    'c51': (older('c51', command=_EPS), {'policy.policy_type': 'rainbow_dqn', 'policy.use_iqn': False}),
+    'td3': (
+        older(
+            'td3',
+            'pendulum',
+            model=_PENDULUM,
+            env=dict(norm_obs=dict(use_norm=False), norm_reward=dict(use_norm=False), use_act_scale=True),
+            learn=dict(
+                learning_rate_actor=1e-3,
+                learning_rate_critic=2e-3,
+                ignore_done=True,
+                algo=dict(use_twin_critic=True, use_noise=True, noise_sigma=0.3, noise_range=dict(min=-0.4, max=0.4)),
+            ),
+            collect=dict(traj_len=1, unroll_len=1, algo=dict(noise_sigma=0.15)),
+            command={},
+            buffer=dict(sample_ratio=2, thruput_controller=dict(window_seconds=30)),
+        ),
+        {
+            'env.manager.norm_obs': False,
+            'policy.model.use_twin_critic': True,
+            'policy.learn.algo.target_noise_sigma': 0.3,
+            'policy.learn.algo.target_noise_clip': 0.4,
+            'policy.collect.noise_sigma': 0.15,
+            'replay_buffer.armor.min_sample_ratio': 2,
+        },
+    ),
+    'ddpg': (
+        older(
+            'ddpg',
+            'pendulum',
+            model=_PENDULUM,
+            learn=dict(algo=dict(use_twin_critic=False, use_noise=False, noise_sigma=0.2)),
+        ),
+        {'policy.learn.algo.target_noise_sigma': 0.0, 'policy.model.use_twin_critic': False},
+    ),
+    'sac': (
+        older(
+            'sac',
+            'pendulum',
+            model=dict(**_PENDULUM, use_twin_q=True),
+            learn=dict(
+                learning_rate_q=3e-4,
+                learning_rate_value=3e-4,
+                learning_rate_policy=4e-4,
+                algo=dict(
+                    alpha=0.2,
+                    is_auto_alpha=False,
+                    use_twin_q=True,
+                    reparameterization=True,
+                    policy_mean_reg_weight=0.001,
+                    policy_std_reg_weight=0.001,
+                ),
+            ),
+            buffer=dict(
+                buffer_name=['agent'],
+                agent=dict(thruput_controller=dict(sample_min_limit_ratio=3, push_sample_rate_limit=dict(min=0))),
+            ),
+        ),
+        {
+            'policy.learn.algo.auto_alpha': False,
+            'policy.learn.learning_rate_critic': 3e-4,
+            'policy.learn.learning_rate_actor': 4e-4,
+            'policy.model.use_twin_q': True,
+            'replay_buffer.agent.min_sample_ratio': 3,
+        },
+    ),
+    'ppo_continuous': (
+        older('ppo', 'pendulum', model=dict(**_PENDULUM, fixed_sigma_value=0.3)),
+        {'policy.model.sigma': 0.3, 'policy.model.sigma_type': 'fixed'},
+    ),
+    'ppg': (
+        older(
+            'ppg',
+            model=_CARTPOLE,
+            learn=dict(algo=dict(aux_freq=5, beta_weight=1), epochs_aux=6),
+            buffer=dict(
+                buffer_name=['policy', 'value'],
+                policy=dict(replay_buffer_size=100, max_use=10),
+                value=dict(replay_buffer_size=1000, max_use=100),
+            ),
+        ),
+        {'policy.learn.aux_freq': 5, 'replay_buffer.value.max_reuse': 100},
+    ),
+    'her': (
+        older(
+            'dqn',
+            'bitflip',
+            model=dict(obs_dim=10, action_dim=5, embedding_dim=64),
+            collect=dict(traj_len=50, algo=dict(use_her=True, her_strategy='final', her_replay_k=1)),
+            command=_EPS,
+            env=dict(n_bits=5),
+            actor=dict(n_episode=1, traj_len=50, path_data='./data'),
+        ),
+        {'actor.transform': dict(her=dict(strategy='final', k=1))},
+    ),
+    'no_her': (
+        older('dqn', 'bitflip', collect=dict(algo=dict(use_her=False, her_strategy='final'))),
+        {'actor.transform': {}},
+    ),
+}
+
+
+@pytest.mark.parametrize('name', OLDER)
+def test_configs_of_the_older_dialect_mean_what_they_meant(name):
+    config, expected = OLDER[name]
+    resolved = compile_config(config)
+    assert {path: get_path(resolved, path) for path in expected} == expected
+    assert compile_config(resolved) == resolved
+
+
+def test_what_means_nothing_any_more_is_said_in_a_line_each(caplog):
+    with caplog.at_level('WARNING'):
+        compile_config(OLDER['sac'][0])
+        compile_config(OLDER['her'][0])
+    said = [record.getMessage() for record in caplog.records if 'means nothing any more' in record.getMessage()]
+    assert [line.split(' ')[0] for line in said] == [
+        'policy.learn.learning_rate_value',
+        'policy.learn.algo.reparameterization',
+        'policy.learn.algo.policy_mean_reg_weight',
+        'policy.learn.algo.policy_std_reg_weight',
+        'replay_buffer.agent.thruput_controller',
+        'actor.path_data',
+    ]
+
+
+def test_a_policy_of_ones_own_with_an_older_name_stays_itself(monkeypatch):
+    own = type('Own', (POLICY_REGISTRY.get('dqn'),), {})
+    monkeypatch.setattr(POLICY_REGISTRY, '_entries', {**POLICY_REGISTRY._entries, 'c51': own})
+    assert compile_config(OLDER['c51'][0]).policy.policy_type == 'c51'
+
+
+def test_use_distributed_alone_is_said_and_goes_on(caplog):
+    config = compile_config(DOCUMENTED, overrides=['learner.use_distributed=True'])
+    with caplog.at_level('WARNING'):
+        POLICY_REGISTRY.get('dqn')(config.policy)
+    assert 'it learns alone' in caplog.text
