@@ -26,7 +26,9 @@ class ParallelSettings:
         evaluator_num=setting(1, 'int >= 0', 'evaluators; 0: no evaluations, the run ends at its limits'),
         learner_num=setting(1, 'int >= 1', 'learners; above 1 they average gradients by torch.distributed'),
         synchronous=setting(None, 'bool | None', 'rounds of collecting and learning; None: with on-policy methods'),
-        outstanding=setting(2, 'int >= 1', 'collect calls that an actor has, beside the one that it runs; 1 in rounds'),
+        outstanding=setting(
+            2, 'int >= 1', 'collect calls that an actor has at most, with the one that it runs; 1 in rounds'
+        ),
         queue=setting(2, 'int >= 1', 'blocks per actor that wait for the learner at most'),
         block=dict(
             rows=setting(None, 'int >= 1 | None', 'samples of a collect call; None: what takes block.seconds'),
