@@ -6,12 +6,15 @@ from pathlib import Path
 import pytest
 import torch
 import yaml
+from gymnasium.envs.classic_control import CartPoleEnv
+from gymnasium.wrappers import TimeLimit
 
+from nervex.config.save import plain_config
 from nervex.entry import serial_pipeline
 from nervex.entry.cli import main
 from nervex.policy.dqn import DQNPolicy
 from nervex.run.folder import saved_run
-from nervex.utils import CheckpointError
+from nervex.utils import CheckpointError, ConfigError
 
 
 def files(folder):
@@ -113,3 +116,30 @@ def test_without_an_eval_freq_nothing_is_evaluated_and_the_run_ends_at_its_limit
     assert result.history == [] and result.verdict == 'finished: not evaluated' and not result.solved
     assert result.env_steps >= 400 and Path(result.checkpoint).exists()
     assert serial_pipeline(None, resume=str(tmp_path)).env_steps == result.env_steps
+
+
+def test_classes_and_functions_in_a_config_come_back_from_the_folder_alone(short, caplog):
+    env = dict(env_type='gym', env_fn=CartPoleEnv, wrappers=[dict(type=TimeLimit, max_episode_steps=50)])
+    run({**short, 'env': {**short.env, 'import_names': None, **env}}, 'a', 200)
+    assert 'cannot be resumed' not in caplog.text
+    resumed = run(None, 'a', 300, resume='a')
+    assert resumed.env_steps >= 300 and resumed.config.env.wrappers[0]['max_episode_steps'] == 50
+
+
+CONFIG = """
+import gymnasium
+class Mine(gymnasium.Wrapper):
+    pass
+main_config = {**short, 'env': dict(env_type='gym', env_id='CartPole-v1', wrappers=[dict(type=Mine)])}
+"""
+
+
+def test_a_run_that_needs_its_config_to_be_resumed_says_so_at_its_start(short, caplog):
+    source = f'short = {dict(plain_config(short))!r}\n' + CONFIG
+    Path('mine.py').write_text(source)
+    run('mine.py', 'a', 200)
+    line = next(r.getMessage() for r in caplog.records if 'cannot be resumed from its folder alone' in r.getMessage())
+    assert line.startswith('env.wrappers.0.type: ')
+    with pytest.raises(ConfigError, match=r'env\.wrappers'):
+        run(None, 'a', 300, resume='a')
+    assert run('mine.py', 'a', 300, resume='a').env_steps >= 300

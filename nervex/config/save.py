@@ -1,12 +1,13 @@
 """Writing a config as YAML that ``read_config`` reads back."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import yaml
 
 from nervex.config.read import FLOAT
+from nervex.utils.import_helper import load_attribute
 
 
 class _Dumper(yaml.SafeDumper):
@@ -56,3 +57,18 @@ def plain_config(value: Any) -> Any:
         return plain_config(value.tolist())
     name = getattr(value, '__qualname__', None)
     return f'{value.__module__}:{name}' if name and hasattr(value, '__module__') else repr(value)
+
+
+def nameless(value: Any, path: str = '') -> Iterator[str]:
+    """The paths of classes, functions and other objects that a saved config cannot give back to another process."""
+    if isinstance(value, (Mapping, list, tuple)):
+        pairs = value.items() if isinstance(value, Mapping) else enumerate(value)
+        for key, part in pairs:
+            yield from nameless(part, f'{path}.{key}' if path else str(key))
+    elif not isinstance(value, str) and isinstance(text := plain_config(value), str):
+        try:
+            found = None if text.startswith('__main__:') else load_attribute(text)
+        except ValueError:
+            found = None
+        if found is None or found != value:
+            yield path

@@ -19,6 +19,7 @@ from typing import Any
 import yaml
 from easydict import EasyDict
 
+from nervex.config.save import plain_config
 from nervex.run.result import RunResult
 from nervex.utils import CheckpointError, ConfigError, NervexError
 from nervex.utils.file_helper import atomic_write
@@ -178,7 +179,7 @@ class SavedRun:
 
     def _changes(self, resolved: dict[str, Any]) -> list[tuple[str, Any, Any]]:
         """Paths of the settings that differ, with the value here and the one of the saved run."""
-        new, old = leaves(resolved), leaves(self.config)
+        new, old = leaves(plain_config(resolved)), leaves(self.config)
         return [(p, new.get(p), old.get(p)) for p in sorted(set(new) | set(old)) if new.get(p) != old.get(p)]
 
 
@@ -221,12 +222,12 @@ def read_yaml(path: str) -> dict[str, Any]:
 
 
 def leaves(config: dict[str, Any], path: str = '') -> dict[str, Any]:
-    """The settings of a config by their full path; tuples as lists."""
+    """The settings of a saved config by their full path."""
     flat: dict[str, Any] = {}
     for key, value in config.items():
         below = f'{path}{key}'
         if isinstance(value, dict):
             flat.update(leaves(value, f'{below}.'))
         else:
-            flat[below] = list(value) if isinstance(value, tuple) else value
+            flat[below] = value
     return flat

@@ -12,6 +12,7 @@ from typing import Any
 from easydict import EasyDict
 
 from nervex.config import compile_config, read_config, save_config
+from nervex.config.save import nameless
 from nervex.policy import Policy
 from nervex.run.folder import RunFolder, SavedRun, checkpoint_file, config_beside, saved_run
 from nervex.run.result import RunResult
@@ -96,6 +97,12 @@ class Launch:
     def describe(self, folder: RunFolder, ckpt_path: str) -> None:
         """Write ``log/config.yaml`` and ``log/run.yaml`` of a new run; one that goes on has them."""
         if self.saved is None:
+            for path in nameless(self.cfg):
+                logger.warning(
+                    '%s: no other process can import what stands there, so this run cannot be resumed from its folder '
+                    'alone, only with the same config beside (-c); write it as a class or function of a module',
+                    path,
+                )
             save_config({**self.cfg, 'seed': self.seed}, os.path.join(folder.log, 'config.yaml'))
             folder.describe(self.seed, ckpt_path)
 
