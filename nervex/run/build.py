@@ -70,7 +70,7 @@ def start_serial(launch: Launch) -> SerialRun:
             run.learner.ckpt_path = launch.saved.ckpt_path
         launch.describe(folder, run.learner.ckpt_path)
         if state is not None:
-            run.resume(state)
+            run.resume(state, new_rates=bool(launch.saved and launch.saved.diverged))
         if_it_fails.pop_all()
     return run
 

@@ -32,6 +32,8 @@ _MAY_DIFFER = (
     *('exp_name', 'seed', 'commander', 'evaluator.stop_val', 'parallel'),
     *('learner.resume', 'learner.hook', 'learner.load_path'),
 )
+# and what may be changed to go on from before weights or losses became NaN or infinite
+_AGAINST_DIVERGENCE = ('policy.learn.learning_rate', 'policy.learn.grad_clip_norm')
 
 
 class FolderInUseError(NervexError, OSError):
@@ -97,7 +99,7 @@ class RunFolder:
         """How often this run was resumed, with this time, from which on it is not finished any more."""
         facts = self.read()
         if resumed:
-            facts.update(resumed=facts.get('resumed', 0) + 1, finished=None, result=None)
+            facts.update(resumed=facts.get('resumed', 0) + 1, finished=None, result=None, diverged=None)
             self._write(facts)
         return facts.get('resumed', 0)
 
@@ -105,6 +107,10 @@ class RunFolder:
         """Note in ``log/run.yaml`` how the run ended, with its counters."""
         how = 'solved' if result.solved else 'limit reached'
         self._write({**self.read(), 'finished': how, 'result': result.counters()})
+
+    def diverged(self, why: str) -> None:
+        """Note that training had to be stopped: the next resume may change what ``_AGAINST_DIVERGENCE`` names."""
+        self._write({**self.read(), 'diverged': why})
 
     def read(self) -> dict[str, Any]:
         """What ``describe`` wrote."""
@@ -147,6 +153,7 @@ class SavedRun:
     ckpt_path: str
     finished: str | None  # 'solved', 'limit reached', or None: it was stopped
     counters: dict[str, Any] | None  # of its ``RunResult``, if it is finished
+    diverged: str | None = None  # the message, if training was stopped by it
 
     @property
     def checkpoint(self) -> str:
@@ -164,6 +171,7 @@ class SavedRun:
             'the same settings, or start a new run with --load'
             for path, new, old in self._changes(resolved)
             if not any(path == p or path.startswith(p + '.') for p in _MAY_DIFFER)
+            and not (self.diverged and path.startswith(_AGAINST_DIVERGENCE))
         ]
         if problems:
             raise ConfigError(problems)
@@ -194,7 +202,8 @@ def saved_run(folder: str, log: str = 'log') -> SavedRun:
             )
     config, facts = map(read_yaml, paths)
     ckpt_path = os.path.join(folder, facts['checkpoints'])
-    return SavedRun(folder, config, int(facts['seed']), ckpt_path, facts.get('finished'), facts.get('result'))
+    how = (facts.get('finished'), facts.get('result'), facts.get('diverged'))
+    return SavedRun(folder, config, int(facts['seed']), ckpt_path, *how)
 
 
 def checkpoint_file(path: str) -> str:

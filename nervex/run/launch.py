@@ -95,7 +95,9 @@ class Launch:
         return folder
 
     def describe(self, folder: RunFolder, ckpt_path: str) -> None:
-        """Write ``log/config.yaml`` and ``log/run.yaml`` of a new run; one that goes on has them."""
+        """Write ``log/config.yaml`` and ``log/run.yaml`` of a new run; one that goes on has them, but for new rates."""
+        if self.saved is not None and self.saved.diverged:
+            save_config({**self.saved.config, 'policy': self.cfg.policy}, os.path.join(folder.log, 'config.yaml'))
         if self.saved is None:
             for path in nameless(self.cfg):
                 logger.warning(

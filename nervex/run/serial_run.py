@@ -15,7 +15,7 @@ from nervex.run.progress import Progress
 from nervex.run.result import RunResult
 from nervex.run.signals import StopSignals
 from nervex.run.state import SaveSchedule, changed_by_evaluating, restore_state, save_state
-from nervex.utils import CheckpointError, EnvError
+from nervex.utils import CheckpointError, EnvError, TrainingError
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +56,9 @@ class SerialRun:
         self.signals.install()
         return self
 
-    def __exit__(self, *exc: Any) -> None:
+    def __exit__(self, kind: Any = None, error: Any = None, trace: Any = None) -> None:
+        if isinstance(error, TrainingError):
+            self.folder.diverged(str(error))
         self._stack.close()
 
     def show(self, progress: bool, total_log: bool = False) -> None:
@@ -111,7 +113,7 @@ class SerialRun:
             try:
                 data, _ = self.actor.generate_data(self.learner.train_iter)
             except EnvError:
-                self.learner.check_finite()  # a policy that has become NaN acts so: then that is the cause to tell
+                self.learner.check_weights()  # a policy that has become NaN acts so: then that is the cause to tell
                 raise
             self.buffer.push_data(data)
             self.progress.update()
@@ -161,9 +163,18 @@ class SerialRun:
             self.learner.call_hook('after_run')
         return KeyboardInterrupt(self.learner.last_checkpoint)
 
-    def resume(self, state: dict[str, Any]) -> None:
-        """Go on from a complete state."""
+    def _param_groups(self) -> list[dict[str, Any]]:
+        """Of all optimizers; loading a state replaces them."""
+        return [group for part in self.policy._learn_parts().values() for group in getattr(part, 'param_groups', ())]
+
+    def resume(self, state: dict[str, Any], new_rates: bool = False) -> None:
+        """Go on from a complete state; with ``new_rates`` by the config's learning rates, not by those that it has."""
+        rates = [group['lr'] for group in self._param_groups()]
         restore_state(self, state)
+        if new_rates:
+            for group, rate in zip(self._param_groups(), rates):
+                group['lr'] = rate
+            save_state(self)
         self.folder.count_resumes(True)
         self._resumed = True
         logger.info('the run goes on at update %d, env step %d', self.learner.train_iter, self.actor.total_step)

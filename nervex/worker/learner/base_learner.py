@@ -15,7 +15,7 @@ from easydict import EasyDict
 
 from nervex.data.names import missing_column
 from nervex.policy.batched import name_of
-from nervex.utils import LEARNER_REGISTRY, CheckpointError, TrainingError
+from nervex.utils import LEARNER_REGISTRY, CheckpointError, TrainingError, tree
 from nervex.utils.class_config import class_config
 from nervex.utils.declare import setting, settings
 from nervex.utils.import_helper import import_modules
@@ -233,11 +233,22 @@ class BaseLearner:
             for name, value in self._means([log_vars]).items():
                 if not math.isfinite(value):
                     earlier = ' (or before)' if k == 0 and first > 1 else ''
-                    raise TrainingError(
-                        f'iteration {first + k}{earlier}: {name} is {value}; training stopped. Last checkpoint: '
-                        f'{self.last_checkpoint or "none"}. Lower policy.learn.learning_rate, or clip the gradient'
-                    )
+                    raise self._diverged(f'iteration {first + k}{earlier}: {name} is {value}')
         return means
+
+    def check_weights(self) -> None:
+        """Stop at a log value or weight that is NaN or infinite (a mask may be minus infinity): none is ever saved."""
+        self.check_finite()
+        for path, value in tree.zip(self._policy.state_dict().get('model', {})):
+            floats = isinstance(value, torch.Tensor) and value.is_floating_point() and value.numel()
+            if floats and not (most := float(value.max())) < math.inf:
+                raise self._diverged(f'iteration {self.train_iter}: {most} is in the weights {tree.label(path)}')
+
+    def _diverged(self, what: str) -> TrainingError:
+        return TrainingError(
+            f'{what}; training stopped. Last checkpoint: {self.last_checkpoint or "none"}. Lower '
+            'policy.learn.learning_rate, or set grad_clip_norm: --resume goes on from before it with both'
+        )
 
     def reduce_log(self, allreduce: Callable[[torch.Tensor], Any]) -> None:
         """Replace the monitored values of the last update by their mean over all processes."""
@@ -270,7 +281,7 @@ class BaseLearner:
         Arguments:
             - name (:obj:`str | None`): file name; None gives ``iteration_<n>.pth.tar``
         """
-        self.check_finite()  # so that the last checkpoint is always a good one
+        self.check_weights()  # so that the last checkpoint is always a good one
         return self._save(self.train_iter, self.state_dict, name)
 
     def save_state(self, state: dict[str, Any], name: str | None = None) -> str:
@@ -319,7 +330,12 @@ class BaseLearner:
             part.load_state_dict(saved[name])
 
     def run_state_dict(self) -> dict[str, Any]:
-        """Everything that an exact resume needs beside the workers: the learn state, counters and the log's window."""
+        """
+        Overview:
+            Everything that an exact resume needs beside the workers: the learn state, counters and the log's window. Of
+            a run that has diverged it is an error, so that its last good state stays.
+        """
+        self.check_weights()
         return {
             **self.state_dict(),
             'log_window': [

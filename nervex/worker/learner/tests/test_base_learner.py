@@ -147,3 +147,17 @@ def test_special_keys_reach_tensorboard_and_wrong_ones_are_refused(learner):
     one.train([0])
     with pytest.raises(ValueError, match='histogram'):
         one.write_log()
+
+
+@pytest.mark.parametrize('value', [math.nan, math.inf])
+def test_weights_that_are_not_finite_are_never_saved_though_the_loss_is(learner, value):
+    one = learner([{'loss': 1.0}])
+    path = one.save_checkpoint()
+    one.train([0])
+    masked = torch.tensor([0.0, -math.inf])
+    one.policy.state_dict = lambda: {'model': {'mask': masked, 'body.weight': torch.tensor([1.0, value, -2.0])}}
+    for save in (one.save_checkpoint, one.run_state_dict):
+        with pytest.raises(TrainingError, match=f'iteration 1: {value} is in the weights body.weight.*{path}'):
+            save()
+    one.policy.state_dict = lambda: {'model': {'mask': masked}}
+    assert one.save_checkpoint() != path
