@@ -1,6 +1,7 @@
 """Signals, locks and full folders: how a run ends when something outside ends it."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -8,6 +9,9 @@ import time
 
 import pytest
 import yaml
+
+from nervex.entry import serial_pipeline
+from nervex.run import progress, serial_run
 
 NERVEX = [sys.executable, '-m', 'nervex.entry.cli']
 
@@ -216,3 +220,24 @@ def test_a_signal_while_the_envs_are_made_ends_in_order(short_dqn, tmp_path, num
     os.killpg(run.pid, number)
     _, err = run.communicate(timeout=120)
     assert run.returncode == 130 and err.strip() == 'interrupted'
+
+
+def test_a_round_that_does_not_come_to_its_end_says_so(short_dqn, monkeypatch, caplog, capsys):
+    """A huge ``train_step``: Ctrl-C is the only way out of the round, so the person must know what goes on."""
+    monkeypatch.setattr(serial_run, 'LONG_ROUND_S', 0.05)
+    monkeypatch.setattr(progress, '_PLAIN_LINE_S', 0.05)
+    updates = iter(range(300))
+
+    def interrupt_at_last(*_):
+        if next(updates, None) is None:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(serial_run.SerialRun, 'train', chained(serial_run.SerialRun.train, interrupt_at_last))
+    with pytest.raises(KeyboardInterrupt):
+        serial_pipeline(short_dqn, 0, overrides=('policy.learn.train_step=1000000000',), progress=True)
+    assert 'updates, and goes on' in caplog.text and 'policy.learn.train_step' in caplog.text
+    assert len(re.findall(r'updates \d+', capsys.readouterr().out)) > 1
+
+
+def chained(first, second):
+    return lambda *args: (first(*args), second(*args))

@@ -18,6 +18,7 @@ from nervex.run.state import SaveSchedule, changed_by_evaluating, restore_state,
 from nervex.utils import CheckpointError, EnvError, TrainingError
 
 logger = logging.getLogger(__name__)
+LONG_ROUND_S = 15.0  # of updates, until a line says that the round goes on
 
 
 class SerialRun:
@@ -121,9 +122,21 @@ class SerialRun:
                 return
 
     def batches(self) -> Iterator[Any]:
-        """The batches of one round of updates."""
+        """The batches of one round of updates. Nothing else happens meanwhile, so one that takes long says so."""
         self._before = None
-        return self.policy.batches(self.buffer, self.learner.train_iter)
+        start, first = time.monotonic(), self.learner.train_iter
+        until = start + LONG_ROUND_S
+        for batch in self.policy.batches(self.buffer, first):
+            yield batch
+            self.progress.update()
+            if time.monotonic() > until:
+                logger.warning(
+                    'this round has taken %.0f s for %d updates, and goes on; evaluations, saved states and the limits '
+                    'of the run wait for its end: see policy.learn.train_step and policy.learn.epochs',
+                    time.monotonic() - start,
+                    self.learner.train_iter - first,
+                )
+                until = start + 4 * (time.monotonic() - start)
 
     def train(self, batch: Any) -> None:
         """One update, and its priorities back into the buffer."""
