@@ -17,6 +17,7 @@ from nervex.utils.log_helper import (
     build_logger,
     encode_png,
     format_value,
+    log_sink,
     pretty_print,
     pretty_table,
     split_kind,
@@ -91,6 +92,24 @@ def test_every_kind_reaches_tensorboard(tmp_path):
     assert found['listed'][0].histo.num == 2
     assert found['frame'][0].image.height == 4
     assert any(tag.startswith('note') for tag in found) and 'empty' not in found
+
+
+def test_a_sink_is_told_of_every_kind(tmp_path, monkeypatch):
+    told = []
+    monkeypatch.setattr('nervex.utils.log_helper.LOG_SINKS', [])
+    log_sink(lambda *what: told.append(what))
+    with TBLogger(str(tmp_path), 'a') as logger:
+        logger.add_values({'x': 1.0, 'y': 2.0}, 3)
+        logger.add_val('z', 4.0, 5)
+        logger.add_val('[scalars]both', {'p': 1.0}, 6)
+        logger.add_val('[histogram]h', [1.0, 2.0], 7)
+        logger.add_val('[image]i', np.zeros((2, 2)), 8)
+        logger.add_val('[text]t', 'words', 9)
+    assert [(kind, name, step) for _, kind, name, _, step in told] == [
+        ('scalar', 'x', 3), ('scalar', 'y', 3), ('scalar', 'z', 5), ('scalars', 'both', 6),
+        ('histogram', 'h', 7), ('image', 'i', 8), ('text', 't', 9),
+    ]  # fmt: skip
+    assert {path for path, *_ in told} == {logger.path} and told[2][3] == 4.0
 
 
 def test_an_event_is_in_its_file_when_the_call_returns(tmp_path):
