@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -94,6 +93,9 @@ class Policy:
     resume_parts: tuple[str, ...] = ('_armor', '_collect_armor', '_eval_armor', '_adder')
 
     _model: Any
+    #: what it is in: (True, False) the forward of the collect mode, (True, True) of the learn mode, (False, False) of
+    #: the eval mode
+    training = updating = False
     _obs_scaling: Any = None  # a Normalizer, where a checkpoint brought one
 
     def __init__(
@@ -139,8 +141,7 @@ class Policy:
     @property
     def eval_mode(self) -> modes.EvalMode:
         """The evaluator's view; a whole checkpoint that it loads brings the scaling of its observations along."""
-        mode = modes.view(modes.EvalMode, self, 'eval')
-        return dataclasses.replace(mode, forward=modes.scaled(self, mode.forward))
+        return modes.view(modes.EvalMode, self, 'eval')
 
     @property
     def command_mode(self) -> modes.CommandMode:

@@ -157,8 +157,9 @@ class CommonPolicy(Policy):
         """
         Overview:
             Rows -> tensors on the device. ``done`` becomes 1. where the episode truly ended and 0. where only the time
-            ran out; ``weight`` is the buffer's importance weight with ``use_priority``, else None. Sequences get their
-            time axis in front; ``prev_state`` becomes a list of states.
+            ran out; ``IS`` is the buffer's importance weight (1 without priorities), ``weight`` the same with
+            ``use_priority``, else None. Sequences get their time axis in front; ``prev_state`` becomes a list of
+            states.
         """
         if isinstance(data, Batch):
             out = data.to_torch(self._device if self._use_cuda else None)
@@ -172,11 +173,20 @@ class CommonPolicy(Policy):
         if (reward := out.get('reward')) is not None and reward.dim() == 2 and reward.shape[1] == 1:
             out['reward'] = reward.squeeze(1)  # rows carry rewards of shape (1, )
         out['weight'] = out.get('IS') if self._use_priority else None
+        if 'IS' not in out:
+            out['IS'] = self._no_weights(len(data))
         if self._time_columns:
             if 'reward' in out:
                 out['reward'] = out['reward'].reshape(out['mask'].shape)  # of one step; or rows with rewards (1, )
             return time_first(out, self._time_columns)
         return out
+
+    def _no_weights(self, rows: int) -> torch.Tensor:
+        """Importance weights of rows that were all drawn alike."""
+        ones = self.__dict__.get('_ones')
+        if ones is None or len(ones) != rows:
+            ones = self._ones = torch.ones(rows, device=self._device)
+        return ones
 
     @property
     def _use_priority(self) -> bool:

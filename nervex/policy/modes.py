@@ -80,16 +80,33 @@ def view(kind: type[V], policy: Policy, mode: str) -> V:
         if field.name not in found:
             hook = getattr(policy, f'_{field.name}_{mode}', None)
             found[field.name] = getattr(policy, f'_{field.name}') if hook is None else hook
+    if 'forward' in found:
+        found['forward'] = told(policy, mode, found['forward'])
     return kind(**{field.name: found[field.name] for field in dataclasses.fields(kind)})  # type: ignore[arg-type]
 
 
-def scaled(policy: Policy, forward: Callable[..., dict]) -> Callable[..., dict]:
-    """``forward`` of observations as the env gives them, where a checkpoint said how the policy saw them scaled."""
+#: mode -> (``policy.training``, ``policy.updating``) while it is in its forward
+STATES = {'learn': (True, True), 'collect': (True, False), 'eval': (False, False)}
+
+
+def told(policy: Policy, mode: str, forward: Callable[..., dict]) -> Callable[..., dict]:
+    """
+    Overview:
+        ``forward``, so that the policy knows what it is in; of the eval mode, with observations scaled where a
+        checkpoint said how.
+    """
+    training, updating = STATES[mode]
 
     @functools.wraps(forward)
-    def forward_scaled(data_id: list[int], data: dict) -> dict:
-        if policy._obs_scaling is not None:
-            data = {**data, 'obs': policy._obs_scaling.model_input(data['obs'])}
-        return forward(data_id, data)
+    def forward_told(*args: Any) -> dict:
+        policy.training, policy.updating = training, updating
+        if not training and policy._obs_scaling is not None:
+            data_id, data = args
+            args = data_id, {**data, 'obs': policy._obs_scaling.model_input(data['obs'])}
+        try:
+            return forward(*args)
+        finally:
+            policy.updating = False
 
-    return forward_scaled
+    forward_told.__self__ = policy  # type: ignore[attr-defined]  # messages name the hook by it
+    return forward_told

@@ -77,6 +77,7 @@ class BaseLearner:
         self.run_config: dict[str, Any] | None = None  # in plain values, for whoever opens a checkpoint
         self.train_iter = 0
         self.envstep = 0
+        self._done = False  # the hooks after the run began
         self.priority_info: dict[str, Any] | None = None
         self.train_seconds = 0.0
 
@@ -102,7 +103,8 @@ class BaseLearner:
     @property
     def learn_info(self) -> dict[str, Any]:
         """What the commander is told."""
-        return {'learner_step': self.train_iter, 'train_iter': self.train_iter, 'priority_info': self.priority_info}
+        steps = {'learner_step': self.train_iter, 'train_iter': self.train_iter}
+        return {**steps, 'priority_info': self.priority_info, 'learner_done': self._done}
 
     # ---- training ----
     def train(self, data: Any, envstep: int = 0) -> dict[str, Any]:
@@ -167,6 +169,7 @@ class BaseLearner:
     # ---- hooks ----
     def call_hook(self, position: str) -> None:
         """Run the hooks of a position that are due."""
+        self._done = position == 'after_run'
         for hook in self._hooks[position]:
             if position in ('before_run', 'after_run') or self.train_iter % hook.freq == 0:
                 hook(self)
