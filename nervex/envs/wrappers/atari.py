@@ -35,14 +35,15 @@ class MaxAndSkip(GymWrapper):
         self._skip = skip
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict]:
-        total, last, before = 0.0, np.zeros(0), None
+        total = 0.0
+        frames: list[Any] = []
         for _ in range(self._skip):
-            before = last
-            last, reward, terminated, truncated, info = super().step(action)
+            obs, reward, terminated, truncated, info = super().step(action)
             total += reward
+            frames = [*frames[-1:], obs]
             if terminated or truncated:
                 break
-        return last if before is None else np.maximum(before, last), total, terminated, truncated, info
+        return np.maximum.reduce(frames), total, terminated, truncated, info
 
 
 class EpisodicLife(GymWrapper):

@@ -166,7 +166,7 @@ def test_objects_in_observations(single_kind):
     with build(single_kind, counters(obs='object')) as manager:
         rows, _ = drive(manager, 10000, until=whole_episodes(1))
         assert all(check_counter_rows(rows[i], i, 3 + i) for i in range(4))
-        timesteps = manager.step(dict.fromkeys(manager.ready_env, 1))
+        timesteps = manager.step(dict.fromkeys(manager.ready_obs, 1))  # waits until one is ready
         assert all(len(t.obs['units']) == t.obs['vector'][2] for t in timesteps.values())
 
 
