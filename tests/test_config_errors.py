@@ -1,7 +1,10 @@
 """Mistakes in a config: one clear message each, all at once, exit code 2, before anything starts."""
 
 import os
+import sys
 
+import gymnasium
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -109,6 +112,51 @@ def test_a_wrong_override_exits_with_2_and_no_traceback(capsys):
     err = capsys.readouterr().err
     assert stop.value.code == 2
     assert "'learning_rate'" in err and 'actor.n_sample' in err and 'Traceback' not in err
+
+
+class Unbounded(gymnasium.Env):
+    """Its actions have no bounds."""
+
+    observation_space, action_space = gymnasium.spaces.Box(0, 1, (2,)), gymnasium.spaces.Box(-np.inf, np.inf, (1,))
+
+
+def no_package(*args, **kwargs):
+    raise gymnasium.error.DependencyNotInstalled('mujoco is missing, run `pip install "gymnasium[mujoco]"`')
+
+
+@pytest.mark.parametrize(
+    'env, said',
+    [
+        ({'env_id': 'CartPol-v1'}, "did you mean 'CartPole-v1'?"),
+        ({}, 'GymEnv needs env.env_id'),
+        ({'env_id': 'CartPole-v1', 'wrappers': ['time_limt']}, "did you mean 'time_limit'"),
+        ({'env_id': 'CartPole-v1', 'wrappers': [{'type': 'time_limit'}]}, 'max_episode_steps'),
+        ({'env_fn': Unbounded, 'use_act_scale': True}, 'no finite bounds'),
+        ({'env_id': 'HalfCheetah-v5'}, 'pip install "nervex[mujoco]"'),
+        ({'env_id': 'ALE/Pong-v5'}, 'pip install "nervex[atari]"'),
+    ],
+)
+def test_an_env_that_cannot_be_made_is_one_line_among_the_others(short_dqn, monkeypatch, caplog, env, said):
+    monkeypatch.setitem(sys.modules, 'ale_py', None)
+    for name in [name for name in gymnasium.registry if name.startswith('ALE/')]:
+        monkeypatch.delitem(gymnasium.registry, name)
+    if env.get('env_id') == 'HalfCheetah-v5':
+        monkeypatch.setattr(gymnasium, 'make', no_package)
+    short_dqn.env = dict(env_type='gym', **env)
+    short_dqn.evaluator.n_episode = 'five'
+    lines = problems(short_dqn).splitlines()
+    assert len(lines) == 2 and not caplog.records
+    about_env, about_episodes = sorted(lines, key=lambda line: line.startswith('evaluator.'))
+    assert about_env.startswith('env') and said in about_env and about_episodes.startswith('evaluator.n_episode')
+
+
+def test_a_run_without_its_env_exits_with_2(capsys):
+    from nervex.entry.cli import main
+
+    with pytest.raises(SystemExit) as stop:
+        main(['-m', 'serial', '-c', 'cartpole_dqn', '-o', 'env.env_type=gym', '-o', 'env.env_id=CartPol-v1'])
+    err = capsys.readouterr().err
+    assert stop.value.code == 2 and len(err.splitlines()) == 2 and "'CartPole-v1'" in err
 
 
 def test_help_does_not_import_torch():

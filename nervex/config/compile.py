@@ -29,8 +29,8 @@ from nervex.config.tree import get_path, plain_copy
 from nervex.loader.problems import Problems
 from nervex.loader.sections import check_value, merge_section
 from nervex.utils.declare import Section, declared_by
-from nervex.utils.errors import nearest
-from nervex.utils.import_helper import load_attribute
+from nervex.utils.errors import NervexError, nearest
+from nervex.utils.import_helper import load_attribute, raised_at
 from nervex.utils.registry_factory import POLICY_REGISTRY
 
 
@@ -40,6 +40,7 @@ def compile_config(
     env: Any = None,
     model: Any = None,
     overrides: Iterable[str] = (),
+    needs_env: bool = False,
 ) -> EasyDict:
     """
     Overview:
@@ -53,6 +54,7 @@ def compile_config(
         - env (:obj:`Any`): env class, function or (function, actor cfgs, evaluator cfgs) that replaces ``env.env_type``
         - model (:obj:`Any`): model or model class that replaces the policy's default
         - overrides (:obj:`Iterable[str]`): ``'path=value'`` settings
+        - needs_env (:obj:`bool`): that no env can be made here is a mistake, too: a run is about to begin
     Returns:
         - resolved (:obj:`EasyDict`): the complete config; compiling it again gives the same
     """
@@ -69,10 +71,12 @@ def compile_config(
     compiler = _Compiler(given, problems, policy, env, model)
     resolved.update(compiler.sections())
     compiler.across(resolved)
-    problems.raise_if_any()
     complete = EasyDict(resolved)
-    if compiler.lacks_sizes(complete):
-        complete.policy.model = load_attribute('nervex.run.build:ask_sizes')(complete, env, compiler.model)
+    lacks_sizes = not problems and compiler.lacks_sizes(complete)
+    info = compiler.env_info(complete, env, needs_env) if needs_env or lacks_sizes else None
+    problems.raise_if_any()
+    if lacks_sizes and info is not None:
+        complete.policy.model = load_attribute('nervex.run.build:with_sizes')(complete, compiler.model, info)
     return complete
 
 
@@ -181,6 +185,18 @@ class _Compiler:
         declared = self._declared.get(path.partition('.')[0])
         return declared is not None and (declared.is_open or self._is_declared(path))
 
+    def env_info(self, resolved: EasyDict, env: Any, needed: bool) -> Any:
+        """What one env says of itself, which is made for that; None if it cannot be, a problem if it is needed."""
+        if 'env' not in resolved or self._problems.about('env') or self._problems.about('import_names'):
+            return None
+        setting: Any = env if env is None or isinstance(env, (tuple, list)) else (env, [resolved.env], [])
+        try:
+            return load_attribute('nervex.run.build:env_info')(resolved, setting)
+        except (Exception, SystemExit) as error:  # an env may raise anything
+            if needed:
+                self._problems.add('env', f'none can be made: {_in_one_line(error)}')
+            return None
+
     def lacks_sizes(self, resolved: EasyDict) -> bool:
         """Whether the model takes sizes that only the env knows."""
         if self._is_built or 'env' not in resolved or 'policy' not in resolved:
@@ -211,3 +227,10 @@ class _Compiler:
         if hasattr(self._policy, 'check_config') and not self._problems.about('policy'):
             for path, text in self._policy.check_config(EasyDict(resolved['policy'])):
                 self._problems.add(f'policy.{path}', text)
+
+
+def _in_one_line(error: BaseException) -> str:
+    """What an env raised; with the place, unless it was raised with words for the user."""
+    said = isinstance(error, (NervexError, ValueError))
+    text = str(error) if said else f'{type(error).__name__}: {error} ({raised_at(error)})'
+    return ' '.join(text.split())

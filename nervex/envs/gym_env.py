@@ -34,6 +34,9 @@ HOMES = {
     'AntMaze_': 'gymnasium_robotics',
 }
 
+# package, or extra of Gymnasium -> the extra of nervex that brings it
+EXTRAS = {'ale_py': 'atari', 'atari': 'atari', 'mujoco': 'mujoco', 'box2d': 'box2d'}
+
 
 class GymEnv(BaseEnv):
     """
@@ -252,8 +255,8 @@ def find_spec(env_id: str) -> Any:
         try:
             importlib.import_module(home)
         except ModuleNotFoundError as error:
-            text = f"env '{name}' comes with the package '{home}', which is not installed ({error})"
-            raise ExtraMissingError(text) from error
+            text = f"env '{name}' comes with the package '{home}', which is not installed ({error}): pip install "
+            raise ExtraMissingError(text + (f'"nervex[{EXTRAS[home]}]"' if home in EXTRAS else home)) from error
     return gymnasium.spec(name)
 
 
@@ -279,7 +282,9 @@ def make_gymnasium(env_id: str, kwargs: dict) -> tuple[Any, int | None]:
             f'({error})'
         ) from error
     except gymnasium.error.DependencyNotInstalled as error:
-        raise ExtraMissingError(f"env '{env_id}' needs a package that is not installed: {error}") from error
+        extra = next((EXTRAS[name] for name in EXTRAS if f'gymnasium[{name}]' in str(error)), None)
+        remedy = f': pip install "nervex[{extra}]"' if extra else ''
+        raise ExtraMissingError(f"env '{env_id}' needs a package that is not installed{remedy} ({error})") from error
 
 
 def _with_role(cfgs: list[dict], role: str) -> list[dict]:

@@ -207,19 +207,16 @@ def load_policy(path: str, policy: type[Policy] | None = None, model: Any = None
     return made
 
 
-def ask_sizes(cfg: EasyDict, env: Any, model_class: Any) -> EasyDict:
+def with_sizes(cfg: EasyDict, model_class: Any, env_info: Any) -> EasyDict:
     """
     Overview:
-        ``cfg.policy.model`` with the sizes of the env, of which one is made; unchanged where it cannot be made here, or
-        does not fit: whoever builds the policy beside its envs will say so.
-    Arguments:
-        - env (:obj:`Any`): what replaces ``env.env_type``, as ``compile_config`` takes it
+        ``cfg.policy.model`` with the sizes of the env; unchanged where they do not fit: whoever builds the policy
+        beside its envs will say so.
     """
-    setting: Any = env if env is None or isinstance(env, (tuple, list)) else (env, [cfg.env], [])
     try:
-        return fill_dimensions(cfg.policy.model, model_class, env_info(cfg, setting))
+        return fill_dimensions(cfg.policy.model, model_class, env_info)
     except Exception as error:
-        logger.debug('the env was not asked for its sizes: %s: %s', type(error).__name__, error)
+        logger.debug('the sizes of the env do not fit: %s: %s', type(error).__name__, error)
         return cfg.policy.model
 
 

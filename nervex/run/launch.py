@@ -135,7 +135,12 @@ def prepare_launch(
             raise ConfigError('no config: give one, or a run that has one to resume or to load')
         cfg = saved.config if saved is not None else config_beside(load_path or '')
     resolved = compile_config(
-        cfg if collects else without_collecting(cfg), passed.policy, passed.env_setting, passed.model, overrides
+        cfg if collects else without_collecting(cfg),
+        passed.policy,
+        passed.env_setting,
+        passed.model,
+        overrides,
+        needs_env=True,
     )
     if saved is not None:
         saved.check_same(resolved)

@@ -64,10 +64,10 @@ def import_problem(name: str, error: Exception) -> str:
     if isinstance(error, SyntaxError):
         return f'it does not parse: {error.filename}:{error.lineno}: {error.msg}'
     if not isinstance(error, ModuleNotFoundError):
-        return f'it failed: {type(error).__name__}: {error} ({_where(error)})'
+        return f'it failed: {type(error).__name__}: {error} ({raised_at(error)})'
     missing = error.name or name
     if not (name == missing or name.startswith(f'{missing}.')):
-        return f"it was found, but needs '{missing}', which is not installed ({_where(error)})"
+        return f"it was found, but needs '{missing}', which is not installed ({raised_at(error)})"
     parent, _, last = missing.rpartition('.')
     path = getattr(importlib.import_module(parent), '__path__', None) if parent else None
     if parent and path is None:
@@ -80,8 +80,8 @@ def import_problem(name: str, error: Exception) -> str:
     return f"there is no '{missing}' in the working directory, on PYTHONPATH or installed{hint}"
 
 
-def _where(error: BaseException) -> str:
-    """The file and line at which the error was raised, outside of the import machinery."""
+def raised_at(error: BaseException) -> str:
+    """The file and line at which an error was raised, outside of the import machinery."""
     stack = traceback.extract_tb(error.__traceback__)
     frames = [f for f in stack if 'importlib' not in f.filename and f.filename != __file__]
     return f'{frames[-1].filename}:{frames[-1].lineno}' if frames else 'no further detail'

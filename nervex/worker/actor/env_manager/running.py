@@ -426,7 +426,9 @@ class Running:
             raise self.faults.error(fault)
 
     def _not_made(self, g: int, fault: EnvFault) -> float:
-        """The envs of a group could not be made: when to try again."""
+        """The envs of a group could not be made: when to try again; at the launch never, if their code says no."""
+        if self.store is None and (fault.phase, fault.kind) == ('build', 'error'):
+            raise self.faults.error(fault)
         self._count_try(-1 - g, fault)
         return time.monotonic() + self._cfg['retry_waiting_time']
 

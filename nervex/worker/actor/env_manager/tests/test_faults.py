@@ -174,10 +174,11 @@ class Dying(CounterEnv):
             os._exit(9)
 
 
-def test_env_that_cannot_be_made_ends_the_launch(single_kind):
+def test_env_that_cannot_be_made_ends_the_launch(single_kind, caplog):
     with nothing_left_behind():
         with pytest.raises(EnvError, match='no licence'):
-            build(single_kind, [{}, {}], env=Unmakeable)
+            build(single_kind, [{}, {}], env=Unmakeable, max_retry=3)
+        assert not caplog.records  # what its code says is not tried again
         gc.collect()
 
 
