@@ -57,6 +57,11 @@ class _Mode(click.Choice):
     metavar='[FOLDER]',
     help='Continue the stopped run in FOLDER (the current one if none is given), exactly where it was.',
 )
+@click.option(
+    '--trust',
+    is_flag=True,
+    help='--resume opens pickles that you have not signed: they may run any code. Only if you trust who made the run.',
+)
 @click.option('--data', multiple=True, metavar='PATH', help='Trajectory folder or file of -m offline; repeatable.')
 @click.option('--episodes', type=click.IntRange(min=1), help='Episodes of -m eval and -m collect.')
 @click.option('--video', is_flag=True, help='-m eval saves its best and its worst episode as mp4.')
@@ -214,7 +219,7 @@ def _config(options: dict[str, Any]) -> Any:
 
 def _how_to_train(options: dict[str, Any]) -> dict[str, Any]:
     overrides = list(options['override']) + ([f'learner.load_path={options["load"]}'] if options['load'] else [])
-    return dict(overrides=tuple(overrides), progress=True, resume=options['resume'])
+    return dict(overrides=tuple(overrides), progress=True, resume=options['resume'], trust=options['trust'])
 
 
 def _tell(result: Any) -> None:

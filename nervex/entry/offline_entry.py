@@ -28,6 +28,7 @@ def offline_pipeline(
     overrides: tuple[str, ...] = (),
     progress: bool = False,
     resume: str | None = None,
+    trust: bool = False,
 ) -> RunResult:
     """
     Overview:
@@ -41,7 +42,7 @@ def offline_pipeline(
     """
     dataset = data if isinstance(data, TrajectoryDataset) or data is None else TrajectoryDataset(data, strict=True)
     passed = Passed(env_setting, policy_fn, model_type)
-    launch = prepare_launch(cfg, seed, passed, overrides, resume, collects=False)
+    launch = prepare_launch(cfg, seed, passed, overrides, resume, collects=False, trust=trust)
     if (result := launch.already()) is not None:
         return result
     with start_serial(launch) as run:

@@ -20,6 +20,7 @@ def parallel_pipeline(
     overrides: tuple[str, ...] = (),
     progress: bool = False,
     resume: str | None = None,
+    trust: bool = False,
     carrier: Any = None,
     on_end: Any = None,
 ) -> RunResult:
@@ -34,7 +35,7 @@ def parallel_pipeline(
     from nervex.parallel.run import start_parallel
     from nervex.run.launch import Passed, prepare_launch
 
-    launch = prepare_launch(cfg, seed, Passed(env_setting, policy_fn, model_type), overrides, resume)
+    launch = prepare_launch(cfg, seed, Passed(env_setting, policy_fn, model_type), overrides, resume, trust=trust)
     if (ended := launch.already()) is not None:
         return ended
     with start_parallel(launch, carrier, enable_total_log) as run:

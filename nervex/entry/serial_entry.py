@@ -25,6 +25,7 @@ def serial_pipeline(
     overrides: tuple[str, ...] = (),
     progress: bool = False,
     resume: str | None = None,
+    trust: bool = False,
 ) -> RunResult:
     """
     Overview:
@@ -41,11 +42,12 @@ def serial_pipeline(
         - progress (:obj:`bool`): show a live line on a terminal, plain lines elsewhere
         - resume (:obj:`str | None`): folder of a stopped run to continue, with the seed that it has; of a finished one,
           whose limits are raised
+        - trust (:obj:`bool`): ``resume`` opens what another user has pickled, which may run any code
     """
     from nervex.run.build import Passed, prepare_launch, start_serial
 
     policy, model = _one(policy_fn=policy_fn, policy_type=policy_type), _one(model_type=model_type, model=model)
-    launch = prepare_launch(cfg, seed, Passed(env_setting, policy, model), overrides, resume)
+    launch = prepare_launch(cfg, seed, Passed(env_setting, policy, model), overrides, resume, trust=trust)
     if (result := launch.already()) is not None:
         return result
     with start_serial(launch) as run:

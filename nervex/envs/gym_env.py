@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from nervex.envs.env.base_env import BaseEnv, BaseEnvInfo, BaseEnvTimestep
+from nervex.envs.env.plain_state import attributes, set_attributes
 from nervex.envs.gym_compat import reset_gym, step_gym
 from nervex.envs.hosting.layout import write_row
 from nervex.envs.spaces import ActionCodec, ObsCodec, reward_info
@@ -33,6 +34,8 @@ HOMES = {
     'PointMaze_': 'gymnasium_robotics',
     'AntMaze_': 'gymnasium_robotics',
 }
+# attributes that are made from the Gym object
+_MADE = ('_env', '_codecs', '_step', '_to_env', '_direct', '_plain_obs')
 
 # package, or extra of Gymnasium -> the extra of nervex that brings it
 EXTRAS = {'ale_py': 'atari', 'atari': 'atari', 'mujoco': 'mujoco', 'box2d': 'box2d'}
@@ -145,6 +148,26 @@ class GymEnv(BaseEnv):
     def create_evaluator_env_cfg(cfg: dict) -> list[dict]:
         return _with_role(BaseEnv.create_evaluator_env_cfg(cfg), 'evaluator')
 
+    def state_dict(self) -> dict[str, Any]:
+        """Its own attributes and those of the Gym object and of its wrappers, as BaseEnv says."""
+        self._build()
+        seen: set[int] = set()
+        own = attributes(self, ('_cfg', *_MADE, *self.state_constants), seen)
+        return {'own': own, 'layers': [attributes(env, _constants(env), seen) for env in self._layers()]}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self._build()
+        for env, its in zip(self._layers(), state['layers'], strict=True):
+            set_attributes(env, its)
+        set_attributes(self, state['own'])
+
+    def _layers(self) -> list[Any]:
+        """The Gym object, from its outermost wrapper on."""
+        layers = [self._env]
+        while 'env' in vars(layers[-1]):
+            layers.append(layers[-1].env)
+        return layers
+
     def __getstate__(self) -> dict:
         """Without the functions that convert, which are made again from the spaces."""
         return {k: v for k, v in self.__dict__.items() if k not in ('_codecs', '_step', '_to_env')}
@@ -239,6 +262,12 @@ class GymEnv(BaseEnv):
         """The Gymnasium env's own ``step`` and its time limit, if nothing needs to be converted; for env managers."""
         self._build()
         return (self._env.step, self._limit) if self._direct else None
+
+
+def _constants(env: Any) -> list[str]:
+    """What of a Gym object is made anew: its spaces, unless somebody has drawn from them, and the like."""
+    fresh = [n for n in vars(env) if n.endswith('_space') and getattr(vars(env)[n], '_np_random', None) is None]
+    return ['env', 'spec', '_cached_spec', *fresh]
 
 
 def find_spec(env_id: str) -> Any:

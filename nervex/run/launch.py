@@ -16,7 +16,7 @@ from nervex.config.save import nameless
 from nervex.policy import Policy
 from nervex.run.folder import RunFolder, SavedRun, checkpoint_file, config_beside, saved_run
 from nervex.run.result import RunResult
-from nervex.run.state import ABOUT_THE_RUN, cut_logs, newest_state
+from nervex.run.state import ABOUT_THE_RUN, check_envs, cut_logs, newest_state
 from nervex.utils import CheckpointError, ConfigError
 from nervex.utils.class_config import merge_config
 from nervex.utils.file_helper import remove_unfinished
@@ -42,12 +42,14 @@ class Launch:
     Arguments:
         - cfg (:obj:`EasyDict`): resolved; ``exp_name`` of a run that goes on is its folder
         - saved (:obj:`SavedRun | None`): the earlier run that this one goes on from; None: a new one
+        - trust (:obj:`bool`): open what another user has pickled in it
     """
 
     cfg: EasyDict
     seed: int
     passed: Passed
     saved: SavedRun | None
+    trust: bool = False
 
     def already(self) -> RunResult | None:
         """How the earlier run ended, if this one would end there, too; a warning says so."""
@@ -65,7 +67,9 @@ class Launch:
         """The complete state that the run goes on from; an earlier run that has none yet begins anew from its seed."""
         if self.saved is None:
             return None
-        _, state = newest_state(self.saved.ckpt_path)
+        path, state = newest_state(self.saved.ckpt_path)
+        if path is not None and state is not None:
+            check_envs(path, state.get('envs'), self.trust)
         if state is None and self.saved.finished:
             raise CheckpointError(
                 f'{self.saved.folder}: is finished, and has no saved state to go on from (learner.resume.interval_s '
@@ -117,6 +121,7 @@ def prepare_launch(
     resume: str | None = None,
     load_path: str | None = None,
     collects: bool = True,
+    trust: bool = False,
 ) -> Launch:
     """
     Overview:
@@ -127,6 +132,7 @@ def prepare_launch(
         - resume (:obj:`str | None`): folder of an earlier run
         - load_path (:obj:`str | None`): a checkpoint, or the folder of a run for its best one; None takes
           ``learner.load_path``, which is a file in the answer
+        - trust (:obj:`bool`): ``resume`` opens what another user has pickled, which may run any code
         - collects (:obj:`bool`): False needs no size of collecting in the config
     """
     saved = None if resume is None else saved_run(resume)
@@ -149,7 +155,7 @@ def prepare_launch(
         resolved.learner.load_path = checkpoint_file(load_path or resolved.learner.load_path)
     if seed is None:
         seed = int.from_bytes(os.urandom(4), 'little') % 2**31
-    return Launch(resolved, seed, passed, saved)
+    return Launch(resolved, seed, passed, saved, trust)
 
 
 def without_collecting(cfg: str | Mapping) -> dict:

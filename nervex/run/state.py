@@ -17,6 +17,7 @@ import torch
 from nervex.utils import CheckpointError, NervexError
 from nervex.utils.file_helper import check_archive, read_file, save_file
 from nervex.utils.part_state import put_back, state_of
+from nervex.utils.trust import UntrustedError, seal, unseal
 
 if TYPE_CHECKING:
     from nervex.run.serial_run import SerialRun
@@ -59,6 +60,21 @@ def save_state(run: SerialRun, instead: dict[str, Any] | None = None) -> str:
         **(instead or {}),
     }
     return write_state(run.learner.ckpt_path, run.learner.train_iter, run.actor.total_step, state)
+
+
+def check_envs(path: str, envs: dict[str, Any] | None, trust: bool) -> None:
+    """Refuse the pickles among saved envs that this user has not signed; with ``trust``, sign them."""
+    while envs and 'inner' in envs:
+        envs = envs['inner']
+    saved = envs['envs'] if envs else []
+    for i, env in enumerate(saved):
+        data = env.numpy().tobytes()
+        if not data.startswith(b'['):  # else it is JSON
+            try:
+                signed = seal(unseal(data, trust))
+            except UntrustedError as e:
+                raise UntrustedError(f'{path}: {e}') from None
+            saved[i] = torch.frombuffer(bytearray(signed), dtype=torch.uint8)
 
 
 def restore_state(run: SerialRun, state: dict[str, Any]) -> None:

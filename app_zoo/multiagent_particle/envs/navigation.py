@@ -8,7 +8,11 @@ nearest agent, and each agent 1 for everybody whom it touches; ``local_ratio`` w
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+
+from nervex.envs.env.plain_state import encode, set_attributes
 
 DT, DAMPING, PUSH = 0.1, 0.25, 5.0
 RADIUS, CONTACT_FORCE, CONTACT_MARGIN = 0.15, 1e2, 1e-3
@@ -45,6 +49,14 @@ class Navigation:
             drawn = generators[team].uniform(-1, 1, (2 * self.agents, 2))
             self.place[team], self.marks[team] = drawn[: self.agents], drawn[self.agents :]
         self.speed[which] = 0.0
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where everything is, in the words of JSON."""
+        return encode({name: getattr(self, name) for name in ('place', 'speed', 'marks')}, set())
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Put back what ``state_dict`` gave."""
+        set_attributes(self, state)
 
     def step(self, actions: np.ndarray) -> np.ndarray:
         """

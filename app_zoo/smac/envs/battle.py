@@ -11,11 +11,12 @@ amid the fighting ones and heal the most hurt.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from app_zoo.smac.envs.units import Map, Unit
+from nervex.envs.env.plain_state import encode, set_attributes
 
 TICK_S, TICKS = 1 / 16, 8
 FIELD = 32.0  # cells, both ways
@@ -105,6 +106,15 @@ class Battles:
         self.energy[which] = self._energy
         self.wait[which] = self.peace[which] = 0.0
         self.target[which] = _NONE
+
+    def state_dict(self) -> dict[str, Any]:
+        """How the battles stand, in the words of JSON."""
+        names = ('x', 'y', 'health', 'shield', 'wait', 'energy', 'peace', 'target')
+        return encode({name: getattr(self, name) for name in names}, set())
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Put back what ``state_dict`` gave."""
+        set_attributes(self, state)
 
     @property
     def alive(self) -> np.ndarray:

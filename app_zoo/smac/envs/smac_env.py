@@ -31,6 +31,7 @@ class SMACEnv(BaseEnv):
         map_name=setting('3m', ' | '.join(map(repr, MAPS)), 'who fights whom'),
         episode_limit=setting(None, 'int >= 1 | None', 'steps of an episode; None: what SMAC has for the map'),
     )
+    state_constants = ('view',)
     render_fps = round(1 / (TICK_S * TICKS))
 
     def __init__(self, cfg: dict | None = None) -> None:

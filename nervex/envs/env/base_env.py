@@ -9,6 +9,7 @@ import numpy as np
 from easydict import EasyDict
 
 from nervex.envs.env.env_setting import env_mapping, get_env_cls, get_vec_env_setting, register_env
+from nervex.envs.env.plain_state import attributes, set_attributes
 from nervex.utils.class_config import class_config, declared_config
 
 __all__ = [
@@ -52,7 +53,7 @@ class BaseEnv(ABC):
 
     spec: Any = None
     render_mode: str | None = None
-
+    state_constants: tuple[str, ...] = ()  # attributes that follow from the config: no part of ``state_dict``
     _seed: int | None = None  # what it was seeded with
     _dynamic_seed = True
     _np_random: np.random.Generator | None = None
@@ -127,6 +128,19 @@ class BaseEnv(ABC):
 
     def close(self) -> None:  # noqa: B027 (an env that holds nothing need not say so)
         """Free what the env holds; may be called twice."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """
+        Overview:
+            The env in the middle of an episode, for an exact resume, in the words of JSON: all its attributes but the
+            config and ``state_constants``; an object among them is asked for its own ``state_dict``. TypeError if there
+            is more to it: then a run saves the env by pickle, which only its own user may open.
+        """
+        return attributes(self, ('_cfg', *self.state_constants))
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Put back what ``state_dict`` gave, into an env of the same config that was reset."""
+        set_attributes(self, state)
 
     @staticmethod
     def create_actor_env_cfg(cfg: dict) -> list[dict]:

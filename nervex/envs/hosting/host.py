@@ -1,6 +1,7 @@
 """EnvHost: the envs that one process (or thread) owns: it builds, seeds, resets and steps them, and writes rows."""
 
 import inspect
+import json
 import pickle
 import traceback
 from collections.abc import Callable, Iterable, Sequence
@@ -9,11 +10,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from nervex.envs.env.plain_state import decode, encode
 from nervex.envs.hosting.actions import ARRAY, NUMPY, PLAIN
 from nervex.envs.hosting.layout import InvalidStepError, copy_row, has_nan, write_row
 from nervex.envs.hosting.stepping import FAILURES, flag, has_step_into, make_loop
 from nervex.envs.hosting.store import SLOTS, BlockStore
 from nervex.utils.errors import ExtraMissingError
+from nervex.utils.trust import seal, unseal
 
 METHOD = 'nervex.envs.hosting.host.METHOD'  # stands for a method, which stays with its env; survives pickling
 
@@ -215,21 +218,35 @@ class EnvHost:
         return answers
 
     def _save(self, ids: Sequence[int]) -> list[bytes | None]:
-        """Envs in the middle of their episodes; None for one that cannot be pickled."""
+        """Envs in the middle of their episodes, pickled (and signed) if they must be; None for one that cannot be."""
         saved: list[bytes | None] = []
         for k in [i - self.first_id for i in ids]:
-            counters = (self.returns[k], self._age - self._born[k], self._episodes[k], self._renewed[k])
+            env, counters = (
+                self.envs[k],
+                [self.returns[k], self._age - self._born[k], self._episodes[k], self._renewed[k]],
+            )
             try:
-                saved.append(pickle.dumps((self.envs[k], counters, self._seeds[k])))
+                counters = encode(counters, set())
+                state = _plain_state(env)
+                if state is not None:
+                    saved.append(json.dumps([state, counters, self._seeds[k]]).encode())
+                else:
+                    saved.append(seal(pickle.dumps((env, counters, self._seeds[k]))))
             except Exception:  # whatever an env's own __reduce__ may raise: it cannot be saved
                 saved.append(None)
         return saved
 
     def _load(self, ids: Sequence[int], states: list[bytes]) -> None:
         for k, state in zip([i - self.first_id for i in ids], states):
-            self._close_env(k)
-            self.envs[k], counters, self._seeds[k] = pickle.loads(state)
-            self.returns[k], length, self._episodes[k], self._renewed[k] = counters
+            if not state.startswith(b'['):
+                opened = unseal(state)
+                self._close_env(k)
+                self.envs[k], counters, self._seeds[k] = pickle.loads(opened)
+            else:
+                env_state, counters, seed = json.loads(state)
+                self.envs[k].load_state_dict(env_state)
+                self._seeds[k] = None if seed is None else (seed[0], seed[1])
+            self.returns[k], length, self._episodes[k], self._renewed[k] = decode(counters)
             self._born[k] = self._age - length
         self._bind_loop()
 
@@ -405,6 +422,14 @@ def ask_env(env: Any, name: str, call: tuple[tuple, dict] | None) -> Any:
         return METHOD if callable(value) else value
     args, kwargs = call
     return value(*args, **kwargs)
+
+
+def _plain_state(env: Any) -> Any:
+    """The state of an env that offers it without pickle; None for another one."""
+    try:
+        return encode(env.state_dict(), set()) if hasattr(type(env), 'state_dict') else None
+    except TypeError:
+        return None
 
 
 def kind_of(error: BaseException) -> str:

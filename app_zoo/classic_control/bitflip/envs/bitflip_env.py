@@ -26,18 +26,18 @@ class BitFlipEnv(BaseEnv):
         if self._n < 1:
             raise ValueError(f'env.n_bits: got {self._cfg.n_bits!r}, must be an int >= 1')
         self._obs: np.ndarray | None = None
-        self._shown: np.ndarray | None = None
+        self._over = True
 
     def reset(self, *, seed: int | None = None, **kwargs: Any) -> np.ndarray:
         rng = self.episode_rng(seed)
         obs = rng.integers(0, 2, 2 * self._n).astype(np.float32)
         while np.array_equal(obs[: self._n], obs[self._n :]):
             obs = rng.integers(0, 2, 2 * self._n).astype(np.float32)
-        self._obs, self._shown, self._steps = obs, obs, 0
+        self._obs, self._over, self._steps = obs, False, 0
         return obs.copy()
 
     def step(self, action: Any) -> BaseEnvTimestep:
-        if self._obs is None:
+        if self._obs is None or self._over:
             raise RuntimeError('BitFlipEnv: call reset() before step(), and after the end of an episode')
         bit, obs = int(np.asarray(action).item()), self._obs
         if not 0 <= bit < self._n:
@@ -49,7 +49,7 @@ class BitFlipEnv(BaseEnv):
         reward = float(success)
         info = {}
         if success or truncated:
-            info, self._obs = {'final_eval_reward': reward, 'truncated': truncated}, None
+            info, self._over = {'final_eval_reward': reward, 'truncated': truncated}, True
         return BaseEnvTimestep(obs.copy(), np.array([reward], np.float32), bool(success or truncated), info)
 
     def info(self) -> BaseEnvInfo:
@@ -65,12 +65,12 @@ class BitFlipEnv(BaseEnv):
         """The picture of bits and goal: uint8, height x width x 3."""
         from app_zoo.classic_control.bitflip.envs.bitflip_picture import draw
 
-        if self._shown is None:
+        if self._obs is None:
             raise RuntimeError('BitFlipEnv: call reset() before render()')
-        return draw(self._shown[: self._n], self._shown[self._n :])
+        return draw(self._obs[: self._n], self._obs[self._n :])
 
     def close(self) -> None:
-        self._obs = self._shown = None
+        self._obs = None
 
     def __repr__(self) -> str:
         return f'BitFlipEnv(n_bits={self._n})'

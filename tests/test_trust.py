@@ -1,0 +1,94 @@
+"""What lies in the folder of a run from a stranger neither runs, nor leads out of the folder."""
+
+import os
+import pickle
+from pathlib import Path
+
+import pytest
+import torch
+
+from nervex.entry import serial_pipeline
+from nervex.utils.errors import CheckpointError
+from nervex.utils.file_helper import read_file, save_file
+from nervex.utils.trust import UntrustedError
+
+LONGER = ('commander.max_env_step=600',)
+HIDDEN = """
+from app_zoo.classic_control.cartpole.envs.cartpole_env import CartPoleEnv
+from nervex.utils import ENV_REGISTRY
+
+
+class Clock:
+    steps = 0
+
+
+@ENV_REGISTRY.register('hidden')
+class HiddenEnv(CartPoleEnv):
+    def __init__(self, cfg=None):
+        super().__init__(cfg)
+        self.clock = Clock()
+"""
+
+
+class Harm:
+    """Makes a file when it is unpickled."""
+
+    def __reduce__(self):
+        return os.mkdir, ('harm',)
+
+
+@pytest.fixture(autouse=True)
+def own_key(tmp_path, monkeypatch):
+    monkeypatch.setenv('XDG_CONFIG_HOME', str(tmp_path / 'home'))
+
+
+@pytest.fixture
+def run(short_dqn):
+    """A run of one env that stopped at its limit, with a saved state."""
+    short_dqn.exp_name = 'run'
+    short_dqn.learner = dict(resume=dict(interval_s=0.0, max_cost=None))
+    return short_dqn
+
+
+def states(result) -> list[Path]:
+    return list(Path(result.ckpt_path).glob('run_state_*'))
+
+
+def put_in(result, data: bytes) -> None:
+    for path in states(result):
+        state = read_file(str(path))
+        state['envs']['envs'] = [torch.frombuffer(bytearray(data), dtype=torch.uint8)] * len(state['envs']['envs'])
+        save_file(str(path), state)
+
+
+@pytest.mark.parametrize('mark', [b'', b'signed:' + b'0' * 32])
+def test_a_pickle_in_the_state_of_a_stranger_is_not_opened(run, mark):
+    put_in(serial_pipeline(run, seed=1), mark + pickle.dumps(Harm()))
+    with pytest.raises(CheckpointError, match='--trust'):
+        serial_pipeline(None, resume='run', overrides=LONGER)
+    assert not os.path.exists('harm')
+
+
+def test_envs_of_app_zoo_are_saved_without_pickle(run):
+    first = serial_pipeline(run, seed=1)
+    assert all(env[0] == ord('[') for path in states(first) for env in read_file(str(path))['envs']['envs'])
+    assert not os.path.exists('home')
+
+
+def test_pickled_envs_resume_for_their_own_user_only_or_with_trust(run, tmp_path, monkeypatch):
+    Path('hidden_env.py').write_text(HIDDEN, encoding='utf-8')
+    monkeypatch.syspath_prepend(tmp_path)
+    run.env.update(env_type='hidden', import_names=['hidden_env'])
+    straight = serial_pipeline(run, seed=1, overrides=(*LONGER, 'exp_name=straight'))
+    serial_pipeline(run, seed=1)
+    key = tmp_path / 'home/nervex/key'
+    assert key.stat().st_mode & 0o777 == 0o600
+    own = key.read_bytes()
+    key.write_bytes(b'x' * 32)
+    with pytest.raises(UntrustedError, match='--trust'):
+        serial_pipeline(None, resume='run', overrides=LONGER)
+    key.write_bytes(own)
+    assert serial_pipeline(None, resume='run', overrides=LONGER).history == straight.history
+    key.unlink()
+    longest = ('commander.max_env_step=700',)
+    assert serial_pipeline(None, resume='run', overrides=longest, trust=True).env_steps >= 700
