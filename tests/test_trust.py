@@ -92,3 +92,36 @@ def test_pickled_envs_resume_for_their_own_user_only_or_with_trust(run, tmp_path
     key.unlink()
     longest = ('commander.max_env_step=700',)
     assert serial_pipeline(None, resume='run', overrides=longest, trust=True).env_steps >= 700
+
+
+@pytest.mark.parametrize('link', ['log/mine.txt', 'log/learner/x', 'log/mine', '.nervex_lock'])
+def test_a_link_in_the_folder_of_a_run_changes_nothing_outside(run, link):
+    first = serial_pipeline(run, seed=1)
+    outside = Path('outside')
+    if link == 'log/mine':
+        outside.mkdir()
+    else:
+        outside.write_text('mine', encoding='utf-8')
+        for path in states(first):
+            state = read_file(str(path))
+            state['log_sizes'][os.path.relpath(link, 'log')] = 0
+            save_file(str(path), state)
+    (Path('run') / link).parent.mkdir(exist_ok=True)
+    (Path('run') / link).symlink_to(outside.absolute())
+    with pytest.raises((CheckpointError, OSError)):
+        serial_pipeline(None, resume='run', overrides=LONGER)
+    assert outside.is_dir() or outside.read_text(encoding='utf-8') == 'mine'
+
+
+def test_checkpoints_outside_of_the_folder_are_left_alone(run):
+    first = serial_pipeline(run, seed=1)
+    os.rename(first.ckpt_path, 'elsewhere')
+    left = Path('elsewhere/.run_state_9_9.pth.tar.x1.tmp')
+    left.write_bytes(b'mine')
+    facts = Path('run/log/run.yaml')
+    text = facts.read_text(encoding='utf-8').replace(os.path.basename(first.ckpt_path), '../elsewhere')
+    facts.write_text(text, encoding='utf-8')
+    before = sorted(os.listdir('elsewhere'))
+    with pytest.raises(CheckpointError, match='leads out of the folder'):
+        serial_pipeline(None, resume='run', overrides=LONGER)
+    assert sorted(os.listdir('elsewhere')) == before

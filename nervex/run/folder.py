@@ -61,7 +61,8 @@ class RunFolder:
 
     def _own(self) -> Any:
         path = os.path.join(self.path, _LOCK)
-        lock = open(path, 'a+', encoding='utf-8')  # noqa: SIM115  closed by close()
+        number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o666)  # not what a link leads to
+        lock = open(number, 'a+', encoding='utf-8')  # noqa: SIM115  closed by close()
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as e:
@@ -202,8 +203,25 @@ def saved_run(folder: str, log: str = 'log') -> SavedRun:
             )
     config, facts = map(read_yaml, paths)
     ckpt_path = os.path.join(folder, facts['checkpoints'])
+    check_inside(folder, os.path.join(folder, log), ckpt_path)
     how = (facts.get('finished'), facts.get('result'), facts.get('diverged'))
     return SavedRun(folder, config, int(facts['seed']), ckpt_path, *how)
+
+
+def check_inside(folder: str, *places: str) -> None:
+    """
+    Overview:
+        Nothing in the folder of a run leads out of it: a run that goes on cuts, removes and writes there, and whoever
+        made the folder does not decide about other files. CheckpointError names what does.
+    Arguments:
+        - places (:obj:`str`): folders in it, with all that is below
+    """
+    home = os.path.realpath(folder)
+    for place in places:
+        below = (os.path.join(base, name) for base, dirs, files in os.walk(place) for name in dirs + files)
+        for path in itertools.chain([place], filter(os.path.islink, below)):
+            if os.path.commonpath([home, os.path.realpath(path)]) != home:
+                raise CheckpointError(f'{path}: leads out of the folder of its run, {folder}; put what it means there')
 
 
 def checkpoint_file(path: str) -> str:

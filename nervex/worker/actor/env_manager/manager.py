@@ -233,8 +233,8 @@ class EnvManager:
         """
         Overview:
             The envs in the middle of their episodes, their observations and their running sums, for an exact resume.
-            Envs are saved by pickling, so load only what your own runs have saved. None where that cannot be: envs that
-            wait in the middle of a step (asynchronous managers), cannot be pickled or are native code.
+            Envs without a plain ``state_dict`` are pickled and signed: those of other users are refused. None where
+            that cannot be: envs that wait in the middle of a step (asynchronous managers), or are native code.
         """
         live = self._live or self._refuse('state_dict')
         if not live.at_rest or not self.backend.saves:
