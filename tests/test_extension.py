@@ -32,6 +32,19 @@ def test_a_policy_written_from_scratch_solves_cartpole(nstep, traj_len):
     assert serial_pipeline(scratch_config(nstep, traj_len), seed=0).solved
 
 
+@pytest.mark.parametrize('nstep', [1, 3])
+def test_a_policy_written_from_scratch_runs_over_a_shipped_config(nstep, short_dqn):
+    """Its ``collect.traj_len`` is the default then, None."""
+    from scratch_dqn import ScratchDQN
+
+    short_dqn.policy.learn.algo.nstep = nstep
+    passed = serial_pipeline(short_dqn, seed=0, policy_fn=ScratchDQN)
+    short_dqn.policy.policy_type, short_dqn.policy.import_names = 'scratch_dqn', ['scratch_dqn']
+    named = serial_pipeline(short_dqn, seed=0)
+    assert passed.config.policy.collect.traj_len is None
+    assert named.train_iters == passed.train_iters > 0 and named.history == passed.history
+
+
 def test_every_transition_of_a_row_policy_gets_its_full_nstep_target(monkeypatch):
     """Rewards are all 1 in CartPole, so a padded target shows as a zero; only ends of episodes may have one."""
     from nervex.data import BufferManager

@@ -82,7 +82,7 @@ class Adder:
         """Put back what ``state_dict`` gave."""
         self._generator.bit_generator.state = state['generator']
 
-    def get_traj(self, data: deque, traj_len: int | float | str, return_num: int = 0) -> TrajWindow:
+    def get_traj(self, data: deque, traj_len: int | float | str | None, return_num: int = 0) -> TrajWindow:
         """
         Overview:
             Pop the next window of at most ``traj_len`` rows from the front. Unless the episode is over, copies of its
@@ -90,14 +90,15 @@ class Adder:
             target. With too few rows to make progress nothing is taken.
         Arguments:
             - data (:obj:`deque`): the live rows of one env, oldest first
-            - traj_len (:obj:`int | float | str`): rows to take; ``'inf'`` takes all
+            - traj_len (:obj:`int | float | str | None`): rows to take; ``'inf'`` takes all, as does None, which
+              ``collect.traj_len`` is by default
             - return_num (:obj:`int`): rows that come again, e.g. nstep
         Returns:
             - window (:obj:`TrajWindow`): a list; ``window.repeats`` says how many trailing rows come again
         """
         if not isinstance(data, deque):
             raise TypeError(f'get_traj: got a {type(data).__name__}, expected the live deque of one env')
-        endless = traj_len in ('inf', float('inf'))
+        endless = traj_len in ('inf', float('inf'), None)
         if not (endless or (isinstance(traj_len, Integral) and traj_len >= 1)) or return_num < 0:
             raise ValueError(
                 f"get_traj: traj_len is an int of at least 1 or 'inf', and return_num at least 0; got "
@@ -132,7 +133,8 @@ class Adder:
             - nstep (:obj:`int`): number of rewards
             - traj_len (:obj:`int | float | str | None`): not needed; accepted because older policies pass it
             - gamma (:obj:`float | None`): adds the column ``value_gamma``, gamma to the power of the steps really
-              taken, which the losses need wherever a window was cut short (for nstep > 1)
+              taken, which the losses need wherever a window was cut short (for nstep > 1). Without it the windows that
+              a time limit (``truncated``) cut short are left out: what follows them has a value, but no discount
             - overlap (:obj:`int`): for a Batch: how many of its last rows come again; a :class:`TrajWindow` knows it
               itself
         Shapes:

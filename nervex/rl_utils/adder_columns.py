@@ -38,7 +38,16 @@ def nstep_columns(traj: Any, nstep: int, gamma: float | None, overlap: int) -> A
     for key in ('next_obs', 'done', 'truncated'):
         if key in columns:
             columns[key] = tree.map(take, traj[key])
-    return type(traj).of(columns)
+    samples = type(traj).of(columns)
+    if gamma is not None or 'truncated' not in columns:
+        return samples
+    cut = (taken < nstep) & (_as_numpy(columns['truncated']) != 0)
+    if cut.any() and cut.ndim > 1:
+        raise ValueError(
+            'get_nstep_return_data: a time limit cut windows short, whose next value counts by gamma to the power of '
+            'the steps taken; pass gamma=, or hand over one env at a time, of which such rows are left out'
+        )
+    return samples[np.flatnonzero(~cut)] if cut.any() else samples
 
 
 def nstep_rows(rows: Rows, nstep: int, gamma: float | None, repeats: int) -> list[dict]:
@@ -50,6 +59,8 @@ def nstep_rows(rows: Rows, nstep: int, gamma: float | None, repeats: int) -> lis
     result = []
     for t, steps in enumerate(taken.tolist()):
         row, last = dict(rows[t]), rows[t + steps - 1]
+        if gamma is None and steps < nstep and bool(last.get('truncated', False)):
+            continue  # its next value counts by gamma ** steps, which nobody would know
         row['reward'] = torch.from_numpy(window[t])
         row.update({key: last[key] for key in ('next_obs', 'done', 'truncated') if key in row})
         if gamma is not None:

@@ -104,6 +104,22 @@ def test_nstep_tables_for_rows_and_columns(done_at, nstep, table):
             assert batch['value_gamma'][t] == 0.5**steps
 
 
+def test_without_gamma_windows_that_a_time_limit_cut_short_are_left_out():
+    """Of 4 steps and n = 3, windows 0 and 1 are whole; the others are kept only where the episode really ended."""
+    for truncated, kept in ((True, [0, 1]), (False, [0, 1, 2, 3])):
+        rows = [{**r, 'truncated': truncated and r['done']} for r in episode(4, done_at=(3,))]
+        block = as_batch(rows)
+        block['truncated'] = torch.tensor([r['truncated'] for r in rows])
+        assert [sample['action'] for sample in Adder().get_nstep_return_data(rows, 3)] == kept
+        assert Adder().get_nstep_return_data(block, 3)['action'].tolist() == kept
+        assert len(Adder().get_nstep_return_data(rows, 3, gamma=0.5)) == 4
+    cut = Batch.of({key: torch.stack([column] * 2, 1) for key, column in block.items()})
+    assert len(Adder().get_nstep_return_data(cut, 3)) == 4
+    cut['truncated'] = cut['done']
+    with pytest.raises(ValueError, match='pass gamma='):
+        Adder().get_nstep_return_data(cut, 3)
+
+
 def test_many_envs_equal_single_ones_and_numpy_equals_torch():
     rng = np.random.default_rng(0)
     columns = {
@@ -157,6 +173,13 @@ def test_get_traj_keeps_copies_at_the_front():
     assert [r['action'] for r in live] == [2, 3, 4]
     live[0]['reward'] = None
     assert window[2]['reward'] is not None
+
+
+def test_get_traj_without_a_length_takes_what_is_there():
+    data = deque(episode(3))
+    window = Adder().get_traj(data, None, return_num=2)
+    assert [r['action'] for r in window] == [0, 1, 2] and window.repeats == 2 and len(data) == 2
+    assert not Adder().get_traj(data, None, return_num=2) and len(data) == 2
 
 
 def test_get_traj_takes_nothing_it_could_not_use():
