@@ -223,8 +223,8 @@ class _Check:
         for leaf in tree.leaves(obs):
             if isinstance(leaf, np.ndarray) and leaf.dtype == np.float64:
                 self.say(f'{where} gives float64; models take float32')
-            if isinstance(leaf, np.ndarray) and leaf.dtype.kind == 'f' and np.isnan(leaf).any():
-                self.say(f'{where} gives an observation with NaN')
+            if isinstance(leaf, np.ndarray) and leaf.dtype.kind == 'f' and not np.isfinite(leaf).all():
+                self.say(f'{where} gives an observation with NaN or infinity')
 
     def _check_seeds(self) -> None:
         """The same seed gives the same episode; the dynamic flag is understood."""

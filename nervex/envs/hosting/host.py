@@ -12,7 +12,7 @@ import numpy as np
 
 from nervex.envs.env.plain_state import decode, encode
 from nervex.envs.hosting.actions import ARRAY, NUMPY, PLAIN
-from nervex.envs.hosting.layout import InvalidStepError, copy_row, has_nan, write_row
+from nervex.envs.hosting.layout import InvalidStepError, copy_row, not_finite, write_row
 from nervex.envs.hosting.stepping import FAILURES, flag, has_step_into, make_loop
 from nervex.envs.hosting.store import SLOTS, BlockStore
 from nervex.utils.errors import ExtraMissingError
@@ -284,12 +284,11 @@ class EnvHost:
         events = self._loop(slot, actions, which)
         if self._age >= self._due:
             events = self._end_overdue(slot, which, events)
-        total = sum(self._sums)
-        if total != total:  # a reward was NaN
-            return self._find_nan(slot, events or Events(), which)
+        if not -3.4e38 < sum(self._sums) < 3.4e38:  # a reward is NaN, or infinite as it is stored, in float32
+            return self._find_not_finite(slot, events or Events(), which)
         for view, zeros in self._floats[slot]:
-            if view.dot(zeros) != 0.0:  # see has_nan
-                return self._find_nan(slot, events or Events(), which)
+            if view.dot(zeros) != 0.0:  # see not_finite
+                return self._find_not_finite(slot, events or Events(), which)
         return events
 
     def _end_overdue(self, slot: int, which: Iterable[int], events: Events | None) -> Events | None:
@@ -339,10 +338,9 @@ class EnvHost:
             return events
         total = self.returns[k]
         self._check_row(slot, k, 'the observation')
+        self._check_reward(slot, k)
         if type(total) is not float:  # a vector reward
             total = float(np.sum(total))
-        if total != total:
-            raise InvalidStepError('the reward is NaN')
         events = events or Events()
         events.finished.append(self.first_id + k)
         truncated = truncated and not terminated
@@ -364,19 +362,30 @@ class EnvHost:
     def _check_row(self, slot: int, k: int, what: str) -> None:
         """Rows that are about to be overwritten, or have just begun, are checked one by one."""
         for view, zeros in self._row_checks[slot][k]:
-            if has_nan(view, zeros):
-                raise InvalidStepError(f'{what} has NaN in it: {view.tolist() if view.size <= 8 else "..."}')
+            if not_finite(view, zeros):
+                raise self._invalid(k, what, view)
 
-    def _find_nan(self, slot: int, events: Events, which: Iterable[int]) -> Events | None:
-        """Slow path of the check in ``step``: which env wrote NaN? Infinite values are let through."""
+    def _check_reward(self, slot: int, k: int) -> None:
+        reward = self._rewards[slot][k : k + 1].reshape(-1)
+        if not np.isfinite(reward).all():
+            raise self._invalid(k, 'the reward', reward)
+
+    def _invalid(self, k: int, what: str, view: np.ndarray) -> InvalidStepError:
+        bad, shown = view[~np.isfinite(view)][0], f': {view.tolist()}' if 1 < view.size <= 8 else ''
+        step = self._age - self._born[k]
+        return InvalidStepError(
+            f'{what} of env {self.first_id + k} at step {step} of the episode has {bad} in it{shown}'
+        )
+
+    def _find_not_finite(self, slot: int, events: Events, which: Iterable[int]) -> Events | None:
+        """Slow path of the check in ``step``: which env wrote NaN or infinity?"""
         known = {fault.env_id for fault in events.faults}.union(events.finished)
         for k in which:
             if self.first_id + k in known:
                 continue
             try:
                 self._check_row(slot, k, 'the observation')
-                if np.isnan(self._rewards[slot][k]).any():
-                    raise InvalidStepError('the reward is NaN')
+                self._check_reward(slot, k)
             except InvalidStepError as error:
                 events.infos.pop(self.first_id + k, None)
                 events.faults.append(self.fault(k, 'step', error))

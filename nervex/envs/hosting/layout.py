@@ -155,13 +155,13 @@ def put_leaves(row: Any, values: list[Any], everything: bool) -> None:
             leaf[...] = next(rest)
 
 
-def has_nan(array: np.ndarray, zeros: np.ndarray) -> bool:
+def not_finite(array: np.ndarray, zeros: np.ndarray) -> bool:
     """
     Overview:
-        Whether there is NaN in a flat array; ``zeros`` is as long. 0 * x is 0 for every finite x and NaN for the
-        others: one pass and no temporary; infinite values are let through by a second look.
+        Whether there is NaN or infinity in a flat array; ``zeros`` is as long. 0 * x is 0 for every finite x and NaN
+        for the others: one pass and no temporary.
     """
-    return array.dot(zeros) != 0.0 and bool(np.isnan(array).any())
+    return bool(array.dot(zeros) != 0.0)
 
 
 def _checked(obs: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:

@@ -68,7 +68,7 @@ class BlockStore:
         """
         Overview:
             What must be finite in rows low..high of a slot: pairs (flat view, zeros of its length). Scalar rewards are
-            not among them: whoever adds them up sees NaN in the sums.
+            not among them: whoever adds them up sees NaN and infinity in the sums.
         """
         leaves = [leaf for leaf in tree.leaves(self.obs[slot]) if leaf.dtype.kind == 'f']
         leaves += [self.reward[slot]] if self.reward_size > 1 else []

@@ -198,7 +198,8 @@ class FaultyEnv(CounterEnv):
     """
 
     config = dict(
-        fault=None,  # raise | sleep | shape | broadcast | dtype | nan | nan_reward | none | none_reward | exit |
+        fault=None,  # raise | sleep | shape | broadcast | dtype | nan | inf | huge | none |
+        # nan_reward | inf_reward | huge_reward | none_reward | exit |
         # kill | huge_info | abnormal | interrupt | bad_done | close_pipes |
         # system_exit; with the prefix 'reset_': in reset
         at=2,  # the step of the episode
@@ -263,6 +264,10 @@ class FaultyEnv(CounterEnv):
             'broadcast': timestep._replace(obs=np.zeros(1, np.float32)),
             'dtype': timestep._replace(obs=np.array(['a', 'b', 'c', 'd'])),
             'nan': timestep._replace(obs=obs * np.float32('nan') if isinstance(obs, np.ndarray) else obs),
+            'inf': timestep._replace(obs=np.where(np.arange(4) == 2, -np.inf, obs).astype(np.float32)),
+            'huge': timestep._replace(obs=np.full(4, 1e300)),
+            'inf_reward': timestep._replace(reward=np.float32('inf')),
+            'huge_reward': timestep._replace(reward=1e300),
             'nan_reward': timestep._replace(reward=reward * np.float32('nan')),
             'none': None,
             'none_reward': timestep._replace(reward=None),

@@ -10,7 +10,7 @@ import numpy as np
 from nervex.envs import BaseEnvInfo
 from nervex.envs.hosting.actions import ActionRows
 from nervex.envs.hosting.host import METHOD, EnvFault, Events, HostSetup, describe_error, kind_of
-from nervex.envs.hosting.layout import InvalidStepError, has_nan, write_row
+from nervex.envs.hosting.layout import InvalidStepError, not_finite, write_row
 from nervex.envs.hosting.stepping import FAILURES
 from nervex.envs.hosting.store import FINAL, BlockStore
 from nervex.envs.spaces import reward_info
@@ -98,7 +98,7 @@ class Vectorised(Immediate):
                 self._present, self._first = self._engine.start(list(self._seeds))
             present, first, self._first = self._present, self._first, None
             self._put(slot, present, first)
-            self._check_finite(first)
+            self._check_finite(slot, present)
         except FAILURES as error:
             return self._failed(error)
         self._reset_masks()
@@ -129,13 +129,12 @@ class Vectorised(Immediate):
         """A step of the engine: Events or None; WorkerLost if it failed, for then all unfinished episodes are lost."""
         try:
             answer = self._engine.exchange(self._present, actions)
-            self._check_finite(answer.obs)
-            self._check_finite(answer.reward)
+            ids = self._present = answer.env_id
+            self._put(slot, ids, answer.obs)
+            self._store.reward[slot, ids] = answer.reward
+            self._check_finite(slot, ids, 1)
         except FAILURES as error:
             return self._failed(error)
-        ids = self._present = answer.env_id
-        self._put(slot, ids, answer.obs)
-        self._store.reward[slot, ids] = answer.reward
         live = self._acted[ids]
         ended = (answer.terminated | answer.truncated) & live
         self._acted[ids] = False
@@ -180,15 +179,21 @@ class Vectorised(Immediate):
         else:
             tree.write(self._store.leaves, place, obs)
 
-    def _check_finite(self, block: Any) -> None:
-        for part in [block] if type(block) is np.ndarray else tree.leaves(block):
-            if part.dtype.kind == 'f':
-                flat = part.reshape(-1)
-                key = len(flat), flat.dtype
-                if key not in self._zeros:
-                    self._zeros[key] = np.zeros(*key)
-                if has_nan(flat, self._zeros[key]):
-                    raise InvalidStepError('the observations or rewards have NaN in them')
+    def _check_finite(self, slot: int, ids: np.ndarray, steps: int = 0) -> None:
+        """Of what was stored of these envs, ``steps`` after their last one (0: episodes begin, and have no reward)."""
+        parts = [leaf[slot] for leaf in tree.leaves(self._store.leaves) if leaf.dtype.kind == 'f']
+        for part in parts + [self._store.reward[slot]] * steps:
+            part = part[ids] if self.asynchronous else part
+            flat = part.reshape(-1)
+            key = len(flat), flat.dtype
+            if key not in self._zeros:
+                self._zeros[key] = np.zeros(*key)
+            if not_finite(flat, self._zeros[key]):
+                env = ids[np.flatnonzero(~np.isfinite(part.reshape(len(ids), -1)).all(1))[0]]
+                step, bad = self._lengths[env] + steps, flat[~np.isfinite(flat)][0]
+                raise InvalidStepError(
+                    f'the observation or reward of env {env} at step {step} of the episode has {bad} in it'
+                )
 
     # ------------------------------------------------------------------ ending
     def _failed(self, error: BaseException) -> WorkerLost:

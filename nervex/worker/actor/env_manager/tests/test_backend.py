@@ -7,6 +7,7 @@ import pytest
 
 from nervex.envs.hosting.store import BlockStore
 from nervex.envs.tests.fakes import CounterEngine, CounterEnv, FaultyEnv
+from nervex.utils import EnvError
 from nervex.utils.registry_factory import ENV_MANAGER_REGISTRY
 from nervex.worker.actor.env_manager import Backend, EnvManager, WorkerLost, create_env_manager
 from nervex.worker.actor.env_manager.tests.managers import (
@@ -124,3 +125,20 @@ def test_a_good_step_between_two_faults_of_a_vectorised_env_is_enough():
             ids, _ = manager.observe()
             manager.advance(ids, np.zeros(len(ids), np.int64))
         assert 15 <= manager.faults.total <= 25
+
+
+@pytest.mark.parametrize('reward', [np.inf, -np.inf, np.nan, 1e300])
+def test_a_vectorised_env_that_gives_infinity_is_named_with_the_step(reward):
+    class Infinite(CounterEngine):
+        def exchange(self, ids, actions):
+            answer = super().exchange(ids, actions)
+            rewards = answer.reward.astype(np.float64)
+            rewards[1] = reward if self.envs[1].steps == 3 else rewards[1]
+            return answer._replace(reward=rewards)
+
+    manager = create_env_manager('vector', Infinite, [dict(tag=7)] * 3, dict(max_retry=0))
+    with manager:
+        manager.launch()
+        value = 'nan' if reward != reward else '-inf' if reward < 0 else 'inf'
+        with pytest.raises(EnvError, match=f'reward of env 1 at step 3 of the episode has {value} in it'):
+            drive(manager, 10)

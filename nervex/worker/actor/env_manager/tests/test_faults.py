@@ -4,6 +4,7 @@ import contextlib
 import gc
 import logging
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -27,7 +28,18 @@ from nervex.worker.actor.env_manager.tests.managers import (
 )
 
 ERRORS = ['raise', 'none', 'reset_raise', 'reset_none']
-INVALID = ['shape', 'broadcast', 'dtype', 'nan', 'nan_reward', 'none_reward', 'bad_done', 'reset_shape', 'reset_nan']
+NOT_FINITE = ['nan', 'inf', 'huge', 'nan_reward', 'inf_reward', 'huge_reward']
+INVALID = [
+    'shape',
+    'broadcast',
+    'dtype',
+    *NOT_FINITE,
+    'none_reward',
+    'bad_done',
+    'reset_shape',
+    'reset_nan',
+    'reset_inf',
+]
 CRASHES = ['exit', 'kill', 'close_pipes', 'system_exit', 'reset_exit', 'reset_kill']
 HANGS = ['sleep', 'reset_sleep']
 
@@ -68,6 +80,9 @@ def test_env_that_answers_wrongly_is_restarted(single_kind, fault, retry_type, t
     assert 'env 1' in text
     if 'raise' in fault:
         assert 'deliberate error of env 1' in text and 'fakes.py' in text  # the env's own traceback
+    if fault in NOT_FINITE:
+        which, value = 'reward' if 'reward' in fault else 'observation', 'nan' if 'nan' in fault else 'inf'
+        assert re.search(f'the {which} of env 1 at step 2 of the episode has -?{value} in it', text), text
 
 
 @pytest.mark.parametrize('fault', CRASHES)
