@@ -42,6 +42,16 @@ def test_the_command_on_the_vector_manager(capsys):
     assert 'env steps' in capsys.readouterr().out
 
 
+def test_an_env_whose_episodes_never_end_shows_at_once_what_goes_on(capsys, caplog):
+    main(
+        ['-m', 'serial', '-c', 'cartpole_ppo', '-o', 'env.env_type=gym', '-o', 'env.env_id=CliffWalking-v1', '-s', '0']
+        + ['-o', 'evaluator.max_episode_step=30', '-o', 'commander.max_env_step=200', '-o', 'exp_name=run']
+    )
+    first, second, *_ = capsys.readouterr().out.splitlines()
+    assert first == 'building ppo for CliffWalking-v1 ...' and second == 'evaluating the policy after 0 updates ...'
+    assert any('cut after 30 steps' in record.getMessage() for record in caplog.records)
+
+
 def test_episodes_that_a_vector_manager_plays_along_are_not_saved(gym_dqn):
     checkpoint = serial_pipeline(gym_dqn, seed=0).checkpoint
     gym_dqn.env.update(env_manager_type='vector', evaluator_env_num=3)

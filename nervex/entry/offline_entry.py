@@ -10,6 +10,7 @@ from nervex.data.trajectories import TrajectoryDataset
 from nervex.policy.traj_block import TrajBlock
 from nervex.run.build import start_serial
 from nervex.run.launch import EnvSetting, Passed, prepare_launch
+from nervex.run.progress import say_building
 from nervex.run.result import RunResult
 from nervex.run.serial_run import SerialRun
 from nervex.utils import ConfigError
@@ -45,6 +46,7 @@ def offline_pipeline(
     launch = prepare_launch(cfg, seed, passed, overrides, resume, collects=False, trust=trust)
     if (result := launch.already()) is not None:
         return result
+    say_building(progress, launch.cfg)
     with start_serial(launch) as run:
         if run.cfg.commander.max_train_iter is None:
             raise ConfigError(['commander.max_train_iter: missing; offline learning has no env steps to end by'])

@@ -34,10 +34,12 @@ def parallel_pipeline(
     """
     from nervex.parallel.run import start_parallel
     from nervex.run.launch import Passed, prepare_launch
+    from nervex.run.progress import say_building
 
     launch = prepare_launch(cfg, seed, Passed(env_setting, policy_fn, model_type), overrides, resume, trust=trust)
     if (ended := launch.already()) is not None:
         return ended
+    say_building(progress, launch.cfg)
     with start_parallel(launch, carrier, enable_total_log) as run:
         run.show(progress, enable_total_log)
         try:

@@ -45,11 +45,13 @@ def serial_pipeline(
         - trust (:obj:`bool`): ``resume`` opens what another user has pickled, which may run any code
     """
     from nervex.run.build import Passed, prepare_launch, start_serial
+    from nervex.run.progress import say_building
 
     policy, model = _one(policy_fn=policy_fn, policy_type=policy_type), _one(model_type=model_type, model=model)
     launch = prepare_launch(cfg, seed, Passed(env_setting, policy, model), overrides, resume, trust=trust)
     if (result := launch.already()) is not None:
         return result
+    say_building(progress, launch.cfg)
     with start_serial(launch) as run:
         if run.policy.no_own_data is not None:
             logger.warning('%s: %s; nervex -m offline --data FOLDER', type(run.policy).__name__, run.policy.no_own_data)

@@ -1,7 +1,9 @@
 """GymEnv: any Gymnasium id, or any Gymnasium or old gym env object, as a BaseEnv, without writing a class."""
 
 import copy
+import functools
 import importlib
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +18,8 @@ from nervex.envs.wrappers.base import GymWrapper, check_wrappers, wrap
 from nervex.envs.wrappers.video import RecordVideo
 from nervex.utils.declare import setting, settings
 from nervex.utils.errors import ExtraMissingError, UnknownNameError, nearest
+
+logger = logging.getLogger(__name__)
 
 # Packages whose import registers their ids
 HOMES = {
@@ -230,6 +234,8 @@ class GymEnv(BaseEnv):
         if self._cfg.package == 'gymnasium':
             env, limit = make_gymnasium(self._cfg.env_id, kwargs)
             self._limit = limit if self._cfg.max_episode_steps is None else self._cfg.max_episode_steps
+            if self._limit is None and not _limits_itself(env.spec.kwargs, self._cfg.wrappers):
+                _warn_of_no_limit(self._cfg.env_id)
             return env
         try:
             gym = importlib.import_module(self._cfg.package)
@@ -268,6 +274,20 @@ def _constants(env: Any) -> list[str]:
     """What of a Gym object is made anew: its spaces, unless somebody has drawn from them, and the like."""
     fresh = [n for n in vars(env) if n.endswith('_space') and getattr(vars(env)[n], '_np_random', None) is None]
     return ['env', 'spec', '_cached_spec', *fresh]
+
+
+def _limits_itself(kwargs: dict, wrappers: list) -> bool:
+    """Whether an argument of the env or one of the wrappers around it is a time limit."""
+    said = str(wrappers).lower().replace('_', '')
+    return 'timelimit' in said or any(name.startswith('max_num_') for name in kwargs)
+
+
+@functools.lru_cache  # once
+def _warn_of_no_limit(env_id: str) -> None:
+    logger.warning(
+        "env '%s' has no time limit: an episode may never end; env.max_episode_steps=1000 would give it one",
+        env_id,
+    )
 
 
 def find_spec(env_id: str) -> Any:

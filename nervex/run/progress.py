@@ -46,6 +46,14 @@ class Progress:
         if self._enabled and time.perf_counter() - self._last >= wait:
             self.evaluated()
 
+    def evaluating(self) -> None:
+        """An evaluation begins: said on the live line, and where lines are plain for the first one."""
+        text = f'evaluating the policy after {self._run.learner.train_iter:,} updates ...'
+        if self._live is not None:
+            self._live.update(f'{self.line()} | {text}')
+        elif not self._run.evaluator.history:
+            self.say(text)
+
     def evaluated(self) -> None:
         """Draw now: a new evaluation is worth a line of its own where lines are plain."""
         if self._enabled:
@@ -102,3 +110,10 @@ def duration(seconds: float) -> str:
     if s < 60:
         return f'{s}s'
     return f'{s // 60}m {s % 60}s' if s < 3600 else f'{s // 3600}h {s % 3600 // 60}m'
+
+
+def say_building(enabled: bool, cfg: Any) -> None:
+    """The first sign of life of a run: what is built takes a while."""
+    if enabled:
+        env = cfg.env.get('env_id') or cfg.env.get('env_type') or 'the env'
+        print(f'building {cfg.policy.get("policy_type") or "the policy"} for {env} ...', flush=True)

@@ -99,6 +99,7 @@ class SerialRun:
         if self.cfg.evaluator.eval_freq is None:
             return False
         self._before = changed_by_evaluating(self)
+        self.progress.evaluating()
         self.solved, _ = self.evaluator.eval(self.learner.train_iter, envstep=self.actor.total_step)
         if self.evaluator.is_new_best():
             with self.signals.held():

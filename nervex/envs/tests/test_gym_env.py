@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from nervex.envs import BaseEnv, BaseEnvTimestep, GymEnv, check_env, get_vec_env_setting
+from nervex.envs import BaseEnv, BaseEnvTimestep, GymEnv, check_env, get_vec_env_setting, gym_env
 from nervex.utils import UnknownNameError
 from nervex.worker.actor.env_manager import BaseEnvManager, VectorEnvManager
 
@@ -270,3 +270,19 @@ def test_base_env_is_a_context_manager_with_spaces():
         assert isinstance(env, BaseEnv) and env.action_space == spaces.Box(-2, 2, (1,))
         env.reset()
         assert isinstance(env.step([0.0]), BaseEnvTimestep)
+
+
+@pytest.mark.parametrize(
+    'cfg, warns',
+    [
+        ({'env_id': 'CliffWalking-v1'}, True),
+        ({'env_id': 'CliffWalking-v1', 'max_episode_steps': 50}, False),
+        ({'env_id': 'CliffWalking-v1', 'wrappers': [{'type': 'time_limit', 'max_episode_steps': 9}]}, False),
+        ({'env_id': 'CartPole-v1'}, False),
+    ],
+)
+def test_an_env_without_a_time_limit_is_told_once(caplog, cfg, warns):
+    gym_env._warn_of_no_limit.cache_clear()
+    for _ in range(2):
+        GymEnv(cfg).info()
+    assert ['no time limit' in record.getMessage() for record in caplog.records] == [True] * warns

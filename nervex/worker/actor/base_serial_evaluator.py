@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import logging
 import os
 import time
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from nervex.utils.file_helper import naming
 from nervex.utils.log_helper import TBLogger, TextLogger
 from nervex.worker.actor.rows import ObsBlock, acting, as_array
 
+logger = logging.getLogger(__name__)
 _SEED_STRIDE = 10_000  # more than any number of envs
 _OF_RETURNS = ('return_mean', 'return_std', 'return_min', 'return_max')
 CURVE_COLUMNS = ('train_iter', 'env_step', 'seconds', *_OF_RETURNS, 'length_mean')
@@ -55,6 +57,7 @@ class BaseSerialEvaluator:
     config = settings(
         n_episode=setting(5, 'int >= 1', 'episodes of one evaluation'),
         eval_freq=setting(50, 'int >= 1 | None', 'updates between two evaluations; None: there are none'),
+        max_episode_step=setting(30_000, 'int >= 1 | None', 'an episode is cut there, with its return so far'),
         stop_val=setting(None, 'number | None', 'mean return at which the run counts as solved; None: never'),
         confirm_episode=setting(
             None, 'int >= 0 | None', 'more episodes that must reach stop_val too; None: n_episode; 0: no'
@@ -71,6 +74,7 @@ class BaseSerialEvaluator:
         self.env: Any = None
         self._policy: Any = None
         self._last_iter: int | None = None
+        self._said_cut = False
         self._start = time.perf_counter()
         self.best = float('-inf')
         self.last: Evaluation | None = None
@@ -171,6 +175,8 @@ class BaseSerialEvaluator:
             self.env.seed(self._seed + _SEED_STRIDE * seed_offset, dynamic_seed=True)
         self.env.reset()
         self._policy.reset()
+        limit = self._cfg.max_episode_step or np.inf
+        steps, so_far = np.zeros(env_num, np.int64), np.zeros(env_num)  # of the episodes that go on
         while (left > 0).any():
             ids, obs = self.env.observe()
             playing = left[ids] > 0
@@ -178,12 +184,16 @@ class BaseSerialEvaluator:
                 ids, obs = ids[playing], tree.index(obs, playing)
             action = as_array(self._act(ids, obs)['action'])
             step = self.env.advance(ids, action)
+            raw, lost = self.env.raw_step or step, list(step.abnormal)
+            steps[lost] = so_far[lost] = 0
+            steps[raw.env_id] += 1
+            so_far[raw.env_id] += raw.reward.reshape(len(raw), -1).sum(1)
             if not self.env.partial_steps and not playing.all():  # envs that had to step along play for nothing
                 step = step.rows(np.flatnonzero(left[step.env_id] > 0))
                 ids, obs, action = ids[playing], tree.index(obs, playing), action[playing]
             if on_step is not None:
                 on_step(ObsBlock(ids, obs), action, step)
-            for env_id in step.abnormal:
+            for env_id in lost:
                 self._policy.reset(data_id=[int(env_id)])
             over = np.flatnonzero(step.done)
             infos = step.infos if len(over) else {}
@@ -192,12 +202,34 @@ class BaseSerialEvaluator:
                 returns[i].append(float(np.sum(infos[k]['final_eval_reward'])))  # rewards may be scaled or clipped
                 lengths[i].append(int(step.episode_length[k]))
                 left[i] -= 1
+                steps[i] = so_far[i] = 0
                 self._policy.reset(data_id=[i])
+            for i in np.flatnonzero((steps >= limit) & (left > 0)).tolist():
+                returns[i].append(float(so_far[i]))
+                lengths[i].append(int(steps[i]))
+                left[i] = self._cut(i, left[i] - 1)
+                steps[i] = so_far[i] = 0
         return Evaluation(
             np.array([r for env in returns for r in env]),
             np.array([k for env in lengths for k in env]),
             time.perf_counter() - start,
         )
+
+    def _cut(self, i: int, left: int) -> int:
+        """End the present episode of an env, and say so once; answers how many episodes it can still play."""
+        if not self._said_cut:
+            self._said_cut = True
+            logger.warning(
+                'an evaluation episode was cut after %d steps, with its return so far (evaluator.max_episode_step); '
+                'env %d may have no time limit: env.max_episode_steps gives a Gymnasium env one',
+                self._cfg.max_episode_step,
+                i,
+            )
+        if left and self.env.partial_steps:
+            self.env.reset({i: {}})
+            self._policy.reset(data_id=[i])
+            return left
+        return 0  # envs that are one cannot begin anew alone
 
     def _write(self, train_iter: int, envstep: int, result: Evaluation) -> None:
         if self._logger is None:

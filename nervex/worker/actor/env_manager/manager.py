@@ -45,6 +45,7 @@ class EnvManager:
 
     backend: type[Backend] = InProcess
     together = True
+    raw_step: StepBlock | None = None  # of managers that scale: the last step as the envs gave it
 
     config = settings(
         episode_num=setting(math.inf, 'int >= 1 | inf', 'episodes of each env until it is done'),

@@ -237,6 +237,25 @@ def test_scaled_rewards_are_judged_by_the_score_that_the_env_tells(tmp_path, kin
     assert stop and sorted(result.returns.tolist()) == [6.0, 6.0, 10.0, 10.0]  # 1 + 2 + 3 (+ 4)
 
 
+@pytest.mark.parametrize('kind', ['base', 'async_subprocess', 'vector'])
+def test_an_episode_that_does_not_end_is_cut_and_that_is_said(evaluator, caplog, kind):
+    result = evaluator(kind=kind, max_episode_step=3).evaluate(6)  # of envs whose episodes take 2, 3 and 4 steps
+    lengths = [2, 2, 3, 3, 3] + [3] * (kind != 'vector')  # one of whose envs cannot begin anew alone
+    assert sorted(result.lengths.tolist()) == lengths
+    assert (result.returns == result.lengths * (result.lengths + 1) / 2).all()
+    (said,) = (record.getMessage() for record in caplog.records)
+    assert 'cut after 3 steps' in said and 'evaluator.max_episode_step' in said
+
+
+def test_a_cut_episode_has_the_return_of_rewards_that_were_not_scaled(tmp_path):
+    one = BaseSerialEvaluator({'n_episode': 1, 'max_episode_step': 3}, str(tmp_path))
+    one.env = create_env_manager('base', fakes.CounterEnv, [{'length': 9}], {'norm_reward': True})
+    one.env.launch()
+    one.policy = Hooks().eval_mode()
+    assert one.evaluate().returns.tolist() == [6.0]
+    one.close()
+
+
 def test_episodes_played_for_nothing_are_not_shown(evaluator):
     shown = []
     keep = lambda *seen: shown.append(copy.deepcopy(seen))  # noqa: E731
