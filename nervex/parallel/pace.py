@@ -56,7 +56,7 @@ def make_plan(cfg: EasyDict, env_setting: Any = None) -> Plan:
     return Plan(
         actors=actors,
         envs_per_actor=parallel.envs_per_actor or math.ceil(envs / actors),
-        evaluators=parallel.evaluator_num,
+        evaluators=0 if cfg.evaluator.eval_freq is None else parallel.evaluator_num,
         learners=parallel.learner_num,
         rounds=cfg.policy.on_policy if parallel.synchronous is None else parallel.synchronous,
         episodes=cfg.actor.n_sample is None and not parallel.ratio,

@@ -91,3 +91,11 @@ def test_states_of_two_learners_are_not_resumed_by_one(tmp_path):
 def curve(result):
     with open(result.curve_path, encoding='utf-8') as f:
         return [tuple(int(x) for x in line.split(',')[:2]) for line in f.read().splitlines()[1:]]
+
+
+def test_without_a_frequency_neither_mode_evaluates_also_not_at_the_end(tmp_path):
+    off = ('evaluator.eval_freq=null', 'commander.max_env_step=200')
+    serial = serial_pipeline({**CONFIG, 'exp_name': f'{tmp_path}/a'}, 3, overrides=off)
+    parallel = parallel_pipeline({**CONFIG, 'exp_name': f'{tmp_path}/b'}, 3, overrides=(*off, *INLINE))
+    assert serial.history == parallel.history == []
+    assert serial.verdict == parallel.verdict == 'finished: not evaluated' and parallel.env_steps >= 200
