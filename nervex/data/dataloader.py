@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
+import pickle
 import queue
 import threading
 import weakref
@@ -17,7 +19,9 @@ from nervex.data.batch import Batch
 from nervex.data.collate import default_collate
 from nervex.utils import tree
 
+logger = logging.getLogger(__name__)
 _POLL_S = 0.1  # how often a waiting thread looks whether the loader was closed
+_PATIENCE_S = 2.0  # for a source that is asked while the loader is closed
 
 
 class IDataLoader(ABC):
@@ -54,7 +58,8 @@ class AsyncDataLoader(IDataLoader):
           own
         - chunk_size (:obj:`int | None`): functions that a worker process calls at a time; by default an equal share
         - collate_fn (:obj:`Callable | None`): rows -> batch; None means ``default_collate``
-        - num_workers (:obj:`int`): with more than 1, the functions of a list are called in that many processes
+        - num_workers (:obj:`int`): with more than 1, the functions of a list are called in that many processes, which
+          work on several batches at a time
         - queue_size (:obj:`int`): finished batches that may wait
     Interfaces:
         __next__, __iter__, close
@@ -83,40 +88,25 @@ class AsyncDataLoader(IDataLoader):
             raise ValueError(
                 f"AsyncDataLoader: device '{device}' was asked for, but torch finds no CUDA here; use 'cpu'"
             )
-        self._ready: queue.Queue = queue.Queue(queue_size)
-        self._stop, self._ended = threading.Event(), False
-        # the thread knows nothing of the loader, which may be dropped without ``close``
-        make = partial(_make, data_source, batch_size, collate_fn or default_collate, device)
+        self._stop = threading.Event()
+        # the threads know nothing of the loader, which may be dropped without ``close``
+        make = partial(_make, collate_fn or default_collate, device)
         chunk_size = chunk_size or -(-batch_size // max(num_workers, 1))
-        work = partial(_work, make, self._ready, self._stop, num_workers, chunk_size)
-        self._thread = threading.Thread(target=work, name='data loader', daemon=True)
+        given = _given(data_source, batch_size)
+        self._batches = _Ahead(_made(given, make, num_workers, chunk_size, self._stop), queue_size, self._stop)
         weakref.finalize(self, self._stop.set)
-        self._thread.start()
 
     def __next__(self) -> Any:
-        while not self._ended:
-            try:
-                batch, error = self._ready.get(timeout=_POLL_S)
-            except queue.Empty:
-                if self._stop.is_set():
-                    break
-                continue
-            if error is not None or batch is None:
-                self._ended = True
-                if error is not None:
-                    raise error
-                break
-            return batch
-        raise StopIteration
+        return next(self._batches)
 
     def close(self) -> None:
-        """End the thread and the processes; batches that wait are dropped. May be called twice."""
+        """
+        Overview:
+            End the thread and the processes; batches that wait are dropped. May be called twice. A source that does not
+            answer is not waited for: its thread ends as soon as it does.
+        """
         self._stop.set()
-        if self._thread is not threading.current_thread():
-            self._thread.join()
-        self._ended = True
-        while not self._ready.empty():
-            self._ready.get_nowait()
+        self._batches.end(_PATIENCE_S)
 
     def __enter__(self) -> AsyncDataLoader:
         return self
@@ -125,38 +115,105 @@ class AsyncDataLoader(IDataLoader):
         self.close()
 
 
-def _work(make: Callable, ready: queue.Queue, stop: threading.Event, num_workers: int, chunk_size: int) -> None:
-    """What the thread of a loader does: pairs (batch, error) into the queue, (None, None) at the end."""
-    pool = multiprocessing.get_context('spawn').Pool(num_workers) if num_workers > 1 else None
-    call = _call_all if pool is None else partial(_call_in, pool, chunk_size)
-    item: tuple = (None, None)
+class _Ahead(Iterator):
+    """What an iterator gives, taken by a thread ahead of its use; an error comes where the item would have come."""
+
+    def __init__(self, items: Iterator, size: int, stop: threading.Event) -> None:
+        self._ready: queue.Queue = queue.Queue(size)
+        self._stop, self._ended = stop, False
+        self._thread = threading.Thread(target=_take, args=(items, self._ready, stop), name='data loader', daemon=True)
+        self._thread.start()
+
+    def __next__(self) -> Any:
+        while not self._ended:
+            try:
+                item, error = self._ready.get(timeout=_POLL_S)
+            except queue.Empty:
+                self._ended = self._stop.is_set()
+                continue
+            if error is None:
+                return item
+            self._ended = True
+            raise error
+        raise StopIteration
+
+    def end(self, patience_s: float) -> None:
+        """Wait for the thread, and drop what waits."""
+        self._ended = True
+        if self._thread is not threading.current_thread():
+            self._thread.join(patience_s)
+            if self._thread.is_alive():
+                logger.warning(
+                    'AsyncDataLoader: the data source does not answer; after %g s its thread is left alone', patience_s
+                )
+        while not self._ready.empty():
+            self._ready.get_nowait()
+
+
+def _take(items: Iterator, ready: queue.Queue, stop: threading.Event) -> None:
+    """What the thread does: pairs (item, error) into the queue; the last one has an error, StopIteration at the end."""
     try:
-        while not stop.is_set() and (batch := make(call)) is not None:
-            _put(ready, stop, (batch, None))
+        for item in items:
+            if not _put(ready, stop, (item, None)):
+                break
+        error: BaseException = StopIteration()
     except BaseException as e:  # handed to the caller of next
-        item = (None, e)
-    finally:
-        _put(ready, stop, item)
-        if pool is not None:
-            pool.terminate()
-            pool.join()
+        error = e
+    items.close()  # type: ignore[attr-defined]  # of a generator
+    _put(ready, stop, (None, error))
 
 
-def _put(ready: queue.Queue, stop: threading.Event, item: tuple) -> None:
+def _put(ready: queue.Queue, stop: threading.Event, item: tuple) -> bool:
     while not stop.is_set():
         try:
-            return ready.put(item, timeout=_POLL_S)
+            ready.put(item, timeout=_POLL_S)
         except queue.Full:
             continue
+        return True
+    return False
 
 
-def _make(source: Callable, batch_size: int, collate: Callable, device: torch.device, call: Callable) -> Any:
-    """The next batch, on the device; None at the end."""
-    data = source(batch_size)
-    if data is None:
-        return None
-    if not isinstance(data, (Batch, Mapping)) and len(data) and callable(data[0]):
-        data = call(list(data))
+def _given(source: Callable[[int], Any], batch_size: int) -> Iterator[Any]:
+    """What the source gives, to its end."""
+    while (data := source(batch_size)) is not None:
+        yield data
+
+
+def _made(given: Iterator, make: Callable, num_workers: int, chunk_size: int, stop: threading.Event) -> Iterator[Any]:
+    """The finished batches. Where there are worker processes, so many batches are begun at a time."""
+    if num_workers <= 1:
+        yield from (make(_begin(data)()) for data in given)
+        return
+    with multiprocessing.get_context('spawn').Pool(num_workers) as pool:  # terminates it at the end
+        begin = partial(_begin, pool=pool, chunk_size=chunk_size, stop=stop)
+        for finish in _Ahead((begin(data) for data in given), num_workers, stop):
+            yield make(finish())
+
+
+def _begin(data: Any, pool: Any = None, chunk_size: int = 1, stop: Any = None) -> Callable[[], Any]:
+    """Have the functions called that the source gave, if it did; answers what waits for their rows."""
+    if isinstance(data, (Batch, Mapping)) or not len(data) or not callable(data[0]):
+        return lambda: data
+    if pool is None:
+        return lambda: [function() for function in data]
+    chunks = [pickle.dumps(list(data[k : k + chunk_size])) for k in range(0, len(data), chunk_size)]
+    return partial(_rows, [pool.apply_async(_call_all, (chunk,)) for chunk in chunks], stop)
+
+
+def _call_all(functions: bytes) -> list[Any]:
+    """In a worker process. Bytes: what cannot be read here is an error like any other, and does not end the process."""
+    return [function() for function in pickle.loads(functions)]
+
+
+def _rows(results: list, stop: threading.Event) -> list[Any]:
+    for result in results:
+        while not (result.ready() or stop.is_set()):
+            result.wait(_POLL_S)
+    return [row for result in results for row in result.get(0)]
+
+
+def _make(collate: Callable, device: torch.device, data: Any) -> Any:
+    """A batch of the rows, on the device."""
     several = isinstance(data, Mapping)  # of several buffers
     batch = {name: collate(part) for name, part in data.items()} if several else collate(data)
     if device.type != 'cuda':
@@ -173,13 +230,3 @@ def _moved(device: torch.device, leaf: Any) -> Any:
         return leaf
     pin = device.type == 'cuda' and leaf.device.type == 'cpu'
     return (leaf.pin_memory() if pin else leaf).to(device, non_blocking=True)
-
-
-def _call_all(functions: list[Callable]) -> list[Any]:
-    return [function() for function in functions]
-
-
-def _call_in(pool: Any, chunk_size: int, functions: list[Callable]) -> list[Any]:
-    """Call the functions in worker processes, ``chunk_size`` at a time."""
-    chunks = [functions[k : k + chunk_size] for k in range(0, len(functions), chunk_size)]
-    return [row for rows in pool.map(_call_all, chunks, chunksize=1) for row in rows]

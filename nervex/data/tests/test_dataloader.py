@@ -2,13 +2,16 @@
 
 import functools
 import gc
+import itertools
+import operator
 import threading
+import time
 
 import numpy as np
 import pytest
 import torch
 
-from nervex.data import AsyncDataLoader, Batch, BufferManager
+from nervex.data import AsyncDataLoader, Batch, BufferManager, dataloader
 
 
 def row(k):
@@ -122,7 +125,7 @@ def test_functions_are_called_in_worker_processes():
 
 def test_a_loader_that_is_dropped_ends_its_thread():
     loader = AsyncDataLoader(lambda n: [{'a': 1}] * n, 4)
-    thread, _ = loader._thread, next(loader)
+    thread, _ = loader._batches._thread, next(loader)
     del loader
     gc.collect()
     thread.join(timeout=10.0)
@@ -133,3 +136,48 @@ def test_a_loader_that_is_dropped_ends_its_thread():
 def test_a_device_that_is_not_there_is_named():
     with pytest.raises(ValueError, match="device 'cuda' was asked for, but torch finds no CUDA here; use 'cpu'"):
         AsyncDataLoader(lambda n: [{'a': 1}] * n, 4, 'cuda')
+
+
+def span():
+    start = time.monotonic() % 1000
+    time.sleep(0.1)
+    return start, time.monotonic() % 1000
+
+
+class Unreadable:
+    """Can be pickled, but no process can read it."""
+
+    def __call__(self):
+        return 0
+
+    def __reduce__(self):
+        return operator.truediv, (1, 0)
+
+
+def test_worker_processes_work_on_several_batches_at_a_time():
+    """Although each batch is one chunk, for one process."""
+    with AsyncDataLoader(lambda n: [span] * n, 2, num_workers=2, chunk_size=2) as loader:
+        times = [next(loader) for _ in range(12)]
+    assert any(later[0].min() < earlier[1].max() for earlier, later in itertools.pairwise(times))
+
+
+def test_what_a_worker_cannot_read_is_an_error_and_no_hang():
+    with AsyncDataLoader(lambda n: [Unreadable()] * n, 2, num_workers=2) as loader, pytest.raises(ZeroDivisionError):
+        next(loader)
+
+
+@pytest.mark.parametrize('num_workers', [0, 2])
+def test_closing_does_not_wait_for_a_source_that_hangs(num_workers, monkeypatch, caplog):
+    monkeypatch.setattr(dataloader, '_PATIENCE_S', 0.2)
+    asked, answer = threading.Event(), threading.Event()
+
+    def source(n):
+        asked.set()
+        answer.wait(60.0)
+
+    loader = AsyncDataLoader(source, 2, num_workers=num_workers)
+    assert asked.wait(30.0)
+    start = time.perf_counter()
+    loader.close()
+    assert time.perf_counter() - start < 20.0 and (num_workers or 'does not answer' in caplog.text)
+    answer.set()

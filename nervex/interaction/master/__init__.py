@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
@@ -122,11 +123,10 @@ class Task:
             self.result = error.result if isinstance(error, TaskFail) else result
             self.error, self._status = error, status
             callbacks = self._callbacks[error is None]
-        try:
-            for callback in callbacks:
-                callback(self)
-        finally:
-            self._ended.set()
+        with contextlib.ExitStack() as stack:  # one that raises keeps nobody else from being told
+            stack.callback(self._ended.set)
+            for callback in reversed(callbacks):
+                stack.callback(callback, self)
 
     def _register(self, callback: Callable[[Task], Any], wants_success: bool) -> Task:
         with self._lock:
@@ -256,8 +256,9 @@ class Master(Life):
         lost = [task for task in list(self.calls.values()) if task.hold is hold]
         for task in lost:
             self.calls.pop(task.answer, None)
-        for task in lost:
-            task.finish(TaskStatus.FAILED, error=error)
+        with contextlib.ExitStack() as stack:
+            for task in reversed(lost):
+                stack.callback(task.finish, TaskStatus.FAILED, error=error)
 
     def wait_for(self, event: threading.Event, timeout_s: float | None = None) -> bool:
         """Wait for the end of a task; whether it came in time."""
@@ -470,8 +471,8 @@ class Connection(Hold):
     def _close(self, reason: InteractionError) -> None:
         if self.is_connected:
             self._token = ''
-            self.master.give_up(self, reason)
             self.master.forget(self)
+            self.master.give_up(self, reason)
 
     def _must_be_open(self) -> None:
         if not self.is_connected:

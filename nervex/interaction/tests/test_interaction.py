@@ -356,3 +356,21 @@ def test_a_failure_survives_the_way_to_another_process():
 def test_an_address_that_is_none_is_named(master):
     with pytest.raises(TypeError, match='42'):
         master.new_connection('one', 42)
+
+
+def test_a_callback_that_raises_skips_neither_the_later_ones_nor_other_tasks(slave):
+    def broken(task):
+        raise RuntimeError('broken callback')
+
+    seen = []
+    with Master(line=Answers()) as master, master.new_connection('one', slave) as connection:
+        connection.new_task({'a': 1, 'b': 1}).on_complete(broken).on_complete(seen.append).start()
+        with pytest.raises(RuntimeError, match='broken callback'):
+            for _ in range(100):
+                master.answers(0.1)
+        assert [task.result for task in seen] == [2]
+        lost = [connection.new('heartbeat').on_fail(broken).on_fail(seen.append) for _ in range(2)]
+        master.calls.update((Future(), task) for task in lost)
+        with pytest.raises(RuntimeError, match='broken callback'):
+            master.give_up(connection, exceptions.ConnectionLost('gone'))
+        assert seen[1:] == lost
