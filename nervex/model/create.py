@@ -34,6 +34,7 @@ def create_model(cfg: Mapping[str, Any]) -> nn.Module:
     try:
         inspect.signature(build).bind(**arguments)
     except TypeError as error:
-        remedy = '. nervex.config.compile_config(cfg) asks the env for sizes that policy.model leaves out'
-        raise ConfigError(f"model '{model_type}': {error}; it takes {inspect.signature(build)}{remedy}") from error
+        name, takes = getattr(model_type, '__name__', model_type), inspect.signature(build)
+        remedy = 'Give it in policy.model; nervex.config.compile_config(cfg) asks the env for sizes'
+        raise ConfigError(f"model '{name}': {error}; it takes {takes}. {remedy}") from error
     return build(**arguments)

@@ -235,7 +235,7 @@ class Policy:
 
         try:
             if model_type is not None:
-                return model_type(**cfg.model)
+                return create_model({**cfg.model, 'model_type': model_type})
             name, import_names = self.default_model()
             return create_model({'model_type': name, 'import_names': import_names, **cfg.model})
         except ValueError as error:  # what the check of its arguments could not see

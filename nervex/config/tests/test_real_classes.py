@@ -5,6 +5,7 @@ import pytest
 from nervex.config import ConfigError, builtin_configs, compile_config, read_config, save_config
 from nervex.config.tree import get_path
 from nervex.loader.sections import check_of
+from nervex.model import FCDiscreteNet
 from nervex.policy import create_policy
 from nervex.utils import ENV_REGISTRY, POLICY_REGISTRY
 from nervex.utils.declare import declared_by
@@ -242,6 +243,8 @@ def test_where_the_env_cannot_be_asked_the_error_says_what_to_do():
         ConfigError, match=r"missing a required argument: 'obs_dim'.*compile_config\(cfg\) asks the env"
     ):
         create_policy(raw.policy)
+    with pytest.raises(ConfigError, match=r"model 'FCDiscreteNet': missing a required argument: 'obs_dim'"):
+        create_policy(raw.policy, model=FCDiscreteNet)
     raw.env = dict(env_type='gym', env_id='CartPole-v1', wrappers=[dict(type='time_limit', max_steps=0.5)])
     assert 'obs_dim' not in compile_config(raw).policy.model
 
