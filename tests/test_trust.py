@@ -2,12 +2,17 @@
 
 import os
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import torch
+import yaml
 
+from nervex.entry import eval as evaluate
 from nervex.entry import serial_pipeline
+from nervex.run.folder import code_named
 from nervex.utils.errors import CheckpointError
 from nervex.utils.file_helper import read_file, save_file
 from nervex.utils.trust import UntrustedError
@@ -125,3 +130,50 @@ def test_checkpoints_outside_of_the_folder_are_left_alone(run):
     with pytest.raises(CheckpointError, match='leads out of the folder'):
         serial_pipeline(None, resume='run', overrides=LONGER)
     assert sorted(os.listdir('elsewhere')) == before
+
+
+def test_a_config_that_names_code_runs_for_its_own_user_only_or_with_trust(run, tmp_path, monkeypatch):
+    Path('own_module.py').write_text("import os\nos.makedirs('harm', exist_ok=True)\n", encoding='utf-8')
+    monkeypatch.syspath_prepend(tmp_path)
+    run.policy.import_names = ['own_module']
+    serial_pipeline(run, seed=1)
+    os.rmdir('harm')
+    sys.modules.pop('own_module')
+    (tmp_path / 'home/nervex/key').write_bytes(b'x' * 32)
+    for how in (dict(resume='run'), dict(overrides=('exp_name=new',), resume='run')):
+        with pytest.raises(UntrustedError, match=r'policy.import_names.*--trust'):
+            serial_pipeline(None, **how)
+    with pytest.raises(UntrustedError, match='--trust'):
+        evaluate(None, load_path='run')
+    assert not os.path.exists('harm')
+    assert serial_pipeline(None, resume='run', overrides=LONGER, trust=True).env_steps >= 600
+    assert os.path.exists('harm')
+
+
+@pytest.mark.parametrize(
+    'setting', ['import_names: [mine]', 'env: {wrappers: [{type: "os:system"}]}', 'x: nervex.run:os.abort']
+)
+def test_what_names_code_is_known(setting):
+    assert code_named(yaml.safe_load(setting))
+    assert not code_named(
+        yaml.safe_load("{import_names: [nervex.policy.dqn, null], a: 'ALE/Pong-v5', b: '127.0.0.1:80'}")
+    )
+
+
+def nervex(*arguments):
+    command = [sys.executable, '-m', 'nervex', *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_the_current_folder_shadows_no_package():
+    Path('torch.py').write_text("import os\nos.mkdir('harm')\n", encoding='utf-8')
+    assert nervex('-q', 'policy', 'dqn').returncode == 0
+    assert not os.path.exists('harm')
+
+
+def test_modules_of_a_config_lie_beside_it(tmp_path):
+    folder = tmp_path / 'configs'
+    folder.mkdir()
+    (folder / 'beside.py').write_text("raise ImportError('was found')\n", encoding='utf-8')
+    (folder / 'mine.yaml').write_text('import_names: [beside]\n', encoding='utf-8')
+    assert 'was found' in nervex('-m', 'serial', '-c', 'configs/mine.yaml').stderr

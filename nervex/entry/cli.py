@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
@@ -60,7 +61,7 @@ class _Mode(click.Choice):
 @click.option(
     '--trust',
     is_flag=True,
-    help='--resume opens pickles that you have not signed: they may run any code. Only if you trust who made the run.',
+    help='--resume and --load run code that the folder of the run holds or names, although it is not from you.',
 )
 @click.option('--data', multiple=True, metavar='PATH', help='Trajectory folder or file of -m offline; repeatable.')
 @click.option('--episodes', type=click.IntRange(min=1), help='Episodes of -m eval and -m collect.')
@@ -125,11 +126,21 @@ def cli(**options: Any) -> None:
 def _run_mode(options: dict[str, Any]) -> None:
     from nervex.utils.import_helper import load_attribute
 
+    _find_modules(options)
     try:
         run = load_attribute(MODES.get(options['mode'], options['mode']))
     except ValueError as e:
         raise click.UsageError(f'-m: {e}') from e
     run(options)
+
+
+def _find_modules(options: dict[str, Any]) -> None:
+    """Modules that a config names may lie in its folder, those that the command line names in the current one."""
+    config = options['config'] or ''
+    if os.path.isfile(config):
+        sys.path.append(os.path.dirname(os.path.abspath(config)))
+    if ':' in options['mode'] or any('import_names' in text or ':' in text for text in options['override']):
+        sys.path.append(os.getcwd())
 
 
 def _elsewhere(options: dict[str, Any]) -> str | None:
@@ -201,7 +212,9 @@ def _submit(options: dict[str, Any]) -> None:
     from nervex.run.folder import saved_run
 
     overrides = _how_to_train(options)['overrides'] + _where(options)
-    cfg = compile_for_cluster(_config(options) or saved_run(options['resume']).config, overrides)
+    cfg = compile_for_cluster(
+        _config(options) or saved_run(options['resume']).config_to_use(options['trust']), overrides
+    )
     on_slurm = options['platform'] == 'slurm'
     text = (slurm.slurm_script if on_slurm else kuberay.manifest)(cfg, options)
     if options['dry_run']:
@@ -214,7 +227,7 @@ def _config(options: dict[str, Any]) -> Any:
     """The config that is given, or else that of the run of ``--load``; None where ``--resume`` tells."""
     from nervex.run.folder import config_beside
 
-    return options['config'] or (None if options['resume'] else config_beside(options['load']))
+    return options['config'] or (None if options['resume'] else config_beside(options['load'], options['trust']))
 
 
 def _how_to_train(options: dict[str, Any]) -> dict[str, Any]:
@@ -236,7 +249,7 @@ def _tell(result: Any) -> None:
 
 def _how_to_play(options: dict[str, Any]) -> dict[str, Any]:
     how = dict(load_path=options['load'], n_episode=options['episodes'], overrides=tuple(options['override']))
-    return dict(cfg=options['config'], seed=options['seed'] or 0, **how)
+    return dict(cfg=_config(options), seed=options['seed'] or 0, **how)
 
 
 def _eval(options: dict[str, Any]) -> None:
@@ -286,7 +299,8 @@ def main(argv: list[str] | None = None) -> None:
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGINT, signal.SIGTERM):  # SIGTERM as Ctrl-C, in every mode and at every moment;
             signal.signal(number, signal.default_int_handler)  # a script's background jobs begin with SIGINT ignored
-    sys.path.insert(0, '')  # modules that import_names names may lie in the current folder
+    if sys.path[0] in ('', os.getcwd()):  # python -m: what lies in the current folder shadows no package
+        sys.path.append(sys.path.pop(0))
 
     try:
         cli.main(args=argv, prog_name='nervex', standalone_mode=False)

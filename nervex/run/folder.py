@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import glob
+import hmac
 import itertools
 import os
 import platform
+import re
 import subprocess
 import sys
 import time
@@ -21,8 +23,9 @@ from easydict import EasyDict
 
 from nervex.config.save import plain_config
 from nervex.run.result import RunResult
-from nervex.utils import CheckpointError, ConfigError, NervexError
+from nervex.utils import CheckpointError, ConfigError, NervexError, tree
 from nervex.utils.file_helper import atomic_write
+from nervex.utils.trust import UntrustedError, signature
 
 _LOCK = '.nervex_lock'
 _PACKAGES = ('nervex', 'torch', 'numpy', 'gymnasium', 'easydict')
@@ -93,8 +96,21 @@ class RunFolder:
                 'packages': dict(_versions()),
                 'git_commit': _git_commit(),
                 'finished': None,
+                'signed': self._signed(),
             }
         )
+
+    def sign(self) -> None:
+        """Sign the config that was written anew."""
+        self._write({**self.read(), 'signed': self._signed()})
+
+    def _signed(self) -> str | None:
+        """This user's signature of a config that names code."""
+        path = os.path.join(self.log, 'config.yaml')
+        with contextlib.suppress(OSError):  # without a place for a key nothing is signed
+            if code_named(read_yaml(path)):
+                return _signature(path)
+        return None
 
     def count_resumes(self, resumed: bool) -> int:
         """How often this run was resumed, with this time, from which on it is not finished any more."""
@@ -155,6 +171,19 @@ class SavedRun:
     finished: str | None  # 'solved', 'limit reached', or None: it was stopped
     counters: dict[str, Any] | None  # of its ``RunResult``, if it is finished
     diverged: str | None = None  # the message, if training was stopped by it
+    own: bool = False  # this user has signed its config
+
+    def config_to_use(self, trust: bool) -> dict[str, Any]:
+        """Its config, to be run. One that names code and is another user's is refused without ``trust``."""
+        if named := code_named(self.config):
+            if not (self.own or trust):
+                raise UntrustedError(
+                    f'{self.folder}: its config names code to run ({", ".join(named)}), and you have not signed it '
+                    '(another user, machine or version made it); give a config of yours with -c, or --trust if you '
+                    'trust who made the run'
+                )
+            sys.path.append(os.getcwd())
+        return self.config
 
     @property
     def checkpoint(self) -> str:
@@ -204,8 +233,30 @@ def saved_run(folder: str, log: str = 'log') -> SavedRun:
     config, facts = map(read_yaml, paths)
     ckpt_path = os.path.join(folder, facts['checkpoints'])
     check_inside(folder, os.path.join(folder, log), ckpt_path)
+    signed = facts.get('signed')
+    own = isinstance(signed, str) and signed.isascii() and hmac.compare_digest(signed, _signature(paths[0]))
     how = (facts.get('finished'), facts.get('result'), facts.get('diverged'))
-    return SavedRun(folder, config, int(facts['seed']), ckpt_path, *how)
+    return SavedRun(folder, config, int(facts['seed']), ckpt_path, *how, own)
+
+
+def code_named(config: dict[str, Any]) -> list[str]:
+    """The settings that name code: modules to import that are not nerveX's, and whatever is written 'module:name'."""
+    found = []
+    for path, value in leaves(config).items():
+        foreign = False
+        texts = [str(text) for text in tree.leaves(value) if text is not None]
+        if path.endswith('import_names'):
+            foreign = any(text.partition('.')[0] not in ('nervex', 'app_zoo') for text in texts)
+        elif not path.startswith('parallel.k8s.'):  # names of images have that form, too
+            foreign = any(re.match(r'[\w.]+:[^\W\d]', text) for text in texts)
+        if foreign:
+            found.append(path)
+    return found
+
+
+def _signature(path: str) -> str:
+    with open(path, 'rb') as f:
+        return signature(f.read()).hex()
 
 
 def check_inside(folder: str, *places: str) -> None:
@@ -229,14 +280,17 @@ def checkpoint_file(path: str) -> str:
     return saved_run(path).checkpoint if os.path.isdir(path) else path
 
 
-def config_beside(path: str) -> dict[str, Any]:
+def config_beside(path: str, trust: bool = False) -> dict[str, Any]:
     """The config of the run whose folder, or checkpoint, ``path`` is; to be used in another folder."""
     folder = path if os.path.isdir(path) else os.path.dirname(os.path.dirname(os.path.abspath(path)))
     for log in ['log'] if folder == path else sorted(glob.glob('log*', root_dir=folder)):
+        run = None
         with contextlib.suppress(CheckpointError, FileNotFoundError):
             run = saved_run(folder, log)
-            if folder == path or os.path.samefile(run.ckpt_path, os.path.dirname(path)):
-                return {key: value for key, value in run.config.items() if key not in ('exp_name', 'seed')}
+        beside = os.path.realpath(os.path.dirname(path))
+        if run is not None and (folder == path or os.path.realpath(run.ckpt_path) == beside):
+            config = run.config_to_use(trust)
+            return {key: value for key, value in config.items() if key not in ('exp_name', 'seed')}
     raise CheckpointError(
         f'{path}: is no folder of a run and lies in none, which would have a config; give one with -c'
     )

@@ -102,6 +102,8 @@ class Launch:
         """Write ``log/config.yaml`` and ``log/run.yaml`` of a new run; one that goes on has them, but for new rates."""
         if self.saved is not None and self.saved.diverged:
             save_config({**self.saved.config, 'policy': self.cfg.policy}, os.path.join(folder.log, 'config.yaml'))
+            if self.saved.own:
+                folder.sign()
         if self.saved is None:
             for path in nameless(self.cfg):
                 logger.warning(
@@ -139,7 +141,7 @@ def prepare_launch(
     if cfg is None:
         if saved is None and load_path is None:
             raise ConfigError('no config: give one, or a run that has one to resume or to load')
-        cfg = saved.config if saved is not None else config_beside(load_path or '')
+        cfg = saved.config_to_use(trust) if saved is not None else config_beside(load_path or '', trust)
     resolved = compile_config(
         cfg if collects else without_collecting(cfg),
         passed.policy,

@@ -77,7 +77,7 @@ def import_problem(name: str, error: Exception) -> str:
     hint = f"; did you mean '{whole}{name[len(missing) :]}'?" if near else ''
     if parent:
         return f"'{parent}' exists but has no '{last}'{hint}"
-    return f"there is no '{missing}' in the working directory, on PYTHONPATH or installed{hint}"
+    return f"there is no '{missing}' in the folder of the config, on PYTHONPATH or installed{hint}"
 
 
 def raised_at(error: BaseException) -> str:

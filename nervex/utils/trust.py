@@ -11,19 +11,24 @@ _MARK, _SIZE = b'signed:', hashlib.sha256().digest_size
 
 
 class UntrustedError(CheckpointError):
-    """A saved state holds a pickle that this user has not signed."""
+    """The folder of a run holds code, or names it, and this user has not signed it."""
+
+
+def signature(data: bytes) -> bytes:
+    """What only somebody with this user's key can make of the data."""
+    return hmac.digest(_key(), data, 'sha256')
 
 
 def seal(data: bytes) -> bytes:
     """The pickle with this user's signature before it."""
-    return _MARK + hmac.digest(_key(), data, 'sha256') + data
+    return _MARK + signature(data) + data
 
 
 def unseal(data: bytes, trust: bool = False) -> bytes:
     """The pickle in what ``seal`` gave; UntrustedError if this user did not, unless ``trust`` says that it is known."""
     marked = data.startswith(_MARK)
     start = len(_MARK) + _SIZE if marked else 0
-    signed = marked and hmac.compare_digest(data[len(_MARK) : start], hmac.digest(_key(), data[start:], 'sha256'))
+    signed = marked and hmac.compare_digest(data[len(_MARK) : start], signature(data[start:]))
     if not (signed or trust):
         raise UntrustedError(
             'its envs are saved as pickles that you have not signed (another user, machine or version made them), and '

@@ -188,7 +188,7 @@ class Host:
             folder, path = where
             if os.path.isdir(folder):
                 os.chdir(folder)
-            sys.path[:0] = [entry for entry in path if entry not in sys.path]
+            sys.path += [entry for entry in path if entry not in sys.path]
         self._events = _Events()
         logging.getLogger('nervex').addHandler(self._events)
         self._error: Exception | None = None
