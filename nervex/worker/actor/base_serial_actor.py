@@ -12,9 +12,9 @@ import numpy as np
 from easydict import EasyDict
 
 from nervex.data import Batch
+from nervex.loader.sections import complete
 from nervex.policy.batched import is_batched
 from nervex.utils import ACTOR_REGISTRY, tree
-from nervex.utils.class_config import class_config
 from nervex.utils.declare import setting, settings
 from nervex.utils.log_helper import TextLogger
 from nervex.worker.actor.rollout import ColumnRollout, RowRollout, from_state, to_state
@@ -53,7 +53,7 @@ class BaseSerialActor:
         seed: int | None = None,
         log_name: str | None = 'collect',
     ) -> None:
-        self._cfg = EasyDict(class_config(type(self), cfg))
+        self._cfg = EasyDict(complete(type(self), cfg, 'actor', own_only=False))
         self.log = CollectLog(exp_name, log_name, tb_logger)
         self._transform = SampleTransforms(self._cfg, seed) if self._cfg.transform else None
         self._env: Any = None

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from easydict import EasyDict
 
+from nervex.loader.sections import complete
 from nervex.utils import tree
-from nervex.utils.class_config import class_config
 from nervex.utils.declare import setting, settings
 from nervex.utils.file_helper import naming
 from nervex.utils.log_helper import TBLogger, TextLogger
@@ -65,7 +65,7 @@ class BaseSerialEvaluator:
     )
 
     def __init__(self, cfg: dict | None = None, exp_name: str | None = '.', seed: int | None = None) -> None:
-        self._cfg = EasyDict(class_config(type(self), cfg))
+        self._cfg = EasyDict(complete(type(self), cfg, 'evaluator', own_only=False))
         path = f'{exp_name}/log/evaluator'
         self._logger = None if exp_name is None else TextLogger(path, 'evaluator')
         self.tb_logger: Any = None if exp_name is None else TBLogger(path, 'evaluator')

@@ -6,8 +6,8 @@ from typing import Any
 
 from easydict import EasyDict
 
+from nervex.loader.sections import complete
 from nervex.utils import COMMANDER_REGISTRY
-from nervex.utils.class_config import class_config
 from nervex.utils.declare import setting, settings
 
 
@@ -33,7 +33,7 @@ class BaseSerialCommander:
         replay_buffer: Any = None,
         policy: Any = None,
     ) -> None:
-        self._cfg = EasyDict(class_config(type(self), cfg))
+        self._cfg = EasyDict(complete(type(self), cfg, 'commander', own_only=False))
         self._learner, self._actor, self._evaluator, self._buffer = learner, actor, evaluator, replay_buffer
         self.policy = policy
         self.settings: dict[str, dict[str, Any]] = {}  # the last ones given, by mode

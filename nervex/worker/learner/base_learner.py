@@ -14,9 +14,9 @@ import torch
 from easydict import EasyDict
 
 from nervex.data.names import missing_column
+from nervex.loader.sections import complete
 from nervex.policy.batched import name_of
 from nervex.utils import LEARNER_REGISTRY, CheckpointError, TrainingError, tree
-from nervex.utils.class_config import class_config
 from nervex.utils.declare import setting, settings
 from nervex.utils.import_helper import import_modules
 from nervex.utils.log_helper import TBLogger, TextLogger
@@ -65,7 +65,7 @@ class BaseLearner:
     )
 
     def __init__(self, cfg: dict | None = None, exp_name: str = '.') -> None:
-        self.cfg = EasyDict(class_config(type(self), cfg))
+        self.cfg = EasyDict(complete(type(self), cfg, 'learner', own_only=False))
         import_modules(self.cfg.import_names or [])
         path = f'{exp_name}/log/learner'
         self._logger, self.tb_logger = TextLogger(path, 'learner'), TBLogger(path, 'learner')

@@ -10,9 +10,12 @@ import pytest
 import torch
 
 from nervex.envs.tests import fakes
+from nervex.utils import ConfigError
 from nervex.worker.actor import BaseSerialActor, BaseSerialEvaluator
 from nervex.worker.actor.env_manager import create_env_manager
 from nervex.worker.actor.tests.counting import Hooks, check_rows
+from nervex.worker.coordinator import BaseSerialCommander
+from nervex.worker.learner import BaseLearner
 
 
 @pytest.fixture
@@ -307,3 +310,10 @@ def test_evaluations_play_the_same_episodes_each_time(evaluator):
     assert drawn[0] == drawn[1]
     one.evaluate(seed_offset=1)
     assert one.env.draw != drawn[0]
+
+
+@pytest.mark.parametrize('cls', [BaseSerialActor, BaseSerialEvaluator, BaseLearner, BaseSerialCommander])
+def test_workers_that_are_built_by_hand_check_their_settings_too(cls, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match='n_episodee: unknown setting'):
+        cls({'n_episodee': 3})
