@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from nervex.envs.env.base_env import BaseEnv, BaseEnvInfo, BaseEnvTimestep
-from nervex.envs.env.plain_state import attributes, set_attributes
+from nervex.envs.env.plain_state import attributes, decode, encode, set_attributes
 from nervex.envs.gym_compat import reset_gym, step_gym
 from nervex.envs.hosting.layout import write_row
 from nervex.envs.spaces import ActionCodec, ObsCodec, reward_info
@@ -157,12 +157,13 @@ class GymEnv(BaseEnv):
         self._build()
         seen: set[int] = set()
         own = attributes(self, ('_cfg', *_MADE, *self.state_constants), seen)
-        return {'own': own, 'layers': [attributes(env, _constants(env), seen) for env in self._layers()]}
+        return {'own': own, 'layers': [_layer_state(env, seen) for env in self._layers()]}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self._build()
         for env, its in zip(self._layers(), state['layers'], strict=True):
-            set_attributes(env, its)
+            set_attributes(env, its['attributes'])
+            _set_physics(env, its['physics'])
         set_attributes(self, state['own'])
 
     def _layers(self) -> list[Any]:
@@ -273,7 +274,41 @@ class GymEnv(BaseEnv):
 def _constants(env: Any) -> list[str]:
     """What of a Gym object is made anew: its spaces, unless somebody has drawn from them, and the like."""
     fresh = [n for n in vars(env) if n.endswith('_space') and getattr(vars(env)[n], '_np_random', None) is None]
-    return ['env', 'spec', '_cached_spec', *fresh]
+    mujoco = [] if _physics(env) is None else ['data', 'model', 'mujoco_renderer', 'fullpath']
+    return ['env', 'spec', '_cached_spec', '_ezpickle_args', '_ezpickle_kwargs', *mujoco, *fresh]
+
+
+def _layer_state(env: Any, seen: set[int]) -> dict[str, Any]:
+    """The attributes of a Gym object and MuJoCo's numbers; NotImplementedError where pickle would lose them, too."""
+    data = _physics(env)
+    arrays = {name: getattr(data, name) for name in dir(data)} if data is not None else {}
+    floats = {
+        k: np.ascontiguousarray(v) for k, v in arrays.items() if isinstance(v, np.ndarray) and v.dtype.kind == 'f'
+    }
+    physics = {**floats, 'time': data.time} if data is not None else {}
+    try:
+        return {'attributes': attributes(env, _constants(env), seen), 'physics': encode(physics, set())}
+    except TypeError as error:
+        if hasattr(env, '_ezpickle_args'):
+            raise NotImplementedError(f'{env!r}: is made anew when it is pickled') from error
+        raise
+
+
+def _set_physics(env: Any, state: dict[str, Any]) -> None:
+    """MuJoCo's numbers, with what was worked out from them; not its indices, which its C code believes unseen."""
+    data = _physics(env)
+    for name, value in decode(state).items():
+        held = getattr(data, name)
+        if name == 'time':
+            data.time = float(value)
+        elif isinstance(held, np.ndarray) and held.dtype.kind == 'f' and held.shape == value.shape:
+            held[...] = value  # others are of the contacts, and worked out anew
+
+
+def _physics(env: Any) -> Any:
+    """MuJoCo's state in an env of Gymnasium; None for another env."""
+    data = vars(env).get('data')
+    return data if type(data).__module__.startswith('mujoco') else None
 
 
 def _limits_itself(kwargs: dict, wrappers: list) -> bool:

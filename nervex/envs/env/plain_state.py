@@ -24,7 +24,11 @@ def attributes(owner: Any, constants: Sequence[str] = (), seen: set[int] | None 
     for base in type(owner).__mro__[:-1]:
         if not base.__flags__ & 1 << 9 or base.__dict__.get('__slots__'):  # bit 9: made by a class statement
             raise TypeError(f'{base.__name__} may have state that is no attribute')
-        if 'state_dict' not in base.__dict__ and not _PICKLING.isdisjoint(base.__dict__):
+        if (
+            'state_dict' not in base.__dict__
+            and base.__name__ != 'EzPickle'
+            and not _PICKLING.isdisjoint(base.__dict__)
+        ):
             raise TypeError(f'{base.__name__} says itself what its state is')
     seen = set() if seen is None else seen
     return {

@@ -13,6 +13,7 @@ from app_zoo.smac.envs.smac_env import SMACEnv
 from nervex.envs.env.plain_state import decode, encode
 from nervex.envs.gym_env import GymEnv
 from nervex.utils import tree
+from nervex.worker.actor.env_manager import BaseEnvManager
 
 GYM = ['CartPole-v1', 'Acrobot-v1', 'MountainCar-v0', 'MountainCarContinuous-v0', 'Pendulum-v1']
 ENVS = [
@@ -37,12 +38,32 @@ def play(env, rng, obs, steps):
             action = rng.integers(0, 5, env.world.agents)
         else:
             value = env.info().act_space.value
-            action = int(rng.integers(value['n'])) if 'n' in value else rng.uniform(-1, 1, 1).astype(np.float32)
+            action = (
+                int(rng.integers(value['n']))
+                if 'n' in value
+                else rng.uniform(-1, 1, env.info().act_space.shape).astype(np.float32)
+            )
         obs, reward, done, info = env.step(action)
         if done:
             obs = env.reset()
         seen.append((obs, reward, done, info))
     return obs, seen
+
+
+MUJOCO = ['Ant-v5', 'HalfCheetah-v5', 'Hopper-v5', 'InvertedPendulum-v5']
+
+
+@pytest.mark.parametrize('env_id', MUJOCO)
+def test_mujoco_goes_on_bit_for_bit(env_id):
+    pytest.importorskip('mujoco')
+    test_an_env_goes_on_in_another_one_bit_for_bit(lambda: GymEnv(dict(env_id=env_id)))
+
+
+def test_an_env_that_pickle_would_make_anew_is_not_saved():
+    pytest.importorskip('Box2D')
+    with BaseEnvManager(lambda cfg: GymEnv(cfg), [dict(env_id='LunarLander-v3')]) as manager:
+        manager.launch()
+        assert manager.state_dict() is None
 
 
 @pytest.mark.parametrize('make', ENVS)
