@@ -51,14 +51,15 @@ class Backend:
         - partial_steps (:obj:`bool`): whether some of the ready envs may be stepped without the others
         - asynchronous (:obj:`bool`): whether envs other than those that were asked may answer; known after ``launch``
         - saves (:obj:`bool`): whether envs can be saved in the middle of their episodes
-        - step_all (:obj:`Callable | None`): (slot, actions) -> events: a faster step of all envs, with the actions as
-          they come; None if nothing happened, PENDING if ``wait`` will answer for each group; set by ``share``
+        - step_all (:obj:`Callable | None`): (slot, actions, ids) -> events: a faster step of all envs (without
+          ``partial_steps``: of those that are ready), with the actions as they come; None if nothing happened, PENDING
+          if ``wait`` will answer for each group; set by ``share``
     """
 
     partial_steps = True
     asynchronous = False
     saves = True
-    step_all: Callable[[int, Any], Any] | None = None
+    step_all: Callable[[int, Any, Any], Any] | None = None
 
     def __init__(self, env_num: int, cfg: dict, together: bool) -> None:
         self.groups: list[range] = [range(env_num)]
@@ -157,7 +158,7 @@ class InProcess(Immediate):
         self.step_all = self._step_all
         return self.store
 
-    def _step_all(self, slot: int, actions: Any) -> Any:
+    def _step_all(self, slot: int, actions: Any, ids: Any) -> Any:
         host = self.host
         return host.step(slot, self.split(actions, host.action_form))
 

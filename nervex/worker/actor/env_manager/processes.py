@@ -157,7 +157,7 @@ class Processes(Backend):
         block, split, looks = action_rows.block, action_rows.split, FIRST_LOOKS if spin else ()
         own = len(self.groups[0]) if self._own is not None else 0
 
-        def step_all(slot: int, actions: Any) -> Any:
+        def step_all(slot: int, actions: Any, ids: Any) -> Any:
             actions = block(actions)
             if memory is not None:
                 memory[...] = actions

@@ -10,9 +10,9 @@ import numpy as np
 from nervex.envs import BaseEnvInfo
 from nervex.envs.hosting.actions import ActionRows
 from nervex.envs.hosting.host import METHOD, EnvFault, Events, HostSetup, describe_error, kind_of
-from nervex.envs.hosting.layout import InvalidStepError, not_finite, write_row
+from nervex.envs.hosting.layout import InvalidStepError, copy_row, not_finite, write_row
 from nervex.envs.hosting.stepping import FAILURES
-from nervex.envs.hosting.store import FINAL, BlockStore
+from nervex.envs.hosting.store import SLOTS, BlockStore
 from nervex.envs.spaces import reward_info
 from nervex.utils import tree
 from nervex.utils.errors import ConfigError
@@ -36,7 +36,6 @@ class Vectorised(Immediate):
     def __init__(self, env_num: int, cfg: dict, together: bool) -> None:
         super().__init__(env_num, cfg, together)
         self._num = env_num
-        self._zeros: dict[tuple[int, Any], np.ndarray] = {}
 
     def launch(self, g: int, setup: HostSetup) -> None:
         if any(dict(c) != dict(setup.cfgs[0]) for c in setup.cfgs):
@@ -62,15 +61,18 @@ class Vectorised(Immediate):
 
     def share(self, layout: Any, reward_size: int, action_rows: ActionRows) -> BlockStore:
         self._store, self._rows = BlockStore(layout, self._num, reward_size), action_rows
-        self._reset_masks()
+        floats, zeros = self._store.floats, np.zeros(self._num, np.float32)
+        self._floats = [[*floats(slot, 0, self._num), (self._store.reward[slot], zeros)] for slot in range(SLOTS)]
+        self._reset()
         if not self.asynchronous:
             self.step_all = self._step_all
         return self._store
 
-    def _reset_masks(self) -> None:
+    def _reset(self) -> None:
+        """Nothing is known of any episode."""
         n = self._num
         self._acted = np.zeros(n, bool)  # envs that have an action and have not answered
-        self._beginning = np.zeros(n, bool)  # ... whose next answer is the first observation of an episode
+        self._beginning: set[int] = set()  # ... whose next answer is the first observation of an episode
         self._returns, self._lengths = np.zeros(n), np.zeros(n, np.int64)
 
     def attach(self, g: int) -> None:
@@ -97,103 +99,99 @@ class Vectorised(Immediate):
             if self._first is None:
                 self._present, self._first = self._engine.start(list(self._seeds))
             present, first, self._first = self._present, self._first, None
-            self._put(slot, present, first)
-            self._check_finite(slot, present)
+            self._reset()
+            self._write(slot, present, first)
         except FAILURES as error:
             return self._failed(error)
-        self._reset_masks()
         absent = sorted(set(range(self._num)).difference(present.tolist()))
-        self._beginning[absent] = True
+        self._beginning.update(absent)
         events = Events()
         events.waiting = absent
         return events if absent else None
 
     def step(self, g: int, slot: int, ids: Sequence[int], actions: Any) -> None:
-        self._acted[list(ids)] = True
-        shape, kind = self._rows.shape or (), self._rows.kind
-        full = np.zeros((self._num, *shape), np.float32 if kind == 'continuous' else np.int64)
-        if len(ids):
-            full = full.astype(actions.dtype)
-            full[list(ids)] = actions  # the others get an action that means nothing
+        full = self._padded(np.array(ids, np.int64), actions)
         self.answers.append((g, self._exchange(slot, full[self._present])))
 
-    def _step_all(self, slot: int, actions: Any) -> Any:
-        self._acted[:] = True
-        answer = self._exchange(slot, self._rows.block(actions))
+    def _step_all(self, slot: int, actions: Any, ids: np.ndarray) -> Any:
+        actions, everyone = self._rows.block(actions), len(ids) == self._num
+        answer = self._exchange(slot, actions if everyone else self._padded(ids, actions), everyone)
         if not isinstance(answer, WorkerLost):
             return answer
         self.answers.append((0, answer))
         return PENDING
 
-    def _exchange(self, slot: int, actions: np.ndarray) -> Any:
+    def _padded(self, ids: np.ndarray, actions: Any) -> np.ndarray:
+        """Actions for all envs: those that do not step get one that means nothing."""
+        self._acted[ids] = True
+        dtype = actions.dtype if len(ids) else np.float32 if self._rows.kind == 'continuous' else np.int64
+        full = np.zeros((self._num, *(self._rows.shape or ())), dtype)
+        if len(ids):
+            full[ids] = actions
+        return full
+
+    def _exchange(self, slot: int, actions: np.ndarray, everyone: bool = False) -> Any:
         """A step of the engine: Events or None; WorkerLost if it failed, for then all unfinished episodes are lost."""
         try:
             answer = self._engine.exchange(self._present, actions)
-            ids = self._present = answer.env_id
-            self._put(slot, ids, answer.obs)
-            self._store.reward[slot, ids] = answer.reward
-            self._check_finite(slot, ids, 1)
+            ids = answer.env_id
+            rows: Any = ids if self.asynchronous else slice(None)
+            self._lengths[rows] += 1
+            self._store.reward[slot][rows] = answer.reward
+            self._write(slot, rows, answer.obs)
         except FAILURES as error:
             return self._failed(error)
-        live = self._acted[ids]
-        ended = (answer.terminated | answer.truncated) & live
-        self._acted[ids] = False
-        self._returns[ids] += answer.reward
-        self._lengths[ids] += 1
-        infos: Any = _Infos(answer.infos, ids, live) if answer.infos else {}
-        if ended.any() or len(ids) < self._num or not live.all():
-            return self._sorted(slot, answer, live, ended, infos)
-        if not infos:
+        self._present = ids
+        self._returns[rows] += answer.reward
+        ended = answer.terminated | answer.truncated
+        if everyone and not answer.infos and not np.count_nonzero(ended):  # 1 us faster than any()
             return None
         events = Events()
-        events.infos = infos
-        return events
-
-    def _sorted(self, slot: int, answer: Any, live: np.ndarray, ended: np.ndarray, infos: Any) -> Events:
-        """Which rows are steps, which of them the last of an episode, and which are first observations."""
-        ids, store, events = answer.env_id, self._store, Events()
-        rows, begun = np.flatnonzero(ended), ids[self._beginning[ids]]
-        over = ids[rows]
-        store.truncated[over] = answer.truncated[rows] & ~answer.terminated[rows]
-        store.episode_return[over], store.episode_length[over] = self._returns[over], self._lengths[over]
-        if answer.final_obs is None:
-            tree.write(store.leaves, (FINAL, over), tree.index(store.leaves, (slot, over)))
-        else:
-            for k in rows.tolist():
-                write_row(store.final_rows[ids[k]], self._engine.final_row(answer.final_obs, k))
-        events.stepped, events.finished, events.infos = ids[live].tolist(), over.tolist(), infos
-        events.begun = begun.tolist()
-        self._beginning[begun] = False
+        if not everyone:
+            live = self._acted[ids]
+            self._acted[ids] = False
+            ended &= live
+            events.stepped = ids[live].tolist()
+        if self._beginning:
+            events.begun = [i for i in ids.tolist() if i in self._beginning]
+            self._beginning.difference_update(events.begun)
+            for i in events.begun:
+                self._returns[i], self._lengths[i] = 0.0, 0
+        if answer.infos:
+            events.infos = _Infos(answer.infos, ids, np.ones(len(ids), bool) if everyone else live)
+        for k in ended.nonzero()[0].tolist():
+            events.finished.append(self._end(slot, answer, k))
         if not self._engine.same_step:
-            self._beginning[over] = True
+            self._beginning.update(events.finished)
             events.waiting = events.finished
-        for which in (over, begun):
-            self._returns[which], self._lengths[which] = 0.0, 0
         return events
 
-    def _put(self, slot: int, ids: np.ndarray, obs: Any) -> None:
-        """Store observations where they belong."""
-        place = (slot, ids) if self.asynchronous else slot
-        if type(obs) is np.ndarray:
-            self._store.leaves[place] = obs
+    def _end(self, slot: int, answer: Any, k: int) -> int:
+        """The last step of an episode in row k of the answer."""
+        i, store = int(answer.env_id[k]), self._store
+        store.truncated[i] = answer.truncated[k] and not answer.terminated[k]
+        store.episode_return[i], store.episode_length[i] = self._returns[i], self._lengths[i]
+        self._returns[i], self._lengths[i] = 0.0, 0
+        if answer.final_obs is None:
+            copy_row(store.final_rows[i], store.rows[slot][i])
         else:
-            tree.write(self._store.leaves, place, obs)
+            write_row(store.final_rows[i], self._engine.final_row(answer.final_obs, k))
+        return i
 
-    def _check_finite(self, slot: int, ids: np.ndarray, steps: int = 0) -> None:
-        """Of what was stored of these envs, ``steps`` after their last one (0: episodes begin, and have no reward)."""
-        parts = [leaf[slot] for leaf in tree.leaves(self._store.leaves) if leaf.dtype.kind == 'f']
-        for part in parts + [self._store.reward[slot]] * steps:
-            part = part[ids] if self.asynchronous else part
-            flat = part.reshape(-1)
-            key = len(flat), flat.dtype
-            if key not in self._zeros:
-                self._zeros[key] = np.zeros(*key)
-            if not_finite(flat, self._zeros[key]):
-                env = ids[np.flatnonzero(~np.isfinite(part.reshape(len(ids), -1)).all(1))[0]]
-                step, bad = self._lengths[env] + steps, flat[~np.isfinite(flat)][0]
-                raise InvalidStepError(
-                    f'the observation or reward of env {env} at step {step} of the episode has {bad} in it'
-                )
+    def _write(self, slot: int, rows: Any, obs: Any) -> None:
+        """Store observations; they and the rewards must be finite numbers."""
+        if type(obs) is np.ndarray:
+            self._store.obs[slot][rows] = obs
+        else:
+            tree.write(self._store.obs[slot], rows, obs)
+        for view, zeros in self._floats[slot]:
+            if not_finite(view, zeros):
+                env = np.flatnonzero(~np.isfinite(view.reshape(self._num, -1)).all(1))[0]
+                text = f'the observation or reward of env {env} at step {self._lengths[env]} of the episode has '
+                text += f'{view[~np.isfinite(view)][0]} in it'
+                for other, _ in self._floats[slot]:
+                    np.nan_to_num(other, copy=False)  # the next engine must not be blamed for it
+                raise InvalidStepError(text)
 
     # ------------------------------------------------------------------ ending
     def _failed(self, error: BaseException) -> WorkerLost:
