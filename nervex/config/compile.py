@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import logging
 import os
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -31,7 +32,9 @@ from nervex.loader.sections import check_value, merge_section
 from nervex.utils.declare import Section, declared_by
 from nervex.utils.errors import NervexError, nearest
 from nervex.utils.import_helper import load_attribute, raised_at
-from nervex.utils.registry_factory import POLICY_REGISTRY
+from nervex.utils.registry_factory import MODEL_REGISTRY, POLICY_REGISTRY
+
+logger = logging.getLogger(__name__)
 
 
 def compile_config(
@@ -73,7 +76,10 @@ def compile_config(
     compiler.across(resolved)
     complete = EasyDict(resolved)
     lacks_sizes = not problems and compiler.lacks_sizes(complete)
-    info = compiler.env_info(complete, env, needs_env) if needs_env or lacks_sizes else None
+    asks = needs_env or lacks_sizes or problems.about('policy.model')  # what a net takes may follow from the env
+    info = compiler.env_info(complete, env, needs_env) if asks else None
+    if info is not None and (chosen := compiler.conv_net(given, info)):
+        return compile_config(cfg, policy, env, model, [*overrides, *chosen], needs_env)
     problems.raise_if_any()
     if lacks_sizes and info is not None:
         complete.policy.model = load_attribute('nervex.run.build:with_sizes')(complete, compiler.model, info)
@@ -135,6 +141,7 @@ class _Compiler:
             self._declared['env'] = env_declared(given['env'], env, problems)
         self.model: Any = None
         self._policy: Any = None
+        self._is_default = False  # the policy chooses the model
         self._is_built = model is not None and not isinstance(model, type)
         if 'policy' in given:
             self._policy_declared(policy, model)
@@ -168,6 +175,7 @@ class _Compiler:
         rename(self._given, {iqn: ALIASES[iqn]}, self._may_move, problems)
         section = given.get('model')
         chosen = model is not None or (isinstance(section, Mapping) and section.get('model_type') is not None)
+        self._is_default = not chosen
         self.model = find_model({**declared.defaults(), **given}, found, model, problems)
         declared.entries['model'] = model_section(self.model, {} if chosen else declared.defaults().get('model', {}))
 
@@ -196,6 +204,34 @@ class _Compiler:
             if needed:
                 self._problems.add('env', f'none can be made: {_in_one_line(error)}')
             return None
+
+    def conv_net(self, given: dict[str, Any], env_info: Any) -> list[str]:
+        """The overrides that take the policy's net for images, where the env gives some and the config names no net."""
+        shape = getattr(getattr(env_info, 'obs_space', None), 'shape', None)
+        section = get_path(given, 'policy.model') or {}
+        dense = [n for n in MODEL_REGISTRY.query() if 'fc' in n and n.replace('fc', 'conv') in MODEL_REGISTRY]
+        name = next((n for n in dense if self._is_default and MODEL_REGISTRY.get(n) is self.model), None)
+        if name is None or not isinstance(shape, (tuple, list)) or len(shape) != 3:
+            return []
+        conv = name.replace('fc', 'conv')
+        layout = section.get('layout', 'auto')
+        last = (
+            load_attribute('nervex.model.common.encoder:channels_last')(shape) if layout == 'auto' else layout == 'hwc'
+        )
+        size = min(shape[:2] if last else shape[1:])
+        small = size < 36 and not {'channels', 'kernels', 'strides'} & set(section)
+        if size < 5 and small:
+            return []
+        logger.warning(
+            "observations are images, %s: policy.model.model_type='%s' is taken, with layout='%s'; another one given, "
+            "such as model_type='%s' for a dense net, overrules that",
+            tuple(shape),
+            conv,
+            'hwc' if last else 'chw',
+            name,
+        )
+        sizes = ['channels=[16, 32]', 'kernels=[3, 3]', 'strides=[1, 1]'] if small else []
+        return [f'policy.model.{text}' for text in (f'model_type={conv}', *sizes)]
 
     def lacks_sizes(self, resolved: EasyDict) -> bool:
         """Whether the model takes sizes that only the env knows."""

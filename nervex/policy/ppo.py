@@ -30,6 +30,14 @@ from nervex.utils import POLICY_REGISTRY, ConfigError, tree
 from nervex.utils.declare import setting, settings
 
 
+def value_in(output: dict[str, Any], model: Any) -> Any:
+    """``output['value']``; where there is none the network is named."""
+    if 'value' not in output:
+        text = f'{type(model).__name__} answers {", ".join(output)}, but no value; take fc_vac, conv_vac or another one'
+        raise ConfigError([f'policy.model: {text} whose output has logit and value'])
+    return output['value']
+
+
 @POLICY_REGISTRY.register('a2c')
 class A2CPolicy(CommonPolicy):
     """
@@ -124,7 +132,7 @@ class A2CPolicy(CommonPolicy):
             **transition,
             'action': transition['action'] if drawn is None else drawn,
             'logit': {str(k): head for k, head in enumerate(logit)} if isinstance(logit, list) else logit,
-            'value': armor_output['value'],
+            'value': value_in(armor_output, self._model),
         }
 
     def _get_traj_overlap(self) -> int:

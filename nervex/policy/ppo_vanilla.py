@@ -10,6 +10,7 @@ import torch
 from nervex.data import Batch
 from nervex.policy.batched import batched
 from nervex.policy.common_policy import CommonPolicy
+from nervex.policy.ppo import value_in
 from nervex.policy.traj_block import batched_steps
 from nervex.rl_utils import flatten_time
 from nervex.utils import POLICY_REGISTRY
@@ -105,7 +106,7 @@ class PPOVanillaPolicy(CommonPolicy):
             drawn = torch.multinomial(chances, 1, generator=self._generator).squeeze(1).to(logit.device)
         log_prob, _ = log_prob_and_entropy(logit, drawn)
         action = drawn.clamp(-1, 1) if isinstance(logit, tuple) else drawn  # the env's bounds
-        return {'action': action, 'drawn': drawn, 'log_prob': log_prob, 'value': output['value']}
+        return {'action': action, 'drawn': drawn, 'log_prob': log_prob, 'value': value_in(output, self._model)}
 
     @batched
     def _process_transition(self, obs: Any, armor_output: dict, timestep: Any) -> dict[str, Any]:

@@ -46,13 +46,14 @@ class ConvEncoder(KnowsDtype):
         Convolutions over an image observation and linear layers over the flattened result (by default the network of
         Mnih et al. 2015, https://www.nature.com/articles/nature14236). Bytes become floats between 0 and 1 in here.
     Arguments:
-        - obs_dim (:obj:`Sequence[int]`): [C, H, W]
+        - obs_dim (:obj:`Sequence[int]`): [C, H, W] or [H, W, C]
         - hidden_dim_list (:obj:`Sequence[int]`): widths of the linear layers after the convolutions
         - channels, kernels, strides (:obj:`Sequence[int]`): one entry for each convolution
         - activation (:obj:`str | Callable`): after each layer
         - linear: see ``MLP``
+        - layout (:obj:`str`): 'chw', 'hwc', or 'auto': channels come last where the last axis is the shortest
     Shapes:
-        - input :math:`(*, C, H, W)` uint8 or float, output :math:`(*, hidden\\_dim\\_list[-1])`
+        - input :math:`(*, C, H, W)` or :math:`(*, H, W, C)` uint8 or float, output :math:`(*, hidden\\_dim\\_list[-1])`
     """
 
     def __init__(
@@ -64,21 +65,26 @@ class ConvEncoder(KnowsDtype):
         strides: Sequence[int] = (4, 2, 1),
         activation: str | Activation = 'relu',
         linear: LinearType = nn.Linear,
+        layout: str = 'auto',
     ) -> None:
         super().__init__()
         self.obs_shape = as_shape(obs_dim)
         if len(self.obs_shape) != 3:
             raise ValueError(f'a Conv net takes images, obs_dim = [C, H, W], got {obs_dim!r}; vectors go to an FC net')
+        if layout not in ('auto', 'chw', 'hwc'):
+            raise ValueError(f"layout: 'auto', 'chw' or 'hwc', got {layout!r}")
+        self._last = layout == 'hwc' or (layout == 'auto' and channels_last(self.obs_shape))
+        shape = self.obs_shape[2:] + self.obs_shape[:2] if self._last else self.obs_shape
         if not len(channels) == len(kernels) == len(strides) or not channels:
             raise ValueError(f'channels {channels}, kernels {kernels}, strides {strides}: one entry for each layer')
-        sizes = [self.obs_shape[0], *channels]
+        sizes = [shape[0], *channels]
         self.convs = nn.ModuleList(nn.Conv2d(i, o, k, s) for i, o, k, s in zip(sizes, sizes[1:], kernels, strides))
-        height, width = self.obs_shape[1:]
+        height, width = shape[1:]
         for kernel, stride in zip(kernels, strides):
             height, width = (height - kernel) // stride + 1, (width - kernel) // stride + 1
             if min(height, width) < 1:
                 raise ValueError(
-                    f'images of {self.obs_shape[1]}x{self.obs_shape[2]} are too small for kernels '
+                    f'images of {shape[1]}x{shape[2]} are too small for kernels '
                     f'{tuple(kernels)} with strides {tuple(strides)}; give smaller ones'
                 )
         self.fc = MLP(channels[-1] * height * width, hidden_dim_list, None, activation, linear=linear)
@@ -100,10 +106,17 @@ class ConvEncoder(KnowsDtype):
             obs = obs / 255 if is_bytes else obs
         lead = obs.shape[:-3]
         x, act = obs if len(lead) == 1 else obs.reshape(-1, *self.obs_shape), self._act
+        if self._last:
+            x = x.movedim(-1, -3)
         for conv in self.convs:
             x = act(conv(x))
         x = self.fc(x.flatten(1))
         return x if len(lead) == 1 else x.reshape(*lead, -1)
+
+
+def channels_last(shape: Sequence[int]) -> bool:
+    """Whether an image of this shape looks like [H, W, C]: its last axis is the shortest."""
+    return shape[2] < min(shape[0], shape[1])
 
 
 _ENCODERS = {'fc': FCEncoder, 'conv': ConvEncoder}

@@ -71,10 +71,13 @@ def fc(norm: bool = False) -> dict[str, Any]:
 
 
 def conv(
-    channels: Sequence[int] = (32, 64, 64), kernels: Sequence[int] = (8, 4, 3), strides: Sequence[int] = (4, 2, 1)
+    channels: Sequence[int] = (32, 64, 64),
+    kernels: Sequence[int] = (8, 4, 3),
+    strides: Sequence[int] = (4, 2, 1),
+    layout: str = 'auto',
 ) -> dict[str, Any]:
     """An encoder of convolutions."""
-    return {'encoder_type': 'conv', 'channels': channels, 'kernels': kernels, 'strides': strides}
+    return {'encoder_type': 'conv', 'channels': channels, 'kernels': kernels, 'strides': strides, 'layout': layout}
 
 
 def memory(lstm_type: str = 'lstm', lstm_hidden_dim: int | None = None, lstm_layer_num: int = 1) -> dict[str, Any]:
