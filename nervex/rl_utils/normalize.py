@@ -108,7 +108,7 @@ class Normalizer:
         if not self.norm_reward:
             return block.reward
         ids = block.env_id
-        returns[ids] = returns[ids] * self._discount + block.reward.reshape(len(ids), -1).sum(1)
+        returns[ids] = returns[ids] * self._discount + block.reward.sum(tuple(range(1, block.reward.ndim)))
         if not self.frozen:
             self._spread.update(returns[ids])
             if self._news is not None:

@@ -187,7 +187,7 @@ class BaseSerialEvaluator:
             raw, lost = self.env.raw_step or step, list(step.abnormal)
             steps[lost] = so_far[lost] = 0
             steps[raw.env_id] += 1
-            so_far[raw.env_id] += raw.reward.reshape(len(raw), -1).sum(1)
+            so_far[raw.env_id] += raw.reward.sum(tuple(range(1, raw.reward.ndim)))  # of no env, too
             if not self.env.partial_steps and not playing.all():  # envs that had to step along play for nothing
                 step = step.rows(np.flatnonzero(left[step.env_id] > 0))
                 ids, obs, action = ids[playing], tree.index(obs, playing), action[playing]

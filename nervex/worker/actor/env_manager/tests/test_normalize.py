@@ -7,7 +7,7 @@ import pytest
 
 from nervex.envs.tests.fakes import CounterEnv
 from nervex.rl_utils.normalize import Normalizer, RunningStatistics
-from nervex.worker.actor.env_manager import NormalizedEnvManager, create_env_manager
+from nervex.worker.actor.env_manager import NormalizedEnvManager, StepBlock, create_env_manager
 
 
 def make(kind='base', n=2, **cfg):
@@ -181,3 +181,10 @@ def test_an_action_mask_is_not_scaled():
     again = Normalizer()
     again.load_state_dict(json.loads(json.dumps(normalizer.state_dict())))
     assert np.array_equal(again.observe(block, count=False)['action_mask'], block['action_mask'])
+
+
+def test_a_step_of_no_env_scales_nothing():
+    """Asynchronous managers answer one while all envs are still busy."""
+    none, flags = np.zeros(0), np.zeros(0, bool)
+    nobody = StepBlock(none.astype(int), np.zeros((0, 2)), np.zeros((0, 1)), flags, flags, none, none)
+    assert Normalizer(norm_reward=True).reward(nobody, np.zeros(3)).shape == (0, 1)
