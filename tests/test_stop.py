@@ -241,3 +241,13 @@ def test_a_round_that_does_not_come_to_its_end_says_so(short_dqn, monkeypatch, c
 
 def chained(first, second):
     return lambda *args: (first(*args), second(*args))
+
+
+@pytest.mark.parametrize('where', ['| head -1', '> /dev/full', '>&-', '> /dev/full 2>&1', '>&- 2>&-'])
+def test_losing_the_output_does_not_end_the_run(short_dqn, tmp_path, where):
+    (tmp_path / 'config.yaml').write_text(yaml.safe_dump(to_plain(short_dqn)), encoding='utf-8')
+    command = f'set -o pipefail; {" ".join(NERVEX)} -m serial -c config.yaml -s 0 {where}'
+    run = subprocess.run(['bash', '-c', command], capture_output=True, text=True, timeout=120)
+    assert run.returncode == 0 and not run.stderr, run.stderr
+    facts = yaml.safe_load((tmp_path / 'log/run.yaml').read_text(encoding='utf-8'))
+    assert facts['finished'] == 'limit reached' and facts['result']['env_steps'] == 400

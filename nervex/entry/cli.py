@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -186,9 +187,7 @@ def _parallel(options: dict[str, Any]) -> None:
     how = _how_to_train(options)
     how['overrides'] += _where(options)
     result = parallel_pipeline(_config(options), options['seed'], **how, on_end=lambda run: lines.extend(run.verdict))
-    _tell(result)
-    for line in lines:
-        click.echo(line)
+    _tell(result, lines)
 
 
 def _where(options: dict[str, Any]) -> tuple[str, ...]:
@@ -235,16 +234,19 @@ def _how_to_train(options: dict[str, Any]) -> dict[str, Any]:
     return dict(overrides=tuple(overrides), progress=True, resume=options['resume'], trust=options['trust'])
 
 
-def _tell(result: Any) -> None:
-    click.echo(
-        f'{result.verdict} after {result.env_steps:,} env steps, {result.train_iters:,} updates, '
-        f'{result.seconds:.1f} s, seed {result.seed}'
-    )
+def _tell(result: Any, more: Sequence[str] = ()) -> None:
+    from nervex.run.progress import harmless
+
     log = result.log_path
-    click.echo(f'checkpoint: {result.best_checkpoint or result.checkpoint}')
-    click.echo(f'logs:       {log}  (details of the evaluations: {log}/evaluator/evaluator_logger.txt)')
-    if result.history:
-        click.echo(f'curve:      {result.curve_path}  (or: tensorboard --logdir {log})')
+    lines = [
+        f'{result.verdict} after {result.env_steps:,} env steps, {result.train_iters:,} updates, '
+        f'{result.seconds:.1f} s, seed {result.seed}',
+        f'checkpoint: {result.best_checkpoint or result.checkpoint}',
+        f'logs:       {log}  (details of the evaluations: {log}/evaluator/evaluator_logger.txt)',
+        *([f'curve:      {result.curve_path}  (or: tensorboard --logdir {log})'] if result.history else []),
+    ]
+    with harmless():  # the run is over, and its folder has all of it
+        click.echo('\n'.join([*lines, *more]))
 
 
 def _how_to_play(options: dict[str, Any]) -> dict[str, Any]:
@@ -299,6 +301,8 @@ def main(argv: list[str] | None = None) -> None:
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGINT, signal.SIGTERM):  # SIGTERM as Ctrl-C, in every mode and at every moment;
             signal.signal(number, signal.default_int_handler)  # a script's background jobs begin with SIGINT ignored
+    for standard in range(3):
+        _open_standard(standard)
     if sys.path[0] in ('', os.getcwd()):  # python -m: what lies in the current folder shadows no package
         sys.path.append(sys.path.pop(0))
 
@@ -317,6 +321,21 @@ def main(argv: list[str] | None = None) -> None:
     except (NervexError, OSError) as e:
         click.echo(f'error: {e}', err=True)
         sys.exit(EXIT_FAILURE)
+    finally:
+        for stream in filter(None, (sys.stdout, sys.stderr)):
+            try:
+                stream.flush()
+            except (OSError, ValueError):  # Python, which flushes again, would end with exit code 120
+                with contextlib.suppress(OSError, ValueError):
+                    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _open_standard(number: int) -> None:
+    """A closed standard stream would lend its number to the next file, which then gets what others print."""
+    try:
+        os.fstat(number)
+    except OSError:
+        os.open(os.devnull, os.O_RDWR)
 
 
 if __name__ == '__main__':

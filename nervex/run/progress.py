@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import sys
 import time
@@ -15,10 +16,16 @@ _REFRESH_S = 0.25  # between two redraws of the live line
 _PLAIN_LINE_S = 10.0  # between two plain lines without an evaluation
 
 
+def harmless() -> contextlib.AbstractContextManager:
+    """Around output that nobody may be there to take: a closed pipe, a full disk or a lost terminal ends nothing."""
+    return contextlib.suppress(OSError, ValueError)
+
+
 class Progress:
     """
     Overview:
-        Env steps, updates, speed, last and best return, and the time left to the step limit.
+        Env steps, updates, speed, last and best return, and the time left to the step limit. Output that cannot be
+        written is left out.
     Arguments:
         - enabled (:obj:`bool`): False prints nothing
         - total_log (:obj:`bool`): also show the log lines of all workers, on stderr
@@ -30,11 +37,12 @@ class Progress:
         self._steps_before = run.actor.total_step  # by the run that this one continues
         self._live: Any = None
         self._handler: logging.Handler | None = None
-        if enabled and sys.stdout.isatty():
-            from rich.live import Live
+        with harmless():
+            if enabled and sys.stdout is not None and sys.stdout.isatty():
+                from rich.live import Live
 
-            self._live = Live('', refresh_per_second=4, transient=False)
-            self._live.start()
+                self._live = Live('', refresh_per_second=4, transient=False)
+                self._live.start()
         if total_log:
             self._handler = logging.StreamHandler()
             logging.getLogger('nervex').addHandler(self._handler)
@@ -61,14 +69,15 @@ class Progress:
             if self._live is not None:
                 self._live.update(self.line())
             else:
-                print(self.line(), flush=True)
+                self.say(self.line())
 
     def say(self, text: str) -> None:
         """A line of its own."""
-        if self._live is not None:
-            self._live.console.print(text)
-        elif self._enabled:
-            print(text, flush=True)
+        with harmless():
+            if self._live is not None:
+                self._live.console.print(text)
+            elif self._enabled:
+                print(text, flush=True)
 
     def line(self) -> str:
         """The line itself."""
@@ -97,7 +106,8 @@ class Progress:
         """Leave the last line on the terminal."""
         if self._live is not None:
             self._live.update(self.line())
-            self._live.stop()
+            with harmless():
+                self._live.stop()
             self._live = None
         if self._handler is not None:
             logging.getLogger('nervex').removeHandler(self._handler)
@@ -116,4 +126,5 @@ def say_building(enabled: bool, cfg: Any) -> None:
     """The first sign of life of a run: what is built takes a while."""
     if enabled:
         env = cfg.env.get('env_id') or cfg.env.get('env_type') or 'the env'
-        print(f'building {cfg.policy.get("policy_type") or "the policy"} for {env} ...', flush=True)
+        with harmless():
+            print(f'building {cfg.policy.get("policy_type") or "the policy"} for {env} ...', flush=True)
