@@ -197,3 +197,20 @@ def test_a_run_may_be_continued_beyond_its_old_limit(short_dqn):
     serial_pipeline(short_dqn, seed=1)
     longer = serial_pipeline(None, resume='run', overrides=('commander.max_env_step=600',))
     assert longer.env_steps == 600
+
+
+def test_settings_that_a_policy_gave_once_are_in_the_curves_of_a_resumed_run(short_dqn, tmp_path):
+    from nervex.policy import DQNPolicy
+
+    class Once(DQNPolicy):
+        def _get_setting_collect(self, command_info):
+            return {'eps': 0.5} if command_info['envstep'] == 0 else {}
+
+    short_dqn.learner = dict(resume=dict(interval_s=0.0, max_cost=None))
+    short_dqn.actor.traj_print_freq = short_dqn.actor.collect_print_freq = 1
+    for name in 'ab':
+        short_dqn.exp_name, short_dqn.commander.max_env_step = name, 800 if name == 'a' else 400
+        serial_pipeline(short_dqn, seed=1, policy_fn=Once)
+    serial_pipeline(None, resume='b', policy_fn=Once, overrides=('commander.max_env_step=800',))
+    found = [[point for point in curves(tmp_path / name) if 'collect_eps' in point[1]] for name in 'ab']
+    assert found[0] == found[1] and len(found[0]) > 10

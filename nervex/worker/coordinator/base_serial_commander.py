@@ -53,11 +53,17 @@ class BaseSerialCommander:
     def step(self) -> None:
         """Ask the policy for new settings and hand them on."""
         info = self.info()
-        for mode, worker in (('learn', self._learner), ('collect', self._actor), ('eval', self._evaluator)):
+        for mode in self._workers():
             setting = getattr(self.policy, f'get_setting_{mode}')(info)
             if setting:
-                worker.policy.set_setting(mode, setting)
-                self.settings[mode] = setting
+                self._set(mode, setting)
+
+    def _workers(self) -> dict[str, Any]:
+        return {'learn': self._learner, 'collect': self._actor, 'eval': self._evaluator}
+
+    def _set(self, mode: str, setting: dict[str, Any]) -> None:
+        self._workers()[mode].policy.set_setting(mode, setting)
+        self.settings[mode] = setting
 
     @property
     def limit(self) -> int | None:
@@ -72,8 +78,11 @@ class BaseSerialCommander:
         )
 
     def state_dict(self) -> dict[str, Any]:
-        """Nothing of its own: all counters live in the workers."""
-        return {}
+        """The newest settings, which the actor logs; all counters live in the workers."""
+        return {'settings': {mode: dict(given) for mode, given in self.settings.items()}}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Nothing to load."""
+        """Put back what ``state_dict`` gave, for the policy, too; in parallel mode the next tasks carry new ones."""
+        for mode, given in state.get('settings', {}).items():
+            if hasattr(self._workers()[mode], 'policy'):
+                self._set(mode, given)
