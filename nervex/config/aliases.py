@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from nervex.config.tree import MISSING, get_path, has_path, pop_path, set_path
+from nervex.config.tree import MISSING, get_path, has_path, plain_copy, pop_path, set_path
 from nervex.loader.exception import shown
 from nervex.loader.problems import Problems
 from nervex.utils.declare import declared_by
@@ -40,11 +40,17 @@ POLICY_TYPES: dict[str, dict[str, Any]] = {
     'iqn': dict(policy_type='rainbow_dqn', use_iqn=True),
 }
 
+
+def _switch(on: dict[str, Any], off: dict[str, Any]) -> Callable[[Any], dict[str, Any] | None]:
+    return lambda value: (on if value else off) if isinstance(value, bool) else None
+
+
 _TARGET_NOISE, _OLD_NOISE = 'policy.learn.algo.target_noise_sigma', 'policy.learn.algo.noise_sigma'
 _HER = 'policy.collect.algo'
 #: old path -> today's path; ``*`` is one name. Applied where a class declares today's name, and not the old one itself.
-#: A row may also begin with NOTHING, or be a function: value -> {today's path: value, or MISSING to leave it out}.
-ALIASES: dict[str, str | Callable[[Any], dict[str, Any]]] = {
+#: A row may also begin with NOTHING, or be a function: value -> {today's path: value, or MISSING to leave it out} or
+#: None: the value says nothing.
+ALIASES: dict[str, str | Callable[[Any], dict[str, Any] | None]] = {
     'env.collector_env_num': 'env.actor_env_num',
     'env.stop_value': 'evaluator.stop_val',
     'env.stop_val': 'evaluator.stop_val',
@@ -110,14 +116,14 @@ ALIASES: dict[str, str | Callable[[Any], dict[str, Any]]] = {
     'policy.learn.algo.reparameterization': f'{NOTHING}gradients always go through the sampled action',
     'policy.learn.algo.policy_mean_reg_weight': f'{NOTHING}the entropy alone holds the policy',
     'policy.learn.algo.policy_std_reg_weight': f'{NOTHING}the entropy alone holds the policy',
-    'policy.learn.algo.use_noise': lambda on: {} if on else {_TARGET_NOISE: 0.0, _OLD_NOISE: MISSING},
+    'policy.learn.algo.use_noise': _switch(on={}, off={_TARGET_NOISE: 0.0, _OLD_NOISE: MISSING}),
     _OLD_NOISE: _TARGET_NOISE,
     'policy.learn.algo.noise_range.max': 'policy.learn.algo.target_noise_clip',
     'policy.learn.algo.noise_range.min': f'{NOTHING}noise is cut on both sides alike',
     'policy.collect.algo.noise_sigma': 'policy.collect.noise_sigma',
     'policy.model.fixed_sigma_value': lambda sigma: {'policy.model.sigma': sigma, 'policy.model.sigma_type': 'fixed'},
-    f'{_HER}.use_her': lambda on: (
-        {'actor.transform.her': {}} if on else dict.fromkeys((f'{_HER}.her_strategy', f'{_HER}.her_replay_k'), MISSING)
+    f'{_HER}.use_her': _switch(
+        on={'actor.transform.her': {}}, off={f'{_HER}.her_strategy': MISSING, f'{_HER}.her_replay_k': MISSING}
     ),
     f'{_HER}.her_strategy': lambda strategy: {'actor.transform.her.strategy': strategy},
     f'{_HER}.her_replay_k': lambda k: {'actor.transform.her.k': k},
@@ -164,8 +170,10 @@ def rename(
             if there is not None:
                 move(given, here, there, problems)
             elif callable(new):
-                for path, value in new(pop_path(given, here)).items():
-                    _put(given, here, path, value, problems)
+                if (meant := new(get_path(given, here))) is not None:
+                    pop_path(given, here)
+                    for path, value in meant.items():
+                        _put(given, here, path, value, problems)
             else:
                 pop_path(given, here)
                 logger.warning('%s means nothing any more: %s', here, new.removeprefix(NOTHING))
@@ -192,7 +200,7 @@ def _put(given: dict[str, Any], old: str, new: str, value: Any, problems: Proble
         problems.add(
             old, f'got {shown(value)}, but {new} is {shown(there)}; both are names of one setting, so keep only {new}'
         )
-    elif there is MISSING and not set_path(given, new, value):
+    elif there is MISSING and not set_path(given, new, plain_copy(value)):
         problems.add(old, f'is now {new}, but the section there is not a dict')
 
 

@@ -421,6 +421,10 @@ OLDER = {
         ),
         {'actor.transform': dict(her=dict(strategy='final', k=1))},
     ),
+    'her_by_default': (
+        older('dqn', 'bitflip', collect=dict(algo=dict(use_her=True)), actor=dict(n_episode=1)),
+        {'actor.transform': dict(her={})},
+    ),
     'no_her': (
         older('dqn', 'bitflip', collect=dict(algo=dict(use_her=False, her_strategy='final'))),
         {'actor.transform': {}},
@@ -449,6 +453,12 @@ def test_what_means_nothing_any_more_is_said_in_a_line_each(caplog):
         'replay_buffer.agent.thruput_controller',
         'actor.path_data',
     ]
+
+
+@pytest.mark.parametrize('name, path', [('her', 'policy.collect.algo.use_her'), ('td3', 'policy.learn.algo.use_noise')])
+def test_an_older_switch_is_true_or_false(name, path):
+    with pytest.raises(ConfigError, match=f'{path}: unknown setting.*got 2'):
+        compile_config(OLDER[name][0], overrides=[f'{path}=2'])
 
 
 def test_a_policy_of_ones_own_with_an_older_name_stays_itself(monkeypatch):
