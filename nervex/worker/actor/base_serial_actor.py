@@ -108,7 +108,8 @@ class BaseSerialActor:
         if not (endless or by_episodes) and (traj_len or n_sample):
             window = int(traj_len) if traj_len else math.ceil(n_sample / n)
         overlap = mode.get_attribute('traj_overlap') or 0
-        self._rollout = ColumnRollout(transitions(mode), sampler(mode), n, window, overlap)
+        together = not self._asynchronous
+        self._rollout = ColumnRollout(transitions(mode), sampler(mode), n, window, overlap, together)
 
     def _change_over(self, by_episodes: bool) -> None:
         """From samples to whole episodes or back: what runs belongs to neither, so the envs begin anew."""

@@ -30,6 +30,8 @@ class ColumnRollout:
         - env_num (:obj:`int`): number of envs
         - window (:obj:`int | None`): new steps of a window; None cuts at episode ends only
         - overlap (:obj:`int`): steps at the end of a window that come again in the next one
+        - together (:obj:`bool`): the envs step together: who is behind after a dropped episode is cut with the others,
+          so that all stand at the same step again. False: everyone's window becomes full in its own time
     Interfaces:
         take, add, drop, state_dict, load_state_dict
     """
@@ -41,9 +43,10 @@ class ColumnRollout:
         env_num: int,
         window: int | None,
         overlap: int = 0,
+        together: bool = True,
     ) -> None:
         self._transition, self._cut = transition, cut
-        self._env_num = env_num
+        self._env_num, self._together = env_num, together
         self._whole = window is None
         self._overlap = 0 if window is None else overlap
         self._capacity = 64 if window is None else window + overlap
@@ -89,7 +92,7 @@ class ColumnRollout:
         self._episode_start[ended] = self._position[ended]
         if self._whole:
             return [self._cut_one(int(env)) for env in ended]
-        return self._cut_each(all_envs) if self._position.max() >= self._capacity else []
+        return self._cut_each(all_envs and self._together) if self._position.max() >= self._capacity else []
 
     def _write(self, at: Any, columns: dict[str, Any]) -> None:
         blocks = self._columns
@@ -166,10 +169,10 @@ class ColumnRollout:
         np.maximum(self._episode_start - moved, 0, out=self._episode_start)
         return self._cut(_block(block, keep))
 
-    def _cut_each(self, synchronous: bool) -> list[Batch]:
-        full = range(self._env_num) if synchronous else np.flatnonzero(self._position >= self._capacity)
+    def _cut_each(self, all_envs: bool) -> list[Batch]:
+        full = range(self._env_num) if all_envs else np.flatnonzero(self._position >= self._capacity)
         samples = [self._cut_one(int(env)) for env in full if self._position[env] > self._overlap]
-        if synchronous and (self._position == self._position[0]).all():
+        if all_envs and (self._position == self._position[0]).all():
             self._step, self._uniform = int(self._position[0]), True
         return samples
 

@@ -69,6 +69,16 @@ def test_envs_that_answer_at_their_own_pace_are_cut_one_by_one():
     assert step(rollout, 2, np.array([0]), (False,)) == []
 
 
+def test_a_step_of_all_does_not_cut_the_windows_of_envs_that_are_behind():
+    rollout = ColumnRollout(None, lambda b: b, 2, window=3, together=False)
+    one = np.array([1])
+    step(rollout, 0, one, (False,))
+    assert step(rollout, 1) == []
+    (block,) = step(rollout, 2)  # all answer, as the blocks of an asynchronous manager may: only env 1 has three rows
+    assert row_ids(block) == [100, 101, 102]
+    assert row_ids(*step(rollout, 3)) == [1, 2, 3]
+
+
 def test_whole_episodes_of_any_length():
     rollout = ColumnRollout(None, lambda b: b, 2, window=None)
     for t in range(99):  # longer than the first allocation
