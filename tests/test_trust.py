@@ -10,9 +10,10 @@ import pytest
 import torch
 import yaml
 
+from nervex.config import compile_config, save_config
 from nervex.entry import eval as evaluate
 from nervex.entry import serial_pipeline
-from nervex.run.folder import code_named
+from nervex.run.folder import reaching_out
 from nervex.utils.errors import CheckpointError
 from nervex.utils.file_helper import read_file, save_file
 from nervex.utils.trust import UntrustedError
@@ -151,13 +152,24 @@ def test_a_config_that_names_code_runs_for_its_own_user_only_or_with_trust(run, 
 
 
 @pytest.mark.parametrize(
-    'setting', ['import_names: [mine]', 'env: {wrappers: [{type: "os:system"}]}', 'x: nervex.run:os.abort']
+    'setting',
+    [
+        'import_names: [mine]',
+        'env: {wrappers: [{type: "os:system"}]}',
+        'x: nervex.run:os.abort',
+        'env: {replay_path: videos}',
+        'env: {wrappers: [{type: x, folder: ../x}]}',
+        'learner: {load_path: /x}',
+    ],
 )
-def test_what_names_code_is_known(setting):
-    assert code_named(yaml.safe_load(setting))
-    assert not code_named(
-        yaml.safe_load("{import_names: [nervex.policy.dqn, null], a: 'ALE/Pong-v5', b: '127.0.0.1:80'}")
-    )
+def test_what_reaches_out_of_the_folder_is_known(setting):
+    assert reaching_out(yaml.safe_load(setting))
+
+
+def test_built_in_configs_need_no_signature():
+    for name in ('cartpole_dqn', 'pendulum_sac'):
+        save_config({**compile_config(name), 'exp_name': '/x'}, 'config.yaml')
+        assert not reaching_out(yaml.safe_load(Path('config.yaml').read_text(encoding='utf-8')))
 
 
 def nervex(*arguments):

@@ -105,10 +105,10 @@ class RunFolder:
         self._write({**self.read(), 'signed': self._signed()})
 
     def _signed(self) -> str | None:
-        """This user's signature of a config that names code."""
+        """This user's signature of a config that needs one."""
         path = os.path.join(self.log, 'config.yaml')
         with contextlib.suppress(OSError):  # without a place for a key nothing is signed
-            if code_named(read_yaml(path)):
+            if reaching_out(read_yaml(path)):
                 return _signature(path)
         return None
 
@@ -174,13 +174,13 @@ class SavedRun:
     own: bool = False  # this user has signed its config
 
     def config_to_use(self, trust: bool) -> dict[str, Any]:
-        """Its config, to be run. One that names code and is another user's is refused without ``trust``."""
-        if named := code_named(self.config):
+        """Its config, to be run. One that reaches out of its folder needs this user's signature, or ``trust``."""
+        if named := reaching_out(self.config):
             if not (self.own or trust):
                 raise UntrustedError(
-                    f'{self.folder}: its config names code to run ({", ".join(named)}), and you have not signed it '
-                    '(another user, machine or version made it); give a config of yours with -c, or --trust if you '
-                    'trust who made the run'
+                    f'{self.folder}: its config names code to run, or folders to write in ({", ".join(named)}), and '
+                    'you have not signed it (another user, machine or version made it); give one of yours with -c, '
+                    'or --trust if you trust who made the run'
                 )
             sys.path.append(os.getcwd())
         return self.config
@@ -239,19 +239,26 @@ def saved_run(folder: str, log: str = 'log') -> SavedRun:
     return SavedRun(folder, config, int(facts['seed']), ckpt_path, *how, own)
 
 
-def code_named(config: dict[str, Any]) -> list[str]:
-    """The settings that name code: modules to import that are not nerveX's, and whatever is written 'module:name'."""
-    found = []
-    for path, value in leaves(config).items():
-        foreign = False
-        texts = [str(text) for text in tree.leaves(value) if text is not None]
+def reaching_out(config: dict[str, Any]) -> list[str]:
+    """
+    Overview:
+        The settings by which a config reaches out of the folder of its run: they name modules that are not nerveX's,
+        or anything as 'module:name', or a folder to write in.
+    """
+
+    def reaches(path: str, text: str) -> bool:
         if path.endswith('import_names'):
-            foreign = any(text.partition('.')[0] not in ('nervex', 'app_zoo') for text in texts)
-        elif not path.startswith('parallel.k8s.'):  # names of images have that form, too
-            foreign = any(re.match(r'[\w.]+:[^\W\d]', text) for text in texts)
-        if foreign:
-            found.append(path)
-    return found
+            return text.partition('.')[0] not in ('nervex', 'app_zoo')
+        if path == 'exp_name' or path.startswith('parallel.k8s.'):  # is not used; names of images look like code
+            return False
+        leads_out = os.path.isabs(text) or '..' in text.split('/') or path.endswith(('replay_path', 'log_path'))
+        return bool(text) and (leads_out or re.match(r'[\w.]+:[^\W\d]', text) is not None)
+
+    return [
+        path
+        for path, value in leaves(config).items()
+        if any(reaches(path, str(text)) for text in tree.leaves(value) if text is not None)
+    ]
 
 
 def _signature(path: str) -> str:
