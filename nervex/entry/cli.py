@@ -1,10 +1,9 @@
-"""The ``nervex`` command. Exit codes: 0 solved or finished, 1 failure, 2 wrong usage or config, 130 Ctrl-C."""
+"""The ``nervex`` command. Exit codes: 0 solved or finished, 1 failure, 2 wrong usage or config, 128 + n signal n."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import sys
 import threading
 from collections.abc import Sequence
@@ -24,7 +23,7 @@ MODES = {
     'collect': 'nervex.entry.cli:_collect',
     'plot': 'nervex.entry.cli:_plot',
 }
-EXIT_FAILURE, EXIT_USAGE, EXIT_INTERRUPT = 1, 2, 130
+EXIT_FAILURE, EXIT_USAGE = 1, 2
 
 
 class _Mode(click.Choice):
@@ -296,11 +295,11 @@ def _query(what: str, names: Sequence[str]) -> None:
 
 def main(argv: list[str] | None = None) -> None:
     """Entry point: run the command, and turn what went wrong into one message and an exit code."""
+    from nervex.run.signals import exit_code, interrupt, take_over
     from nervex.utils.errors import ConfigError, NervexError, UnknownNameError
 
     if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGINT, signal.SIGTERM):  # SIGTERM as Ctrl-C, in every mode and at every moment;
-            signal.signal(number, signal.default_int_handler)  # a script's background jobs begin with SIGINT ignored
+        take_over(interrupt)  # in every mode and at every moment; a script's background jobs begin with SIGINT ignored
     for standard in range(3):
         _open_standard(standard)
     if sys.path[0] in ('', os.getcwd()):  # python -m: what lies in the current folder shadows no package
@@ -314,7 +313,7 @@ def main(argv: list[str] | None = None) -> None:
     except (click.Abort, KeyboardInterrupt) as e:
         path = next(iter((e.__cause__ or e).args), None)  # click wraps KeyboardInterrupt
         click.echo(f'interrupted; checkpoint saved: {path}' if path else 'interrupted', err=True)
-        sys.exit(EXIT_INTERRUPT)
+        sys.exit(exit_code())
     except (ConfigError, UnknownNameError) as e:
         click.echo('\n  '.join(['config error:', *getattr(e, 'problems', [str(e)])]), err=True)
         sys.exit(EXIT_USAGE)

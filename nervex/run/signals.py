@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM end a run in order: between two rounds if that comes soon, never in the middle of an update."""
+"""Signals that end a run in order: between two rounds if that comes soon, never in the middle of an update."""
 
 from __future__ import annotations
 
@@ -6,17 +6,35 @@ import contextlib
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
-EXIT_INTERRUPT = 130
+STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
+_seen: list[int] = []  # the signals that this process was told to end by
+
+
+def exit_code() -> int:
+    """128 and the number of the first of them, as a shell has it; that of Ctrl-C if there was none."""
+    return 128 + (_seen[0] if _seen else signal.SIGINT)
+
+
+def interrupt(number: int, frame: FrameType | None) -> None:
+    """End by KeyboardInterrupt, wherever the program is."""
+    _seen.append(number)
+    raise KeyboardInterrupt
+
+
+def take_over(handler: Callable[[int, FrameType | None], None]) -> dict[int, Any]:
+    """Let ``handler`` have all of ``STOPS``, but no SIGHUP that ``nohup`` has switched off; answers who had them."""
+    taken = [n for n in STOPS if n != signal.SIGHUP or signal.getsignal(n) != signal.SIG_IGN]
+    return {number: signal.signal(number, handler) for number in taken}
 
 
 class StopSignals:
     """
     Overview:
-        While it is installed, the first SIGINT or SIGTERM sets ``stop_wanted``, which the loop looks at between two
+        While it is installed, the first signal of ``STOPS`` sets ``stop_wanted``, which the loop looks at between two
         rounds. If no round ends within ``patience_s``, KeyboardInterrupt is raised where the program is, but not in a
         held section. A second signal ends the process at once. Outside of the main thread nothing is installed.
     Interfaces:
@@ -34,8 +52,7 @@ class StopSignals:
         """Take over the signals."""
         if threading.current_thread() is threading.main_thread():
             self._old[signal.SIGALRM] = signal.signal(signal.SIGALRM, self._out_of_patience)
-            for number in (signal.SIGINT, signal.SIGTERM):
-                self._old[number] = signal.signal(number, self._stop)
+            self._old |= take_over(self._stop)
 
     def be_patient(self) -> None:
         """The end is under way: from here on only a second signal cuts it short."""
@@ -73,8 +90,9 @@ class StopSignals:
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
         if self.stop_wanted:
-            os._exit(EXIT_INTERRUPT)
+            os._exit(exit_code())
         self.stop_wanted = True
+        _seen.append(number)
         signal.setitimer(signal.ITIMER_REAL, self._patience_s)
 
     def _out_of_patience(self, number: int, frame: FrameType | None) -> None:

@@ -19,7 +19,7 @@ from nervex.envs.hosting.shared import ASK, STEP_ALL, Control, SharedBlock
 from nervex.envs.hosting.store import BlockStore
 from nervex.envs.hosting.waiting import Apart, Sleeper, keeps_order, make_fence, spin_while
 
-STOPS = (signal.SIGINT, signal.SIGTERM)
+STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
 GRACE_S = 10.0  # between SIGTERM and the end of a worker
 
 
@@ -27,7 +27,8 @@ def worker_main(setup: HostSetup, g: int, pipe: Any, wake: Any, ready: Any, fore
     """The life of a subprocess: build the envs, then obey until the other end of the pipe is closed."""
     for fd in foreign_fds:  # inherited by fork from the main process: ends of other workers' pipes
         os.close(fd)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the main process decides
+    for number in STOPS:
+        signal.signal(number, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the main process decides
     signal.signal(signal.SIGTERM, _leave_later)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)  # the main process has held them back till here
     threading.Thread(target=_leave_with_parent, daemon=True).start()
