@@ -53,11 +53,6 @@ class Events:
         self.waiting: Sequence[int] = ()
         self.begun: Sequence[int] = ()
 
-    @property
-    def plain(self) -> bool:
-        """Whether there is nothing but infos."""
-        return not (self.finished or self.faults or self.waiting or self.begun) and self.stepped is None
-
 
 @dataclass
 class HostSetup:
