@@ -24,6 +24,7 @@ from nervex.worker.learner.checkpoints import CHECKPOINT_VERSION, Checkpoints, l
 from nervex.worker.learner.learner_hook import HOOKS, LearnerHook, add_learner_hook, build_learner_hook_by_cfg
 
 logger = logging.getLogger(__name__)
+_OLDER = ('use_cuda', 'use_distributed', 'dataloader')  # of the documents' learner section: the policy's settings now
 _REMEDY = '_process_transition must return it, and _get_train_sample keep it'
 _KINDS = ('scalar', 'scalars', 'histogram', 'image', 'text')
 
@@ -65,7 +66,8 @@ class BaseLearner:
     )
 
     def __init__(self, cfg: dict | None = None, exp_name: str = '.') -> None:
-        self.cfg = EasyDict(complete(type(self), cfg, 'learner', own_only=False))
+        given = {key: value for key, value in (cfg or {}).items() if key not in _OLDER}
+        self.cfg = EasyDict(complete(type(self), given, 'learner', own_only=False))
         import_modules(self.cfg.import_names or [])
         path = f'{exp_name}/log/learner'
         self._logger, self.tb_logger = TextLogger(path, 'learner'), TBLogger(path, 'learner')

@@ -161,3 +161,10 @@ def test_weights_that_are_not_finite_are_never_saved_though_the_loss_is(learner,
             save()
     one.policy.state_dict = lambda: {'model': {'mask': masked}}
     assert one.save_checkpoint() != path
+
+
+def test_the_documented_learner_section_is_accepted(tmp_path):
+    cfg = dict(load_path='', use_cuda=False, use_distributed=False, dataloader=dict(batch_size=32, num_workers=0))
+    learner = BaseLearner(cfg, exp_name=str(tmp_path))
+    assert 'dataloader' not in learner.cfg
+    learner.close()
