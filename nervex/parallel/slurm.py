@@ -49,8 +49,11 @@ def slurm_script(cfg: EasyDict, options: Mapping[str, Any]) -> str:
         ('cpus-per-task', cpus),
         ('gpus-per-node', gpus or None),
         ('output', 'nervex-%j.out'),
+        ('open-mode', 'append'),
+        ('signal', 'B:USR1@120'),
     ]
     directives = [f'#SBATCH --{name}={shlex.quote(str(value))}' for name, value in given if value is not None]
+    directives.append('#SBATCH --requeue')
     directives += [f'#SBATCH {option}' for option in slurm.options]
     return filled(
         'slurm_job.sh',
@@ -60,6 +63,7 @@ def slurm_script(cfg: EasyDict, options: Mapping[str, Any]) -> str:
             'bin': shlex.quote(os.path.dirname(sys.executable)),
             'pythonpath': shlex.quote(os.environ.get('PYTHONPATH', '')),
             'folder': shlex.quote(os.getcwd()),
+            'exp': shlex.quote(options.get('resume') or cfg.exp_name or '.'),
             'head': shlex.quote(head),
             'port': slurm.port or '$((20000 + SLURM_JOB_ID % 20000))',
             'cpus': cpus,

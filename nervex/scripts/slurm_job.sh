@@ -40,6 +40,20 @@ trap stop EXIT
 trap 'exit 143' TERM
 trap 'exit 130' INT
 
+# Two minutes before the time is up, or to make room for another job, slurm sends SIGUSR1: the training saves its state,
+# and the job waits in the queue again. When it is started anew, however it was ended, it goes on from there.
+requeue() {
+    trap '' USR1
+    kill -USR1 "${steps[-1]}"
+    code=0
+    wait "${steps[-1]}" || code=$?
+    stop
+    if ((code == 138)); then scontrol requeue "$SLURM_JOB_ID"; fi
+    exit "$code"
+}
+again=()
+if ((${SLURM_RESTART_COUNT:-0})) && [ -f @exp@/log/run.yaml ]; then again=(--resume @exp@); fi
+
 # shellcheck disable=SC2016  # the node expands its own name
 start='exec ray start --block --disable-usage-stats --resources="{\"host:$SLURMD_NODENAME\": 1000}" "$@"'
 size=(--num-cpus=@cpus@ --num-gpus=@gpus@ --object-store-memory=@object_store@)
@@ -59,6 +73,7 @@ if ((${#workers[@]})); then
 fi
 python -m nervex.parallel.slurm wait "$head_ip:$port" "${#nodes[@]}"
 
-"${on_head[@]}" python -m nervex.entry.cli @command@ --address "$head_ip:$port" &
+"${on_head[@]}" python -m nervex.entry.cli @command@ --address "$head_ip:$port" "${again[@]}" &
 steps+=("$!")
+trap requeue USR1
 wait "${steps[-1]}"

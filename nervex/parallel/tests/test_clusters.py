@@ -3,7 +3,10 @@
 import os
 import shlex
 import shutil
+import signal
 import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -51,7 +54,7 @@ def accepted(text, tmp_path):
 )
 def test_the_batch_script_is_good_shell(overrides, options, tmp_path):
     text = script(*overrides, **options)
-    assert '@' not in text.replace('"$@"', '').replace('[@]', '')
+    assert '@' not in text.replace('"$@"', '').replace('[@]', '').replace('USR1@120', '')
     accepted(text, tmp_path)
 
 
@@ -95,6 +98,48 @@ def test_the_job_runs_the_users_command_with_a_token_and_joins_its_own_cluster()
         '-o', "exp_name=it's here", '-o', 'parallel.actor_num=3',
     ]  # fmt: skip
     assert 'RAY_AUTH_MODE=token' in text and '--include-dashboard=false' in text and 'ray stop' not in text
+
+
+FAKE_RAY = """#!/bin/bash
+for word; do case $word in --port=*) port=${word#--port=} ;; esac; done
+exec "$REAL" -c "import socket, time; s = socket.create_server(('127.0.0.1', $port)); time.sleep(100)"
+"""
+FAKE_PYTHON = """#!/bin/bash
+case "$*" in
+*nervex.parallel.slurm*) exit 0 ;;
+*nervex.entry.cli*) echo "$*" >> commands ;;
+*) exec "$REAL" "$@" ;;
+esac
+if [ -f run/log/run.yaml ]; then exit 0; fi
+mkdir -p run/log
+trap 'exit 138' USR1
+touch run/log/run.yaml
+for _ in {1..1000}; do sleep 0.05; done
+"""
+
+
+def test_a_job_that_is_preempted_is_requeued_and_goes_on(tmp_path):
+    """The script with stand-ins of slurm, Ray and the training, which is told by SIGUSR1 to save and end."""
+    for name, text in (('ray', FAKE_RAY), ('python', FAKE_PYTHON), ('hostname', '#!/bin/bash\necho 127.0.0.1 \n')):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    text = script('exp_name=run', override=('exp_name=run',))
+    asked = directives(text)
+    assert asked['signal'] == 'B:USR1@120' and asked['open-mode'] == 'append' and 'requeue' in asked
+    (tmp_path / 'job.sh').write_text(text.replace(shlex.quote(os.path.dirname(sys.executable)), str(tmp_path)))
+    fakes = f'{tmp_path}:{Path(__file__).parent / "fake_slurm"}:{os.environ["PATH"]}'
+    env = {**os.environ, 'PATH': fakes, 'REAL': sys.executable, 'SLURM_JOB_ID': '4242', 'SLURM_JOB_NODELIST': 'a'}
+    job = subprocess.Popen(['bash', 'job.sh'], cwd=tmp_path, env=env, start_new_session=True)
+    end = time.monotonic() + 60
+    while not (tmp_path / 'run/log/run.yaml').exists():
+        assert job.poll() is None and time.monotonic() < end
+        time.sleep(0.05)
+    job.send_signal(signal.SIGUSR1)
+    assert job.wait(60) == 138 and (tmp_path / 'requeued').read_text() == '4242\n'
+    again = subprocess.run(['bash', 'job.sh'], cwd=tmp_path, env={**env, 'SLURM_RESTART_COUNT': '1'}, timeout=60)
+    assert again.returncode == 0
+    first, second = (tmp_path / 'commands').read_text().splitlines()
+    assert '--resume' not in first and second == f'{first} --resume run'
 
 
 def test_without_slurm_a_submission_says_so(tmp_path, monkeypatch):
