@@ -153,8 +153,24 @@ BUFFER_REGISTRY = Registry(
     'kind of buffer',
     {'replay': 'nervex.data.replay:ReplayKind', 'on_policy': 'nervex.data.on_policy:OnPolicyKind'},
 )
-LEAGUE_REGISTRY = Registry('league')
-PLAYER_REGISTRY = Registry('player')
+LEAGUE_REGISTRY = Registry(
+    'league',
+    {
+        'one_vs_one': 'nervex.league.one_vs_one_league:OneVsOneLeague',
+        'solo': 'nervex.league.solo_league:SoloLeague',
+    },
+)
+PLAYER_REGISTRY = Registry(
+    'player',
+    {
+        'historical_player': 'nervex.league.player:HistoricalPlayer',
+        'naive_sp_player': 'nervex.league.player:NaiveSpPlayer',
+        'solo_active_player': 'nervex.league.player:SoloActivePlayer',
+        'main_player': 'nervex.league.starcraft_player:MainPlayer',
+        'main_exploiter': 'nervex.league.starcraft_player:MainExploiter',
+        'league_exploiter': 'nervex.league.starcraft_player:LeagueExploiter',
+    },
+)
 
 registries: dict[str, Registry] = {
     'policy': POLICY_REGISTRY,

@@ -1,0 +1,275 @@
+"""Payoffs: what all players of a league know of their games with each other."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from nervex.utils import unknown_name
+
+RESULTS = ('wins', 'draws', 'losses')
+_FIRST_SIZE = 16
+
+
+class BattleRecordDict(dict):
+    """
+    Overview:
+        ``wins``, ``draws``, ``losses`` and ``games`` of one pair, seen from the first of the two; each starts at 0.
+        ``record * decay`` is a new record that has forgotten a part.
+    """
+
+    def __init__(self, **counts: float) -> None:
+        super().__init__({**dict.fromkeys((*RESULTS, 'games'), 0.0), **counts})
+
+    def __mul__(self, decay: float) -> BattleRecordDict:
+        return BattleRecordDict(**{key: value * decay for key, value in self.items()})
+
+    __rmul__ = __mul__
+
+
+class BattleSharedPayoff:
+    """
+    Overview:
+        Games between pairs of players, home and away. Whatever is recorded for (a, b) is also recorded, the other way
+        round, for (b, a). A new game of a pair makes its older ones count ``decay`` times as much. Thread-safe.
+
+        ``payoff[home, away]`` is the win rate of home, draws counting half, and 0.5 below ``min_win_rate_games`` games;
+        with lists of ids it is an array (homes, aways) without axes of length 1.
+    Arguments:
+        - cfg (:obj:`Mapping | None`): ``decay`` and ``min_win_rate_games``
+    Interfaces:
+        add_player, update, record, win_rates, games, state_dict, load_state_dict
+    """
+
+    config = dict(
+        type='battle',
+        decay=0.99,  # weight of what is known already when a game is added, in (0, 1]
+        min_win_rate_games=8,  # fewer games say nothing: the win rate is 0.5
+    )
+
+    def __init__(self, cfg: Mapping | None = None) -> None:
+        settings = {**self.config, **(cfg or {})}
+        self._decay, self._least = float(settings['decay']), float(settings['min_win_rate_games'])
+        if not 0 < self._decay <= 1:
+            raise ValueError(f'payoff.decay: a weight in (0, 1], got {self._decay}')
+        self._lock = threading.RLock()
+        self._place: dict[str, int] = {}
+        self._make_room(_FIRST_SIZE)
+
+    # ---- players
+    @property
+    def players(self) -> list[str]:
+        """Ids of the players, oldest first."""
+        return list(self._place)
+
+    def __contains__(self, player_id: str) -> bool:
+        return player_id in self._place
+
+    def add_player(self, player: Any) -> None:
+        """Take part from now on: a player, or its id."""
+        name = getattr(player, 'player_id', player)
+        with self._lock:
+            if name in self._place:
+                raise ValueError(f'player {name!r} takes part already')
+            place = self._place[name] = len(self._place)
+            if place == self._counts.shape[1]:
+                counts, rates = self._counts, self._rates
+                self._make_room(2 * place)
+                self._counts[:, :place, :place], self._rates[:place, :place] = counts, rates
+
+    def _make_room(self, size: int) -> None:
+        self._counts = np.zeros((4, size, size))  # wins, draws, losses, games of row against column
+        self._rates = np.full((size, size), 0.5)
+
+    # ---- games
+    def update(self, job_info: Mapping[str, Any]) -> bool:
+        """
+        Overview:
+            Record the games of a finished job.
+        Arguments:
+            - job_info (:obj:`Mapping`): ``player_id``, the ids (home, away), and ``result``, a list for each episode
+              with a word for each env, of 'wins', 'draws', 'losses' as home sees it; flat lists are fine
+        Returns:
+            - known (:obj:`bool`): False, and nothing is recorded, if one of the players does not take part
+        """
+        home, away = job_info['player_id']
+        results = list(_flat(job_info['result']))
+        if wrong := sorted({str(r) for r in results} - set(RESULTS)):
+            raise ValueError(unknown_name('result of a game', wrong[0], RESULTS))
+        with self._lock:
+            if home not in self._place or away not in self._place:
+                return False
+            i, j = self._place[home], self._place[away]
+            for result in results:
+                kind = RESULTS.index(result)
+                self._add(i, j, kind)
+                if i != j:
+                    self._add(j, i, 2 - kind)
+        return True
+
+    def _add(self, i: int, j: int, kind: int) -> None:
+        pair = self._counts[:, i, j]
+        pair *= self._decay
+        pair[kind] += 1
+        pair[3] += 1
+        wins, draws, _, games = pair.tolist()
+        self._rates[i, j] = (wins + 0.5 * draws) / games if games >= self._least else 0.5
+
+    def record(self, home: str, away: str) -> BattleRecordDict:
+        """Games of a pair, as home sees them, with their weights."""
+        with self._lock:
+            pair = self._counts[:, self._at(home), self._at(away)]
+            return BattleRecordDict(**dict(zip((*RESULTS, 'games'), pair.tolist())))
+
+    def win_rates(self, home: str, aways: Sequence[str] | np.ndarray) -> np.ndarray:
+        """Win rates of one player against each of the others, ids or what ``places`` answered: (len(aways), )."""
+        places = aways if isinstance(aways, np.ndarray) else self.places(aways)
+        with self._lock:
+            return self._rates[self._at(home)].take(places)
+
+    def places(self, ids: Sequence[str]) -> np.ndarray:
+        """Players in the form in which ``win_rates`` finds them at once; it stays valid while the payoff grows."""
+        with self._lock:
+            return np.array(self._all_at(ids), np.intp)
+
+    def games(self, home: str, aways: Sequence[str]) -> np.ndarray:
+        """Weighted games of one player with each of the others: (len(aways), )."""
+        with self._lock:
+            return self._counts[3, self._at(home)].take(self._all_at(aways))
+
+    def __getitem__(self, pair: tuple[Any, Any]) -> np.ndarray:
+        homes, aways = (_ids(side) for side in pair)
+        return np.stack([self.win_rates(home, aways) for home in homes]).squeeze()
+
+    def _at(self, player_id: str) -> int:
+        try:
+            return self._place[player_id]
+        except KeyError:
+            raise KeyError(unknown_name('player of the payoff', str(player_id), self._place)) from None
+
+    def _all_at(self, ids: Sequence[str]) -> list[int]:
+        try:
+            return [self._place[name] for name in ids]
+        except KeyError as error:
+            raise KeyError(unknown_name('player of the payoff', str(error.args[0]), self._place)) from None
+
+    # ---- state
+    def state_dict(self) -> dict[str, Any]:
+        """Players and counts; loads with ``weights_only=True``."""
+        import torch
+
+        with self._lock:
+            size = len(self._place)
+            return {'players': self.players, 'counts': torch.from_numpy(self._counts[:, :size, :size].copy())}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Put back what ``state_dict`` gave."""
+        with self._lock:
+            self._place = {name: k for k, name in enumerate(state['players'])}
+            size = len(self._place)
+            room = max(_FIRST_SIZE, 1 << max(size - 1, 0).bit_length())
+            self._make_room(room)
+            wins, draws, _, games = self._counts[:, :size, :size] = np.asarray(state['counts'])
+            known = games >= max(self._least, 1e-9)
+            self._rates[:size, :size] = np.where(known, (wins + 0.5 * draws) / np.maximum(games, 1e-9), 0.5)
+
+    def __repr__(self) -> str:
+        return f'{type(self).__name__}({len(self._place)} players)'
+
+
+class SoloSharedPayoff:
+    """
+    Overview:
+        Scores of players that play alone: the last ``buffer_size`` returns of each.
+    Arguments:
+        - cfg (:obj:`Mapping | None`): ``buffer_size``
+    Interfaces:
+        add_player, update, scores, state_dict, load_state_dict
+    """
+
+    config = dict(
+        type='solo',
+        buffer_size=100,  # scores of a player that are kept
+    )
+
+    def __init__(self, cfg: Mapping | None = None) -> None:
+        self._size = int({**self.config, **(cfg or {})}['buffer_size'])
+        if self._size < 1:
+            raise ValueError(f'payoff.buffer_size: at least 1, got {self._size}')
+        self._lock = threading.RLock()
+        self._scores: dict[str, deque[float]] = {}
+
+    @property
+    def players(self) -> list[str]:
+        """Ids of the players, oldest first."""
+        return list(self._scores)
+
+    def __contains__(self, player_id: str) -> bool:
+        return player_id in self._scores
+
+    def add_player(self, player: Any) -> None:
+        """Take part from now on: a player, or its id."""
+        name = getattr(player, 'player_id', player)
+        with self._lock:
+            if name in self._scores:
+                raise ValueError(f'player {name!r} takes part already')
+            self._scores[name] = deque(maxlen=self._size)
+
+    def update(self, job_info: Mapping[str, Any]) -> bool:
+        """Record ``result`` (returns of episodes) of ``player_id``; False if that player does not take part."""
+        name = _ids(job_info['player_id'])[0]
+        with self._lock:
+            if name not in self._scores:
+                return False
+            self._scores[name].extend(float(score) for score in _flat(job_info['result']))
+        return True
+
+    def scores(self, player_id: str) -> list[float]:
+        """The kept returns of a player, oldest first."""
+        with self._lock:
+            if player_id not in self._scores:
+                raise KeyError(unknown_name('player of the payoff', player_id, self._scores))
+            return list(self._scores[player_id])
+
+    def __getitem__(self, player_id: str) -> float:
+        """The mean of the kept returns; NaN while there is none."""
+        scores = self.scores(player_id)
+        return float(np.mean(scores)) if scores else float('nan')
+
+    def state_dict(self) -> dict[str, Any]:
+        """All scores; loads with ``weights_only=True``."""
+        with self._lock:
+            return {'scores': {name: list(kept) for name, kept in self._scores.items()}}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Put back what ``state_dict`` gave."""
+        with self._lock:
+            self._scores = {name: deque(kept, maxlen=self._size) for name, kept in state['scores'].items()}
+
+
+SoloPayoff = SoloSharedPayoff
+_KINDS = {'battle': BattleSharedPayoff, 'solo': SoloSharedPayoff}
+
+
+def create_payoff(cfg: Mapping[str, Any]) -> Any:
+    """The payoff of ``cfg['type']``: 'battle' or 'solo'."""
+    kind = cfg.get('type', 'battle')
+    if kind not in _KINDS:
+        raise ValueError(unknown_name('type of payoff', kind, _KINDS))
+    return _KINDS[kind](cfg)
+
+
+def _ids(side: Any) -> list[str]:
+    return [side] if isinstance(side, str) else [getattr(one, 'player_id', one) for one in side]
+
+
+def _flat(results: Any) -> Any:
+    for result in [results] if isinstance(results, (str, float, int)) else results:
+        if isinstance(result, (list, tuple)):
+            yield from _flat(result)
+        else:
+            yield result
