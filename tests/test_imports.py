@@ -25,7 +25,7 @@ ALLOWED = {
     'envs': set(),
     'interaction': set(),
     'policy': {'armor', 'data', 'graph', 'loader', 'model', 'rl_utils', 'torch_utils'},
-    'league': set(),
+    'league': {'loader'},
     'worker': {'data', 'envs', 'interaction', 'league', 'loader', 'policy', 'rl_utils', 'torch_utils'},
     'run': {'config', 'data', 'envs', 'league', 'loader', 'policy', 'worker'},
     'parallel': {'config', 'data', 'envs', 'interaction', 'league', 'loader', 'policy', 'run', 'worker'},

@@ -14,8 +14,9 @@ import numpy as np
 from nervex.league.player import ActivePlayer, HistoricalPlayer, Player, Roster, create_player
 from nervex.league.rating import Elo, TrueSkill
 from nervex.league.shared_payoff import create_payoff
-from nervex.utils import LEAGUE_REGISTRY, unknown_name
-from nervex.utils.class_config import class_config
+from nervex.loader.sections import complete
+from nervex.utils import LEAGUE_REGISTRY, PLAYER_REGISTRY, unknown_name
+from nervex.utils.declare import setting, settings
 from nervex.utils.file_helper import atomic_write, read_file, save_file
 from nervex.utils.import_helper import import_modules
 
@@ -35,23 +36,24 @@ class BaseLeague(ABC):
         load_state_dict
     """
 
-    config: dict[str, Any] = dict(
-        league_type='one_vs_one',  # registered name
-        import_names=[],  # modules to import first
-        player_category=['default'],  # kinds of sides; every type of player exists once for each
-        path_policy='./policy',  # folder of checkpoints
-        active_players={},  # type of player -> how many in each category; {}: one of ``default_player``
-        use_pretrain=False,  # active players begin with pretrain_checkpoint_path
-        use_pretrain_init_historical=False,  # and it takes part as a first opponent
-        pretrain_checkpoint_path={},  # category -> checkpoint
-        payoff=dict(type='battle'),
-        max_active_player_job=3,  # unfinished jobs of a player
+    config: dict[str, Any] = settings(
+        league_type=setting('one_vs_one', 'str', 'registered name'),
+        import_names=setting([], 'list of str', 'modules to import first'),
+        player_category=setting(['default'], 'list of str', 'kinds of sides; each has every type of player'),
+        path_policy=setting('./policy', 'str', 'folder of checkpoints'),
+        active_players=setting({}, 'dict of int >= 0', 'type of player -> how many a category; {}: one of the usual'),
+        use_pretrain=setting(False, 'bool', 'active players begin with pretrain_checkpoint_path'),
+        use_pretrain_init_historical=setting(False, 'bool', 'and it takes part as a first opponent'),
+        pretrain_checkpoint_path=setting({}, 'dict of str', 'category -> checkpoint'),
+        payoff=setting({'type': 'battle'}, 'dict', 'settings of the payoff'),
+        max_active_player_job=setting(3, 'int >= 1', 'unfinished jobs of a player'),
     )
-
     default_player = 'naive_sp_player'
 
     def __init__(self, cfg: Mapping[str, Any] | None = None, seed: int | None = None) -> None:
-        self.cfg = class_config(type(self), dict(cfg or {}))
+        given = dict(cfg or {})
+        players = {key: given.pop(key) for key in list(given) if key in PLAYER_REGISTRY.query()}
+        self.cfg = {**complete(type(self), given, 'league', own_only=False), **players}
         import_modules(self.cfg['import_names'])
         self._lock = threading.RLock()
         self._generator = np.random.default_rng(seed)

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nervex.league.algorithm import draw, pfsp
+from nervex.loader.sections import complete
 from nervex.utils import PLAYER_REGISTRY, unknown_name
-from nervex.utils.class_config import class_config
+from nervex.utils.declare import setting, settings
 
 
 class Player:
@@ -25,7 +26,7 @@ class Player:
         - total_agent_step (:obj:`int`): steps that it has been trained for
     """
 
-    config: dict[str, Any] = {}
+    config: dict[str, Any] = settings()
 
     def __init__(
         self,
@@ -36,7 +37,7 @@ class Player:
         player_id: str,
         total_agent_step: int = 0,
     ) -> None:
-        self._cfg = class_config(type(self), dict(cfg or {}))
+        self._cfg = complete(type(self), cfg, f'league.{type(self).__name__}', own_only=False)
         self.category, self.payoff = category, init_payoff
         self.checkpoint_path, self.player_id = checkpoint_path, player_id
         self.total_agent_step = int(total_agent_step)
@@ -117,11 +118,11 @@ class ActivePlayer(Player):
         is_trained_enough, snapshot, mutate, get_job, increment_eval_difficulty, state_dict, load_state_dict
     """
 
-    config = dict(
-        one_phase_step=2000,  # training steps of a phase: no snapshot before one, one for certain after two
-        branch_probs={},  # branch -> how often its opponents are met; sums to 1
-        strong_win_rate=0.7,  # between one and two phases: a snapshot once the least win rate is above it
-        eval_opponent_difficulty=['default'],  # built-in opponents of evaluations, from weak to strong
+    config = settings(
+        one_phase_step=setting(2000, 'whole >= 1', 'training steps of a phase: no snapshot before one, one after two'),
+        branch_probs=setting({}, 'dict of number in [0, 1]', 'branch -> how often its opponents are met; sums to 1'),
+        strong_win_rate=setting(0.7, 'number in [0, 1]', 'within the second phase: a snapshot above this least rate'),
+        eval_opponent_difficulty=setting(['default'], 'list of str', 'built-in opponents, from weak to strong'),
     )
 
     def __init__(self, *args: Any, generator: np.random.Generator | None = None, **kwargs: Any) -> None:
@@ -242,9 +243,7 @@ class NaiveSpPlayer(ActivePlayer):
         self-play (``pfsp``).
     """
 
-    config = dict(
-        branch_probs=dict(pfsp=0.5, sp=0.5),  # shares of the two ways
-    )
+    config = settings(branch_probs=dict(pfsp=0.5, sp=0.5))
 
     def _sp_branch(self) -> Player:
         return self._choose(self._roster.active(ActivePlayer))
@@ -258,9 +257,7 @@ class NaiveSpPlayer(ActivePlayer):
 class SoloActivePlayer(ActivePlayer):
     """Plays alone, so that it has no opponent: its payoff holds returns."""
 
-    config = dict(
-        branch_probs=dict(alone=1.0),  # there is one way only
-    )
+    config = settings(branch_probs=dict(alone=1.0))
 
     def _alone_branch(self) -> None:
         return None

@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from nervex.loader.sections import complete
 from nervex.utils import unknown_name
+from nervex.utils.declare import setting, settings
 
 RESULTS = ('wins', 'draws', 'losses')
 _FIRST_SIZE = 16
@@ -45,17 +47,15 @@ class BattleSharedPayoff:
         add_player, update, record, win_rates, games, state_dict, load_state_dict
     """
 
-    config = dict(
-        type='battle',
-        decay=0.99,  # weight of what is known already when a game is added, in (0, 1]
-        min_win_rate_games=8,  # fewer games say nothing: the win rate is 0.5
+    config = settings(
+        type=setting('battle', 'str', 'registered name'),
+        decay=setting(0.99, 'number in (0, 1]', 'weight of what is known already when a game is added'),
+        min_win_rate_games=setting(8, 'number >= 0', 'fewer games say nothing: the win rate is 0.5'),
     )
 
     def __init__(self, cfg: Mapping | None = None) -> None:
-        settings = {**self.config, **(cfg or {})}
-        self._decay, self._least = float(settings['decay']), float(settings['min_win_rate_games'])
-        if not 0 < self._decay <= 1:
-            raise ValueError(f'payoff.decay: a weight in (0, 1], got {self._decay}')
+        given = complete(type(self), cfg, 'league.payoff')
+        self._decay, self._least = float(given['decay']), float(given['min_win_rate_games'])
         self._lock = threading.RLock()
         self._place: dict[str, int] = {}
         self._make_room(_FIRST_SIZE)
@@ -191,15 +191,13 @@ class SoloSharedPayoff:
         add_player, update, scores, state_dict, load_state_dict
     """
 
-    config = dict(
-        type='solo',
-        buffer_size=100,  # scores of a player that are kept
+    config = settings(
+        type=setting('solo', 'str', 'registered name'),
+        buffer_size=setting(100, 'int >= 1', 'scores of a player that are kept'),
     )
 
     def __init__(self, cfg: Mapping | None = None) -> None:
-        self._size = int({**self.config, **(cfg or {})}['buffer_size'])
-        if self._size < 1:
-            raise ValueError(f'payoff.buffer_size: at least 1, got {self._size}')
+        self._size = complete(type(self), cfg, 'league.payoff')['buffer_size']
         self._lock = threading.RLock()
         self._scores: dict[str, deque[float]] = {}
 

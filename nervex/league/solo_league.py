@@ -8,16 +8,14 @@ from typing import Any
 from nervex.league.base_league import BaseLeague
 from nervex.league.player import ActivePlayer
 from nervex.utils import LEAGUE_REGISTRY
+from nervex.utils.declare import settings
 
 
 @LEAGUE_REGISTRY.register('solo')
 class SoloLeague(BaseLeague):
     """Every job is a player in its env without an opponent; the payoff keeps returns."""
 
-    config = dict(
-        league_type='solo',
-        payoff=dict(type='solo'),
-    )
+    config = settings(league_type='solo', payoff={'type': 'solo'})
 
     default_player = 'solo_active_player'
 

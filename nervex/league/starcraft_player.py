@@ -9,6 +9,7 @@ import numpy as np
 
 from nervex.league.player import ActivePlayer, Group, Player
 from nervex.utils import PLAYER_REGISTRY
+from nervex.utils.declare import setting, settings
 
 
 @PLAYER_REGISTRY.register('main_player')
@@ -20,11 +21,11 @@ class MainPlayer(ActivePlayer):
         loses to and to snapshots of main players that it has forgotten how to beat, or to self-play if there are none.
     """
 
-    config = dict(
-        branch_probs=dict(pfsp=0.5, sp=0.35, verification=0.15),  # shares, as in the paper
-        sp_win_rate=0.3,  # a main player that is beaten less often is met by its snapshots
-        exploited_win_rate=0.3,  # below it an exploiter's snapshot is dangerous
-        forgotten_win_rate=0.7,  # below it a main player's snapshot is forgotten
+    config = settings(
+        branch_probs=dict(pfsp=0.5, sp=0.35, verification=0.15),
+        sp_win_rate=setting(0.3, 'number in [0, 1]', 'a main player that is beaten less often is met by its snapshots'),
+        exploited_win_rate=setting(0.3, 'number in [0, 1]', "below it an exploiter's snapshot is dangerous"),
+        forgotten_win_rate=setting(0.7, 'number in [0, 1]', "below it a main player's snapshot is forgotten"),
     )
 
     def _pfsp_branch(self) -> Player:
@@ -76,9 +77,11 @@ class MainExploiter(ActivePlayer):
         about equal strength. It begins anew after each snapshot.
     """
 
-    config = dict(
-        branch_probs=dict(main_players=1.0),  # there is one way only
-        min_valid_win_rate=0.2,  # below it the snapshots of the main player are met, half of the time
+    config = settings(
+        branch_probs=dict(main_players=1.0),
+        min_valid_win_rate=setting(
+            0.2, 'number in [0, 1]', 'below it snapshots of the main player are met, half the time'
+        ),
     )
 
     def _main_players_branch(self) -> Player:
@@ -106,9 +109,9 @@ class LeagueExploiter(ActivePlayer):
         begins anew.
     """
 
-    config = dict(
-        branch_probs=dict(pfsp=1.0),  # there is one way only
-        mutate_prob=0.25,  # how often it begins anew after a snapshot
+    config = settings(
+        branch_probs=dict(pfsp=1.0),
+        mutate_prob=setting(0.25, 'number in [0, 1]', 'how often it begins anew after a snapshot'),
     )
 
     def _pfsp_branch(self) -> Player:

@@ -24,6 +24,7 @@ from nervex.league import (
 )
 from nervex.league.algorithm import draw
 from nervex.league.player import Roster
+from nervex.utils import ConfigError
 
 
 class Field:
@@ -220,6 +221,10 @@ def test_another_league_or_version_is_refused(tmp_path):
 
 
 def test_mistakes_are_named(tmp_path):
+    with pytest.raises(ConfigError, match=r"league.pathpolicy.*'path_policy'"):
+        create_league(dict(pathpolicy='x'))
+    with pytest.raises(ConfigError, match='mutate_prob: got 2'):
+        league(tmp_path, league_exploiter=dict(mutate_prob=2))
     with pytest.raises(KeyError, match='main_player'):
         league(tmp_path, active_players=dict(main_playr=1))
     with pytest.raises(TypeError, match='parent_id'):
