@@ -44,6 +44,19 @@ NAMES = {
     'nervex.interaction.exception': '',
     'nervex.interaction.master': 'Master',
     'nervex.interaction.slave': 'Slave',
+    'nervex.league': """
+        pfsp uniform BattleRecordDict BattleSharedPayoff SoloSharedPayoff SoloPayoff create_payoff Player
+        HistoricalPlayer ActivePlayer NaiveSpPlayer SoloActivePlayer MainPlayer MainExploiter LeagueExploiter BaseLeague
+        OneVsOneLeague SoloLeague create_league register_league Elo TrueSkill""",
+    'nervex.league.algorithm': 'pfsp uniform',
+    'nervex.league.payoff': 'BattleSharedPayoff create_payoff',
+    'nervex.league.player': 'Player HistoricalPlayer ActivePlayer NaiveSpPlayer SoloActivePlayer',
+    'nervex.league.shared_payoff': 'BattleSharedPayoff SoloSharedPayoff',
+    'nervex.league.solo_league': 'SoloLeague',
+    'nervex.league.starcraft_player': 'MainPlayer MainExploiter LeagueExploiter',
+    'nervex.league.base_league': 'BaseLeague create_league',
+    'nervex.league.league_wrapper': 'league_wrapper LeagueWrapper',
+    'nervex.config.league': 'one_vs_one_league_default_config solo_league_default_config',
     'nervex.loader': """
         Loader keep raw optional check_only check is_type to_type is_callable prop method fcall fpartial numeric
         interval positive negative is_positive is_negative non_negative non_positive plus minus minus_with multi divide
