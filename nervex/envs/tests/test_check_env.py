@@ -4,6 +4,7 @@ import random
 
 import numpy as np
 import pytest
+import torch
 
 from app_zoo.classic_control.cartpole.envs import CartPoleEnv
 from nervex.envs import BaseEnvTimestep, check_env
@@ -78,7 +79,7 @@ class NotReproducible(Sound):
 
 class NeverFixed(Sound):
     def seed(self, seed, dynamic_seed=True):
-        self._rng = np.random.default_rng(seed)
+        super().seed(seed)
 
 
 class SharedObs(Sound):
@@ -107,8 +108,6 @@ class UsesRandom(Sound):
 
 class UsesTorch(Sound):
     def reset(self, **kwargs):
-        import torch
-
         torch.rand(1)
         return super().reset()
 
