@@ -38,6 +38,7 @@ class BaseArmor:
 
     @model.setter
     def model(self, model: nn.Module) -> None:
+        """Set it, and prepare what depends on it."""
         self._model = model
         self._compose()
 

@@ -58,6 +58,8 @@ class HiddenStatePlugin(IArmorStatefulPlugin):
             self._states[i] = row_state
 
     def wrap(self, forward: Callable[..., Any]) -> Callable[..., Any]:
+        """The forward with this plugin around it."""
+
         def hidden_state_forward(data: Any, *args: Any, data_id: Any = None, **kwargs: Any) -> dict:
             ids = self._ids(data_id)
             if data_id is not None:

@@ -95,6 +95,8 @@ class ActionNoisePlugin(IArmorStatefulPlugin):
         self._draws = Draws(seed, generator)
 
     def wrap(self, forward: Callable[..., Any]) -> Callable[..., Any]:
+        """The forward with this plugin around it."""
+
         def action_noise_forward(data: Any, *args: Any, data_id: Any = None, **kwargs: Any) -> dict:
             if data_id is not None:
                 kwargs['data_id'] = data_id  # an inner plugin may ask for it too

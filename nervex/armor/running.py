@@ -30,6 +30,7 @@ class GraphPlugin(IArmorStatelessPlugin):
         self._graphed: GraphedForward
 
     def bind(self, armor: Any) -> None:
+        """Take what the plugin needs of the armor that it is put on."""
         if 'forward' in armor.__dict__:
             raise ValueError("the plugin 'graph' replaces the call of the model itself: add it before all others")
         parameter = next(armor.model.parameters(), None)
@@ -37,6 +38,8 @@ class GraphPlugin(IArmorStatelessPlugin):
         self._graphed = GraphedForward(armor.model, self._backend if self._device.type == 'cpu' else 'off')
 
     def wrap(self, forward: Callable[..., Any]) -> Callable[..., Any]:
+        """The forward with this plugin around it."""
+
         def eager(data: Any, *args: Any, **kwargs: Any) -> Any:
             arrays = any(isinstance(leaf, np.ndarray) for leaf in tree.leaves(data))
             with torch.no_grad():
@@ -79,6 +82,7 @@ class GradPlugin(IArmorStatelessPlugin):
         self._enable_grad = bool(enable_grad)
 
     def wrap(self, forward: Callable[..., Any]) -> Callable[..., Any]:
+        """The forward with this plugin around it."""
         enable_grad, switch, is_enabled = self._enable_grad, torch._C._set_grad_enabled, torch.is_grad_enabled
 
         def grad_forward(data: Any, *args: Any, **kwargs: Any) -> Any:
@@ -102,5 +106,6 @@ class TeacherPlugin(IArmorStatelessPlugin):
         self._cfg = teacher_cfg
 
     def bind(self, armor: Any) -> None:
+        """Take what the plugin needs of the armor that it is put on."""
         armor.cfg = self._cfg
         armor.model.teacher_cfg = self._cfg

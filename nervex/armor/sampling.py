@@ -108,6 +108,8 @@ class ArgmaxSamplePlugin(IArmorStatelessPlugin):
     """
 
     def wrap(self, forward: Callable[..., Any]) -> Callable[..., Any]:
+        """The forward with this plugin around it."""
+
         def argmax_forward(data: Any, *args: Any, **kwargs: Any) -> dict:
             output = forward(data, *args, **kwargs)
             return {**output, 'action': per_head(output, _argmax)}
@@ -142,6 +144,8 @@ class MultinomialSamplePlugin(_DrawingPlugin):
     """
 
     def wrap(self, forward: Callable[..., Any]) -> Callable[..., Any]:
+        """The forward with this plugin around it."""
+
         def multinomial_forward(data: Any, *args: Any, **kwargs: Any) -> dict:
             output = forward(data, *args, **kwargs)
             return {**output, 'action': per_head(output, self._choose)}
@@ -167,6 +171,8 @@ class EpsGreedySamplePlugin(_DrawingPlugin):
     forward_kwargs = ('eps',)
 
     def wrap(self, forward: Callable[..., Any]) -> Callable[..., Any]:
+        """The forward with this plugin around it."""
+
         def eps_greedy_forward(data: Any, *args: Any, eps: Any = None, **kwargs: Any) -> dict:
             if eps is None:
                 raise TypeError("the plugin 'eps_greedy_sample' needs forward(..., eps=...)")
@@ -219,6 +225,8 @@ class PolicySamplePlugin(MultinomialSamplePlugin):
     """
 
     def wrap(self, forward: Callable[..., Any]) -> Callable[..., Any]:
+        """The forward with this plugin around it."""
+
         def policy_sample_forward(data: Any, *args: Any, **kwargs: Any) -> dict:
             output = forward(data, *args, **kwargs)
             pair = mu_sigma_of(output['logit'])
@@ -242,6 +250,8 @@ class PolicyModePlugin(IArmorStatelessPlugin):
     """
 
     def wrap(self, forward: Callable[..., Any]) -> Callable[..., Any]:
+        """The forward with this plugin around it."""
+
         def policy_mode_forward(data: Any, *args: Any, **kwargs: Any) -> dict:
             output = forward(data, *args, **kwargs)
             pair = mu_sigma_of(output['logit'])

@@ -40,6 +40,7 @@ class TargetPlugin(IArmorStatefulPlugin):
         self._count = 0
 
     def bind(self, armor: Any) -> None:
+        """Take what the plugin needs of the armor that it is put on."""
         self._armor = armor
         armor.update = self.update
 

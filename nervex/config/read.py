@@ -25,6 +25,7 @@ class ConfigYamlLoader(yaml.SafeLoader):
     """
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
+        """A dict whose keys are strings and stand once."""
         seen: set = set()
         for key_node, _ in node.value:
             if key_node.tag == 'tag:yaml.org,2002:merge':

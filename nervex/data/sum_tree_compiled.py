@@ -15,6 +15,7 @@ except ImportError as e:
 
 @njit(cache=True)
 def draw_rows(tree, offsets, fractions, next_number, priorities, uses, slots, ratios, numbers, priority):
+    """``draw``, with what is known of the drawn rows."""
     draw(tree, offsets, fractions, slots, ratios)
     capacity = priorities.size
     lap = (next_number - 1) // capacity * capacity  # rows up to the newest are of this lap, those behind of the last
@@ -28,6 +29,7 @@ def draw_rows(tree, offsets, fractions, next_number, priorities, uses, slots, ra
 
 @njit(cache=True)
 def refresh(tree, offsets, slots):
+    """Add up what lies above changed leaves."""
     values, low = tree[0], tree[2]
     nodes = np.empty(slots.size, np.int64)
     count, last = 0, -1
@@ -44,6 +46,7 @@ def refresh(tree, offsets, slots):
 
 @njit(cache=True)
 def set_rows(tree, offsets, numbers, slots, weights, priority, priorities, least, oldest, newest):
+    """New priorities of rows that are still there."""
     values, low = tree[0], tree[2]
     for k in range(slots.size):
         if not (priority[k] >= least and priority[k] < np.inf):
@@ -98,6 +101,7 @@ def _climb(tree, offsets, nodes, count):
 
 @njit(cache=True)
 def draw(tree, offsets, fractions, slots, ratios):
+    """One leaf for each of n equal parts of the total."""
     values, prefix, low = tree[0], tree[1], tree[2]
     n = fractions.size
     smallest = np.inf

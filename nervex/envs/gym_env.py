@@ -89,6 +89,7 @@ class GymEnv(BaseEnv):
 
     # ------------------------------------------------------------------ the BaseEnv interface
     def reset(self, *, seed: int | None = None, **kwargs: Any) -> Any:
+        """Begin an episode; answers the first observation, as the class changes it."""
         self._build()
         if seed is not None:
             self.seed(seed, self._dynamic_seed)
@@ -98,6 +99,7 @@ class GymEnv(BaseEnv):
         return self._codecs[1](obs)
 
     def step(self, action: Any) -> BaseEnvTimestep:
+        """One step, as the class changes it."""
         if not self._running:
             raise RuntimeError(f'{self!r}: call reset() before step(), and after the end of an episode')
         raw, reward, terminated, truncated, info = self._step(self._codecs[0].to_env(action))
@@ -123,15 +125,18 @@ class GymEnv(BaseEnv):
         return reward, terminated, truncated, info
 
     def seed(self, seed: int, dynamic_seed: bool = True) -> None:
+        """Seed the env's own generator, see BaseEnv."""
         super().seed(seed, dynamic_seed)
         self._seeded = False
 
     def info(self) -> BaseEnvInfo:
+        """The spaces; works before the first reset."""
         self._build()
         act, obs = self._codecs
         return BaseEnvInfo(1, obs.info, act.info, reward_info())
 
     def close(self) -> None:
+        """Free what is held; may be called twice."""
         if self._env is not None and self._codecs is not None:
             self._env.close()
         if self._cfg.env_id is not None or self._cfg.env_fn is not None:
@@ -139,6 +144,7 @@ class GymEnv(BaseEnv):
         self._running = False
 
     def enable_save_replay(self, replay_path: str) -> None:
+        """Save a video of every following episode in this folder."""
         if self._cfg.env_id is None:
             raise NotImplementedError(f'{self!r}: only an env made by its id can be made again with pictures')
         self.close()
@@ -146,10 +152,12 @@ class GymEnv(BaseEnv):
 
     @staticmethod
     def create_actor_env_cfg(cfg: dict) -> list[dict]:
+        """One config for each env that collects."""
         return _with_role(BaseEnv.create_actor_env_cfg(cfg), 'actor')
 
     @staticmethod
     def create_evaluator_env_cfg(cfg: dict) -> list[dict]:
+        """One config for each env that evaluates."""
         return _with_role(BaseEnv.create_evaluator_env_cfg(cfg), 'evaluator')
 
     def state_dict(self) -> dict[str, Any]:
@@ -160,6 +168,7 @@ class GymEnv(BaseEnv):
         return {'own': own, 'layers': [_layer_state(env, seen) for env in self._layers()]}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Put back what ``state_dict`` gave."""
         self._build()
         for env, its in zip(self._layers(), state['layers'], strict=True):
             set_attributes(env, its['attributes'])

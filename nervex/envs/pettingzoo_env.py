@@ -46,6 +46,7 @@ class PettingZooEnv(BaseEnv):
 
     # ------------------------------------------------------------------ the BaseEnv interface
     def reset(self, *, seed: int | None = None, **kwargs: Any) -> dict[str, np.ndarray]:
+        """Begin an episode; answers the first observation, as the class changes it."""
         self._build()
         if seed is not None:
             self.seed(seed, self._dynamic_seed)
@@ -57,6 +58,7 @@ class PettingZooEnv(BaseEnv):
         return self._stacked(obs)
 
     def step(self, action: Any) -> BaseEnvTimestep:
+        """One step, as the class changes it."""
         if not self._running:
             raise RuntimeError(f'{self!r}: call reset() before step(), and after the end of an episode')
         actions = {a: self._codecs[a][0].to_env(action[k]) for k, a in enumerate(self._agents) if a in self._env.agents}
@@ -73,10 +75,12 @@ class PettingZooEnv(BaseEnv):
         return BaseEnvTimestep(self._stacked(obs), reward, bool(done), info)
 
     def seed(self, seed: int, dynamic_seed: bool = True) -> None:
+        """Seed the env's own generator, see BaseEnv."""
         super().seed(seed, dynamic_seed)
         self._seeded = False
 
     def info(self) -> BaseEnvInfo:
+        """The spaces; works before the first reset."""
         self._build()
         count = len(self._agents)
         value = {'min': -np.inf, 'max': np.inf, 'dtype': self._dtype, 'kind': 'continuous'}
@@ -90,6 +94,7 @@ class PettingZooEnv(BaseEnv):
         return BaseEnvInfo(count, EnvElementInfo(shapes, values), self._act_info, reward_info(shape=rewards))
 
     def close(self) -> None:
+        """Free what is held; may be called twice."""
         if self._env is not None:
             self._env.close()
             if not self._given:

@@ -85,6 +85,7 @@ class GymnasiumEngine:
         return list(self.env.call(name, *args, **kwargs))
 
     def close(self) -> None:
+        """Free what is held; may be called twice."""
         self.env.close()
 
     def _observed(self, obs: Any) -> Any:
@@ -132,6 +133,7 @@ class EnvPoolEngine(GymnasiumEngine):
         self.obs = ObsCodec(self.env.observation_space, one_hot, flatten)
 
     def start(self, seeds: list[int | None]) -> tuple[np.ndarray, Any]:
+        """Begin episodes; the envs are made again if the seeds are other ones."""
         if seeds != self._made_with or seeds[0] is not None:
             self._make(seeds)
         if self.batch_size == self.num:
@@ -141,6 +143,7 @@ class EnvPoolEngine(GymnasiumEngine):
         return _ids(infos), self._observed(obs)
 
     def exchange(self, ids: np.ndarray, actions: np.ndarray) -> Answer:
+        """One action for each of the rows answered last."""
         self.env.send(self._acted(actions), ids.astype(np.int32))
         obs, reward, terminated, truncated, infos = self.env.recv()
         reward = reward.astype(np.float32, copy=False)
@@ -152,6 +155,7 @@ class EnvPoolEngine(GymnasiumEngine):
         return {k: np.asarray(v, np.float32 if v.dtype == np.float64 else v.dtype) for k, v in obs.items()}
 
     def close(self) -> None:
+        """Free what is held; may be called twice."""
         if self.env is not None:
             self.env.close()
             self.env = None

@@ -45,6 +45,7 @@ class CollectionError(CompositeStructureError):
 
     @property
     def errors(self) -> list[tuple[int, Exception]]:
+        """The errors of the parts, by their places."""
         return self.children
 
 
@@ -53,6 +54,7 @@ class DictError(CompositeStructureError):
 
     @property
     def errors(self) -> dict[str, Exception]:
+        """The errors of the parts, by their places."""
         return dict(self.children)
 
 

@@ -132,10 +132,12 @@ class Policy:
     # ---- modes ----
     @property
     def learn_mode(self) -> modes.LearnMode:
+        """What a learner holds."""
         return modes.view(modes.LearnMode, self, 'learn')
 
     @property
     def collect_mode(self) -> modes.CollectMode:
+        """What an actor holds."""
         return modes.view(modes.CollectMode, self, 'collect')
 
     @property
@@ -145,6 +147,7 @@ class Policy:
 
     @property
     def command_mode(self) -> modes.CommandMode:
+        """What a commander holds."""
         return modes.view(modes.CommandMode, self, 'command')
 
     def set_setting(self, mode: str, setting: dict) -> None:

@@ -85,6 +85,7 @@ class CommonPolicy(Policy):
 
     @classmethod
     def check_config(cls, cfg: EasyDict) -> list[tuple[str, str]]:
+        """Settings of this policy that do not go together: pairs (path, what is wrong)."""
         problems = super().check_config(cfg)
         eps = cfg.command.eps if 'eps' in cfg.command else None
         if isinstance(eps, dict) and eps['start'] < eps['end']:

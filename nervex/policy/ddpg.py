@@ -36,6 +36,7 @@ class DDPGPolicy(OffPolicyACPolicy):
     )
 
     def default_model(self) -> tuple[str, list[str]]:
+        """The registered name of the default model, and the modules to import for it."""
         return 'qac', ['nervex.model']
 
     def _critic_loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:

@@ -63,12 +63,14 @@ class DQNPolicy(CommonPolicy):
 
     @classmethod
     def check_config(cls, cfg: EasyDict) -> list[tuple[str, str]]:
+        """Settings of this policy that do not go together: pairs (path, what is wrong)."""
         problems = super().check_config(cfg)
         if cfg.collect.algo.first_priority and not cfg.use_priority:
             problems.append(('collect.algo.first_priority', 'got True, but nothing uses it; set policy.use_priority'))
         return problems
 
     def default_model(self) -> tuple[str, list[str]]:
+        """The registered name of the default model, and the modules to import for it."""
         return 'fc_discrete_net', ['nervex.model']
 
     # ---- learn ----

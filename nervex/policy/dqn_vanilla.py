@@ -37,6 +37,7 @@ class DQNVanillaPolicy(CommonPolicy):
     resume_parts = ('_generator',)
 
     def default_model(self) -> tuple[str, list[str]]:
+        """The registered name of the default model, and the modules to import for it."""
         return 'fc_discrete_net', ['nervex.model']
 
     def _init_learn(self) -> None:

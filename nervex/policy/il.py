@@ -38,6 +38,7 @@ class ILPolicy(CommonPolicy):
     no_priority = 'an error of imitation is no reason to see a sample more often'
 
     def default_model(self) -> tuple[str, list[str]]:
+        """The registered name of the default model, and the modules to import for it."""
         return 'fc_discrete_net', ['nervex.model']
 
     def _data_preprocess_learn(self, data: Batch | list[dict]) -> dict[str, Any]:

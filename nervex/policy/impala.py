@@ -63,6 +63,7 @@ class IMPALAPolicy(A2CPolicy):
 
     @classmethod
     def check_config(cls, cfg: EasyDict) -> list[tuple[str, str]]:
+        """Settings of this policy that do not go together: pairs (path, what is wrong)."""
         problems = super().check_config(cfg)
         if cfg.learn.epochs is not None and not cfg.on_policy:
             text = f'got {cfg.learn.epochs}, but a replay buffer has no epochs; set learn.train_step instead'

@@ -43,6 +43,7 @@ class PPGPolicy(PPOPolicy):
     _learn_counts = ('_updates_done',)
 
     def default_model(self) -> tuple[str, list[str]]:
+        """The registered name of the default model, and the modules to import for it."""
         return 'fc_ppg', ['nervex.model']
 
     # ---- learn ----

@@ -71,6 +71,7 @@ class A2CPolicy(CommonPolicy):
     no_nstep = 'generalised advantages weigh all numbers of steps, by gae_lambda'
 
     def default_model(self) -> tuple[str, list[str]]:
+        """The registered name of the default model, and the modules to import for it."""
         return 'fc_vac', ['nervex.model']
 
     # ---- learn ----
@@ -246,6 +247,7 @@ class RecurrentPPOPolicy(PPOPolicy):
     _time_columns = ('obs', 'action', 'logit', 'value', 'adv', 'return_', 'mask')
 
     def default_model(self) -> tuple[str, list[str]]:
+        """The registered name of the default model, and the modules to import for it."""
         return 'fcr_vac', ['nervex.model']
 
     def _build_model(self, model: Any) -> torch.nn.Module:

@@ -51,6 +51,7 @@ class PPOVanillaPolicy(CommonPolicy):
     resume_parts = ('_generator',)
 
     def default_model(self) -> tuple[str, list[str]]:
+        """The registered name of the default model, and the modules to import for it."""
         return 'fc_vac', ['nervex.model']
 
     # ---- learn ----

@@ -30,6 +30,7 @@ class QRDQNPolicy(DQNPolicy):
     )
 
     def default_model(self) -> tuple[str, list[str]]:
+        """The registered name of the default model, and the modules to import for it."""
         return 'qr_fc', ['nervex.model']
 
     def _error_of(self, output: dict, following: dict, taken: Any, weight: Any, kwargs: dict[str, Any]) -> TDLoss:

@@ -51,6 +51,7 @@ class R2D2Policy(DQNPolicy):
 
     @classmethod
     def check_config(cls, cfg: EasyDict) -> list[tuple[str, str]]:
+        """Settings of this policy that do not go together: pairs (path, what is wrong)."""
         problems = super().check_config(cfg)
         nstep, steps = cfg.learn.algo.nstep, cfg.collect.unroll_len
         if nstep > steps:
@@ -59,6 +60,7 @@ class R2D2Policy(DQNPolicy):
         return problems
 
     def default_model(self) -> tuple[str, list[str]]:
+        """The registered name of the default model, and the modules to import for it."""
         return 'fcr_discrete_net', ['nervex.model']
 
     _time_columns = ('obs', 'action', 'reward', 'done', 'mask')

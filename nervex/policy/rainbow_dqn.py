@@ -41,6 +41,7 @@ class RainbowDQNPolicy(DQNPolicy):
     )
 
     def default_model(self) -> tuple[str, list[str]]:
+        """The registered name of the default model, and the modules to import for it."""
         return 'noise_quantile_fc' if self._cfg.use_iqn else 'noise_dist_fc', ['nervex.model']
 
     def _init_learn(self) -> None:

@@ -41,6 +41,7 @@ class SACPolicy(OffPolicyACPolicy):
     )
 
     def default_model(self) -> tuple[str, list[str]]:
+        """The registered name of the default model, and the modules to import for it."""
         return 'sac', ['nervex.model']
 
     def _init_learn(self) -> None:
@@ -128,6 +129,7 @@ class DiscreteSACPolicy(SACPolicy):
     _evaluates_by = 'argmax_sample'
 
     def default_model(self) -> tuple[str, list[str]]:
+        """The registered name of the default model, and the modules to import for it."""
         return 'sac_discrete', ['nervex.model']
 
     def _critic_loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
@@ -175,6 +177,7 @@ class Temperature(nn.Module):
         self.log_alpha = nn.Parameter(torch.tensor(math.log(alpha) if alpha > 0 else -math.inf))
 
     def forward(self) -> torch.Tensor:
+        """The outputs that the class describes."""
         return self.log_alpha.exp()
 
 

@@ -47,6 +47,7 @@ class SQNPolicy(CommonPolicy):
     action_kinds = ('discrete', 'multi_discrete')
 
     def default_model(self) -> tuple[str, list[str]]:
+        """The registered name of the default model, and the modules to import for it."""
         return 'sqn', ['nervex.model']
 
     # ---- learn ----

@@ -41,9 +41,11 @@ class RunningStatistics:
         self.count = total
 
     def state_dict(self) -> dict[str, Any]:
+        """Everything that is needed to go on."""
         return {'mean': self.mean.tolist(), 'var': self.var.tolist(), 'count': self.count}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Put back what ``state_dict`` gave."""
         mean = np.asarray(state['mean'])
         if mean.shape != self.mean.shape:
             raise ValueError(f'statistics of shape {mean.shape} do not fit observations of shape {self.mean.shape}')

@@ -17,6 +17,7 @@ class NoopReset(GymWrapper):
         self._noop_max, self._rng = noop_max, np.random.default_rng()
 
     def reset(self, *, seed: int | None = None, **kwargs: Any) -> tuple[Any, dict]:
+        """Begin an episode; answers the first observation, as the class changes it."""
         if seed is not None:
             self._rng = np.random.default_rng(seed)
         obs, info = super().reset(seed=seed, **kwargs)
@@ -35,6 +36,7 @@ class MaxAndSkip(GymWrapper):
         self._skip = skip
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict]:
+        """One step, as the class changes it."""
         total = 0.0
         frames: list[Any] = []
         for _ in range(self._skip):
@@ -54,6 +56,7 @@ class EpisodicLife(GymWrapper):
         self._lives, self._over = 0, True
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict]:
+        """One step, as the class changes it."""
         obs, reward, terminated, truncated, info = super().step(action)
         self._over = terminated or truncated
         lives = self.env.unwrapped.ale.lives()
@@ -63,6 +66,7 @@ class EpisodicLife(GymWrapper):
         return obs, reward, terminated, truncated, info
 
     def reset(self, *, seed: int | None = None, **kwargs: Any) -> tuple[Any, dict]:
+        """Begin an episode; answers the first observation, as the class changes it."""
         if self._over or seed is not None:
             obs, info = super().reset(seed=seed, **kwargs)
         else:
@@ -82,6 +86,7 @@ class FireReset(GymWrapper):
         self._fires = len(meanings) >= 3 and meanings[1] == 'FIRE'
 
     def reset(self, *, seed: int | None = None, **kwargs: Any) -> tuple[Any, dict]:
+        """Begin an episode; answers the first observation, as the class changes it."""
         obs, info = super().reset(seed=seed, **kwargs)
         if self._fires:
             obs, _, terminated, truncated, info = super().step(1)
@@ -103,10 +108,12 @@ class WarpFrame(GymWrapper):
         self.observation_space = _pixels((size, size))
 
     def reset(self, *, seed: int | None = None, **kwargs: Any) -> tuple[Any, dict]:
+        """Begin an episode; answers the first observation, as the class changes it."""
         obs, info = super().reset(seed=seed, **kwargs)
         return self._warp(obs), info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict]:
+        """One step, as the class changes it."""
         obs, *rest = super().step(action)
         return (self._warp(obs), *rest)
 
@@ -124,10 +131,12 @@ class ScaledFloat(GymWrapper):
         self.observation_space = _space(env.observation_space.shape, 0.0, 1.0, np.float32)
 
     def reset(self, *, seed: int | None = None, **kwargs: Any) -> tuple[Any, dict]:
+        """Begin an episode; answers the first observation, as the class changes it."""
         obs, info = super().reset(seed=seed, **kwargs)
         return np.asarray(obs, np.float32) / 255.0, info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict]:
+        """One step, as the class changes it."""
         obs, *rest = super().step(action)
         return (np.asarray(obs, np.float32) / 255.0, *rest)
 
@@ -140,10 +149,12 @@ class ClipReward(GymWrapper):
         self._return = 0.0
 
     def reset(self, *, seed: int | None = None, **kwargs: Any) -> tuple[Any, dict]:
+        """Begin an episode; answers the first observation, as the class changes it."""
         self._return = 0.0
         return super().reset(seed=seed, **kwargs)
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict]:
+        """One step, as the class changes it."""
         obs, reward, terminated, truncated, info = super().step(action)
         self._return += float(reward)
         if terminated or truncated:
@@ -162,11 +173,13 @@ class FrameStack(GymWrapper):
         self.observation_space = _space((n, *space.shape), low, high, space.dtype)
 
     def reset(self, *, seed: int | None = None, **kwargs: Any) -> tuple[Any, dict]:
+        """Begin an episode; answers the first observation, as the class changes it."""
         obs, info = super().reset(seed=seed, **kwargs)
         self._frames.extend([obs] * self._num)
         return np.stack(self._frames), info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict]:
+        """One step, as the class changes it."""
         obs, *rest = super().step(action)
         self._frames.append(obs)
         return (np.stack(self._frames), *rest)

@@ -19,13 +19,16 @@ class GymWrapper:
         self.env = env
 
     def reset(self, *, seed: int | None = None, **kwargs: Any) -> tuple[Any, dict]:
+        """Begin an episode; answers the first observation, as the class changes it."""
         return reset_gym(self.env, seed, **kwargs)
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict]:
+        """One step, as the class changes it."""
         return step_gym(self.env.step(action))
 
     @property
     def unwrapped(self) -> Any:
+        """The env inside all wrappers."""
         return self.env.unwrapped
 
     def __getattr__(self, name: str) -> Any:

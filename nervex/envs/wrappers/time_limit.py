@@ -15,10 +15,12 @@ class TimeLimit(GymWrapper):
         self._limit, self._steps = max_episode_steps, 0
 
     def reset(self, *, seed: int | None = None, **kwargs: Any) -> tuple[Any, dict]:
+        """Begin an episode; answers the first observation, as the class changes it."""
         self._steps = 0
         return super().reset(seed=seed, **kwargs)
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict]:
+        """One step, as the class changes it."""
         obs, reward, terminated, truncated, info = super().step(action)
         self._steps += 1
         return obs, reward, terminated, bool(truncated or (self._steps >= self._limit and not terminated)), info

@@ -44,6 +44,7 @@ class ComaCritic(nn.Module):
         self.register_buffer('agents', torch.eye(agent_num), persistent=False)
 
     def forward(self, agent_state: Tensor, global_state: Tensor, action: Tensor) -> Tensor:
+        """The outputs that the class describes."""
         steps, batch, agents = action.shape
         taken = F.one_hot(action.long(), self._action_dim).to(agent_state.dtype)
         joint = taken.flatten(2).unsqueeze(2).expand(-1, -1, agents, -1)

@@ -28,6 +28,7 @@ class LinearHead(nn.Linear):
     """
 
     def forward(self, x: Tensor) -> dict[str, Tensor]:  # type: ignore[override]
+        """The outputs that the class describes."""
         return {'logit': F.linear(x, self.weight, self.bias)}
 
 
@@ -56,6 +57,7 @@ class DiscreteHead(nn.Module):
         self.q = mlp(hidden_dim, [hidden_dim] * layer_num, action_dim, activation, linear)
 
     def forward(self, x: Tensor) -> dict[str, Tensor]:
+        """The outputs that the class describes."""
         return {'logit': self.q(x)}
 
 
@@ -91,6 +93,7 @@ class DuelingHead(nn.Module):
         self.advantage = mlp(hidden_dim, widths, action_dim * outputs, activation, linear)
 
     def forward(self, x: Tensor) -> dict[str, Tensor]:
+        """The outputs that the class describes."""
         return {'logit': self.combined(x)}
 
     def combined(self, x: Tensor) -> Tensor:
@@ -137,6 +140,7 @@ class MultiHead(nn.Module):
         self.heads = nn.ModuleList(make_head(n) for n in action_dims)
 
     def forward(self, x: Tensor, **kwargs: int) -> dict[str, list[Tensor]]:
+        """The outputs that the class describes."""
         outputs = [head(x, **kwargs) for head in self.heads]
         return {key: [output[key] for output in outputs] for key in outputs[0]}
 
@@ -201,6 +205,7 @@ class DistributionHead(nn.Module):
         self.register_buffer('support', torch.linspace(v_min, v_max, n_atom), persistent=False)
 
     def forward(self, x: Tensor) -> dict[str, Tensor]:
+        """The outputs that the class describes."""
         distribution = _run(self.atoms, x).softmax(-1)
         return {'logit': (distribution * self.support).sum(-1), 'distribution': distribution}
 
@@ -235,6 +240,7 @@ class QuantileRegressionHead(nn.Module):
         self.register_buffer('midpoints', midpoints.unsqueeze(-1), persistent=False)
 
     def forward(self, x: Tensor) -> dict[str, Tensor]:
+        """The outputs that the class describes."""
         q = _run(self.quantiles, x)
         return {'logit': q.mean(-1), 'q': q, 'tau': self.midpoints.expand(*x.shape[:-1], -1, -1)}
 
@@ -280,6 +286,7 @@ class QuantileHead(nn.Module):
         self._act = get_activation(activation)
 
     def forward(self, x: Tensor, num_quantiles: int | None = None) -> dict[str, Tensor]:
+        """The outputs that the class describes."""
         count = self._num_quantiles if num_quantiles is None else num_quantiles
         lead = x.shape[:-1]
         quantiles = self._beta(torch.rand(count * lead.numel(), 1, dtype=x.dtype, device=x.device))
@@ -360,6 +367,7 @@ class GaussianHead(nn.Module):
         self._bound_mu = bound_mu
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """The outputs that the class describes."""
         mu = self.mu(x)
         if self._bound_mu:
             mu = torch.tanh(mu)
@@ -376,6 +384,7 @@ class LogitHeads(nn.Module):
         self.heads = nn.ModuleList(heads)
 
     def forward(self, x: Tensor) -> list[Tensor]:
+        """The outputs that the class describes."""
         return [head(x) for head in self.heads]
 
 
@@ -432,6 +441,7 @@ class RegressionHead(MLP):
         self._final_tanh = final_tanh
 
     def forward(self, x: Tensor) -> Tensor:
+        """The outputs that the class describes."""
         y = super().forward(x)
         return torch.tanh(y) if self._final_tanh else y
 
@@ -462,6 +472,7 @@ class QOfAction(nn.Module):
         self.net = MLP(as_size(obs_dim) + self._action_dim, hidden_dim_list, 1, activation, name='obs with action')
 
     def forward(self, obs: Tensor, action: Tensor) -> Tensor:
+        """The outputs that the class describes."""
         obs = flattened(obs, self._obs_shape)
         if self._action_dim == 1 and action.dim() == obs.dim() - 1:
             action = action.unsqueeze(-1)
@@ -480,4 +491,5 @@ class TwinQ(nn.ModuleList):
         super().__init__(QOfAction(*args, **kwargs) for _ in range(count))
 
     def forward(self, obs: Tensor, action: Tensor) -> list[Tensor]:
+        """The outputs that the class describes."""
         return [q(obs, action) for q in self]

@@ -326,6 +326,7 @@ class SQNDiscreteNet(nn.Module):
         )
 
     def forward(self, data: Tensor | dict[str, Any]) -> dict[str, Any]:
+        """The outputs that the class describes."""
         outputs = [net(data) for net in self.nets]
         q = [output['logit'] for output in outputs]
         if isinstance(q[0], list):

@@ -48,6 +48,7 @@ class AllyAttention(nn.Module):
         self._self, self._allies, self._ally_num = slice(*self_range), slice(*ally_range), ally_num
 
     def forward(self, obs: Tensor) -> Tensor:
+        """The outputs that the class describes."""
         allies = obs[..., self._allies].unflatten(-1, (self._ally_num, -1))
         query = self.query(obs[..., self._self]).unsqueeze(-2)
         summary = nn.functional.scaled_dot_product_attention(query, self.key(allies), self.value(allies)).squeeze(-2)

@@ -143,6 +143,7 @@ class Mixer(nn.Module):
         self.bias_2 = MLP(state_dim, [embedding_dim], 1)
 
     def forward(self, agent_q: Tensor, global_state: Tensor) -> Tensor:
+        """The outputs that the class describes."""
         weight_1 = self.weight_1(global_state).abs().unflatten(-1, (agent_q.shape[-1], -1))
         hidden = torch.einsum('...a,...ae->...e', agent_q, weight_1) + self.bias_1(global_state)
         weight_2 = self.weight_2(global_state).abs()

@@ -37,6 +37,7 @@ class SquashedGaussianActor(nn.Module):
         self.net = MLP(obs_dim, hidden_dim_list, 2 * action_dim, activation, name='obs')
 
     def forward(self, obs: Tensor) -> tuple[Tensor, Tensor]:
+        """The outputs that the class describes."""
         mu, log_sigma = self.net(obs).chunk(2, -1)
         return mu, log_sigma.clamp(_LOG_SIGMA_MIN, _LOG_SIGMA_MAX)
 

@@ -70,19 +70,23 @@ class BaseSerialActor:
     # ---- parts ----
     @property
     def env(self) -> Any:
+        """The env manager."""
         return self._env
 
     @env.setter
     def env(self, env_manager: Any) -> None:
+        """Set it, and prepare what depends on it."""
         self._env = env_manager
         self._prepare()
 
     @property
     def policy(self) -> Any:
+        """The collect mode."""
         return self._policy
 
     @policy.setter
     def policy(self, collect_mode: Any) -> None:
+        """Set it, and prepare what depends on it."""
         self._policy = collect_mode
         self._prepare()
 

@@ -88,6 +88,7 @@ class BaseSerialEvaluator:
 
     @policy.setter
     def policy(self, eval_mode: Any) -> None:
+        """Set it, and prepare what depends on it."""
         self._policy = eval_mode
         self._act = acting(eval_mode)
 
@@ -267,6 +268,7 @@ class BaseSerialEvaluator:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Put back what ``state_dict`` gave."""
         self.best, self._last_iter, self.last_mean = state['best'], state['last_iter'], state['last_mean']
         self.history = [tuple(h) for h in state['history']]
         self._start = time.perf_counter() - state['seconds']

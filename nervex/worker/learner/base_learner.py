@@ -86,10 +86,12 @@ class BaseLearner:
     # ---- parts ----
     @property
     def policy(self) -> Any:
+        """The learn mode."""
         return self._policy
 
     @policy.setter
     def policy(self, learn_mode: Any) -> None:
+        """Set it, and prepare what depends on it."""
         self._policy = learn_mode
         self._monitor_vars = tuple(learn_mode.monitor_vars())
 
@@ -272,6 +274,7 @@ class BaseLearner:
 
     @ckpt_path.setter
     def ckpt_path(self, path: str) -> None:
+        """Set it, and prepare what depends on it."""
         self._checkpoints.folder = path
 
     @property
@@ -316,6 +319,7 @@ class BaseLearner:
         }
 
     def load_state_dict(self, state: dict[str, Any], source: str = 'state dict') -> None:
+        """Put back what ``state_dict`` gave."""
         try:
             self._policy.load_state_dict(state)
         except (RuntimeError, KeyError) as e:

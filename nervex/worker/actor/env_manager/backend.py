@@ -131,6 +131,7 @@ class Immediate(Backend):
         self.answers: list[tuple[int, Any]] = []
 
     def wait(self, timeout: float) -> list[tuple[int, Any]]:
+        """The jobs that have ended, with their answers."""
         if not self.answers:
             time.sleep(timeout)  # somebody is to be tried again later
         answers, self.answers = self.answers, []
@@ -148,12 +149,14 @@ class InProcess(Immediate):
     store: Any = None
 
     def launch(self, g: int, setup: HostSetup) -> None:
+        """Job: make the envs of a group."""
         if self.host is not None:
             self.host.close()
         self.host = setup.host()
         self.answers.append((g, self.host.make()))
 
     def share(self, layout: Any, reward_size: int, action_rows: ActionRows) -> BlockStore:
+        """Make the memory that steps write to."""
         self.store, self.split = BlockStore(layout, self.groups[-1].stop, reward_size), action_rows.split
         self.step_all = self._step_all
         return self.store
@@ -163,15 +166,19 @@ class InProcess(Immediate):
         return host.step(slot, self.split(actions, host.action_form))
 
     def attach(self, g: int) -> None:
+        """Have a group write to that memory from now on."""
         self.host.attach(self.store, self.host.first_id)
 
     def step(self, g: int, slot: int, ids: Sequence[int], actions: Any) -> None:
+        """Job: step these envs of a group."""
         rows = self.split(actions, self.host.action_form)
         self.answers.append((g, self.host.step(slot, rows, [i - self.host.first_id for i in ids])))
 
     def ask(self, g: int, name: str, args: tuple) -> None:
+        """Job: an attribute or a method of the envs of a group."""
         self.answers.append((g, self.host.obey(name, args)))
 
     def close(self) -> list[EnvFault]:
+        """End all groups and free everything; tells what the envs' ``close`` raised."""
         host, self.host, self.store, self.step_all = self.host, None, None, None
         return [] if host is None else host.close()

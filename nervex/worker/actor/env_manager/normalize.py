@@ -32,6 +32,7 @@ class NormalizedEnvManager:
         self._fresh = np.ones(manager.env_num, bool)  # envs whose present observation has not been counted
 
     def observe(self) -> tuple[np.ndarray, Any]:
+        """Ids and scaled observations of the envs that wait for an action."""
         ids, obs = self.raw_observed = self.manager.observe()
         if obs is self._seen:
             return ids, self._shown
@@ -44,6 +45,7 @@ class NormalizedEnvManager:
         return ids, self._shown
 
     def advance(self, ids: np.ndarray, actions: Any) -> StepBlock:
+        """Step these envs; what they answer is scaled."""
         block = self.raw_step = self.manager.advance(ids, actions)
         self._seen = None
         lost = list(block.abnormal)
@@ -65,10 +67,12 @@ class NormalizedEnvManager:
         return step_map(self, actions)
 
     def launch(self, reset_param: Any = None) -> None:
+        """Make the envs and begin their first episodes."""
         self.manager.launch(reset_param)
         self._begin()
 
     def reset(self, reset_param: Any = None) -> None:
+        """Begin new episodes; the discounted returns begin anew."""
         self.manager.reset(reset_param)
         self._begin()
 
@@ -84,6 +88,7 @@ class NormalizedEnvManager:
         return {'inner': inner, 'normalizer': self.normalizer.state_dict(), **own}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Put back what ``state_dict`` gave."""
         self.manager.load_state_dict(state['inner'])
         self.normalizer.load_state_dict(state['normalizer'])
         self._returns[:], self._fresh[:], self._seen = state['returns'], state['fresh'], None

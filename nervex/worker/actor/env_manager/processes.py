@@ -84,6 +84,7 @@ class Processes(Backend):
 
     # ------------------------------------------------------------------ beginning
     def launch(self, g: int, setup: HostSetup) -> None:
+        """Job: make the envs of a group."""
         if g not in self._everybody:
             self._own.launch(g, setup)
             return
@@ -109,6 +110,7 @@ class Processes(Backend):
         self._open.add(g)
 
     def share(self, layout: Any, reward_size: int, action_rows: ActionRows) -> BlockStore:
+        """Make the memory that steps write to."""
         workers, envs, action = len(self.groups), self._env_num, action_rows.memory()
         self._private = not self._cfg['shared_memory']
         self._by_pipe = self._private or any(leaf.is_object for leaf in tree.leaves(layout))
@@ -137,6 +139,7 @@ class Processes(Backend):
         return self._store
 
     def attach(self, g: int) -> None:
+        """Have a group write to that memory from now on."""
         if g not in self._everybody:
             self._own.attach(g)
             return
@@ -200,6 +203,7 @@ class Processes(Backend):
         return step_all
 
     def step(self, g: int, slot: int, ids: Sequence[int], actions: Any) -> None:
+        """Job: step these envs of a group."""
         if g not in self._everybody:
             self._own.step(g, slot, ids, actions)
             return
@@ -215,6 +219,7 @@ class Processes(Backend):
             self._send(g, actions)
 
     def ask(self, g: int, name: str, args: tuple) -> None:
+        """Job: an attribute or a method of the envs of a group."""
         if g not in self._everybody:
             self._own.ask(g, name, args)
             return
@@ -237,6 +242,7 @@ class Processes(Backend):
 
     # ------------------------------------------------------------------ answers
     def wait(self, timeout: float) -> list[tuple[int, Any]]:
+        """The jobs that have ended, with their answers."""
         found = self._arrived()
         if not found:
             if self.spin and self.control is not None and not self.control.main_waits[0]:
@@ -328,9 +334,11 @@ class Processes(Backend):
         raise WorkerLost('timeout', f'{self.whose(g)}: answering took longer than {ANSWER_S:g} s')
 
     def resets(self, g: int) -> bool:
+        """Whether a group is beginning an episode within a step."""
         return self.control is not None and self.control.resetting[g] != 0
 
     def unanswered(self) -> list[int]:
+        """After Ctrl-C: the groups that still have to answer."""
         control = self.control
         found = [g for g in self._everybody if control.asked[g] != control.done[g] or control.mail[g]]
         self._open.update(found)
@@ -347,6 +355,7 @@ class Processes(Backend):
         return WorkerLost('crash', f'the subprocess of {self.whose(g)} {how}', ended)
 
     def give_up(self, g: int, what: str) -> WorkerLost:
+        """End a group whose job takes too long."""
         text, ended = f'{"a reset" if what in ("begin", "reset") else "a step"} took too long; the subprocess was', None
         if what == 'start':
             text = f'making the envs took longer than {self._cfg["connect_timeout"]:g} s; the subprocess was'
@@ -383,6 +392,7 @@ class Processes(Backend):
             self.control.resetting[g] = self.control.mail[g] = 0
 
     def close(self) -> list[EnvFault]:
+        """End all groups and free everything; tells what the envs' ``close`` raised."""
         faults: list[EnvFault] = self._own.close() if self._own is not None else []
         idle = [g for g, worker in self.workers.items() if worker.mapped and g not in self._open]
         for g in set(self.workers).difference(idle):

@@ -38,6 +38,7 @@ class Threads(Backend):
         self._busy: set[int] = set()
 
     def launch(self, g: int, setup: HostSetup) -> None:
+        """Job: make the envs of a group."""
         host = setup.host()
         inbox: queue.SimpleQueue = queue.SimpleQueue()
         self._hosts[g], self._inboxes[g] = host, inbox
@@ -46,19 +47,23 @@ class Threads(Backend):
         threading.Thread(target=_live, args=args, daemon=True, name=f'nervex-envs-{setup.first_id}').start()
 
     def share(self, layout: Any, reward_size: int, action_rows: ActionRows) -> BlockStore:
+        """Make the memory that steps write to."""
         self._store, self._split = BlockStore(layout, self.groups[-1].stop, reward_size), action_rows.split
         return self._store
 
     def attach(self, g: int) -> None:
+        """Have a group write to that memory from now on."""
         host = self._hosts[g]
         host.attach(BlockStore(self._store.layout, host.num, self._store.reward_size), 0)
 
     def step(self, g: int, slot: int, ids: Sequence[int], actions: Any) -> None:
+        """Job: step these envs of a group."""
         host = self._hosts[g]
         rows = self._split(actions, host.action_form)
         self._give(g, host.step, (slot, rows, [i - host.first_id for i in ids]), (slot, ids))
 
     def ask(self, g: int, name: str, args: tuple) -> None:
+        """Job: an attribute or a method of the envs of a group."""
         written = (args[0], args[1]) if name == 'begin' else None
         self._give(g, self._hosts[g].obey, (name, args), written)
 
@@ -68,6 +73,7 @@ class Threads(Backend):
         self._inboxes[g].put((function, args, written))
 
     def wait(self, timeout: float) -> list[tuple[int, Any]]:
+        """The jobs that have ended, with their answers."""
         answers = []
         try:
             item = self._done.get(timeout=timeout)
@@ -96,11 +102,13 @@ class Threads(Backend):
                 getattr(shown, name)[i] = getattr(own, name)[k]
 
     def give_up(self, g: int, what: str) -> WorkerLost:
+        """End a group whose job takes too long."""
         self._inboxes.pop(g).put(None)
         text = 'making the envs' if what == 'start' else 'a reset' if what in ('begin', 'reset') else 'a step'
         return WorkerLost('timeout', f'{self.whose(g)}: {text} took too long; the thread was given up')
 
     def close(self) -> list[EnvFault]:
+        """End all groups and free everything; tells what the envs' ``close`` raised."""
         faults: list[EnvFault] = []
         idle = set(self._inboxes) - self._busy
         for inbox in self._inboxes.values():

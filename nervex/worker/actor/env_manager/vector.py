@@ -38,6 +38,7 @@ class Vectorised(Immediate):
         self._num = env_num
 
     def launch(self, g: int, setup: HostSetup) -> None:
+        """Job: make the envs of a group."""
         if any(dict(c) != dict(setup.cfgs[0]) for c in setup.cfgs):
             raise ConfigError('a vectorised env has one config for all envs; for different ones use another manager')
         if any(setup.reset_kwargs):
@@ -60,6 +61,7 @@ class Vectorised(Immediate):
         self.answers.append((g, described))
 
     def share(self, layout: Any, reward_size: int, action_rows: ActionRows) -> BlockStore:
+        """Make the memory that steps write to."""
         self._store, self._rows = BlockStore(layout, self._num, reward_size), action_rows
         floats, zeros = self._store.floats, np.zeros(self._num, np.float32)
         self._floats = [[*floats(slot, 0, self._num), (self._store.reward[slot], zeros)] for slot in range(SLOTS)]
@@ -80,6 +82,7 @@ class Vectorised(Immediate):
 
     # ------------------------------------------------------------------ jobs
     def ask(self, g: int, name: str, args: tuple) -> None:
+        """Job: an attribute or a method of the envs of a group."""
         if name == 'begin':
             self.answers.append((g, self._begin(*args)))
         elif name == 'seed':
@@ -110,6 +113,7 @@ class Vectorised(Immediate):
         return events if absent else None
 
     def step(self, g: int, slot: int, ids: Sequence[int], actions: Any) -> None:
+        """Job: step these envs of a group."""
         full = self._padded(np.array(ids, np.int64), actions)
         self.answers.append((g, self._exchange(slot, full[self._present])))
 
@@ -200,6 +204,7 @@ class Vectorised(Immediate):
         return WorkerLost(kind_of(error), describe_error(error), one_fault=True)
 
     def close(self) -> list[EnvFault]:
+        """End all groups and free everything; tells what the envs' ``close`` raised."""
         engine, self._engine = self._engine, None
         if engine is not None:
             engine.close()
@@ -207,6 +212,7 @@ class Vectorised(Immediate):
 
     @staticmethod
     def info(env_fn: Callable[[dict], Any], cfgs: Sequence[dict]) -> Any:
+        """The envs' description before they are launched."""
         engine = _make_engine(env_fn, cfgs)
         try:
             return _info(engine)
