@@ -210,7 +210,7 @@ def test_interrupt_is_not_retried():
 
 
 def test_interrupted_step_needs_a_reset(monkeypatch):
-    with build('sync', [dict(tag=i, length=9) for i in range(2)]) as m:
+    with build('sync', [dict(tag=i, length=9, sleep_s=0.05) for i in range(2)]) as m:
         sleep = m._live.backend._sleep
 
         def interrupted(*args):
