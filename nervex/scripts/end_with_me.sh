@@ -12,6 +12,7 @@ pids=
 while read -r line; do pids="$pids $line"; done
 for pid in $pids; do grep -aqi ray /proc/"$pid"/cmdline && end "$pid"; done
 for _ in 1 2 3; do
+    # shellcheck disable=SC2013  # names without spaces
     for file in $(grep -lsa "$1" /proc/[0-9]*/environ); do
         pid=${file#/proc/}
         end "${pid%/environ}"
