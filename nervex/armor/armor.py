@@ -38,7 +38,7 @@ class BaseArmor:
 
     @model.setter
     def model(self, model: nn.Module) -> None:
-        """Set it, and prepare what depends on it."""
+        """Run another module from now on."""
         self._model = model
         self._compose()
 

@@ -78,7 +78,7 @@ class Ring:
 
     @next_row.setter
     def next_row(self, number: int) -> None:
-        """Set it, and prepare what depends on it."""
+        """Go on counting from this number."""
         self.clock[0] = number
 
     @property

@@ -89,7 +89,7 @@ class GymEnv(BaseEnv):
 
     # ------------------------------------------------------------------ the BaseEnv interface
     def reset(self, *, seed: int | None = None, **kwargs: Any) -> Any:
-        """Begin an episode; answers the first observation, as the class changes it."""
+        """Begin an episode; answers the first observation in the form of ``info()``."""
         self._build()
         if seed is not None:
             self.seed(seed, self._dynamic_seed)
@@ -99,7 +99,7 @@ class GymEnv(BaseEnv):
         return self._codecs[1](obs)
 
     def step(self, action: Any) -> BaseEnvTimestep:
-        """One step, as the class changes it."""
+        """One step of the env inside, in the forms of ``info()``."""
         if not self._running:
             raise RuntimeError(f'{self!r}: call reset() before step(), and after the end of an episode')
         raw, reward, terminated, truncated, info = self._step(self._codecs[0].to_env(action))

@@ -46,7 +46,7 @@ class PettingZooEnv(BaseEnv):
 
     # ------------------------------------------------------------------ the BaseEnv interface
     def reset(self, *, seed: int | None = None, **kwargs: Any) -> dict[str, np.ndarray]:
-        """Begin an episode; answers the first observation, as the class changes it."""
+        """Begin an episode; answers the first observation in the form of ``info()``."""
         self._build()
         if seed is not None:
             self.seed(seed, self._dynamic_seed)
@@ -58,7 +58,7 @@ class PettingZooEnv(BaseEnv):
         return self._stacked(obs)
 
     def step(self, action: Any) -> BaseEnvTimestep:
-        """One step, as the class changes it."""
+        """One step of the env inside, in the forms of ``info()``."""
         if not self._running:
             raise RuntimeError(f'{self!r}: call reset() before step(), and after the end of an episode')
         actions = {a: self._codecs[a][0].to_env(action[k]) for k, a in enumerate(self._agents) if a in self._env.agents}

@@ -274,7 +274,7 @@ class BaseLearner:
 
     @ckpt_path.setter
     def ckpt_path(self, path: str) -> None:
-        """Set it, and prepare what depends on it."""
+        """Save into this folder from now on."""
         self._checkpoints.folder = path
 
     @property
