@@ -15,8 +15,7 @@ BENCH = Bench(
     implementations=[
         Implementation('plain torch', 'parts_jobs:plain_torch'),
         Implementation('nervex', 'parts_jobs:nervex_parts', NERVEX),
-        Implementation('nervex, recorded (py)', 'parts_jobs:recorded_py', NERVEX),
-        Implementation('nervex, recorded (ts)', 'parts_jobs:recorded_ts', NERVEX),
+        Implementation('nervex, recorded', 'parts_jobs:recorded', NERVEX),
     ],
     cases=CASES,
     reference='plain torch',

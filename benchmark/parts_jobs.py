@@ -53,19 +53,9 @@ def nervex_parts() -> dict[str, Case]:
     return cases
 
 
-def recorded(backend: str) -> dict[str, Case]:
+def recorded() -> dict[str, Case]:
     """The update from a recording."""
-    return {'update': _update(backend)}
-
-
-def recorded_py() -> dict[str, Case]:
-    """As Python source."""
-    return recorded('py')
-
-
-def recorded_ts() -> dict[str, Case]:
-    """By TorchScript's interpreter."""
-    return recorded('ts')
+    return {'update': _update('ts')}
 
 
 def _without_gradient(function: Callable[[], object]) -> Case:

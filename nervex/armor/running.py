@@ -21,7 +21,7 @@ class GraphPlugin(IArmorStatelessPlugin):
         each, and answers in kind; the sampling plugins follow. Recurrent states (``next_state``) stay tensors. A
         call with arguments for the model (``mode=...``) runs the model itself. Must be added before any other plugin.
     Arguments:
-        - backend (:obj:`str`): 'numpy', 'py' or 'off', see ``GraphedForward``
+        - backend (:obj:`str`): 'numpy' or 'off', see ``GraphedForward``
         - after (:obj:`int`): calls that run the model itself before it is recorded
     """
 

@@ -7,9 +7,8 @@ __getattr__, __dir__, __all__ = lazy_exports(
     homes(
         {
             'nervex.graph.acting': 'GraphedForward',
-            'nervex.graph.loss': 'GraphedLoss',
             'nervex.graph.matmul': 'FastMatmul',
-            'nervex.graph.update': 'Update',
+            'nervex.graph.update': 'GraphedLoss Update',
         }
     ),
 )

@@ -1,12 +1,16 @@
 """A program as NumPy calls on the same weights: acting for a few rows."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import torch
+from torch import nn
 
-from nervex.graph.forms import Run, Source, nested
 from nervex.graph.program import Call, Program, Ref, TraceError
+from nervex.graph.recorded import Run
+from nervex.graph.source import Source
+from nervex.utils import tree
 
 _UFUNCS = {
     'tanh': np.tanh,
@@ -49,21 +53,50 @@ _VIEWS: dict[str, Callable[[np.ndarray, Call], np.ndarray]] = {
 }
 
 
-def compile_numpy(program: Program, structure: Any = None) -> Run:
+def forward_step(module: nn.Module) -> tuple[Callable[[Any], list[torch.Tensor]], list[Any]]:
+    """What is recorded of acting: a function of the data that gives tensors; the list holds them nested."""
+    results: list[Any] = []
+
+    def step(data: Any) -> list[torch.Tensor]:
+        results[:] = [module(data)]
+        outputs = [x for x in tree.leaves(results[0]) if x is not None]
+        if not all(isinstance(x, torch.Tensor) for x in outputs):
+            raise TraceError('one of its results is no tensor and would be frozen')
+        return outputs
+
+    return step, results
+
+
+def compile_numpy(program: Program, structure: Any) -> Run:
     """
     Overview:
-        A function of arrays that returns a tuple of arrays. Weights are views of the tensors' memory and so always
-        current. Each result has a buffer of its own, whose views are made in advance; outputs are copied. Only
-        operators of a white list are known; any other raises TraceError with its name.
+        A function of arrays that returns arrays. Weights are views of the tensors' memory and so always current. Each
+        result has a buffer of its own, whose views are made in advance; outputs are copied. Only operators of a white
+        list are known; any other raises TraceError with its name.
     Arguments:
-        - structure (:obj:`Any`): containers of the outputs; None: a tuple
+        - structure (:obj:`Any`): the results in their containers
     """
+    if any(call.is_random for call in program.calls):
+        raise TraceError('it draws random numbers')
     if any(ref.example.device.type != 'cpu' for ref in [*program.constants, *program.inputs]):
         raise TraceError('NumPy works on the CPU only')
     writer = _Writer(program)
     for call in program.calls:
         writer.call(call)
-    return writer.source.finish(nested(program, structure, writer.output), '<recorded acting>')
+    outputs = map(writer.output, program.outputs)
+    return writer.source.finish(_nested(structure, outputs), '<recorded acting>')
+
+
+def _nested(part: Any, outputs: Iterator[str]) -> str:
+    """Source text of results in their containers, each with the next of the outputs' texts."""
+    if isinstance(part, dict):
+        if not all(isinstance(key, (str, int)) for key in part):
+            raise TraceError(f'one of its results has keys that are no text: {list(part)}')
+        return f'{{{", ".join(f"{key!r}: {_nested(x, outputs)}" for key, x in part.items())}}}'
+    if isinstance(part, (list, tuple)):
+        inner = ''.join(f'{_nested(x, outputs)}, ' for x in part)
+        return f'[{inner}]' if isinstance(part, list) else f'({inner})'
+    return 'None' if part is None else next(outputs)
 
 
 class _Writer:

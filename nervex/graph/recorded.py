@@ -1,64 +1,91 @@
 """What recorded updates and recorded acting share: a program for each kind of data, guarded and checked."""
 
 import logging
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from types import TracebackType
 from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
-from nervex.graph.forms import Run, Source
-from nervex.graph.guard import Guard, Untouched, random_state
 from nervex.graph.program import Program, TraceError, trace
+from nervex.graph.source import Source
 from nervex.utils import tree
 from nervex.utils.errors import unknown_name
 
 logger = logging.getLogger(__name__)
 
+Run = Callable[..., Any]  # takes the inputs of a program, returns its outputs
 _MAX_PLANS = 16  # programs that one function may have; what meets more shapes or modes goes on in eager mode
 _TOLERANCE = {torch.float64: 1e-8, torch.float32: 1e-4, torch.bfloat16: 3e-2, torch.float16: 1e-2}
-_WAYS = {'ts': 'by TorchScript', 'py': 'as bare torch calls', 'off': 'in eager mode'}
 
 
 class Plan:
     """
     Overview:
-        A program that was made to run, with what it was made for. ``inputs_from(data)`` is the short way for a dict
-        without nesting: the program's inputs, or None if the data is of another kind or the guard does not hold.
+        A program that was made to run. ``inputs_from(data)`` gives its inputs, or None where the data is of another
+        kind, a module is in another mode, or a weight is another tensor, or at another place, than when it was
+        recorded. It runs at every call, so it is made as one expression.
     """
 
-    def __init__(self, run: Run, guard: Guard, generators: list[torch.Generator], data: Any) -> None:
-        self.run, self.guard, self.generators = run, guard, generators
+    def __init__(self, run: Run, program: Program, modules: Sequence[nn.Module], data: Any) -> None:
+        self.run, self.generators = run, program.generators
+        self.buffers = [b for module in modules for b in module._buffers.values() if b is not None]
         self.calls, self.next_check = 0, 1
-        self.inputs_from: Callable[[Any], tuple | None] = lambda data: None
-        if type(data) is dict and all(type(k) is str and tree.children(x) is None for k, x in data.items()):
-            self.inputs_from = self._short_way(data)
+        source, facts, inputs = Source([data]), list[str](), list[str]()
+        _describe(source, data, source.name(data), facts, inputs)
+        _describe_modules(source, program, modules, facts)
+        source.line('try:')
+        source.line(f'    if not ({" and ".join(facts)}): return None')
+        source.line('except KeyError: return None')
+        self.inputs_from: Callable[[Any], tuple | None] = source.finish(f'({"".join(inputs)})', '<guard>')
 
-    def _short_way(self, data: dict) -> Any:
-        source, names = Source(['data']), [f'x{i}' for i in range(len(data))]
-        facts = [f'type(data) is dict and len(data) == {len(data)}']
-        for name, (key, x) in zip(names, data.items()):
-            kind, *details = _kind(x)
-            facts.append(f'type({name} := data[{key!r}]) is {source.constant(kind)}')
-            for attribute, value in zip(('shape', 'dtype', 'stride()', 'device'), details):
-                facts.append(f'{name}.{attribute} == {source.constant(value)}')
-        facts.append(self.guard.fact(source))
-        source.require(' and '.join(facts), None)
-        inputs = ''.join(f'{name}, ' for name, x in zip(names, data.values()) if x is not None)
-        return source.finish(f'({inputs})', '<guard>')
+
+def _describe(source: Source, item: Any, text: str, facts: list[str], inputs: list[str]) -> None:
+    """
+    Overview:
+        Facts about data, as expressions, and the names of what is no container. Strides count, because sums are taken
+        in the order of the memory.
+    """
+    parts, name, kind = tree.children(item), f'v{len(facts)}', source.constant(type(item))
+    facts.append(f'type({name} := {text}) is {kind}')
+    if parts is not None:
+        inside = name if type(item) is dict else f'{name} := {source.constant(tree.children)}({name})'
+        facts.append(f'len({inside}) == {len(parts)}')
+        for key, part in parts.items():
+            _describe(source, part, f'{name}[{source.constant(key)}]', facts, inputs)
+    elif item is not None:
+        details = {'shape': item.shape, 'dtype': item.dtype}
+        if isinstance(item, torch.Tensor):
+            details |= {'stride()': item.stride(), 'device': item.device}
+        facts.extend(f'{name}.{attribute} == {source.constant(value)}' for attribute, value in details.items())
+        inputs.append(f'{name}, ')
+
+
+def _describe_modules(source: Source, program: Program, modules: Iterable[nn.Module], facts: list[str]) -> None:
+    """Facts about the modules of a program: their modes, and that its constants are still their weights."""
+    storages = {ref.example.untyped_storage().data_ptr() for ref in program.constants if not ref.fixed}
+    for module in modules:
+        facts.append(f'{source.constant(module)}.training is {module.training}')
+        for table in (module._parameters, module._buffers):
+            for key, tensor in table.items():
+                if tensor is not None and tensor.untyped_storage().data_ptr() in storages:
+                    facts.append(f'{source.constant(table)}[{key!r}] is {source.constant(tensor)}')
+                    facts.append(f'{source.constant(tensor.data_ptr)}() == {tensor.data_ptr()}')
 
 
 class Recorded:
     """
     Overview:
-        Keeps the plans of one function, falls back to simpler back ends and to the function itself, each with one line
-        in the log, and compares plan and function at calls 1, 2, 64, 256, 1024, ...
+        A function of nested tensors that is recorded at its first call with a kind of data. What cannot be recorded
+        runs as it is (``eager``), with one line in the log that says why. Both are compared at calls 1, 2, 64, 256,
+        1024, ...
     Arguments:
         - title (:obj:`str`): what the log calls it
-        - backend (:obj:`str`): one of ``backends``, which begin with 'off', the simplest
+        - backend (:obj:`str`): one of ``backends``; 'off' is the function itself
     Interfaces:
-        backend, reasons, eager_reason
+        __call__, eager, backend, eager_reason
     """
 
     backends: tuple[str, ...] = ('off',)
@@ -67,69 +94,82 @@ class Recorded:
         if backend not in self.backends:
             raise ValueError(unknown_name('graph back end', backend, self.backends))
         self.title, self.backend = title, backend
-        self.reasons: list[str] = []  # why a faster back end was left
-        self._plans: dict[Hashable, Plan] = {}
+        #: why the function itself runs; None while a program does
+        self.eager_reason = 'graph is off' if backend == 'off' else None
+        self._plans: list[Plan] = []
         self._last: Plan | None = None
-        self._recordings = 0
+        self._is_full = False
+        self._device = torch.device('cpu')
 
-    @property
-    def eager_reason(self) -> str | None:
-        """Why the function itself runs; None while a program does."""
-        return None if self.backend != 'off' else self.reasons[-1] if self.reasons else 'graph is off'
+    def __call__(self, data: Any) -> Any:
+        """The function's result."""
+        plan = self._last
+        inputs: Sequence | None = plan.inputs_from(data) if plan is not None else None
+        if plan is None or inputs is None:
+            plan, inputs = self._find(data)
+        if plan is None or inputs is None:
+            return self.eager(data)
+        plan.calls += 1
+        return self._checked(plan, data, inputs) if plan.calls == plan.next_check else self._run(plan, inputs)
 
-    def _find(self, data: Any) -> tuple[Plan | None, list]:
-        """The plan for the data, recorded now if need be, and its inputs; (None, []) where the function itself runs."""
-        leaves = [(path, x) for path, x in tree.zip(data)]
-        strange = [x for _, x in leaves if not isinstance(x, (torch.Tensor, np.ndarray, type(None)))]
-        if strange:
-            text = f'a {type(strange[0]).__name__} ({strange[0]!r:.40}); give numbers as 0-dim tensors'
-            self._fall_back('off', f'the data holds more than arrays and tensors: {text}')
-            return None, []
-        key = tuple((path, _kind(x)) for path, x in leaves)
-        plan = self._plans.get(key)
-        if plan is None or not plan.guard.holds():
-            self._recordings += 1
-            if self._recordings > _MAX_PLANS:
-                if self._recordings == _MAX_PLANS + 1:
-                    logger.warning('%s: shapes or modes change too often, more of them run in eager mode', self.title)
-                return None, []
-            try:
-                plan = self._plans[key] = self._record(data)
-            except TraceError as e:
-                self._fall_back('off', f'it cannot be recorded: {e}')
-                return None, []
-        self._last = plan
-        return plan, [x for _, x in leaves if x is not None]
+    def eager(self, data: Any) -> Any:
+        """The function itself."""
+        raise NotImplementedError
+
+    def _run(self, plan: Any, inputs: Sequence) -> Any:
+        return plan.run(*inputs)
 
     def _record(self, data: Any) -> Plan:
         raise NotImplementedError
 
+    def _checked(self, plan: Any, data: Any, inputs: Sequence) -> Any:
+        """The result by both ways, see ``_agrees``."""
+        raise NotImplementedError
+
+    def _find(self, data: Any) -> tuple[Plan | None, Sequence | None]:
+        """The plan for the data, recorded now if need be, and its inputs; None where the function itself runs."""
+        if self.backend == 'off':
+            return None, None
+        for plan in self._plans:
+            inputs = plan.inputs_from(data)
+            if inputs is not None:
+                self._last = plan
+                return plan, inputs
+        strange = [x for x in tree.leaves(data) if not isinstance(x, (torch.Tensor, np.ndarray, type(None)))]
+        if strange:
+            text = f'a {type(strange[0]).__name__} ({strange[0]!r:.40}); give numbers as 0-dim tensors'
+            self._give_up(f'the data holds more than arrays and tensors: {text}')
+            return None, None
+        if len(self._plans) == _MAX_PLANS:
+            if not self._is_full:
+                logger.warning('%s: shapes or modes change too often, more of them run in eager mode', self.title)
+            self._is_full = True
+            return None, None
+        try:
+            plan = self._record(data)
+        except TraceError as e:
+            self._give_up(f'it cannot be recorded: {e}')
+            return None, None
+        self._plans.append(plan)
+        self._last = plan
+        return plan, plan.inputs_from(data)
+
     def _trace(
-        self, step: Callable, data: Any, modules: Iterable[nn.Module], compiled: Callable[[Program, str], Run]
-    ) -> tuple[Run, Guard, list[torch.Generator]]:
-        """``step(data) -> tensors``, made to run by the present back end or a simpler one, and what it depends on."""
+        self, step: Callable, data: Any, modules: Iterable[nn.Module], compiled: Callable[[Program], Run]
+    ) -> Plan:
+        """``step(data) -> tensors`` as a plan; ``modules`` are those that count though nobody calls them."""
         inputs = [_copied(x) for x in tree.leaves(data) if x is not None]
 
         def function(*tensors: torch.Tensor) -> list[torch.Tensor]:
             given = iter(tensors)
             return step(tree.map(lambda x: None if x is None else next(given), data))
 
-        with Untouched(modules, self._device) as watch:
-            program, run = trace(function, inputs, watch.saw), None
-            while run is None:
-                try:
-                    with torch.no_grad():
-                        run = compiled(program, self.backend)
-                except TraceError as e:
-                    if self.backend == 'py':
-                        raise
-                    simpler = self.backends[self.backends.index(self.backend) - 1]
-                    self._fall_back(simpler, f"'{self.backend}' is left out: {e}")
-        return run, Guard(program, watch.modules.values()), program.generators
-
-    @property
-    def _device(self) -> torch.device:
-        return torch.device('cpu')
+        with _Untouched(modules, self._device) as watch:
+            program = trace(function, inputs, watch.saw)
+            watch.refuse_foreign_writes(program)
+            with torch.no_grad():
+                run = compiled(program)
+        return Plan(run, program, list(watch.modules), data)
 
     def _agrees(
         self, plan: Plan, eager: Callable[[], dict], recorded: Callable[[], dict], rounding: float = 0.0
@@ -140,42 +180,111 @@ class Recorded:
             differ, all is left as the eager way leaves it, and no program runs any more.
         """
         plan.next_check = 2 if plan.calls == 1 else max(64, plan.calls * 4)
-        buffers = plan.guard.buffers
-        before, go_back = [b.clone() for b in buffers], random_state(self._device, plan.generators)
-        expected = eager()
-        after, go_on = [b.clone() for b in buffers], random_state(self._device, plan.generators)
-        expected |= {f'buffer {i}': value for i, value in enumerate(after)}
-        go_back()
-        for buffer, value in zip(buffers, before):
-            buffer.copy_(value)
-        found = recorded() | {f'buffer {i}': buffer for i, buffer in enumerate(buffers)}
+        before = _kept(self._device, plan.generators, plan.buffers)
+        expected = eager() | {f'buffer {i}': buffer.clone() for i, buffer in enumerate(plan.buffers)}
+        after = _kept(self._device, plan.generators, plan.buffers)
+        before()
+        found = recorded() | {f'buffer {i}': buffer for i, buffer in enumerate(plan.buffers)}
         wrong = [name for name, value in expected.items() if not _close(value, found[name], rounding)]
-        if not wrong:
-            return True
-        go_on()
-        for buffer, value in zip(buffers, after):
-            buffer.copy_(value)
-        self._fall_back(
-            'off',
-            f'call {plan.calls} gives another {wrong[0]} than eager mode; does it use a Python number that changes, or '
-            'random numbers from outside torch?',
-        )
-        return False
+        if wrong:
+            after()
+            self._give_up(
+                f'call {plan.calls} gives another {wrong[0]} than eager mode; does it use a Python number that '
+                'changes, or random numbers from outside torch?'
+            )
+        return not wrong
 
-    def _fall_back(self, backend: str, reason: str) -> None:
-        self.backend = backend
-        self.reasons.append(reason)
-        self._last = None
-        if backend == 'off':
-            self._plans.clear()
-        logger.warning('%s runs %s: %s', self.title, _WAYS[backend], reason)
+    def _give_up(self, reason: str) -> None:
+        self.backend, self.eager_reason, self._last = 'off', reason, None
+        self._plans.clear()
+        logger.warning('%s runs in eager mode: %s', self.title, reason)
 
 
-def _kind(x: Any) -> tuple:
-    """What a program depends on; strides, too, because sums are taken in the order of the memory."""
-    if isinstance(x, torch.Tensor):
-        return type(x), x.shape, x.dtype, x.stride(), x.device
-    return (type(x), x.shape, x.dtype) if isinstance(x, np.ndarray) else (type(x),)
+class _Untouched:
+    """
+    Overview:
+        Inside the block, notes every module that is called and every generator that ``saw`` is told of; at its end they
+        and torch's own generators are as they were before. A module whose ``forward`` sets an attribute ends in a
+        TraceError: a recorded program would not do that.
+    """
+
+    def __init__(self, modules: Iterable[nn.Module], device: torch.device) -> None:
+        self.modules: dict[nn.Module, dict[str, Any]] = {}  # with their attributes as they were
+        self._undo = [_kept(device)]
+        for module in modules:
+            self._see(module)
+
+    def __enter__(self) -> '_Untouched':
+        hook = nn.modules.module.register_module_forward_pre_hook
+        self._handle = hook(lambda module, _: self._see(module))
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._handle.remove()
+        for undo in reversed(self._undo):  # one generator may be seen as several objects
+            undo()
+        reasons = [self._set_back(module, before) for module, before in self.modules.items()]
+        if any(reasons) and error is None:
+            raise TraceError(next(filter(None, reasons)))
+
+    def saw(self, generator: torch.Generator) -> None:
+        """Note the state of a generator before it is drawn from."""
+        self._undo.append(_kept(None, [generator]))
+
+    def refuse_foreign_writes(self, program: Program) -> None:
+        """Only buffers of modules may be written into: they alone are put back."""
+        own = {b.untyped_storage().data_ptr() for m in self.modules for b in m._buffers.values() if b is not None}
+        for call in program.calls:
+            for ref in call.written():
+                if ref.tensor is not None and ref.tensor.untyped_storage().data_ptr() not in own:
+                    raise TraceError(f'it writes into a tensor that is no buffer of a module ({call.name})')
+
+    def _see(self, module: nn.Module) -> None:
+        for sub in module.modules() if module not in self.modules else ():
+            if sub not in self.modules:
+                self.modules[sub] = _attributes(sub)
+                self._undo.append(_kept(None, (), [b for b in sub._buffers.values() if b is not None]))
+
+    @staticmethod
+    def _set_back(module: nn.Module, before: dict[str, Any]) -> str | None:
+        """Attributes as they were; the text says which ``forward`` has set."""
+        reason = None
+        for name, now in _attributes(module).items():
+            old = before.get(name)
+            if name not in before or not (now is old or (type(now) in (int, float, bool) and now == old)):
+                reason = f"{type(module).__name__} sets its attribute '{name}' in forward"
+                table, key = (module._buffers, name[7:]) if name.startswith('buffer ') else (vars(module), name)
+                table.pop(key)
+                if name in before:
+                    table[key] = old
+        return reason
+
+
+def _attributes(module: nn.Module) -> dict[str, Any]:
+    plain = {k: v for k, v in vars(module).items() if k not in ('_parameters', '_buffers', '_modules')}
+    return {**plain, **{f'buffer {k}': v for k, v in module._buffers.items()}}
+
+
+def _kept(
+    device: torch.device | None, generators: Sequence[torch.Generator] = (), buffers: Sequence[torch.Tensor] = ()
+) -> Callable[[], None]:
+    """A function that puts torch's generators for a device, these generators and buffers back to where they are now."""
+    cpu = torch.get_rng_state() if device is not None else None
+    cuda = [(d, torch.cuda.get_rng_state(d)) for d in [device] if d is not None and d.type == 'cuda']
+    states = [generator.get_state() for generator in generators]
+    values = [buffer.detach().clone() for buffer in buffers]
+
+    def put_back() -> None:
+        if cpu is not None:
+            torch.set_rng_state(cpu)
+        for gpu, state in cuda:
+            torch.cuda.set_rng_state(state, gpu)
+        for generator, state in zip(generators, states):
+            generator.set_state(state)
+        for buffer, value in zip(buffers, values):
+            buffer.data.copy_(value)
+
+    return put_back
 
 
 def _copied(x: Any) -> torch.Tensor:

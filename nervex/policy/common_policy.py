@@ -13,10 +13,10 @@ from easydict import EasyDict
 from nervex.armor import Armor
 from nervex.armor.sampling import Draws
 from nervex.data import Batch, default_collate
+from nervex.graph.acting import ACTING_GRAPH_AFTER
 from nervex.graph.acting import BACKENDS as ACTING_BACKENDS
-from nervex.graph.loss import BACKENDS, LossFn
 from nervex.graph.matmul import CHOICES as MATMULS
-from nervex.graph.update import ACTING_GRAPH_AFTER, Update
+from nervex.graph.update import BACKENDS, LossFn, Update
 from nervex.policy.action_space import model_input
 from nervex.policy.base_policy import Policy
 from nervex.policy.batched import batched

@@ -1,14 +1,12 @@
 import logging
 import math
-import shutil
 
 import pytest
 import torch
 from torch import nn
 
-from nervex.graph.forms import compile_python, compile_script, write_gradient_in_place
-from nervex.graph.loss import COMPILERS
-from nervex.graph.program import Program, TraceError, trace
+from nervex.graph.program import trace
+from nervex.graph.script import compile_script, write_gradient_in_place
 from nervex.torch_utils import FlatParameters, GraphedLoss
 
 
@@ -24,12 +22,12 @@ def test_simplified_program_is_short_and_equal():
     names = [call.name for call in program.calls]
     # the transposed weight and the seed of the backward pass (ones, expand, div) are computed once; pow(x, 1) is x
     assert names == ['mm', 'pow', 'mean', 'mul', 'mul', 't', 'mm']
-    assert all(torch.equal(a, b) for a, b in zip(compile_python(program)(x), step(x)))
+    assert all(torch.equal(a, b) for a, b in zip(compile_script(program)(x), step(x)))
 
 
 def test_updates_of_constants_in_place_are_seen_through_views():
     weight = torch.ones(2, 3)
-    run = compile_python(trace(lambda x: [x @ weight.t()], [torch.ones(1, 3)]))
+    run = compile_script(trace(lambda x: [x @ weight.t()], [torch.ones(1, 3)]))
     weight.mul_(5.0)
     assert run(torch.ones(1, 3))[0].tolist() == [[15.0, 15.0]]
 
@@ -43,10 +41,9 @@ def test_memory_that_is_written_to_is_not_computed_in_advance():
         return [total, same]
 
     x = torch.tensor([1.0, 2.0])
-    for compile_ in (compile_python, compile_script):
-        run = compile_(trace(step, [x]))
-        for _ in range(3):
-            assert [r.tolist() for r in run(x)] == [[2.0, 4.0], [1.0, 2.0]]
+    run = compile_script(trace(step, [x]))
+    for _ in range(3):
+        assert [r.tolist() for r in run(x)] == [[2.0, 4.0], [1.0, 2.0]]
 
 
 def test_in_place_gradient_has_the_bits_of_the_joined_one():
@@ -60,7 +57,7 @@ def test_in_place_gradient_has_the_bits_of_the_joined_one():
     program = trace(step, [x])
     shorter = write_gradient_in_place(program)
     assert 'cat' not in [c.name for c in shorter.calls]
-    assert torch.equal(compile_python(shorter)(x)[0], compile_python(program)(x)[0])
+    assert torch.equal(compile_script(program)(x)[0], step(x)[0])
 
 
 LITERALS = {
@@ -79,53 +76,35 @@ LITERALS = {
 }
 
 
-@pytest.mark.parametrize('compile_', [compile_python, compile_script])
 @pytest.mark.parametrize('name', list(LITERALS))
-def test_all_kinds_of_arguments(name, compile_):
+def test_all_kinds_of_arguments(name):
     x = torch.tensor([[1.0, 4.0], [-2.0, 0.5]])
-    run = compile_(trace(lambda x: [LITERALS[name](x)], [x]))
+    run = compile_script(trace(lambda x: [LITERALS[name](x)], [x]))
     for value in (x, x * 2, -x):
         assert torch.equal(run(value)[0], LITERALS[name](value))
 
 
 def test_an_input_may_be_an_output_and_be_given_twice():
     x, y = torch.ones(2), torch.zeros(2)
-    for compile_ in (compile_python, compile_script):
-        run = compile_(trace(lambda a, b: [a, a + b, a], [x, y]))
-        assert [r.tolist() for r in run(y, y)] == [[0.0, 0.0]] * 3
+    run = compile_script(trace(lambda a, b: [a, a + b, a], [x, y]))
+    assert [r.tolist() for r in run(y, y)] == [[0.0, 0.0]] * 3
 
 
 def square_loss(net):
     return lambda b: net(b['x']).pow(2).mean()
 
 
-def test_a_back_end_that_fails_is_left_for_the_next(monkeypatch, caplog):
-    def refuse(program: Program):
-        raise TraceError('no compiler')
+def test_a_program_that_torchscript_refuses_runs_in_eager_mode(monkeypatch, caplog):
+    def refuse(*_):
+        raise RuntimeError('no such function')
 
-    monkeypatch.setitem(COMPILERS, 'inductor', refuse)
+    monkeypatch.setattr(torch._C, '_create_function_from_graph', refuse)
     net = nn.Linear(3, 2)
-    update = GraphedLoss(square_loss(net), FlatParameters(net), 'inductor')
+    update = GraphedLoss(square_loss(net), FlatParameters(net))
     batch = {'x': torch.randn(4, 3)}
     with caplog.at_level(logging.WARNING):
         assert update(batch)[0] == square_loss(net)(batch)
-    assert "'inductor' is left out: no compiler" in caplog.text and update.eager_reason is None
-    assert update._last.run.source.startswith('graph(')
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(shutil.which('g++') is None, reason='needs a C++ compiler')
-def test_inductor_agrees_with_eager():
-    torch.manual_seed(0)
-    net = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 2))
-    update = GraphedLoss(square_loss(net), FlatParameters(net), 'inductor')
-    for _ in range(3):
-        batch = {'x': torch.randn(4, 3)}
-        loss, _ = update(batch)
-        grad = update.flat.grad.clone()
-        assert torch.allclose(grad, update.flat.gradient(square_loss(net)(batch)), atol=1e-6)
-        assert loss.item() == pytest.approx(square_loss(net)(batch).item(), rel=1e-5)
-    assert update.eager_reason is None and not hasattr(update._last.run, 'source')
+    assert 'TorchScript refuses the program: no such function' in caplog.text and update.backend == 'off'
 
 
 def test_the_program_does_not_depend_on_the_batch_that_it_was_recorded_with():

@@ -1,6 +1,6 @@
 import torch
 
-from nervex.graph.loss import GraphedLoss
+from nervex.graph.update import GraphedLoss
 from nervex.torch_utils import FlatParameters
 
 
@@ -12,7 +12,7 @@ def test_a_batch_with_none_takes_the_short_way(monkeypatch):
         y = net(b['obs']).squeeze(-1)
         return (y if b['weight'] is None else y * b['weight']).mean()
 
-    update = GraphedLoss(loss_fn, FlatParameters(net), 'py')
+    update = GraphedLoss(loss_fn, FlatParameters(net), 'ts')
     searched = []
     find = update._find
     monkeypatch.setattr(update, '_find', lambda *a: searched.append(1) or find(*a))

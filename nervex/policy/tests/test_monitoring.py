@@ -85,7 +85,7 @@ def poisoned(cls):
 
 BY_HAND = ('dqn_vanilla', 'ppo_vanilla')  # their updates are plain torch
 RECURRENT = ('r2d2', 'ppo_recurrent')  # theirs cannot be recorded
-BACKENDS = [(name, 'off') for name in NAMES] + [(name, 'py') for name in NAMES if name not in BY_HAND + RECURRENT]
+BACKENDS = [(name, 'off') for name in NAMES] + [(name, 'ts') for name in NAMES if name not in BY_HAND + RECURRENT]
 
 
 @pytest.mark.parametrize('name, graph', BACKENDS)

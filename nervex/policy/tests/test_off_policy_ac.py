@@ -190,7 +190,7 @@ def test_a_resumed_learner_goes_on_as_if_nothing_had_happened(name):
 
 @pytest.mark.parametrize('name', NAMES)
 def test_the_recorded_update_learns_the_same(name):
-    eager, graphed = make(name, ['learn'], learn=dict(graph='off')), make(name, ['learn'], learn=dict(graph='py'))
+    eager, graphed = make(name, ['learn'], learn=dict(graph='off')), make(name, ['learn'], learn=dict(graph='ts'))
     for _ in range(5):
         eager._forward_learn(batch())
         graphed._forward_learn(batch())

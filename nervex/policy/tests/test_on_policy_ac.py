@@ -237,7 +237,7 @@ def test_the_first_ppo_step_has_ratio_one():
 
 @pytest.mark.parametrize('name', ONE_LOSS)
 def test_the_recorded_update_learns_the_same(name):
-    eager, graphed = make(name, ['learn'], learn=dict(graph='off')), make(name, ['learn'], learn=dict(graph='py'))
+    eager, graphed = make(name, ['learn'], learn=dict(graph='off')), make(name, ['learn'], learn=dict(graph='ts'))
     data = learn_batch(eager)
     for _ in range(5):
         eager._forward_learn(data)

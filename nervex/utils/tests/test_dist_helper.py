@@ -42,7 +42,7 @@ with DistContext(backend='gloo', rank=rank, world_size=2, init_method='file://' 
         broadcast(flat.data)
         opt = Adam(flat, lr=0.1)
         loss_fn = lambda b: net(b['x']).pow(2).mean()
-        update = GraphedLoss(loss_fn, flat, 'py') if kind == 'graph' else None
+        update = GraphedLoss(loss_fn, flat, 'ts') if kind == 'graph' else None
         for x in data[:, shares[rank]]:
             if kind == 'flat':
                 flat.gradient(loss_fn({'x': x}))

@@ -1,118 +1,40 @@
-"""What a program becomes: Python source, a graph of TorchScript, or kernels of torch's compiler."""
+"""A program as a graph for TorchScript's interpreter: loss and gradient of an update."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from nervex.graph.program import Call, Program, Ref, TraceError
+from nervex.graph.recorded import Run
 
-Run = Callable[..., tuple]  # takes the inputs of a program, returns its outputs
 _CACHE_LINE = 64  # bytes; what torch allocates begins at one
 _FORMATS = (torch.contiguous_format, torch.preserve_format, torch.channels_last, torch.channels_last_3d)
 
 
-class Source:
+def gradient_step(
+    loss_of: Callable[[dict], tuple[torch.Tensor, dict]], params: list[torch.nn.Parameter]
+) -> tuple[Callable[[dict], list[torch.Tensor]], list[int], list[str]]:
     """
     Overview:
-        Straight Python source, one line an operator, made a function by ``exec``: a loop over the calls costs 0.3 us
-        each, which is half of what acting for one env takes (row 'act, 1 env' of benchmark/train_bench.py).
-    Interfaces:
-        name, constant, text, line, finish
+        What is recorded of an update: a function of the batch that gives the joined gradient, the loss and its other
+        results. The two lists are filled when it runs: which parameters the loss does not reach, the results' names.
     """
+    unused: list[int] = []
+    names: list[str] = []
 
-    def __init__(self, inputs: Sequence[Ref | str]) -> None:
-        self._scope: dict[str, Any] = {}
-        self._head = [item if isinstance(item, str) else f'x{i}' for i, item in enumerate(inputs)]
-        self._names = {id(item): name for item, name in zip(inputs, self._head)}
-        self._lines: list[str] = []
+    def step(batch: dict) -> list[torch.Tensor]:
+        loss, aux = loss_of(batch)
+        plain = [k for k, v in aux.items() if not isinstance(v, torch.Tensor)]
+        if plain:
+            raise TraceError(f"its result '{plain[0]}' is no tensor and would be frozen")
+        grads = torch.autograd.grad(loss, params, allow_unused=True)
+        unused[:] = [i for i, g in enumerate(grads) if g is None]
+        names[:] = aux
+        pieces = [torch.zeros_like(p) if g is None else g for g, p in zip(grads, params)]
+        return [torch.cat([g.reshape(-1) for g in pieces]), loss.detach(), *[v.detach() for v in aux.values()]]
 
-    def name(self, ref: Ref) -> str:
-        """Name of a value."""
-        if ref.tensor is not None:
-            return self.constant(ref.tensor)
-        return self._names.setdefault(id(ref), f'v{len(self._names)}')
-
-    def constant(self, value: Any) -> str:
-        """Name of a global that holds any object."""
-        if id(value) not in self._names:
-            self._names[id(value)] = f'c{len(self._names)}'
-            self._scope[self._names[id(value)]] = value  # which also keeps it, so that its id stays its own
-        return self._names[id(value)]
-
-    def text(self, item: Any) -> str:
-        """An argument."""
-        if isinstance(item, Ref):
-            return self.name(item)
-        if isinstance(item, (list, tuple)):
-            return f'[{", ".join(self.text(x) for x in item)}]'
-        return repr(item) if item is None or isinstance(item, (bool, int, str)) else self.constant(item)
-
-    def line(self, text: str) -> None:
-        """One more line."""
-        self._lines.append(text)
-
-    def require(self, fact: str, otherwise: Any) -> None:
-        """Return ``otherwise`` unless the expression is true and finds all its keys."""
-        self._lines += ['try:', f'    if not ({fact}): return {otherwise}', f'except KeyError: return {otherwise}']
-
-    def finish(self, result: str, title: str) -> Any:
-        """The function, with the text of its result; ``run.source`` is its text."""
-        lines = ''.join(f'    {line}\n' for line in [*self._lines, f'return {result}'])
-        source = f'def run({", ".join(self._head)}):\n{lines}'
-        exec(compile(source, title, 'exec'), self._scope)
-        run = self._scope['run']
-        run.source = source
-        return run
-
-
-def nested(program: Program, structure: Any, name: Callable[[Ref], str]) -> str:
-    """Source text of the results in the containers of ``structure`` (None: a tuple), with the name of each output."""
-    names = map(name, program.outputs)
-
-    def text(part: Any) -> str:
-        if isinstance(part, dict):
-            if not all(isinstance(key, (str, int)) for key in part):
-                raise TraceError(f'one of its results has keys that are no text: {list(part)}')
-            return f'{{{", ".join(f"{key!r}: {text(x)}" for key, x in part.items())}}}'
-        if isinstance(part, (list, tuple)):
-            inner = ''.join(f'{text(x)}, ' for x in part)
-            return f'[{inner}]' if isinstance(part, list) else f'({inner})'
-        return 'None' if part is None else next(names)
-
-    return text(tuple(program.outputs) if structure is None else structure)
-
-
-def compile_python(program: Program, structure: Any = None) -> Run:
-    """
-    Overview:
-        The program as Python source that calls the operators without autograd.
-    Arguments:
-        - structure (:obj:`Any`): containers of the outputs; None: a tuple
-    """
-    source = Source(program.inputs)
-    for call in program.calls:
-        arguments = [source.text(a) for a in call.args] + [f'{k}={source.text(v)}' for k, v in call.kwargs.items()]
-        if call.name == 'getitem':
-            text = f'{arguments[0]}[{arguments[1]}]'
-        else:
-            text = f'{source.constant(_binding(call))}({", ".join(arguments)})'
-        source.line(f'{source.name(call.result)} = {text}')
-    return source.finish(nested(program, structure, source.name), '<recorded program>')
-
-
-def _binding(call: Call) -> Callable:
-    """Torch's own function where it takes the arguments, which saves the checks of the operator object."""
-    args, kwargs = call.filled(lambda ref: ref.example)
-    homes = (torch._C._VariableFunctions, torch._C._nn, torch.Tensor)
-    for home in () if call.mutates or call.is_random else homes:  # which a trial would disturb
-        function = getattr(home, call.name, None)
-        try:
-            if function is not None and function(*args, **kwargs) is not NotImplemented:
-                return function
-        except TypeError:  # it takes them in another form; nothing was computed
-            continue
-    return call.target._op
+    return step, unused, names
 
 
 def compile_script(program: Program) -> Run:
@@ -217,39 +139,6 @@ class _ScriptWriter:
         if type(item) is int and 'float' in str(kind):
             item = float(item)
         return self._graph.insertConstant(item)
-
-
-def compile_inductor(program: Program) -> Run:
-    """
-    Overview:
-        Fused kernels of torch's compiler, with the weights as inputs; seconds to make, with a C++ compiler. Sums are
-        taken in another order than in eager mode: float32 results differ by about 1e-7. Programs that draw random
-        numbers are refused, because the compiler would draw others.
-    """
-    if any(call.is_random for call in program.calls):
-        raise TraceError('the compiler would draw other random numbers')
-    graph, constants = torch.fx.Graph(), program.constants
-    nodes = {id(ref): graph.placeholder(f'x{i}') for i, ref in enumerate([*program.inputs, *constants])}
-    for call in program.calls:
-        nodes[id(call.result)] = graph.call_function(call.target, *call.filled(lambda ref: nodes[id(ref)]))
-    graph.output(tuple(nodes[id(ref)] for ref in program.outputs))
-    tensors = [ref.tensor for ref in constants]
-    examples = [ref.example for ref in program.inputs]
-    try:
-        from torch._inductor.compile_fx import compile_fx
-
-        with torch.no_grad():
-            function: Any = compile_fx(torch.fx.GraphModule({}, graph), [*examples, *tensors])
-            function(*examples, *tensors)
-    except (RuntimeError, ImportError, AssertionError, TypeError, NotImplementedError, OSError) as e:
-        lines = str(e).strip().splitlines()
-        raise TraceError(f'compiling failed: {lines[0] if lines else type(e).__name__}') from e
-
-    def run(*columns: torch.Tensor) -> tuple:
-        with torch.no_grad():
-            return tuple(function(*columns, *tensors))
-
-    return run
 
 
 def write_gradient_in_place(program: Program) -> Program:
