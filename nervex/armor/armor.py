@@ -10,9 +10,8 @@ from nervex.utils.errors import DuplicateNameError, UnknownNameError, unknown_na
 
 from .plugin import IArmorPlugin, IArmorStatefulPlugin, add_plugin
 
-#: keyword arguments of forward that only a plugin understands -> that plugin, for the error text
-_PLUGIN_KWARGS = {'eps': 'eps_greedy_sample'}
-_PLUGIN_RESET_KWARGS = {'state': 'hidden_state'}
+#: keyword arguments that only a plugin understands -> that plugin, for the error text
+_OWNERS = {'eps': 'eps_greedy_sample', 'state': 'hidden_state'}
 #: methods that plugins may replace
 _COMPOSED = ('forward', 'reset')
 
@@ -53,13 +52,11 @@ class BaseArmor:
         Returns:
             - output (:obj:`dict`): what the model gave, changed by the plugins
         """
+        kwargs.pop('data_id', None)  # says which rows these are: of no meaning to a model
+        if 'eps' in kwargs:
+            raise TypeError(f"forward(..., eps=...) needs the plugin '{_OWNERS['eps']}': add it first")
         if kwargs:
-            kwargs.pop('data_id', None)  # says which rows these are: of no meaning to a model
-            for name in kwargs:
-                if name in _PLUGIN_KWARGS:
-                    raise TypeError(f"forward(..., {name}=...) needs the plugin '{_PLUGIN_KWARGS[name]}': add it first")
-            if kwargs:
-                param = {**param, **kwargs} if param else kwargs
+            param = {**param, **kwargs} if param else kwargs
         return self._model(data, **param) if param else self._model(data)
 
     def mode(self, train: bool) -> None:
@@ -74,16 +71,12 @@ class BaseArmor:
             - data_id (:obj:`list | None`): rows concerned, None means all
             - kwargs: settings of single plugins, e.g. ``state`` of ``hidden_state``
         """
-        taken: set[str] = set()
-        for _, _, plugin in self._plugins:
-            if isinstance(plugin, IArmorStatefulPlugin):
-                mine = {k: kwargs[k] for k in plugin.reset_kwargs if k in kwargs}
-                taken.update(mine)
-                plugin.reset(data_id=data_id, **mine)
-        for name in kwargs.keys() - taken:
-            owner = _PLUGIN_RESET_KWARGS.get(name)
-            hint = f"; it belongs to the plugin '{owner}'" if owner else ''
+        stateful = [plugin for _, _, plugin in self._plugins if isinstance(plugin, IArmorStatefulPlugin)]
+        for name in kwargs.keys() - {name for plugin in stateful for name in plugin.reset_kwargs}:
+            hint = f"; it belongs to the plugin '{_OWNERS[name]}'" if name in _OWNERS else ''
             raise TypeError(f'reset(..., {name}=...): no plugin of this armor takes it{hint}')
+        for plugin in stateful:
+            plugin.reset(data_id=data_id, **{k: kwargs[k] for k in plugin.reset_kwargs if k in kwargs})
 
     def state_dict(self) -> dict[str, Any]:
         """``{'model': the model's state dict}``."""
@@ -95,27 +88,34 @@ class BaseArmor:
 
     def plugin(self, name: str) -> Any:
         """The plugin object added under ``name`` (the last one, if there are several)."""
-        for held, _, plugin in reversed(self._plugins):
-            if held == name:
-                return plugin
-        raise UnknownNameError(unknown_name('plugin on this armor', name, [held for held, _, _ in self._plugins]))
+        return self._plugins[self._index(name)][2]
+
+    def remove_plugin(self, name: str) -> None:
+        """Take away the plugin added under ``name`` (the last one, if there are several)."""
+        del self._plugins[self._index(name)]
+        self._compose()
+
+    def _index(self, name: str) -> int:
+        names = [held for held, _, _ in self._plugins]
+        if name not in names:
+            raise UnknownNameError(unknown_name('plugin on this armor', name, names))
+        return len(names) - 1 - names[::-1].index(name)
 
     def run_state_dict(self) -> dict[str, Any]:
         """Memory of the stateful plugins (counters, hidden states, random generators), for an exact resume."""
-        return {
-            f'{i}.{name}': plugin.state_dict()
-            for i, (name, _, plugin) in enumerate(self._plugins)
-            if isinstance(plugin, IArmorPlugin) and hasattr(plugin, 'state_dict')
-        }
+        return {key: plugin.state_dict() for key, plugin in self._with_memory().items()}
 
     def load_run_state_dict(self, state: dict[str, Any]) -> None:
         """Take back what ``run_state_dict`` gave; the same plugins must be attached in the same order."""
-        own = self.run_state_dict()
+        own = self._with_memory()
         if own.keys() != state.keys():
             raise UnknownNameError(f'plugin state of {sorted(state)} does not fit this armor, which has {sorted(own)}')
-        for i, (name, _, plugin) in enumerate(self._plugins):
-            if f'{i}.{name}' in state:
-                plugin.load_state_dict(state[f'{i}.{name}'])
+        for key, plugin in own.items():
+            plugin.load_state_dict(state[key])
+
+    def _with_memory(self) -> dict[str, Any]:
+        plugins = {f'{i}.{name}': plugin for i, (name, _, plugin) in enumerate(self._plugins)}
+        return {k: p for k, p in plugins.items() if isinstance(p, IArmorPlugin) and hasattr(p, 'state_dict')}
 
     def add_plugin_type(self, plugin_type: Any, kwargs: dict[str, Any], name: str) -> None:
         """Let ``plugin_type`` register itself here with ``kwargs``; used by ``add_plugin``."""
@@ -123,23 +123,17 @@ class BaseArmor:
             raise TypeError(f"plugin '{name}' is {plugin_type!r}: it needs the class method register(armor, **kwargs)")
         before = len(self._plugins)
         plugin_type.register(self, **kwargs)
-        if len(self._plugins) == before:
-            self._plugins.append((name, plugin_type, kwargs))  # it changed the armor by hand
-        else:
-            self._plugins[-1] = (name, plugin_type, self._plugins[-1][2])
+        # what did not attach itself has changed the armor by hand
+        self._plugins[before:] = [(name, plugin_type, self._plugins[-1][2] if self._plugins[before:] else kwargs)]
 
     def attach(self, plugin: IArmorPlugin) -> None:
         """Put a plugin object around forward, outside those that are there."""
         self._plugins.append((type(plugin).__name__, type(plugin), plugin))
+        self._put_on(plugin)
+
+    def _put_on(self, plugin: IArmorPlugin) -> None:
         plugin.bind(self)
         self.forward = plugin.wrap(self.forward)  # type: ignore[method-assign]
-
-    def remove_plugin(self, name: str) -> None:
-        """Take away the plugin added under ``name`` (the last one, if there are several)."""
-        self.plugin(name)
-        index = max(i for i, (held, _, _) in enumerate(self._plugins) if held == name)
-        del self._plugins[index]
-        self._compose()
 
     def _compose(self) -> None:
         """Build the chain of forwards anew from the plain one."""
@@ -147,8 +141,7 @@ class BaseArmor:
             self.__dict__.pop(name, None)
         for _, plugin_type, plugin in self._plugins:
             if isinstance(plugin, IArmorPlugin):
-                plugin.bind(self)
-                self.forward = plugin.wrap(self.forward)  # type: ignore[method-assign]
+                self._put_on(plugin)
             else:
                 plugin_type.register(self, **plugin)
 
@@ -161,7 +154,7 @@ class BaseArmor:
         self._compose()
 
 
-_NAMES = ('main', 'target', 'teacher')
+_OTHERS = ('target', 'teacher')
 
 
 class Armor:
@@ -192,15 +185,13 @@ class Armor:
             - model (:obj:`nn.Module | None`): None takes a copy of the main model as it is now
             - kwargs: settings of that plugin, e.g. ``update_type='assign', update_kwargs={'freq': 100}``
         """
-        if name not in _NAMES:
-            raise UnknownNameError(unknown_name('armor model', name, _NAMES))
         if name in self._armors:
             raise DuplicateNameError(f"this armor already holds a '{name}' model; call remove_model('{name}') first")
+        if name not in ('main', *_OTHERS):
+            raise UnknownNameError(unknown_name('armor model', name, ('main', *_OTHERS)))
         armor = self._armor_type(copy.deepcopy(self._armors['main'].model) if model is None else model)
         if name != 'main':
             add_plugin(armor, name, **kwargs)
-        elif kwargs:
-            raise TypeError(f"add_model('main') takes no settings, got {sorted(kwargs)}")
         self._armors[name] = armor
 
     def remove_model(self, name: str) -> None:
@@ -227,17 +218,17 @@ class Armor:
 
     def _armor(self, name: str) -> BaseArmor:
         if name not in self._armors:
-            hint = f" (add_model('{name}', ...) creates it)" if name in _NAMES else ''
+            hint = f" (add_model('{name}', ...) creates it)" if name in _OTHERS else ''
             raise UnknownNameError(unknown_name('model of this armor', name, self._armors) + hint)
         return self._armors[name]
 
     def _route(self, name: str) -> tuple[BaseArmor, str]:
         prefix, _, rest = name.partition('_')
-        if rest and prefix in ('target', 'teacher'):
-            if prefix not in self._armors:
-                raise AttributeError(f"armor.{name}: no '{prefix}' model here; add_model('{prefix}', ...) creates it")
-            return self._armors[prefix], rest
-        return self._armors['main'], name
+        if not rest or prefix not in _OTHERS:
+            return self._armors['main'], name
+        if prefix not in self._armors:
+            raise AttributeError(f"armor.{name}: no '{prefix}' model here; add_model('{prefix}', ...) creates it")
+        return self._armors[prefix], rest
 
     def __getattr__(self, name: str) -> Any:
         if name[:1] == '_':

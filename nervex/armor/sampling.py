@@ -1,4 +1,4 @@
-"""Plugins that turn ``logit`` into ``action``, their sources of chance, and what heads and masks mean to them."""
+"""Plugins that turn ``logit`` into ``action``, their source of chance, and what heads and masks mean to them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import is_in_torch_dispatch_mode
 
+from nervex.torch_utils.crossing import to_arrays
 from nervex.utils.errors import UnknownNameError
 
 from .plugin import IArmorStatelessPlugin
 
 _BLOCK = 1024  # numbers drawn at once where few are needed a call
-_FEW = 32  # rows up to which NumPy chooses faster than torch
-_TINY = 1e-12  # stands for a zero that is divided by
 
 
 class Draws:
@@ -34,9 +33,8 @@ class Draws:
     def __init__(self, seed: int | None = None, generator: torch.Generator | None = None) -> None:
         if seed is not None and generator is not None:
             raise ValueError('give a seed or a generator, not both')
-        self._generators: dict[torch.device, torch.Generator] = {}
+        self._generators = {} if generator is None else {generator.device: generator}
         if generator is not None:
-            self._generators[generator.device] = generator
             self._seed = generator.initial_seed()
         else:
             self._seed = int(torch.randint(2**62, ()).item()) if seed is None else int(seed)
@@ -52,7 +50,7 @@ class Draws:
         return found
 
     def coins(self, count: int) -> list[float]:
-        """Numbers uniform in [0, 1), on the CPU."""
+        """Numbers uniform in [0, 1)."""
         if len(self._coins) < count:
             generator = self.on(torch.device('cpu'))
             self._coins = torch.rand(max(count, _BLOCK), dtype=torch.float64, generator=generator).tolist()
@@ -61,15 +59,14 @@ class Draws:
         del self._coins[left:]
         return taken
 
-    def races(self, like: Any) -> Any:
-        """Logarithms of Exp(1) numbers in the shape and kind of a tensor or array; nobody writes to them."""
-        if isinstance(like, Tensor):
-            return torch.empty_like(like).exponential_(generator=self.on(like.device)).log_()
-        if len(self._races) < like.size:
-            block = torch.empty(max(like.size, _BLOCK)).exponential_(generator=self.on(torch.device('cpu')))
+    def races(self, shape: tuple[int, ...]) -> np.ndarray:
+        """Logarithms of Exp(1) numbers; nobody writes to them."""
+        size = int(np.prod(shape))
+        if len(self._races) < size:
+            block = torch.empty(max(size, _BLOCK)).exponential_(generator=self.on(torch.device('cpu')))
             self._races = block.log_().numpy()
-        taken, self._races = self._races[: like.size], self._races[like.size :]
-        return taken.reshape(like.shape)
+        taken, self._races = self._races[:size], self._races[size:]
+        return taken.reshape(shape)
 
     def normal(self, like: Any) -> Any:
         """Standard normal numbers in the shape, kind and dtype of a tensor or array."""
@@ -100,11 +97,13 @@ class Draws:
 class ArgmaxSamplePlugin(IArmorStatelessPlugin):
     """
     Overview:
-        ``output['action']``: the legal action with the largest logit, for each row and head. A row without any legal
-        action gets action 0.
+        ``output['action']``: the likeliest one. Of logits the legal action with the largest, for each row and head (a
+        row without any legal action gets action 0); of a normal distribution, a pair (mu, sigma), the mean within
+        [-1, 1].
     Shapes:
-        - logit (:obj:`torch.FloatTensor`): :math:`(*, A)`, or a list of them; action_mask: 1 is legal, broadcasts
-        - action (:obj:`torch.LongTensor`): :math:`(*)`, or a list of them; arrays for arrays
+        - logit (:obj:`torch.FloatTensor`): :math:`(*, A)`, or a list of them; action_mask: 1 is legal, broadcasts; or a
+          pair :math:`(*, D)`
+        - action (:obj:`torch.LongTensor`): :math:`(*)`, or a list of them; or :math:`(*, D)`; arrays for arrays
     """
 
     def wrap(self, forward: Callable[..., Any]) -> Callable[..., Any]:
@@ -112,7 +111,8 @@ class ArgmaxSamplePlugin(IArmorStatelessPlugin):
 
         def argmax_forward(data: Any, *args: Any, **kwargs: Any) -> dict:
             output = forward(data, *args, **kwargs)
-            return {**output, 'action': per_head(output, _argmax)}
+            pair = mu_sigma_of(_logit_of(output))
+            return {**output, 'action': per_head(output, _argmax) if pair is None else pair[0].clip(-1.0, 1.0)}
 
         return argmax_forward
 
@@ -135,8 +135,11 @@ class _DrawingPlugin(IArmorStatelessPlugin):
 class MultinomialSamplePlugin(_DrawingPlugin):
     """
     Overview:
-        ``output['action']``: drawn from softmax(logit) over the legal actions, for each row and head. Draws by the
-        exponential race: argmax(p_i / e_i) with e_i ~ Exp(1) has probabilities p, and needs no normalisation.
+        ``output['action']`` drawn from the policy. Of logits from their softmax over the legal actions, for each row
+        and head, by the exponential race: argmax(p_i / e_i) with e_i ~ Exp(1) has probabilities p, and needs no
+        normalisation. Of a pair (mu, sigma) from the normal distribution: then ``action`` is the draw within [-1, 1],
+        which is what an env may get, ``drawn`` the draw itself, whose probability is known, and ``logit`` a dict of
+        ``mu`` and ``sigma``.
     Arguments:
         - seed (:obj:`int | None`), generator (:obj:`torch.Generator | None`): source of chance, see ``Draws``
     Shapes:
@@ -148,13 +151,22 @@ class MultinomialSamplePlugin(_DrawingPlugin):
 
         def multinomial_forward(data: Any, *args: Any, **kwargs: Any) -> dict:
             output = forward(data, *args, **kwargs)
-            return {**output, 'action': per_head(output, self._choose)}
+            pair = mu_sigma_of(_logit_of(output))
+            if pair is None:
+                return {**output, 'action': per_head(output, self._choose)}
+            mu, sigma = pair
+            drawn = mu + sigma * self._draws.normal(mu)
+            drawn = drawn.detach() if isinstance(drawn, Tensor) else drawn
+            logit = {'mu': mu, 'sigma': sigma}
+            return {**output, 'logit': logit, 'drawn': drawn, 'action': drawn.clip(-1.0, 1.0)}
 
         return multinomial_forward
 
     def _choose(self, logit: Any, mask: Any) -> Any:
-        logit = legal_logit(logit.detach() if isinstance(logit, Tensor) else logit, mask)
-        return (logit - self._draws.races(logit)).argmax(-1)
+        def choose(logit: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
+            return (_legal(logit, mask) - self._draws.races(logit.shape)).argmax(-1)
+
+        return _in_arrays(choose, logit, mask)
 
 
 class EpsGreedySamplePlugin(_DrawingPlugin):
@@ -165,10 +177,8 @@ class EpsGreedySamplePlugin(_DrawingPlugin):
     Arguments:
         - seed (:obj:`int | None`), generator (:obj:`torch.Generator | None`): source of chance, see ``Draws``
     Shapes:
-        - as ``argmax_sample``; eps: float, or the leading dims of logit, or the first ones of them
+        - logits and actions as ``argmax_sample``; eps: float, or the leading dims of logit, or the first ones of them
     """
-
-    forward_kwargs = ('eps',)
 
     def wrap(self, forward: Callable[..., Any]) -> Callable[..., Any]:
         """The forward with this plugin around it."""
@@ -179,85 +189,31 @@ class EpsGreedySamplePlugin(_DrawingPlugin):
             if isinstance(eps, (float, int)) and not 0.0 <= eps <= 1.0:
                 raise ValueError(f'eps is the probability of a random action: between 0 and 1, got {eps}')
             output = forward(data, *args, **kwargs)
-            return {**output, 'action': per_head(output, self._choose, eps)}
+            return {**output, 'action': per_head(output, self._explore, eps)}
 
         return eps_greedy_forward
 
-    def _choose(self, logit: Any, mask: Any, eps: Any) -> Any:
+    def _explore(self, logit: Any, mask: Any, eps: Any) -> Any:
+        return _in_arrays(self._greedy_or_not, logit, mask, eps)
+
+    def _greedy_or_not(self, logit: np.ndarray, mask: np.ndarray | None, eps: Any) -> np.ndarray:
         """One number u for each row is enough: u < eps decides, and then u / eps, uniform again, picks the action."""
-        if isinstance(logit, Tensor):
-            return self._explored(_argmax(logit, mask), logit, mask, eps)
-        if mask is not None or logit.ndim != 2 or len(logit) > _FEW:
-            legal, greedy = None if mask is None else torch.as_tensor(mask), torch.from_numpy(_argmax(logit, mask))
-            return self._explored(greedy, torch.from_numpy(logit), legal, eps).numpy()
-        greedy, coins = logit.argmax(1), self._draws.coins(len(logit))
+        action = np.asarray(_argmax(logit, mask))
+        rows = action.reshape(-1)
+        coins = self._draws.coins(len(rows))
         if isinstance(eps, (float, int)):
             if not coins or min(coins) >= eps:
-                return greedy
+                return action
             eps = [eps] * len(coins)
         else:
-            eps = rows_of(eps, torch.from_numpy(logit)).tolist()
+            eps = _each_row(eps, action.shape)
+        legal = None if mask is None else np.broadcast_to(mask, logit.shape).reshape(len(rows), -1)
         for row, (coin, row_eps) in enumerate(zip(coins, eps)):
             if coin < row_eps:
-                greedy[row] = int(coin / row_eps * logit.shape[1])
-        return greedy
-
-    def _explored(self, greedy: Tensor, logit: Tensor, mask: Tensor | None, eps: Any) -> Tensor:
-        """The same for rows of any shape, with or without masks."""
-        draws = self._draws.on(logit.device)
-        coin = torch.rand(greedy.shape, dtype=torch.float64, device=logit.device, generator=draws)
-        rows = torch.as_tensor(eps, dtype=torch.float64) if isinstance(eps, (float, int)) else rows_of(eps, logit)
-        explores, share = coin < rows, coin / rows.clamp(min=_TINY)
-        return torch.where(explores, _pick(share, logit.shape[-1], mask, logit.shape), greedy)
-
-
-class PolicySamplePlugin(MultinomialSamplePlugin):
-    """
-    Overview:
-        ``output['action']`` drawn from the policy: from softmax(logit), for one head or a list of them, as
-        ``multinomial_sample`` does; or from a normal distribution if ``logit`` is a pair (mu, sigma). Then ``action``
-        is the draw within [-1, 1], which is what an env may get, ``drawn`` the draw itself, whose probability is known,
-        and ``logit`` a dict of ``mu`` and ``sigma``.
-    Arguments:
-        - seed (:obj:`int | None`), generator (:obj:`torch.Generator | None`): source of chance, see ``Draws``
-    Shapes:
-        - logit: as in ``argmax_sample``, or a pair :math:`(*, D)`; action :math:`(*)`, or :math:`(*, D)`
-    """
-
-    def wrap(self, forward: Callable[..., Any]) -> Callable[..., Any]:
-        """The forward with this plugin around it."""
-
-        def policy_sample_forward(data: Any, *args: Any, **kwargs: Any) -> dict:
-            output = forward(data, *args, **kwargs)
-            pair = mu_sigma_of(output['logit'])
-            if pair is None:
-                return {**output, 'action': per_head(output, self._choose)}
-            mu, sigma = pair
-            drawn = mu + sigma * self._draws.normal(mu)
-            drawn = drawn.detach() if isinstance(drawn, Tensor) else drawn
-            logit = {'mu': mu, 'sigma': sigma}
-            return {**output, 'logit': logit, 'drawn': drawn, 'action': drawn.clip(-1.0, 1.0)}
-
-        return policy_sample_forward
-
-
-class PolicyModePlugin(IArmorStatelessPlugin):
-    """
-    Overview:
-        ``output['action']``: the likeliest one, the legal action with the largest logit or the mean within [-1, 1].
-    Shapes:
-        - as in ``policy_sample``
-    """
-
-    def wrap(self, forward: Callable[..., Any]) -> Callable[..., Any]:
-        """The forward with this plugin around it."""
-
-        def policy_mode_forward(data: Any, *args: Any, **kwargs: Any) -> dict:
-            output = forward(data, *args, **kwargs)
-            pair = mu_sigma_of(output['logit'])
-            return {**output, 'action': per_head(output, _argmax) if pair is None else pair[0].clip(-1.0, 1.0)}
-
-        return policy_mode_forward
+                choices: Any = range(logit.shape[-1]) if legal is None else np.flatnonzero(legal[row])
+                if len(choices):
+                    rows[row] = choices[int(coin / row_eps * len(choices))]
+        return action
 
 
 def mu_sigma_of(logit: Any) -> tuple[Any, Any] | None:
@@ -278,80 +234,65 @@ def per_head(output: Any, choose: Callable[..., Any], *args: Any) -> Any:
     Arguments:
         - output (:obj:`dict`): ``logit`` a tensor (one head) or a list of tensors; ``action_mask`` likewise, optional.
           Arrays may stand for tensors
-        - choose (:obj:`Callable`): ``choose(logit, mask, *args) -> action``, for tensors of any shape on any device and
-          for arrays
+        - choose (:obj:`Callable`): ``choose(logit, mask, *args) -> action``, for tensors of any shape and for arrays
     Returns:
         - action (:obj:`torch.LongTensor | list`): a list if the logits are a list, arrays for arrays
     """
-    try:
-        logit = output['logit']
-    except (KeyError, TypeError, IndexError) as error:
-        got = sorted(output) if isinstance(output, dict) else type(output).__name__
-        raise UnknownNameError(f"sampling an action needs a model output dict with 'logit', got {got}") from error
-    mask = output.get('action_mask')
-    if type(logit) is np.ndarray and mask is None:
-        return choose(logit, None, *args)
+    logit, mask = _logit_of(output), output.get('action_mask')
     if isinstance(logit, (np.ndarray, Tensor)):
         if mask is not None and not isinstance(mask, (Tensor, np.ndarray)):
             raise ValueError(f'one logit tensor needs one action_mask tensor, got a {type(mask).__name__}')
-        return _of_head(logit, mask, choose, args)
+        return choose(logit, mask, *args)
     if not isinstance(logit, list):
         raise TypeError(
             f'logit is one tensor or a list of them, got a {type(logit).__name__}: a pair (mu, sigma) '
-            'belongs to continuous actions, which these plugins do not sample'
+            'belongs to continuous actions, which have no random action among them'
         )
     masks = [None] * len(logit) if mask is None else mask
     if isinstance(masks, (Tensor, np.ndarray)) or len(masks) != len(logit):
         raise ValueError(f'{len(logit)} action heads need a list of {len(logit)} action masks (None: all legal)')
-    return [_of_head(head, head_mask, choose, args) for head, head_mask in zip(logit, masks)]
+    return [choose(head, head_mask, *args) for head, head_mask in zip(logit, masks)]
 
 
-def _of_head(logit: Any, mask: Any, choose: Callable[..., Any], args: tuple) -> Any:
-    if isinstance(logit, Tensor):
-        few_rows = mask is None and logit.is_cpu and logit.dim() == 2 and len(logit) <= _FEW
-        # what records tensor operations does not see those of NumPy and would freeze their results
-        if few_rows and logit.dtype is torch.float32 and not is_in_torch_dispatch_mode():
-            return torch.from_numpy(choose(logit.detach().numpy(), None, *args))
-        mask = torch.as_tensor(mask) if isinstance(mask, np.ndarray) else mask
-    return choose(logit, mask, *args)
+def _logit_of(output: Any) -> Any:
+    try:
+        return output['logit']
+    except (KeyError, TypeError, IndexError) as error:
+        got = sorted(output) if isinstance(output, dict) else type(output).__name__
+        raise UnknownNameError(f"sampling an action needs a model output dict with 'logit', got {got}") from error
+
+
+def _in_arrays(choose: Callable[..., np.ndarray], logit: Any, mask: Any, *args: Any) -> Any:
+    """Chance is drawn for arrays only, so that arrays and tensors meet the same one."""
+    mask = None if mask is None else to_arrays(mask)
+    if isinstance(logit, np.ndarray):
+        return choose(logit, mask, *args)
+    if is_in_torch_dispatch_mode():
+        raise RuntimeError('an action is drawn in NumPy, which a recording of tensor operations would freeze')
+    return torch.as_tensor(choose(to_arrays(logit), mask, *args), device=logit.device)
 
 
 def _argmax(logit: Any, mask: Any) -> Any:
-    return legal_logit(logit, mask).argmax(-1)
+    return _legal(logit, mask).argmax(-1)
 
 
-def legal_logit(logit: Any, mask: Any) -> Any:
+def _legal(logit: Any, mask: Any) -> Any:
     """A copy of the logits with illegal actions (mask 0) at minus infinity; the stored logits stay as they are."""
     if mask is None:
         return logit
     if mask.shape[-1] != logit.shape[-1]:
         raise ValueError(f'action_mask {tuple(mask.shape)} does not fit logit {tuple(logit.shape)}: last dims differ')
     if isinstance(logit, Tensor):
-        return logit.masked_fill(mask == 0, float('-inf'))
-    return np.where(np.asarray(mask) == 0, logit.dtype.type('-inf'), logit)
+        return logit.masked_fill(torch.as_tensor(mask, device=logit.device) == 0, float('-inf'))
+    return np.where(to_arrays(mask) == 0, logit.dtype.type('-inf'), logit)
 
 
-def rows_of(value: Any, logit: Tensor) -> Tensor:
-    """
-    Overview:
-        A per-row probability (an epsilon for each environment) as a tensor that broadcasts over the rows of ``logit``.
-        It may have all leading dims of the logits, or only the first ones (one epsilon for all agents of an env).
-    """
-    lead = logit.shape[:-1]
-    tensor = torch.as_tensor(value, dtype=torch.float64)
-    if tensor.device.type == 'cpu' and tensor.numel() and not 0.0 <= tensor.min() <= tensor.max() <= 1.0:
-        raise ValueError(f'each row needs a probability between 0 and 1, got {tensor.tolist()}')
-    tensor = tensor.to(logit.device)
-    if tensor.shape != lead[: tensor.dim()]:
-        raise ValueError(f'a per-row value of shape {tuple(tensor.shape)} does not fit rows of shape {tuple(lead)}')
-    return tensor.reshape(tensor.shape + (1,) * (len(lead) - tensor.dim())).expand(lead)
-
-
-def _pick(share: Tensor, actions: int, mask: Tensor | None, shape: torch.Size) -> Tensor:
-    """The action that a number in [0, 1) stands for, uniform over the legal ones; from 1 on the last legal one."""
-    if mask is None:
-        return share.mul_(actions).long().clamp_(max=actions - 1)
-    legal = (mask != 0).expand(shape)
-    count = legal.sum(-1)
-    nth = share.mul_(count).long().minimum(count - 1)
-    return (legal.cumsum(-1) > nth.unsqueeze(-1)).long().argmax(-1)
+def _each_row(eps: Any, lead: tuple[int, ...]) -> list[float]:
+    """Probabilities (an epsilon for each environment, for all its agents) for all rows of this shape."""
+    given = np.asarray(eps, dtype=np.float64)
+    if given.size and not 0.0 <= given.min() <= given.max() <= 1.0:
+        raise ValueError(f'each row needs a probability between 0 and 1, got {given.tolist()}')
+    if given.shape != lead[: given.ndim]:
+        raise ValueError(f'a per-row value of shape {given.shape} does not fit rows of shape {lead}')
+    wide = given.reshape(given.shape + (1,) * (len(lead) - given.ndim))
+    return np.broadcast_to(wide, lead).reshape(-1).tolist()

@@ -72,7 +72,7 @@ class CommonPolicy(Policy):
     resume_parts = ('_the_adder',)
 
     #: plugins that turn the model's output into actions, while collecting and in evaluations
-    _collects_by = 'policy_sample'
+    _collects_by = 'multinomial_sample'
     _evaluates_by = 'argmax_sample'
     #: columns of a batch that have a time axis, where samples are sequences
     _time_columns: tuple[str, ...] = ()

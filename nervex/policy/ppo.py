@@ -67,7 +67,6 @@ class A2CPolicy(CommonPolicy):
     )
 
     action_range = (-1.0, 1.0)
-    _evaluates_by = 'policy_mode'
     no_nstep = 'generalised advantages weigh all numbers of steps, by gae_lambda'
 
     def default_model(self) -> tuple[str, list[str]]:

@@ -114,8 +114,6 @@ ARMOR_PLUGIN_REGISTRY = Registry(
         'eps_greedy_sample': 'nervex.armor.sampling:EpsGreedySamplePlugin',
         'multinomial_sample': 'nervex.armor.sampling:MultinomialSamplePlugin',
         'graph': 'nervex.armor.running:GraphPlugin',
-        'policy_sample': 'nervex.armor.sampling:PolicySamplePlugin',
-        'policy_mode': 'nervex.armor.sampling:PolicyModePlugin',
         'hidden_state': 'nervex.armor.hidden_state:HiddenStatePlugin',
         'action_noise': 'nervex.armor.noise:ActionNoisePlugin',
         'target': 'nervex.armor.target:TargetPlugin',

@@ -64,10 +64,9 @@ def test_ou_steps_follow_the_formula_and_remember_each_row():
     assert step([0, 1]) == [0.05, 0.05]
 
 
-def test_own_process_and_gradient_through_the_action():
+def test_the_gradient_goes_through_the_action():
     action = torch.zeros(3, 1, requires_grad=True)
-    armor = armor_of(action, noise_type=lambda action, ids, generator: torch.full_like(action, 0.5))
-    noisy = armor.forward({})['action']
+    noisy = armor_of(action, noise_kwargs={'mu': 0.5, 'sigma': 0.0}).forward({})['action']
     assert noisy.tolist() == [[0.5]] * 3 and noisy.requires_grad
 
 
@@ -87,6 +86,7 @@ def test_seeded_and_resumed():
         ({'action_range': {'min': 1.0, 'max': -1.0}}, 'action_range needs min <= max, got 1.0 and -1.0'),
         ({'action_range': {'min': [-1.0, 2.0], 'max': [1.0, 1.0]}}, 'action_range needs min <= max'),
         ({'noise_kwargs': {'sigma': -1.0}}, 'sigma'),
+        ({'noise_kwargs': {'sigmma': 1.0}}, "did you mean 'sigma'"),
     ],
 )
 def test_wrong_settings_are_named(kwargs, match):

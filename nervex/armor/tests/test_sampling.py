@@ -101,11 +101,6 @@ def test_few_rows_and_many_rows_choose_alike(rows):
     logit = torch.randn(rows, 5)
     few, by_row, many = (armor_of('eps_greedy_sample', x, seed=6) for x in (logit, logit, logit.unsqueeze(0)))
     for eps in (0.0, 0.3, 1.0):
-        many.plugin('eps_greedy_sample')._draws.on(torch.device('cpu')).manual_seed(6)
-        few.plugin('eps_greedy_sample')._draws._coins = torch.rand(
-            rows, dtype=torch.float64, generator=torch.Generator().manual_seed(6)
-        ).tolist()
-        by_row.plugin('eps_greedy_sample')._draws._coins = list(few.plugin('eps_greedy_sample')._draws._coins)
         action = few.forward({}, eps=eps)['action']
         assert torch.equal(action, many.forward({}, eps=eps)['action'][0])
         assert torch.equal(action, by_row.forward({}, eps=[eps] * rows)['action'])
@@ -151,8 +146,16 @@ def test_masks_for_some_heads():
 
 
 def test_pair_of_mean_and_deviation_is_not_taken_for_two_heads():
+    pair = torch.full((1, 2), 0.5), torch.ones(1, 2)
+    assert armor_of('argmax_sample', pair).forward({})['action'].tolist() == [[0.5, 0.5]]
     with pytest.raises(TypeError, match='continuous'):
-        armor_of('argmax_sample', (torch.zeros(1, 2), torch.ones(1, 2))).forward({})
+        armor_of('eps_greedy_sample', pair).forward({}, eps=0.5)
+
+
+def test_drawing_inside_a_recording_is_refused():
+    armor = armor_of('multinomial_sample', torch.zeros(2, 3))
+    with pytest.raises(RuntimeError, match='would freeze'):
+        make_fx(lambda x: armor.forward({'logit': x})['action'])(torch.eye(3))
 
 
 def test_multinomial_follows_the_softmax_in_any_shape():
