@@ -63,19 +63,21 @@ def test_built_in_policies_agree(policy_type):
 @pytest.mark.parametrize('policy_type', sorted(POLICY_REGISTRY))
 def test_a_deque_of_rows_gives_the_samples_of_a_block(policy_type):
     """What ``super()._get_train_sample(cache)`` of a row-wise override answers, to the last bit."""
-    from nervex.worker.actor.rows import acting, rows_of, transitions
+    from nervex.worker.actor.rows import ObsBlock, as_array, in_columns, rows_of
 
     manager, model = manager_of(policy_type)
     policy = make(policy_type, model=model)
-    act, transition = acting(policy.collect_mode), transitions(policy.collect_mode)
+    hooks = in_columns(policy.collect_mode)
     steps, rows = [], deque()
     with manager:
         manager.launch()
         for _ in range(12):
             ids, obs = manager.observe()
-            output = act(ids, obs)
-            step = manager.advance(ids, output['action'])
-            columns = tree.map(np.copy, {**transition(obs, output, step), 'truncated': step.truncated})
+            data_id, data = hooks.data_preprocess(ObsBlock(ids, obs))
+            output = hooks.data_postprocess(data_id, hooks.forward(data_id, data))
+            step = manager.advance(ids, as_array(output['action']))
+            made = {**hooks.process_transition(obs, output, step), 'truncated': step.truncated}
+            columns = tree.map(np.copy, {name: as_array(value) for name, value in made.items()})
             steps.append(tree.index(columns, 1))
             rows.append(rows_of(columns, step)[1])
     overlap = 0 if steps[-1]['done'] else policy._get_attribute('traj_overlap') or 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import time
 from collections import deque
@@ -16,13 +15,23 @@ from nervex.loader.sections import complete
 from nervex.policy.batched import is_batched
 from nervex.utils import ACTOR_REGISTRY, tree
 from nervex.utils.declare import setting, settings
-from nervex.utils.log_helper import TextLogger
-from nervex.worker.actor.rollout import ColumnRollout, RowRollout, from_state, to_state
-from nervex.worker.actor.rows import acting, as_array, copied, said_by_rows, said_rows, sampler, transitions
+from nervex.worker.actor.collect_log import CollectLog
+from nervex.worker.actor.rollout import ColumnRollout
+from nervex.worker.actor.rows import (
+    ObsBlock,
+    RowRollout,
+    as_array,
+    copied,
+    from_state,
+    in_columns,
+    said_by_rows,
+    said_rows,
+    to_state,
+)
 from nervex.worker.actor.transform import TRANSFORMS, SampleTransforms
 
-logger = logging.getLogger(__name__)
 _COUNTERS = ('total_step', 'total_sample', 'total_episode', 'total_duration', 'rounds', 'last_iter')
+_RECENT = ('recent_returns', 'recent_lengths')
 
 
 @ACTOR_REGISTRY.register('base')
@@ -58,10 +67,8 @@ class BaseSerialActor:
         self._transform = SampleTransforms(self._cfg, seed) if self._cfg.transform else None
         self._env: Any = None
         self._policy: Any = None
-        self._spare: list[Batch] = []
-        self.rounds = self.last_iter = 0
         self._open = True
-        self.total_step = self.total_sample = self.total_episode = 0
+        self.rounds = self.last_iter = self.total_step = self.total_sample = self.total_episode = 0
         self.total_duration = 0.0
         self.recent_returns: deque = deque(maxlen=100)
         self.recent_lengths: deque = deque(maxlen=100)
@@ -94,40 +101,39 @@ class BaseSerialActor:
         """Wrap the policy's hooks, and make room for the steps."""
         if self._env is None or self._policy is None:
             return
-        self._act = acting(self._policy)
-        self._asynchronous = self._env.asynchronous
-        self._pool: dict[int, tuple[Any, dict]] = {}
+        self._hooks = in_columns(self._policy)
+        self._pool: dict[int, tuple[Any, dict]] = {}  # env -> what it saw and the policy said, until it answers
+        self._spare: list[Batch] = []  # samples beyond what a call had to answer
         self._new_rollout(by_episodes=self._cfg.n_sample is None)
 
     def _new_rollout(self, by_episodes: bool) -> None:
         """Make room for the steps; ``by_episodes``: a call answers all rows of the episodes that end in it."""
-        mode, n, traj_len, n_sample = self._policy, self._env.env_num, self._cfg.traj_len, self._cfg.n_sample
+        n, traj_len, n_sample = self._env.env_num, self._cfg.traj_len, self._cfg.n_sample
         self._by_episodes, self._begun_at = by_episodes, self.total_step
         endless = traj_len in ('inf', float('inf'))
-        if not is_batched(mode.get_train_sample):
+        if not is_batched(self._policy.get_train_sample):
             whole = endless or (by_episodes and n_sample is not None)
-            self._rollout: Any = RowRollout(mode, n, float('inf') if whole else traj_len or 1)
+            self._rollout: Any = RowRollout(self._policy, n, float('inf') if whole else traj_len or 1)
             return
         window = None
         if not (endless or by_episodes) and (traj_len or n_sample):
             window = int(traj_len) if traj_len else math.ceil(n_sample / n)
-        overlap = mode.get_attribute('traj_overlap') or 0
-        together = not self._asynchronous
-        self._rollout = ColumnRollout(transitions(mode), sampler(mode), n, window, overlap, together)
-
-    def _change_over(self, by_episodes: bool) -> None:
-        """From samples to whole episodes or back: what runs belongs to neither, so the envs begin anew."""
-        if self.total_step != self._begun_at:
-            self._env.reset()
-            self.forget_unfinished()
-        self._new_rollout(by_episodes)
+        hooks, overlap = self._hooks, self._policy.get_attribute('traj_overlap') or 0
+        together = not self._env.asynchronous
+        self._rollout = ColumnRollout(hooks.process_transition, hooks.get_train_sample, n, window, overlap, together)
 
     def reset(self) -> None:
         """Forget unfinished episodes, and start the envs and the policy's state anew."""
         self._env.reset()
         self._policy.reset()
-        self._spare.clear()
         self._prepare()
+
+    def forget_unfinished(self) -> None:
+        """Drop the steps of all unfinished episodes, for envs that begin anew."""
+        for env_id in range(self._env.env_num):
+            self._rollout.drop(env_id)
+        self._pool.clear()
+        self._policy.reset()
 
     # ---- collecting ----
     def generate_data(
@@ -150,8 +156,11 @@ class BaseSerialActor:
                 f'actor: give either n_sample or n_episode, got n_sample={n_sample}, n_episode={n_episode}'
             )
         start = time.perf_counter()
-        if (n_sample is None) is not self._by_episodes:
-            self._change_over(n_sample is None)
+        if (n_sample is None) is not self._by_episodes:  # what runs belongs to neither, so the envs begin anew
+            if self.total_step != self._begun_at:
+                self._env.reset()
+                self.forget_unfinished()
+            self._new_rollout(n_sample is None)
         first_step, first_episode = self.total_step, self.total_episode
         fresh: list[Batch] = []
         count = len(self._spare[0]) if self._spare else 0
@@ -170,20 +179,35 @@ class BaseSerialActor:
         self.total_duration += seconds
         self.rounds += 1
         self.last_iter = iter_count
-        return data, self._collect_info(iter_count, samples, first_step, first_episode, seconds)
+        if self._cfg.collect_print_freq and self.rounds % self._cfg.collect_print_freq == 0:
+            self.log.totals(self, iter_count)
+        return data, dict(
+            total_collect_step=self.total_step,
+            total_step=self.total_step,
+            total_sample=self.total_sample,
+            total_episode=self.total_episode,
+            total_duration=self.total_duration,
+            envstep=self.total_step,
+            step=self.total_step - first_step,
+            sample=samples,
+            episode=self.total_episode - first_episode,
+            duration=seconds,
+        )
 
     def _step(self) -> list[Batch]:
         """One step of the envs that are ready; answers the training samples that it completed."""
-        ids, obs = self._env.observe()
-        output = self._act(ids, obs)
+        env, hooks = self._env, self._hooks
+        ids, obs = env.observe()
+        data_id, data = hooks.data_preprocess(ObsBlock(ids, obs))
+        output = hooks.data_postprocess(data_id, hooks.forward(data_id, data))
         action = output['action']
-        step = self._env.advance(ids, action if type(action) is np.ndarray else as_array(action))
+        step = env.advance(ids, action if type(action) is np.ndarray else as_array(action))
         if len(step.abnormal):
             for env_id in step.abnormal:
                 self._rollout.drop(env_id)
                 self._policy.reset(data_id=[int(env_id)])
                 self._pool.pop(int(env_id), None)
-        if self._asynchronous or not step.whole:
+        if env.asynchronous or not step.whole:
             obs, output = self._answered(ids, obs, output, step.env_id)
             if not len(step):
                 return []
@@ -231,56 +255,32 @@ class BaseSerialActor:
             data = data[:n_sample]
         return data
 
-    def _collect_info(self, iter_count: int, samples: int, first_step: int, first_episode: int, seconds: float) -> dict:
-        if self._cfg.collect_print_freq and self.rounds % self._cfg.collect_print_freq == 0:
-            self.log.totals(self, iter_count)
-        return dict(
-            total_collect_step=self.total_step,
-            total_step=self.total_step,
-            total_sample=self.total_sample,
-            total_episode=self.total_episode,
-            total_duration=self.total_duration,
-            envstep=self.total_step,
-            step=self.total_step - first_step,
-            sample=samples,
-            episode=self.total_episode - first_episode,
-            duration=seconds,
-        )
-
     # ---- life ----
     def state_dict(self) -> dict[str, Any]:
         """Counters, and the steps and policy outputs of unfinished episodes; only tensors, numbers, lists, dicts."""
         return {
             **{name: getattr(self, name) for name in _COUNTERS},
-            'recent_returns': list(self.recent_returns),
-            'recent_lengths': list(self.recent_lengths),
+            **{name: list(getattr(self, name)) for name in _RECENT},
             'by_episodes': self._by_episodes,
             'rollout': self._rollout.state_dict(),
             'transform': {} if self._transform is None else self._transform.state_dict(),
             'spare': [to_state(piece) for piece in self._spare],
-            'pool': {str(i): [to_state(obs), to_state(said)] for i, (obs, said) in self._pool.items()},
+            'pool': {str(i): to_state(waiting) for i, waiting in self._pool.items()},
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Put back what ``state_dict`` gave."""
         for name in _COUNTERS:
             setattr(self, name, state[name])
-        self.recent_returns.extend(state['recent_returns'])
-        self.recent_lengths.extend(state['recent_lengths'])
+        for name in _RECENT:
+            getattr(self, name).extend(state[name])
         self._new_rollout(state['by_episodes'])
         self._begun_at = -1  # somewhere in the middle
         self._rollout.load_state_dict(state['rollout'])
         if self._transform is not None:
             self._transform.load_state_dict(state['transform'])
         self._spare = [from_state(piece) for piece in state['spare']]
-        self._pool = {int(i): (from_state(obs), from_state(said)) for i, (obs, said) in state['pool'].items()}
-
-    def forget_unfinished(self) -> None:
-        """Drop the steps of all unfinished episodes, for envs that begin anew."""
-        for env_id in range(self._env.env_num):
-            self._rollout.drop(env_id)
-        self._pool.clear()
-        self._policy.reset()
+        self._pool = {int(i): from_state(waiting) for i, waiting in state['pool'].items()}
 
     def close(self) -> None:
         """Log the totals, close the envs and the log file; closing twice is fine."""
@@ -290,53 +290,3 @@ class BaseSerialActor:
             self._open = False
             self.log.totals(self, self.last_iter)
             self.log.close()
-
-
-class CollectLog:
-    """
-    Overview:
-        The file ``log/actor/<name>_logger.txt`` and the curves ``actor_iter/...`` and ``actor_envstep/...``.
-    Arguments:
-        - name (:obj:`str | None`): None writes no file until ``rename`` gives one
-        - tb_logger (:obj:`Any`): where the curves go; None: nowhere
-    """
-
-    def __init__(self, exp_name: str, name: str | None, tb_logger: Any) -> None:
-        self._path, self._tb_logger = f'{exp_name}/log/actor', tb_logger
-        self._logger: TextLogger | None = None
-        if name is not None:
-            self.rename(name)
-
-    def rename(self, name: str) -> None:
-        """Go on in the file of another name."""
-        self.close()
-        self._logger = TextLogger(self._path, name)
-
-    def line(self, text: str) -> None:
-        """A line in the file, if there is one."""
-        if self._logger is not None:
-            self._logger.info(text)
-
-    def totals(self, actor: BaseSerialActor, iter_count: int) -> None:
-        """Where the actor stands."""
-        n, speed = len(actor.recent_returns), actor.total_step / max(actor.total_duration, 1e-9)
-        mean = f'{np.mean(actor.recent_returns):.3f}' if n else 'none yet'
-        self.line(
-            f'round {actor.rounds}: {actor.total_step} env steps, {actor.total_sample} samples, '
-            f'{actor.total_episode} episodes, mean return of the last {n}: {mean}, {speed:.0f} env steps/s'
-        )
-        if self._tb_logger is None:
-            return
-        values = {'envsteps_per_s': speed}
-        if n:
-            values.update(return_mean=np.mean(actor.recent_returns), length_mean=np.mean(actor.recent_lengths))
-        for mode, given in actor.settings.items():
-            values.update({f'{mode}_{k}': v for k, v in given.items() if isinstance(v, (int, float))})
-        for x, axis in ((iter_count, 'iter'), (actor.total_step, 'envstep')):
-            self._tb_logger.add_values({f'actor_{axis}/{name}': value for name, value in values.items()}, x)
-
-    def close(self) -> None:
-        """Close the file; the curves belong to somebody else. Closing twice is fine."""
-        if self._logger is not None:
-            self._logger.close()
-            self._logger = None

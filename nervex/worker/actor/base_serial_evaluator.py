@@ -18,7 +18,7 @@ from nervex.utils import tree
 from nervex.utils.declare import setting, settings
 from nervex.utils.file_helper import naming
 from nervex.utils.log_helper import TBLogger, TextLogger
-from nervex.worker.actor.rows import ObsBlock, acting, as_array
+from nervex.worker.actor.rows import ObsBlock, as_array, in_columns
 
 logger = logging.getLogger(__name__)
 _SEED_STRIDE = 10_000  # more than any number of envs
@@ -90,7 +90,7 @@ class BaseSerialEvaluator:
     def policy(self, eval_mode: Any) -> None:
         """Set it, and prepare what depends on it."""
         self._policy = eval_mode
-        self._act = acting(eval_mode)
+        self._hooks = in_columns(eval_mode)
 
     def due(self, train_iter: int) -> bool:
         """
@@ -183,7 +183,8 @@ class BaseSerialEvaluator:
             playing = left[ids] > 0
             if self.env.partial_steps and not playing.all():
                 ids, obs = ids[playing], tree.index(obs, playing)
-            action = as_array(self._act(ids, obs)['action'])
+            data_id, data = self._hooks.data_preprocess(ObsBlock(ids, obs))
+            action = as_array(self._hooks.data_postprocess(data_id, self._hooks.forward(data_id, data))['action'])
             step = self.env.advance(ids, action)
             raw, lost = self.env.raw_step or step, list(step.abnormal)
             steps[lost] = so_far[lost] = 0

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import torch
 
 from nervex.data import Batch
 from nervex.data.names import missing_column
 from nervex.policy.batched import name_of
 from nervex.policy.traj_block import TrajBlock
 from nervex.utils import tree
-from nervex.worker.actor.rows import Transition, check_names, transition_rows
+from nervex.worker.actor.rows import as_array, as_columns, check_names, from_state, to_state
+
+_MEMORY = ('_columns', '_capacity', '_position', '_episode_start', '_step', '_uniform')
 
 
 class ColumnRollout:
@@ -25,7 +25,7 @@ class ColumnRollout:
         memory is handed over, never written again. While all envs stand at the same step, one write serves all of
         them; where they do not (asynchronous envs, a dropped episode), rows are written and cut env by env.
     Arguments:
-        - transition (:obj:`Transition`): makes the columns of a step, see ``rows.transitions``
+        - transition (:obj:`Callable`): makes the columns of a step, see ``Policy._process_transition``
         - cut (:obj:`Callable`): turns a Batch (T, N) or (T, ) into training samples, see ``Policy._get_train_sample``
         - env_num (:obj:`int`): number of envs
         - window (:obj:`int | None`): new steps of a window; None cuts at episode ends only
@@ -38,7 +38,7 @@ class ColumnRollout:
 
     def __init__(
         self,
-        transition: Transition,
+        transition: Any,
         cut: Callable[[Batch], Batch],
         env_num: int,
         window: int | None,
@@ -63,6 +63,8 @@ class ColumnRollout:
             ends with it. Answers the training samples that became ready.
         """
         columns = self._transition(obs, output, step)
+        if type(columns) is not dict:
+            columns = as_columns(columns, self._transition)
         if 'truncated' not in columns:
             columns['truncated'] = step.truncated
         return self.add(step.env_id, step.whole, columns, step.done if ends else None)
@@ -73,7 +75,7 @@ class ColumnRollout:
             Write one step of the envs ``ids``; answers the training samples of every window that became full.
         Arguments:
             - all_envs (:obj:`bool`): ids are all envs in order, so that whole rows can be written
-            - columns (:obj:`dict[str, Any]`): n rows a column: arrays, or nested dicts of them
+            - columns (:obj:`dict[str, Any]`): n rows a column
             - done (:obj:`np.ndarray | None`): which of these envs ended their episode with this step; None: none
         """
         if all_envs and self._uniform:
@@ -83,8 +85,9 @@ class ColumnRollout:
                 self._episode_start[done] = self._step
             return [self._cut_all()] if self._step == self._capacity else []
         self._leave_uniform()
-        if self._whole and self._position[ids].max() >= self._capacity:
-            self._grow()
+        if self._whole and self._columns and self._position[ids].max() >= self._capacity:
+            self._columns = tree.map(lambda x: np.concatenate([x, np.empty_like(x)]), self._columns)
+            self._capacity *= 2
         at = self._position[ids]
         self._write((at, ids), columns)
         self._position[ids] = at + 1
@@ -96,18 +99,14 @@ class ColumnRollout:
 
     def _write(self, at: Any, columns: dict[str, Any]) -> None:
         blocks = self._columns
-        if len(blocks) != len(columns):
-            self._begin(columns)
-            blocks = self._columns
-        try:
-            for name, value in columns.items():
-                block = blocks[name]
-                if type(value) is np.ndarray and value.dtype is block.dtype:
-                    block[at] = value
-                else:
-                    self._write_other(name, at, value)
-        except KeyError:
-            self._begin(columns)
+        if columns.keys() != blocks.keys():
+            blocks = self._begin(columns)
+        for name, value in columns.items():
+            block = blocks[name]
+            if type(value) is np.ndarray and value.dtype is block.dtype:
+                block[at] = value
+            else:
+                self._write_other(name, at, as_array(value))
 
     def _write_other(self, name: str, at: Any, value: Any) -> None:
         """A nested column, or one whose kind of numbers has changed: rewards that were whole numbers until now."""
@@ -120,7 +119,7 @@ class ColumnRollout:
 
         self._columns[name] = tree.map(fitting, self._columns[name], value)
 
-    def _begin(self, columns: dict[str, Any]) -> None:
+    def _begin(self, columns: dict[str, Any]) -> dict[str, Any]:
         """Make room for columns that are seen for the first time."""
         if self._columns:
             odd = sorted(set(columns) ^ set(self._columns))
@@ -129,30 +128,14 @@ class ColumnRollout:
                 f'{", ".join(self._columns)}: {odd[0]!r} must be there always or never'
             )
         check_names(columns)
-        shape = self._capacity, self._env_num
-        self._columns = tree.map(lambda x: np.empty((*shape, *x.shape[1:]), dtype=x.dtype), columns)
+        shape, found = (self._capacity, self._env_num), {name: as_array(value) for name, value in columns.items()}
+        self._columns = tree.map(lambda x: np.empty((*shape, *x.shape[1:]), dtype=x.dtype), found)
+        return self._columns
 
     def drop(self, env_id: int) -> None:
         """Forget the steps of the unfinished episode of one env."""
         self._leave_uniform()
         self._position[env_id] = self._episode_start[env_id]
-
-    def state_dict(self) -> dict[str, Any]:
-        """The steps of the running window, and where each env stands in it."""
-        return {
-            'columns': to_state(self._columns),
-            'capacity': self._capacity,
-            'position': to_state(self._position),
-            'episode_start': to_state(self._episode_start),
-            'step': self._step,
-            'uniform': self._uniform,
-        }
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Put back what ``state_dict`` gave."""
-        self._columns, self._capacity = from_state(state['columns']) or {}, state['capacity']
-        self._position, self._episode_start = from_state(state['position']), from_state(state['episode_start'])
-        self._step, self._uniform = state['step'], state['uniform']
 
     def _leave_uniform(self) -> None:
         if self._uniform:
@@ -167,7 +150,7 @@ class ColumnRollout:
             tree.write(self._columns, slice(0, keep), tree.index(block, slice(moved, None)))
         self._step = keep
         np.maximum(self._episode_start - moved, 0, out=self._episode_start)
-        return self._cut(_block(block, keep))
+        return self._samples(block)
 
     def _cut_each(self, all_envs: bool) -> list[Batch]:
         full = range(self._env_num) if all_envs else np.flatnonzero(self._position >= self._capacity)
@@ -183,136 +166,32 @@ class ColumnRollout:
             tree.write(self._columns, (slice(0, keep), env), tree.index(block, slice(end - keep, None)))
         self._position[env] = keep
         self._episode_start[env] = max(int(self._episode_start[env]) - (end - keep), 0)
-        return self._cut(_block(block, keep))
+        return self._samples(block)
 
-    def _grow(self) -> None:
-        if not self._columns:
-            return
-        self._columns = tree.map(lambda x: np.concatenate([x, np.empty_like(x)]), self._columns)
-        self._capacity *= 2
+    def _samples(self, columns: dict[str, Any]) -> Batch:
+        """The training samples of a window, as the policy cuts them."""
+        nested = {k: v if type(v) is np.ndarray else Batch(v) for k, v in columns.items()}
+        try:
+            samples = self._cut(TrajBlock.cut(nested, self._overlap))
+        except KeyError as error:
+            remedy = '_process_transition must return it'
+            raise missing_column(error, columns, name_of(self._cut), remedy) from error
+        if not isinstance(samples, Batch):
+            raise TypeError(
+                f'{name_of(self._cut)} returned a {type(samples).__name__} for a Batch of steps; marked with @batched, '
+                'it must return a Batch of training samples'
+            )
+        return samples
+
+    def state_dict(self) -> dict[str, Any]:
+        """The steps of the running window, and where each env stands in it."""
+        return {name: to_state(getattr(self, name)) for name in _MEMORY}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Put back what ``state_dict`` gave."""
+        for name in _MEMORY:
+            setattr(self, name, from_state(state[name]))
 
 
 def _empty_like(column: Any) -> Any:
     return tree.map(np.empty_like, column)
-
-
-def _block(columns: dict[str, Any], repeats: int) -> TrajBlock:
-    """Columns as a window; nested ones become Batches."""
-    nested = {k: v if type(v) is np.ndarray else Batch(v) for k, v in columns.items()}
-    return TrajBlock.cut(nested, repeats)
-
-
-class RowRollout:
-    """
-    Overview:
-        The documented form for policies whose ``_get_train_sample`` takes rows: one deque of transitions an env, handed
-        to the policy when the episode ends or ``traj_len`` rows are there. The policy pops what it used; rows that it
-        leaves (for n-step overlap) stay until the episode ends. A policy that pops nothing has used everything.
-    Interfaces:
-        take, drop, state_dict, load_state_dict
-    """
-
-    def __init__(self, mode: Any, env_num: int, traj_len: float) -> None:
-        self._rows, self._hook, self._traj_len = transition_rows(mode), mode.get_train_sample, traj_len
-        self._cache: list[deque] = [deque() for _ in range(env_num)]
-
-    def take(self, obs: Any, output: dict[str, Any], step: Any, ends: bool) -> list[Batch]:
-        """Append one transition an env; answers the training samples that became ready, as columns."""
-        samples: list[Any] = []
-        for k, row in enumerate(self._rows(obs, output, step)):
-            check_names(row)
-            row.setdefault('truncated', bool(step.truncated[k]))
-            samples += self.add(int(step.env_id[k]), row, bool(step.done[k]))
-        if not samples:
-            return []
-        try:
-            batch = Batch.from_rows(samples)
-        except KeyError as error:
-            raise ValueError(f'{name_of(self._hook)}: {error.args[0]}') from error
-        return [batch.to_numpy()]
-
-    def add(self, env_id: int, transition: dict, done: bool) -> list[Any]:
-        """Append one transition; answers the training samples that became ready, as the policy gave them."""
-        cache = self._cache[env_id]
-        cache.append(transition)
-        samples: list[Any] = []
-        if done:
-            while cache and self._use(cache, samples):
-                pass
-            cache.clear()
-        elif len(cache) >= self._traj_len:
-            self._use(cache, samples)
-        return samples
-
-    def _use(self, cache: deque, samples: list[Any]) -> bool:
-        before, columns = len(cache), cache[0]
-        try:
-            got = self._hook(cache)
-        except KeyError as error:
-            raise missing_column(error, columns, name_of(self._hook), '_process_transition must return it') from error
-        got = [] if got is None else list(got) if isinstance(got, (list, tuple, deque, Batch)) else got
-        if not isinstance(got, list) or not all(isinstance(row, (Mapping, Batch)) for row in got):
-            raise TypeError(
-                f'{name_of(self._hook)} returned {got!r:.80}; it must return a list of training samples, each a dict '
-                'such as the transitions that it was given (or an empty list)'
-            )
-        samples.extend(got)
-        if len(cache) == before and got:
-            cache.clear()
-        return len(cache) < before
-
-    def drop(self, env_id: int) -> None:
-        """Forget the steps of the unfinished episode of one env."""
-        self._cache[env_id].clear()
-
-    def state_dict(self) -> dict[str, Any]:
-        """The rows of each env."""
-        return {'cache': [to_state(list(cache)) for cache in self._cache]}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Put back what ``state_dict`` gave."""
-        self._cache = [deque(from_state(rows)) for rows in state['cache']]
-
-
-# ---- as what a checkpoint may hold
-_ARRAY, _BATCH = '__array__', '__batch__'
-_PLAIN = (bool, int, float, str, type(None))
-
-
-def to_state(value: Any) -> Any:
-    """
-    Overview:
-        Nested containers, Batches, arrays and tensors -> nested containers of tensors and plain values, which load with
-        ``weights_only=True``. A tensor that is a view is copied, so that nothing larger is stored. Anything else is an
-        error that names its type.
-    """
-    if isinstance(value, Batch):
-        return {_BATCH: to_state(value.to_dict())}
-    return tree.map(_leaf_state, value)
-
-
-def _leaf_state(leaf: Any) -> Any:
-    if isinstance(leaf, torch.Tensor):
-        return leaf.detach().clone()
-    if isinstance(leaf, (np.ndarray, np.generic)):
-        array = np.array(leaf)
-        if array.dtype == object:
-            return {_ARRAY: to_state(array.reshape(-1).tolist()), 'shape': list(array.shape)}
-        return {_ARRAY: torch.from_numpy(array)}
-    if isinstance(leaf, _PLAIN):
-        return leaf
-    raise TypeError(f'a {type(leaf).__name__} cannot be saved in a run state; use arrays, tensors, numbers or strings')
-
-
-def from_state(value: Any) -> Any:
-    """Put back what ``to_state`` gave."""
-    if isinstance(value, dict) and _BATCH in value:
-        return Batch(from_state(value[_BATCH]))
-    if isinstance(value, dict) and _ARRAY in value:
-        if 'shape' not in value:
-            return value[_ARRAY].numpy()
-        objects = np.empty(len(value[_ARRAY]), dtype=object)
-        objects[:] = from_state(value[_ARRAY])
-        return objects.reshape(value['shape'])
-    parts = tree.children(value)
-    return value if parts is None else tree.rebuild(value, {key: from_state(part) for key, part in parts.items()})

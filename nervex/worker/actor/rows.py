@@ -6,6 +6,8 @@ everything is columns.
 
 from __future__ import annotations
 
+import dataclasses
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -23,9 +25,6 @@ from nervex.utils import tree
 _REFUSED = frozenset(FRAMEWORK_COLUMNS) - set(OFFERED_COLUMNS)
 _USUAL = "'obs', 'next_obs', 'action', 'reward', 'done'"
 
-Act = Callable[[np.ndarray, Any], dict[str, Any]]
-Transition = Callable[[Any, dict[str, Any], Any], dict[str, Any]]
-
 
 class ObsBlock(NamedTuple):
     """Observations of the ready envs: row k belongs to ``env_id[k]``."""
@@ -34,41 +33,42 @@ class ObsBlock(NamedTuple):
     obs: Any
 
 
-# ---- acting
-def acting(mode: Any) -> Act:
+# ---- hooks in columns
+def in_columns(mode: Any) -> Any:
     """
     Overview:
-        Preprocess, forward and postprocess of a collect or eval mode as one function ``(env ids, observations) ->
-        columns``, all of NumPy, one row an env. Hooks without the mark get tensors: the preprocess a dict ``{env_id:
-        row}``, the forward ``(ids, data on the policy's device)``, the postprocess what the forward gave, on the CPU;
-        it answers ``{env_id: row}``.
+        A collect or eval mode of which every hook takes and gives columns of NumPy, one row an env. Hooks without the
+        mark get tensors: the preprocess a dict ``{env_id: row}``, the forward ``(ids, data on the policy's device)``,
+        the postprocess what the forward gave, on the CPU; it answers ``{env_id: row}``; the transition one row a call.
     """
-    prepare, forward, finish = mode.data_preprocess, mode.forward, mode.data_postprocess
-    by_blocks, in_arrays, in_columns = (is_batched(hook) for hook in (prepare, forward, finish))
+    device = mode.get_attribute('device')
 
-    def in_one_form(ids: np.ndarray, obs: Any) -> dict[str, Any]:
-        data_id, data = prepare(ObsBlock(ids, obs))
-        return finish(data_id, forward(data_id, data))
+    def prepare(block: ObsBlock) -> tuple[Any, Any]:
+        rows = tree.unstack(to_tensors(block.obs), len(block.env_id))
+        data_id, data = mode.data_preprocess(dict(zip(block.env_id.tolist(), rows)))
+        return data_id, to_arrays(data)
 
-    def across(ids: np.ndarray, obs: Any) -> dict[str, Any]:
-        if by_blocks:
-            data_id, data = prepare(ObsBlock(ids, obs))
-        else:
-            data_id, data = prepare(dict(zip(ids.tolist(), tree.unstack(to_tensors(obs), len(ids)))))
-        output = forward(data_id, to_arrays(data) if in_arrays else to_tensors(data, device))
-        if in_columns:
-            return finish(data_id, to_arrays(output))
-        rows = finish(data_id, to_tensors(output, torch.device('cpu')))
-        if not isinstance(rows, Mapping) or any(int(i) not in rows for i in ids):
+    def forward(data_id: Any, data: Any) -> Any:
+        return to_arrays(mode.forward(data_id, to_tensors(data, device)))
+
+    def finish(data_id: Any, output: Any) -> Any:
+        hook = mode.data_postprocess
+        rows, ids = hook(data_id, to_tensors(output, torch.device('cpu'))), [int(i) for i in data_id]
+        if not isinstance(rows, Mapping) or any(i not in rows for i in ids):
             got = f'the keys {list(rows)}' if isinstance(rows, Mapping) else f'a {type(rows).__name__}'
             raise TypeError(
-                f'{name_of(finish)} answered {got}; without @batched it answers {{env_id: row}} for the envs '
-                f'{ids.tolist()}. Mark it with @batched (nervex.policy) if it works on columns'
+                f'{name_of(hook)} answered {got}; without @batched it answers {{env_id: row}} for the envs {ids}. Mark '
+                'it with @batched (nervex.policy) if it works on columns'
             )
-        return to_arrays(said_by_rows([rows[int(i)] for i in ids]))
+        return to_arrays(said_by_rows([rows[i] for i in ids]))
 
-    device = mode.get_attribute('device')
-    return in_one_form if by_blocks and in_arrays and in_columns else across
+    def transition(obs: Any, output: dict[str, Any], step: Any) -> dict[str, Any]:
+        return columns_of(transition_rows(mode)(obs, output, step), step)
+
+    ours = dict(data_preprocess=prepare, forward=forward, data_postprocess=finish, process_transition=transition)
+    hooks = {name: getattr(mode, name, None) for name in ours}
+    by_rows = {name: ours[name] for name, hook in hooks.items() if hook is not None and not is_batched(hook)}
+    return dataclasses.replace(mode, **by_rows) if by_rows else mode
 
 
 def said_rows(output: Mapping, count: int) -> list[dict[str, Any]]:
@@ -86,41 +86,53 @@ def said_rows(output: Mapping, count: int) -> list[dict[str, Any]]:
 
 def said_by_rows(rows: Sequence[Mapping]) -> dict[str, Any]:
     """The inverse of :func:`said_rows`."""
-    names = rows[0].keys()
-    return {name: [row[name] for row in rows] if name == 'prev_state' else _stacked(rows, name) for name in names}
+    found: dict[str, Any] = {}
+    for name in rows[0].keys():
+        try:
+            values = [row[name] for row in rows]
+            found[name] = values if name == 'prev_state' else tree.stack(values)
+        except (ValueError, RuntimeError, KeyError) as error:
+            raise ValueError(f'the rows of the column {name!r} do not fit together: {error}') from error
+    return found
 
 
-def _stacked(rows: Sequence[Mapping], name: str) -> Any:
-    try:
-        return tree.stack([row[name] for row in rows])
-    except (ValueError, RuntimeError, KeyError) as error:
-        raise ValueError(f'the rows of the column {name!r} do not fit together: {error}') from error
+def as_columns(transition: Any, hook: Callable) -> dict[str, Any]:
+    """What ``_process_transition`` answered, as a dict; TypeError for what is none."""
+    if not isinstance(transition, (Mapping, Batch)):
+        raise TypeError(
+            f'{name_of(hook)} returned {transition!r:.80}; it must return a dict of columns, such as {_USUAL}. Does it '
+            'end with `return transition`?'
+        )
+    return dict(transition)
 
 
-# ---- transitions
-def transitions(mode: Any) -> Transition:
-    """
-    Overview:
-        ``_process_transition`` as a function ``(observations, what the policy said, StepBlock) -> columns of NumPy``,
-        nested ones as dicts; a hook without the mark is called once a row.
-    """
-    hook = mode.process_transition
-    if not is_batched(hook):
-        by_row = transition_rows(mode)
-        return lambda obs, output, step: columns_of(by_row(obs, output, step), step)
-
-    def in_columns(obs: Any, output: dict[str, Any], step: Any) -> dict[str, Any]:
-        columns = hook(obs, output, step)
-        if type(columns) is not dict:
-            columns = dict(_checked(columns, hook))
-        for name, value in columns.items():
-            if type(value) is not np.ndarray:
-                columns[name] = as_array(value)
-        return columns
-
-    return in_columns
+def as_array(value: Any) -> Any:
+    """A column as NumPy; nested ones become dicts, several action heads the last axis."""
+    if isinstance(value, np.ndarray):
+        return value
+    if isinstance(value, (list, tuple)) and value and isinstance(value[0], (torch.Tensor, np.ndarray)):
+        return to_arrays(joined(list(value)))
+    if isinstance(value, (Mapping, Batch)):
+        return {name: as_array(value[name]) for name in value.keys()}
+    return to_arrays(value) if isinstance(value, torch.Tensor) else np.asarray(value)
 
 
+def copied(values: Any) -> Any:
+    """Arrays on memory of their own: rows outlive the env manager's blocks."""
+    return tree.map(lambda leaf: leaf.copy() if isinstance(leaf, np.ndarray) else leaf, values)
+
+
+def check_names(names: Any) -> None:
+    """Refuse a column that the framework itself adds."""
+    if not _REFUSED.isdisjoint(names):
+        taken = sorted(_REFUSED.intersection(names))
+        raise ValueError(
+            f'_process_transition returned the column {taken[0]!r}, a name that the framework '
+            f'itself adds; rename it (taken names: {", ".join(sorted(_REFUSED))})'
+        )
+
+
+# ---- transitions in rows
 def transition_rows(mode: Any) -> Callable[[Any, dict[str, Any], Any], list[dict[str, Any]]]:
     """
     Overview:
@@ -129,8 +141,7 @@ def transition_rows(mode: Any) -> Callable[[Any, dict[str, Any], Any], list[dict
     """
     hook = mode.process_transition
     if is_batched(hook):
-        in_columns = transitions(mode)
-        return lambda obs, output, step: rows_of(in_columns(obs, output, step), step)
+        return lambda obs, output, step: rows_of(as_columns(hook(obs, output, step), hook), step)
 
     def by_row(obs: Any, output: dict[str, Any], step: Any) -> list[dict[str, Any]]:
         n, rows = len(step.env_id), []
@@ -139,7 +150,7 @@ def transition_rows(mode: Any) -> Callable[[Any, dict[str, Any], Any], list[dict
         said, done = said_rows(to_tensors(copied(output)), n), step.done.tolist()
         for k, info in enumerate(step.info):
             timestep = BaseEnvTimestep(after[k], rewards[k], done[k], dict(info))
-            row = dict(_checked(hook(seen[k], said[k], timestep), hook))
+            row = as_columns(hook(seen[k], said[k], timestep), hook)
             if isinstance(row.get('action'), (list, tuple)):
                 row['action'] = joined(row['action'])
             rows.append(row)
@@ -159,7 +170,7 @@ def columns_of(rows: Sequence[Mapping], step: Any) -> dict[str, Any]:
 
 def rows_of(columns: Mapping, step: Any) -> list[dict[str, Any]]:
     """The inverse of :func:`columns_of`."""
-    n, tensors = len(step.env_id), to_tensors(copied(dict(columns)))
+    n, tensors = len(step.env_id), to_tensors(copied({name: as_array(value) for name, value in columns.items()}))
     if step.reward.ndim == 1 and 'reward' in tensors:
         tensors['reward'] = tensors['reward'].reshape(n, 1)
     flags = {name: columns[name].tolist() for name in ('done', 'truncated') if name in columns}
@@ -168,56 +179,113 @@ def rows_of(columns: Mapping, step: Any) -> list[dict[str, Any]]:
     ]
 
 
-def check_names(names: Any) -> None:
-    """Refuse a column that the framework itself adds."""
-    if not _REFUSED.isdisjoint(names):
-        taken = sorted(_REFUSED.intersection(names))
-        raise ValueError(
-            f'_process_transition returned the column {taken[0]!r}, a name that the framework '
-            f'itself adds; rename it (taken names: {", ".join(sorted(_REFUSED))})'
-        )
+class RowRollout:
+    """
+    Overview:
+        The documented form for policies whose ``_get_train_sample`` takes rows: one deque of transitions an env, handed
+        to the policy when the episode ends or ``traj_len`` rows are there. The policy pops what it used; rows that it
+        leaves (for n-step overlap) stay until the episode ends. A policy that pops nothing has used everything.
+    Interfaces:
+        take, drop, state_dict, load_state_dict
+    """
 
+    def __init__(self, mode: Any, env_num: int, traj_len: float) -> None:
+        self._rows, self._hook, self._traj_len = transition_rows(mode), mode.get_train_sample, traj_len
+        self._cache: list[deque] = [deque() for _ in range(env_num)]
 
-def as_array(value: Any) -> Any:
-    """A column as NumPy; nested ones become dicts, several action heads the last axis."""
-    if isinstance(value, np.ndarray):
-        return value
-    if isinstance(value, (list, tuple)) and value and isinstance(value[0], (torch.Tensor, np.ndarray)):
-        return to_arrays(joined(list(value)))
-    if isinstance(value, (Mapping, Batch)):
-        return {name: as_array(value[name]) for name in value.keys()}
-    return to_arrays(value) if isinstance(value, torch.Tensor) else np.asarray(value)
-
-
-def copied(values: Any) -> Any:
-    """Arrays on memory of their own: rows outlive the env manager's blocks."""
-    return tree.map(lambda leaf: leaf.copy() if isinstance(leaf, np.ndarray) else leaf, values)
-
-
-def _checked(transition: Any, hook: Callable) -> Any:
-    if not isinstance(transition, (Mapping, Batch)):
-        raise TypeError(
-            f'{name_of(hook)} returned {transition!r:.80}; it must return a dict of columns, such as {_USUAL}. Does it '
-            'end with `return transition`?'
-        )
-    return transition
-
-
-# ---- training samples
-def sampler(mode: Any) -> Callable[[Batch], Batch]:
-    """``_get_train_sample`` of a policy that takes columns, with its answer checked."""
-    hook = mode.get_train_sample
-
-    def cut(traj: Batch) -> Batch:
+    def take(self, obs: Any, output: dict[str, Any], step: Any, ends: bool) -> list[Batch]:
+        """Append one transition an env; answers the training samples that became ready, as columns."""
+        samples: list[Any] = []
+        for k, row in enumerate(self._rows(obs, output, step)):
+            check_names(row)
+            row.setdefault('truncated', bool(step.truncated[k]))
+            samples += self.add(int(step.env_id[k]), row, bool(step.done[k]))
         try:
-            samples = hook(traj)
+            return [Batch.from_rows(samples).to_numpy()] if samples else []
         except KeyError as error:
-            raise missing_column(error, traj.keys(), name_of(hook), '_process_transition must return it') from error
-        if not isinstance(samples, Batch):
-            raise TypeError(
-                f'{name_of(hook)} returned a {type(samples).__name__} for a Batch of steps; marked with @batched, it '
-                'must return a Batch of training samples'
-            )
+            raise ValueError(f'{name_of(self._hook)}: {error.args[0]}') from error
+
+    def add(self, env_id: int, transition: dict, done: bool) -> list[Any]:
+        """Append one transition; answers the training samples that became ready, as the policy gave them."""
+        samples: list[Any] = []
+        cache = self._cache[env_id]
+        cache.append(transition)
+        if done:
+            while cache and self._use(cache, samples):
+                pass
+            cache.clear()
+        elif len(cache) >= self._traj_len:
+            self._use(cache, samples)
         return samples
 
-    return cut
+    def _use(self, cache: deque, samples: list[Any]) -> bool:
+        before, columns = len(cache), cache[0]
+        try:
+            got = self._hook(cache)
+        except KeyError as error:
+            raise missing_column(error, columns, name_of(self._hook), '_process_transition must return it') from error
+        got = [] if got is None else list(got) if isinstance(got, (list, tuple, deque, Batch)) else got
+        if not isinstance(got, list) or not all(isinstance(row, (Mapping, Batch)) for row in got):
+            raise TypeError(
+                f'{name_of(self._hook)} returned {got!r:.80}; it must return a list of training samples, each a dict '
+                'such as the transitions that it was given (or an empty list)'
+            )
+        samples.extend(got)
+        if len(cache) == before and got:
+            cache.clear()
+        return len(cache) < before
+
+    def drop(self, env_id: int) -> None:
+        """Forget the steps of the unfinished episode of one env."""
+        self._cache[env_id].clear()
+
+    def state_dict(self) -> dict[str, Any]:
+        """The rows of each env."""
+        return {'cache': [to_state(list(cache)) for cache in self._cache]}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Put back what ``state_dict`` gave."""
+        self._cache = [deque(from_state(rows)) for rows in state['cache']]
+
+
+# ---- as what a checkpoint may hold
+_ARRAY, _BATCH = '__array__', '__batch__'
+
+
+def to_state(value: Any) -> Any:
+    """
+    Overview:
+        Nested containers, Batches, arrays and tensors -> nested containers of tensors and plain values, which load with
+        ``weights_only=True``. A tensor that is a view is copied, so that nothing larger is stored. Anything else is an
+        error that names its type.
+    """
+    if isinstance(value, Batch):
+        return {_BATCH: to_state(value.to_dict())}
+    return tree.map(_leaf_state, value)
+
+
+def _leaf_state(leaf: Any) -> Any:
+    if isinstance(leaf, torch.Tensor):
+        return leaf.detach().clone()
+    if isinstance(leaf, (np.ndarray, np.generic)):
+        array = np.array(leaf)
+        if array.dtype == object:
+            return {_ARRAY: to_state(array.reshape(-1).tolist()), 'shape': list(array.shape)}
+        return {_ARRAY: torch.from_numpy(array)}
+    if isinstance(leaf, (bool, int, float, str, type(None))):
+        return leaf
+    raise TypeError(f'a {type(leaf).__name__} cannot be saved in a run state; use arrays, tensors, numbers or strings')
+
+
+def from_state(value: Any) -> Any:
+    """Put back what ``to_state`` gave."""
+    if isinstance(value, dict) and _BATCH in value:
+        return Batch(from_state(value[_BATCH]))
+    if isinstance(value, dict) and _ARRAY in value:
+        if 'shape' not in value:
+            return value[_ARRAY].numpy()
+        objects = np.empty(len(value[_ARRAY]), dtype=object)
+        objects[:] = from_state(value[_ARRAY])
+        return objects.reshape(value['shape'])
+    parts = tree.children(value)
+    return value if parts is None else tree.rebuild(value, {key: from_state(part) for key, part in parts.items()})

@@ -6,7 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 
 from nervex.data import Batch
-from nervex.worker.actor.rollout import ColumnRollout, RowRollout
+from nervex.worker.actor.rollout import ColumnRollout
+from nervex.worker.actor.rows import RowRollout
 
 ALL = np.arange(2)
 

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from nervex.data import Batch
-from nervex.worker.actor.rollout import from_state, to_state
+from nervex.worker.actor.rows import from_state, to_state
 
 VALUES = [
     np.arange(6, dtype=np.int16).reshape(2, 3),
