@@ -41,7 +41,6 @@ def problems(cfg, **kwargs) -> str:
         ('env.env_type', 'cartpol', "did you mean 'cartpole'"),
         ('env.env_manager_type', 'bas', "did you mean 'base'"),
         ('policy.import_names', ['nervex.polcy.dqn'], 'nervex.polcy'),
-        ('policy.use_cuda', True, 'GPU'),
     ],
 )
 def test_each_mistake_names_its_path_and_the_remedy(short_dqn, path, value, said):

@@ -3,9 +3,7 @@
 from nervex.config.aliases import ALIASES
 from nervex.config.builtin import builtin_configs
 from nervex.config.compile import compile_config
-from nervex.config.config import Config
-from nervex.config.overrides import apply_overrides
-from nervex.config.read import read_config
+from nervex.config.config import Config, read_config
 from nervex.config.save import save_config
 from nervex.config.utils import parallel_transform, parallel_transform_k8s, parallel_transform_slurm
 from nervex.utils.errors import ConfigError
@@ -28,7 +26,6 @@ __all__ = [
     'ALIASES',
     'Config',
     'ConfigError',
-    'apply_overrides',
     'builtin_configs',
     'compile_config',
     'parallel_transform',

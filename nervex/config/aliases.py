@@ -1,15 +1,12 @@
 """Older spellings of settings, all of them in one table."""
 
-import functools
 import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from nervex.config.tree import MISSING, get_path, has_path, plain_copy, pop_path, set_path
-from nervex.loader.exception import shown
+from nervex.loader.errors import shown
 from nervex.loader.problems import Problems
-from nervex.utils.declare import declared_by
-from nervex.utils.import_helper import load_attribute
 
 logger = logging.getLogger(__name__)
 
@@ -147,109 +144,52 @@ for _old, _new in (
     for _where in ('replay_buffer', 'replay_buffer.*'):
         ALIASES[f'{_where}.{_old}'] = _new if _new.startswith(NOTHING) else f'{_where}.{_new}'
 
-#: Settings of which at most one may be given.
-EXCLUSIVE: tuple[tuple[str, str], ...] = (('actor.n_sample', 'actor.n_episode'),)
-
 
 def rename(
     given: dict[str, Any],
     table: Mapping[str, Any],
     may_move: Callable[[str, str | None], bool],
     problems: Problems,
+    strong: set[str],
 ) -> None:
-    """Replace what stands at the old paths of a table, in place, where ``may_move(old, new)``; new: None if no path."""
+    """
+    Overview:
+        Replace what stands at the old paths of a table, in place.
+    Arguments:
+        - may_move (:obj:`Callable`): ``may_move(old, new)`` says whether a row holds here; new is None if no path is
+        - strong (:obj:`set[str]`): paths that overrides gave: of two spellings such a one wins
+    """
     for old, new in table.items():
-        section = get_path(given, old.partition('.*')[0]) if '*' in old else None
-        known = section.items() if isinstance(section, Mapping) else [('*', {})]
-        names = [name for name, value in known if isinstance(value, Mapping)]
+        section = get_path(given, old.partition('.*')[0]) if '*' in old else {'*': {}}
+        names = [name for name, value in section.items() if isinstance(value, Mapping)] if section else []
         for name in names:
-            here = old.replace('*', name)
-            there = None if callable(new) or new.startswith(NOTHING) else new.replace('*', name)
+            here, goes = old.replace('*', name), isinstance(new, str) and not new.startswith(NOTHING)
+            there = new.replace('*', name) if goes else None
             if not has_path(given, here) or not may_move(here, there):
                 continue
-            if there is not None:
-                move(given, here, there, problems)
-            elif callable(new):
-                if (meant := new(get_path(given, here))) is not None:
-                    pop_path(given, here)
-                    for path, value in meant.items():
-                        _put(given, here, path, value, problems)
-            else:
-                pop_path(given, here)
+            meant = {} if isinstance(new, str) else new(get_path(given, here))
+            if meant is None:
+                continue
+            if isinstance(new, str) and not goes:
                 logger.warning('%s means nothing any more: %s', here, new.removeprefix(NOTHING))
+            value = pop_path(given, here)
+            for path, part in {there: value}.items() if there else meant.items():
+                _put(given, here, path, part, problems, strong)
 
 
-def move(given: dict[str, Any], old: str, new: str, problems: Problems) -> None:
-    """Move the value at ``old`` to ``new``; dicts merge, and two different values for one setting are a problem."""
-    value = get_path(given, old, MISSING)
-    if isinstance(value, Mapping) and isinstance(get_path(given, new), Mapping):
-        for key in list(value):
-            move(given, f'{old}.{key}', f'{new}.{key}', problems)
-        if not get_path(given, old, MISSING):
-            pop_path(given, old)
-    elif value is not MISSING:
-        _put(given, old, new, pop_path(given, old), problems)
-
-
-def _put(given: dict[str, Any], old: str, new: str, value: Any, problems: Problems) -> None:
-    """Set what ``old`` stood for; MISSING takes it away."""
+def _put(given: dict[str, Any], old: str, new: str, value: Any, problems: Problems, strong: set[str]) -> None:
+    """Set what ``old`` stood for, MISSING takes it away; two different values for one setting are a problem."""
     there = get_path(given, new, MISSING)
     if value is MISSING:
         pop_path(given, new)
-    elif there is not MISSING and there != value and not (value == {} and isinstance(there, Mapping)):
+    elif isinstance(value, Mapping) and isinstance(there, Mapping):
+        for key in value:
+            _put(given, f'{old}.{key}', f'{new}.{key}', value[key], problems, strong)
+    elif there is not MISSING and there != value and (old in strong) == (new in strong):
         problems.add(
             old, f'got {shown(value)}, but {new} is {shown(there)}; both are names of one setting, so keep only {new}'
         )
-    elif there is MISSING and not set_path(given, new, plain_copy(value)):
-        problems.add(old, f'is now {new}, but the section there is not a dict')
-
-
-@functools.cache
-def ties() -> dict[str, str]:
-    """Path -> the path of the setting that must agree with it, as the framework's own classes declare them."""
-    classes = {'policy': 'nervex.policy.base_policy:Policy', 'actor': 'nervex.worker.actor:BaseSerialActor'}
-    return {
-        f'{section}.{path}': entry.same_as
-        for section, where in classes.items()
-        for path, entry in declared_by(load_attribute(where), own_only=False).leaves(hidden=True)
-        if entry.same_as
-    }
-
-
-def same_setting(path: str) -> set[str]:
-    """All other paths that mean, or must agree with, the setting at ``path``."""
-    today = _today(path)
-    source = ties().get(today, today)
-    found = {today, source, *(path for path, other in ties().items() if other == source)}
-    waiting = list(found)
-    while waiting:
-        here = waiting.pop()
-        for old, new in _TABLE.items():
-            spelling = _renamed(here, new, old)
-            if spelling is not None and spelling not in found:
-                found.add(spelling)
-                waiting.append(spelling)
-    return found - {path}
-
-
-_TABLE = {
-    old: new for old, new in {**STRUCTURE, **ALIASES}.items() if isinstance(new, str) and not new.startswith(NOTHING)
-}
-
-
-def _today(path: str) -> str:
-    """Today's spelling of a path, also where one of its parents moved."""
-    for old in sorted(_TABLE, key=len, reverse=True):
-        new = _renamed(path, old, _TABLE[old])
-        if new is not None:
-            return _today(new)
-    return path
-
-
-def _renamed(path: str, old: str, new: str) -> str | None:
-    """``path`` with its first parts ``old`` (``*``: any one) replaced by ``new``; None if it starts otherwise."""
-    parts, wanted = path.split('.'), old.split('.')
-    if len(parts) < len(wanted) or any(want not in ('*', part) for want, part in zip(wanted, parts)):
-        return None
-    star = next((part for want, part in zip(wanted, parts) if want == '*'), '')
-    return '.'.join([star if part == '*' else part for part in new.split('.')] + parts[len(wanted) :])
+    elif there is MISSING or old in strong:
+        if not set_path(given, new, plain_copy(value)):
+            problems.add(old, f'is now {new}, but the section there is not a dict')
+        strong |= {new + path[len(old) :] for path in strong if path == old or path.startswith(f'{old}.')}

@@ -11,11 +11,10 @@ from typing import Any
 from easydict import EasyDict
 
 from nervex.config.aliases import ALIASES, POLICY_TYPES, STRUCTURE, rename
+from nervex.config.config import read_config
 from nervex.config.derive import cross_check, fill_ties, settle_exclusive
 from nervex.config.model import FROM_ENV, find_model, model_section
-from nervex.config.overrides import override_tree
-from nervex.config.parallel_form import serial_form
-from nervex.config.read import read_config
+from nervex.config.overrides import drop_outdone, override
 from nervex.config.sections import (
     ELSEWHERE,
     MANDATORY,
@@ -26,7 +25,8 @@ from nervex.config.sections import (
     import_listed,
     section_declared,
 )
-from nervex.config.tree import get_path, plain_copy
+from nervex.config.tree import get_path, readable
+from nervex.config.utils import serial_form
 from nervex.loader.problems import Problems
 from nervex.loader.sections import check_value, merge_section
 from nervex.utils.declare import Section, declared_by
@@ -66,12 +66,12 @@ def compile_config(
     if not isinstance(cfg, Mapping):
         raise TypeError(f'config: got {type(cfg).__name__}, must be a dict, or the path or name of a config')
     problems = Problems()
-    given = serial_form(_readable(plain_copy(cfg), problems), problems)
-    override_tree(given, overrides, problems)
-    rename(given, STRUCTURE, lambda old, new: True, problems)
+    given = serial_form(readable(cfg, problems), problems)
+    strong = override(given, overrides, problems)
+    rename(given, STRUCTURE, lambda old, new: True, problems, strong)
     passed = {name for name, value in (('env', env), ('policy', policy)) if value is not None}
     resolved = _top_level(given, passed, problems)
-    compiler = _Compiler(given, problems, policy, env, model)
+    compiler = _Compiler(given, strong, problems, policy, env, model)
     resolved.update(compiler.sections())
     compiler.across(resolved)
     complete = EasyDict(resolved)
@@ -84,18 +84,6 @@ def compile_config(
     if lacks_sizes and info is not None:
         complete.policy.model = load_attribute('nervex.run.build:with_sizes')(complete, compiler.model, info)
     return complete
-
-
-def _readable(tree: dict, problems: Problems, path: str = '') -> dict:
-    """Keys must be strings; others are reported and left out."""
-    kept = {}
-    for key, value in tree.items():
-        if not isinstance(key, str):
-            problems.add(path, f'the key {key!r} is a {type(key).__name__}, must be a str')
-        else:
-            below = f'{path}.{key}' if path else key
-            kept[key] = _readable(value, problems, below) if isinstance(value, dict) else value
-    return kept
 
 
 def _top_level(given: dict[str, Any], passed: set[str], problems: Problems) -> dict[str, Any]:
@@ -132,8 +120,10 @@ def _top_level(given: dict[str, Any], passed: set[str], problems: Problems) -> d
 class _Compiler:
     """One compilation: the declarations of all sections, then the sections merged with them."""
 
-    def __init__(self, given: dict[str, Any], problems: Problems, policy: Any, env: Any, model: Any) -> None:
-        self._given, self._problems = given, problems
+    def __init__(
+        self, given: dict[str, Any], strong: set[str], problems: Problems, policy: Any, env: Any, model: Any
+    ) -> None:
+        self._given, self._strong, self._problems = given, strong, problems
         self._declared: dict[str, Section] = {}
         if 'env' in given:
             if isinstance(env, (tuple, list)) and len(env) == 3:  # so many envs there are, whatever the config says
@@ -156,7 +146,8 @@ class _Compiler:
             problems.notes[f'env.{key}'] = note
             if get_path(given, f'env.{key}', note) is None and not self._is_declared(f'env.{key}'):
                 del given['env'][key]  # configs that were saved by earlier versions have it, empty, for every env
-        rename(given, ALIASES, self._may_move, problems)
+        rename(given, ALIASES, self._may_move, problems, strong)
+        drop_outdone(given, strong)
 
     def _may_move(self, old: str, new: str | None) -> bool:
         """Whether a setting is an older spelling here, and not one that a class reads."""
@@ -172,7 +163,7 @@ class _Compiler:
         found = self._policy = find_policy(given, policy, problems)
         declared = self._declared['policy'] = declared_by('the policy' if found is None else found)
         iqn = 'policy.learn.algo.use_iqn'  # it chooses the model
-        rename(self._given, {iqn: ALIASES[iqn]}, self._may_move, problems)
+        rename(self._given, {iqn: ALIASES[iqn]}, self._may_move, problems, self._strong)
         section = given.get('model')
         chosen = model is not None or (isinstance(section, Mapping) and section.get('model_type') is not None)
         self._is_default = not chosen
@@ -257,8 +248,8 @@ class _Compiler:
 
     def across(self, resolved: dict[str, Any]) -> None:
         """Derived settings and checks between sections."""
-        fill_ties(resolved, self._given, self._declared, self._may_hold, self._problems)
-        settle_exclusive(resolved, self._given, self._problems)
+        fill_ties(resolved, self._given, self._declared, self._may_hold, self._problems, self._strong)
+        settle_exclusive(resolved, self._given, self._problems, self._strong)
         cross_check(resolved, self._problems)
         if hasattr(self._policy, 'check_config') and not self._problems.about('policy'):
             for path, text in self._policy.check_config(EasyDict(resolved['policy'])):

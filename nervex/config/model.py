@@ -12,7 +12,7 @@ from easydict import EasyDict
 
 from nervex.config.sections import import_listed, look_up
 from nervex.loader.base import Loader, instance_of, type_name
-from nervex.loader.exception import mismatch
+from nervex.loader.errors import mismatch
 from nervex.loader.problems import Problems
 from nervex.utils.declare import Section, Setting
 from nervex.utils.registry_factory import MODEL_REGISTRY

@@ -5,12 +5,13 @@ from typing import Any
 from easydict import EasyDict
 
 from nervex.config.tree import set_path
+from nervex.utils.declare import Section, setting, settings
 
 _COMMANDER = 'coordinator.commander'
 _ENVS = f'{_COMMANDER}.actor_cfg.env_kwargs'
 NOTHING, WORKED_OUT = None, ''
 #: old path (``learner``: each of learner0, learner1, ...) -> (default, today's path). NOTHING: it has no meaning any
-#: more, WORKED_OUT: parallel_form.py says what comes of it.
+#: more, WORKED_OUT: utils.py says what comes of it.
 OLDER_FORM: dict[str, tuple[Any, str | None]] = {
     'coordinator.actor_task_timeout': (30, NOTHING),  # Ray tells when an actor dies
     'coordinator.learner_task_timeout': (600, NOTHING),
@@ -53,22 +54,29 @@ OLDER_FORM: dict[str, tuple[Any, str | None]] = {
     'actor.path_policy': ('.', NOTHING),
     'actor.queue_maxsize': (8, NOTHING),  # see parallel.outstanding and parallel.queue
 }
-#: sections of the older form whose contents are checked as today's
-OPEN = ('learner_cfg', 'replay_buffer_cfg', 'policy', 'env_kwargs')
 #: names of roles that mean the ones of today
 TODAY = {'flask_fs': 'ray', 'solo': 'naive'}
 
 
-def _sections() -> dict[str, Any]:
-    made: dict[str, Any] = {}
+def _sections() -> dict[str, Section]:
+    """What each section of the older form may hold; the values are checked as today's."""
+    nested: dict[str, Any] = {}
     for path, (default, _) in OLDER_FORM.items():
-        set_path(made, path, default)
+        set_path(nested, path, setting(default, 'any'))
+    for kind in ('learner', 'actor'):  # who is where, as set_learner_interaction_for_coordinator writes it
+        set_path(nested, f'coordinator.interaction.{kind}', setting(needed=False))
+    made = {kind: Section(f"the older form's {kind}") for kind in nested}
+    for kind, section in made.items():
+        section.declare(settings(**nested[kind]))
+    envs: Any = made['coordinator'].at(_ENVS.partition('.')[2])
+    envs.is_open = True
     return made
 
 
-coordinator_default_config = EasyDict(_sections()['coordinator'])
-learner_default_config = EasyDict(_sections()['learner'])
-actor_default_config = EasyDict(_sections()['actor'])
+SECTIONS = _sections()
+coordinator_default_config = EasyDict(SECTIONS['coordinator'].defaults())
+learner_default_config = EasyDict(SECTIONS['learner'].defaults())
+actor_default_config = EasyDict(SECTIONS['actor'].defaults())
 parallel_local_default_config = EasyDict(
     dict(
         coordinator=coordinator_default_config,

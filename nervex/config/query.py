@@ -10,9 +10,8 @@ from typing import Any
 
 from nervex.config.builtin import builtin_configs
 from nervex.config.sections import COMMON_ENV, SECTION_CLASSES, SECTIONS, TOP_SETTINGS
-from nervex.loader.base import type_name
-from nervex.loader.exception import shown
-from nervex.loader.rule import rule_schema
+from nervex.loader.errors import shown
+from nervex.loader.rules import rule_schema
 from nervex.loader.sections import check_of
 from nervex.utils.declare import UNSET, Section, Setting, declared_by
 from nervex.utils.errors import UnknownNameError, unknown_name
@@ -95,10 +94,8 @@ def allowed(entry: Setting) -> str:
     """What a setting may be, in the words of its declaration."""
     if isinstance(entry.check, str):
         return entry.check
-    if entry.check is None:
-        return 'any' if entry.default is None else type_name(type(entry.default)).split(' ', 1)[-1]
-    loader = check_of(entry)
-    return loader.what if loader is not None and loader.what else 'see its class'
+    words = check_of(entry).what
+    return (words.split(' ', 1)[-1] or 'any') if entry.check is None else words or 'see its class'
 
 
 def shown_default(value: Any) -> str:

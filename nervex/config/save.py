@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from nervex.config.read import FLOAT
+from nervex.utils.config_helper import FLOAT
 from nervex.utils.import_helper import load_attribute
 
 

@@ -1,11 +1,13 @@
-"""Nested dicts addressed by dotted paths: copy, look up, set, remove."""
+"""Nested dicts addressed by dotted paths: look up, set, remove, copy what can be read."""
 
 from collections.abc import Mapping
 from typing import Any
 
+from nervex.loader.problems import Problems
 from nervex.utils.class_config import plain_copy as plain_copy
 
 MISSING = object()
+DEEPEST, MOST = 30, 100_000  # levels and values of a config
 
 
 def get_path(tree: Any, path: str, default: Any = None) -> Any:
@@ -43,19 +45,46 @@ def pop_path(tree: dict, path: str, prune: bool = True) -> Any:
     Arguments:
         - prune (:obj:`bool`): dicts that this leaves empty go too (not the sections at the top)
     """
-    *parents, last = path.split('.')
-    chain: list[tuple[dict, str]] = []
-    node: Any = tree
-    for key in parents:
-        if not isinstance(node, dict) or key not in node:
-            return MISSING
-        chain.append((node, key))
-        node = node[key]
+    parent, _, last = path.rpartition('.')
+    node = get_path(tree, parent) if parent else tree
     if not isinstance(node, dict) or last not in node:
         return MISSING
     value = node.pop(last)
-    for parent, key in reversed(chain[1:]):
-        if parent[key] or not prune:
-            break
-        del parent[key]
+    if prune and not node and '.' in parent:
+        pop_path(tree, parent)
     return value
+
+
+def readable(tree: Mapping, problems: Problems) -> dict[str, Any]:
+    """
+    Overview:
+        A copy of what a user gave, made of plain dicts and lists. Keys that are no strings, or names of Python's own,
+        are reported and left out; so is everything of a tree that is endless, or nearly.
+    """
+    left = MOST
+
+    def copied(value: Any, path: str, level: int) -> Any:
+        nonlocal left
+        left -= 1
+        if level > DEEPEST or left < 0:
+            raise RecursionError
+        if isinstance(value, Mapping):
+            kept = {}
+            for key, part in dict.items(value) if isinstance(value, dict) else value.items():
+                if not isinstance(key, str):
+                    problems.add(path, f'the key {key!r} is a {type(key).__name__}, must be a str')
+                elif key.startswith('__') and key.endswith('__'):
+                    problems.add(path, f'the key {key!r} is a name of Python itself, and no setting')
+                else:
+                    kept[key] = copied(part, f'{path}.{key}' if path else key, level + 1)
+            return kept
+        if type(value) in (list, tuple):
+            return type(value)(copied(part, path, level + 1) for part in value)
+        return value
+
+    try:
+        return copied(tree, '', 0)
+    except RecursionError:
+        text = f'more than {DEEPEST} levels' if left >= 0 else f'more than {MOST} values'
+        problems.add('', f'the config has {text}, or holds itself')
+        return {}

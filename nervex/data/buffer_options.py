@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from nervex.loader.base import optional
 from nervex.loader.problems import Problems
-from nervex.loader.rule import registered
+from nervex.loader.rules import registered
 from nervex.loader.sections import merge_section
-from nervex.loader.utils import optional
 from nervex.utils.class_config import merge_config
 from nervex.utils.declare import Section, setting, settings
 from nervex.utils.errors import nearest

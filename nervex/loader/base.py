@@ -5,19 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from nervex.loader.exception import CompositeStructureError, mismatch
+from nervex.loader.errors import CompositeStructureError, mismatch
 
-_TYPE_NAMES = {
-    bool: 'a bool',
-    int: 'an int',
-    float: 'a float',
-    str: 'a str',
-    list: 'a list',
-    tuple: 'a tuple',
-    dict: 'a dict',
-    set: 'a set',
-    type(None): 'None',
-}
+_TYPE_NAMES = {int: 'an int', type(None): 'None'}
 
 
 class Loader:
@@ -32,46 +22,37 @@ class Loader:
           ``(predicate, function, error)``, where an error is a text, an exception or a function of the value; any
           other value is a constant answer
     Interfaces:
-        load, check, what (the rule in words, as it stands behind "must be")
+        load (as a call), check, what (the rule in words, as it stands behind "must be")
     """
 
-    __slots__ = ('_load', 'what')
+    __slots__ = ('load', 'what')
 
     def __init__(self, source: Any, what: str | None = None) -> None:
         load, words = _lift(source)
-        self._load: Callable[[Any], Any] = load
+        self.load: Callable[[Any], Any] = load
         self.what: str = words if what is None else what
 
-    def load(self, value: Any) -> Any:
-        """The value after this loader; raises where it does not fit."""
-        return self._load(value)
-
     def __call__(self, value: Any) -> Any:
-        return self._load(value)
+        return self.load(value)
 
     def check(self, value: Any) -> bool:
         """Whether ``load`` would accept the value."""
         try:
-            self._load(value)
+            self.load(value)
         except Exception:
             return False
         return True
 
     def __rshift__(self, other: Any) -> Loader:
-        first, second = self._load, Loader(other)
-        return Loader(lambda value: second._load(first(value)), _words(' ', self, second))
+        first, second = self.load, Loader(other)
+        return Loader(lambda value: second.load(first(value)), _words(' ', self, second))
 
     def __and__(self, other: Any) -> Loader:
-        first, second = self._load, Loader(other)
-
-        def both(value: Any) -> Any:
-            first(value)
-            return second._load(value)
-
-        return Loader(both, _words(' ', self, second))
+        first, second = self.load, Loader(other)
+        return Loader(lambda value: (first(value), second.load(value))[1], _words(' ', self, second))
 
     def __or__(self, other: Any) -> Loader:
-        first, second = self._load, Loader(other)
+        first, second = self.load, Loader(other)
         what = _words(' or ', self, second)
 
         def either(value: Any) -> Any:
@@ -79,9 +60,15 @@ class Loader:
                 return first(value)
             except Exception as error:
                 try:
-                    return second._load(value)
-                except Exception as last:
-                    raise _alternatives_error(value, what, last) from error
+                    return second.load(value)
+                except (TypeError, ValueError) as last:  # it tells the kind; the text names all alternatives
+                    if (
+                        not what
+                        or isinstance(last, CompositeStructureError)
+                        or type(last) not in (TypeError, ValueError)
+                    ):
+                        raise
+                    raise mismatch(type(last), value, what, getattr(last, 'hint', '')) from error
 
         return Loader(either, what)
 
@@ -98,14 +85,37 @@ class Loader:
         return f'Loader({self.what or "..."})'
 
 
+def checked(
+    what: str,
+    types: Any = object,
+    fits: Callable[[Any], bool] = lambda value: True,
+    answer: Callable[[Any], Any] | None = None,
+) -> Loader:
+    """
+    Overview:
+        The pattern of most loaders: TypeError for a value of another type (see ``instance_of``), ValueError for one
+        that does not fit, else the value, or what ``answer`` makes of it.
+    """
+
+    def load(value: Any) -> Any:
+        if not instance_of(value, types):
+            raise mismatch(TypeError, value, what)
+        if not fits(value):
+            raise mismatch(ValueError, value, what)
+        return value if answer is None else answer(value)
+
+    return Loader(load, what)
+
+
 def type_name(types: type | tuple[type, ...]) -> str:
     """A type in words: ``an int``, ``a str or a list``."""
     if isinstance(types, tuple):
         return ' or '.join(type_name(t) for t in types)
-    return _TYPE_NAMES.get(types, f'an instance of {types.__name__}')
+    known = types.__module__ == 'builtins' and types is not object
+    return _TYPE_NAMES.get(types, f'a {types.__name__}' if known else f'an instance of {types.__name__}')
 
 
-def instance_of(value: Any, types: type | tuple[type, ...]) -> bool:
+def instance_of(value: Any, types: Any) -> bool:
     """``isinstance`` that does not take a bool for an int."""
     if isinstance(value, bool):
         wanted = types if isinstance(types, tuple) else (types,)
@@ -115,48 +125,29 @@ def instance_of(value: Any, types: type | tuple[type, ...]) -> bool:
 
 def _lift(source: Any) -> tuple[Callable[[Any], Any], str]:
     """What a plain Python object means as a loader: its function, and its rule in words."""
-    if isinstance(source, Loader):
-        return source._load, source.what
-    if isinstance(source, bool):
-        return (_anything, '') if source else (_nothing, 'never given')
     if source is None:
-        return _type_check(type(None))
+        source = type(None)
     if isinstance(source, type):
-        return _type_check(source)
+        source = checked(type_name(source), source)
+    if isinstance(source, Loader):
+        return source.load, source.what
+    if source is True:
+        return (lambda value: value), ''
+    if source is False:
+        source = (lambda value: False, lambda value: f'got {value!r}, and no value is accepted here')
     if isinstance(source, tuple):
-        return _predicate(source), ''
-    if callable(source):
-        return source, ''
-    return (lambda value: source), ''
+        return _predicate(*source), ''
+    return source if callable(source) else lambda value: source, ''
 
 
-def _anything(value: Any) -> Any:
-    return value
-
-
-def _nothing(value: Any) -> Any:
-    raise ValueError(f'got {value!r}, and no value is accepted here')
-
-
-def _type_check(wanted: type) -> tuple[Callable[[Any], Any], str]:
-    what = type_name(wanted)
-
-    def load(value: Any) -> Any:
-        if not instance_of(value, wanted):
-            raise mismatch(TypeError, value, what)
-        return value
-
-    return load, what
-
-
-def _predicate(parts: tuple) -> Callable[[Any], Any]:
+def _predicate(*parts: Any) -> Callable[[Any], Any]:
     if len(parts) not in (2, 3):
         raise ValueError(f'a loader from a tuple has 2 parts (predicate, error) or 3, got {len(parts)}')
-    predicate, error, convert = parts[0], parts[-1], parts[1] if len(parts) == 3 else _anything
+    predicate, error = parts[0], parts[-1]
 
     def load(value: Any) -> Any:
         if predicate(value):
-            return convert(value)
+            return parts[1](value) if len(parts) == 3 else value
         raised = error(value) if callable(error) and not isinstance(error, BaseException) else error
         raise raised if isinstance(raised, BaseException) else ValueError(str(raised))
 
@@ -172,8 +163,28 @@ def _words(joint: str, first: Loader, second: Loader) -> str:
     return joint.join(words for words in (first.what, rest) if words)
 
 
-def _alternatives_error(value: Any, what: str, last: Exception) -> Exception:
-    """The last alternative's error tells the kind; its text names all alternatives where these are known in words."""
-    if not what or isinstance(last, CompositeStructureError) or type(last) not in (TypeError, ValueError):
-        return last
-    return mismatch(type(last), value, what, getattr(last, 'hint', ''))
+def keep() -> Loader:
+    """Accepts anything and answers it unchanged."""
+    return Loader(True)
+
+
+def raw(value: Any) -> Loader:
+    """Answers ``value``, whatever it is given; as the last alternative, a default."""
+    return Loader(lambda _: value)
+
+
+def optional(loader: Any) -> Loader:
+    """None passes; anything else goes through ``loader``."""
+    inner = Loader(loader)
+    what = f'{inner.what} or None' if inner.what else ''
+    return Loader(lambda value: None if value is None else inner(value), what)
+
+
+def check_only(loader: Any) -> Loader:
+    """Raises as ``loader`` does, but answers the original value."""
+    return Loader(loader) & keep()
+
+
+def check(loader: Any) -> Loader:
+    """Answers True or False: whether ``loader`` accepts the value."""
+    return Loader(Loader(loader).check)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from nervex.loader.exception import CompositeStructureError, shown
+from nervex.loader.errors import CompositeStructureError, shown
 from nervex.utils.errors import ConfigError, UnknownNameError, nearest
 
 

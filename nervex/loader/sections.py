@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import difflib
 import logging
-import numbers
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from nervex.loader.base import Loader, instance_of, type_name
-from nervex.loader.exception import shown
+from nervex.loader.base import Loader, checked, keep, optional, type_name
+from nervex.loader.errors import shown
 from nervex.loader.problems import Problems
-from nervex.loader.rule import rule
-from nervex.loader.utils import optional
+from nervex.loader.rules import rule
+from nervex.loader.values import numeric
 from nervex.utils.class_config import merge_config, plain_copy
 from nervex.utils.declare import UNSET, Section, Setting, declared_by
 
@@ -96,14 +95,25 @@ class Parts:
         return value
 
 
-def check_of(entry: Setting) -> Loader | None:
-    """What a value of the setting goes through; None where only the type of its default says something."""
+def check_of(entry: Setting) -> Loader:
+    """What a value of the setting goes through; without a check the type follows the default's."""
     if isinstance(entry.check, Parts):
         return Loader(dict, entry.check.what)
     if entry.check is None:
-        return None
+        return _like(entry.default)
     loader = rule(entry.check) if isinstance(entry.check, str) else Loader(entry.check)
     return optional(loader) if entry.default is None and not loader.check(None) else loader
+
+
+def _like(default: Any) -> Loader:
+    """The same type as a default; a default of None accepts anything."""
+    if default is None or default is UNSET:
+        return keep()
+    if isinstance(default, float):
+        return Loader(Loader(lambda got: float(got) if got in ('inf', '-inf') else got) >> numeric(), 'a number')
+    sequence = isinstance(default, (list, tuple))
+    kind = type(default)
+    return checked(type_name(kind), (list, tuple) if sequence else kind, answer=kind if sequence else None)
 
 
 def check_value(path: str, entry: Setting, value: Any, problems: Problems) -> Any:
@@ -111,29 +121,11 @@ def check_value(path: str, entry: Setting, value: Any, problems: Problems) -> An
     if isinstance(entry.check, Parts):
         return entry.check.check_all(path, value, problems)
     value, loader = _plain_number(value), check_of(entry)
-    if loader is None:
-        return _check_type(path, entry.default, value, problems)
     try:
         return loader(value)
     except Exception as error:  # whatever a user's rule raises is the verdict on the value
         problems.bad_value(path, value, error, loader.what, _remedy(loader, value))
         return value
-
-
-def _check_type(path: str, default: Any, value: Any, problems: Problems) -> Any:
-    """Without a check the type follows the default's; a default of None accepts anything."""
-    if default is None or default is UNSET:
-        return value
-    if isinstance(default, (list, tuple)) and isinstance(value, (list, tuple)):
-        return type(default)(value)
-    if isinstance(default, float) and value in ('inf', '-inf'):
-        return float(value)
-    wanted = (int, float) if isinstance(default, float) else type(default)
-    words = 'a number' if isinstance(default, float) else type_name(wanted)
-    fits = Loader((lambda got: instance_of(got, wanted) and got == got, ''), words)
-    if not fits.check(value):
-        problems.add(path, f'got {value!r}, must be {words}{_remedy(fits, value)}')
-    return value
 
 
 def _remedy(loader: Loader, value: Any) -> str:
@@ -158,23 +150,19 @@ def _remedy(loader: Loader, value: Any) -> str:
 
 def _plain_number(value: Any) -> Any:
     """NumPy's scalars as Python's: they would not survive in a saved config."""
-    if type(value).__module__ == 'numpy' and isinstance(value, numbers.Number):
-        return value.item()  # type: ignore[attr-defined]
-    if type(value).__module__ == 'numpy' and type(value).__name__ in ('bool', 'bool_'):
-        return bool(value)
-    return value
+    is_number = type(value).__module__ == 'numpy' and hasattr(value, 'item') and not hasattr(value, '__len__')
+    return value.item() if is_number else value
 
 
 def _report_missing(path: str, section: Section, merged: dict, problems: Problems, type_: Any) -> None:
     """What is needed; and a dict that replaced its default by another ``type_`` must bring what the checks need."""
     for key, entry in section.known().items():
-        if key in merged or isinstance(entry, Section) or not (entry.needed or type_ is not None):
+        if key in merged or isinstance(entry, Section):
             continue
-        loader = check_of(entry)
-        if entry.needed or (loader is not None and not loader.check(None)):
+        what = check_of(entry).what
+        if entry.needed or (type_ is not None and entry.check is not None and not check_of(entry).check(None)):
             why = f'{section.owner} needs it' if entry.needed else f'type {type_!r} replaces the defaults'
-            words = f': {loader.what}' if loader is not None and loader.what else ''
-            problems.add(f'{path}.{key}', f'missing; {why}{words}')
+            problems.add(f'{path}.{key}', f'missing; {why}' + (f': {what}' if what else ''))
 
 
 def _warn_if_misspelt(path: str, key: str, section: Section) -> None:

@@ -10,9 +10,7 @@ from typing import Any
 
 from easydict import EasyDict
 
-from nervex.config import apply_overrides, compile_config, parallel_transform, read_config
-from nervex.config.aliases import same_setting
-from nervex.config.tree import get_path
+from nervex.config import compile_config, parallel_transform, read_config
 from nervex.parallel.pace import Plan, make_plan, resources_of
 
 TEMPLATES = Path(__file__).resolve().parents[1] / 'scripts'
@@ -31,14 +29,9 @@ class Demand:
 
 
 def compile_for_cluster(config: Any, overrides: Iterable[str]) -> EasyDict:
-    """The complete config of a run elsewhere: ``policy.use_cuda`` is about the GPUs there, and not about ours."""
-    overrides = list(overrides)
-    given = apply_overrides(parallel_transform(read_config(config) if isinstance(config, str) else config), overrides)
-    paths = {'policy.use_cuda', *same_setting('policy.use_cuda')}
-    wanted = any(get_path(given, path) is True for path in paths)
-    cfg = compile_config(given, overrides=['policy.use_cuda=false'] if wanted else [])
-    cfg.policy.use_cuda = wanted
-    return cfg
+    """The complete config of a run elsewhere."""
+    given = parallel_transform(read_config(config) if isinstance(config, str) else config)
+    return compile_config(given, overrides=overrides)
 
 
 def demands(cfg: EasyDict) -> list[Demand]:

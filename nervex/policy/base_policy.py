@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -108,6 +109,8 @@ class Policy:
                 raise ValueError(unknown_name('policy mode', field, FIELDS))
         self._enable_field = fields
         self._use_cuda = bool(self._cfg.use_cuda) and torch.cuda.is_available()
+        if self._cfg.use_cuda and not self._use_cuda:
+            _say_no_gpu()
         self._use_distributed = bool(self._cfg.use_distributed) and torch.distributed.is_initialized()
         if self._cfg.use_distributed and not self._use_distributed:
             logger.warning('policy.use_distributed: this process is in no group of torch.distributed, it learns alone')
@@ -341,6 +344,11 @@ class Policy:
 
         self._model.load_state_dict(state_dict['model'])
         self._obs_scaling = Normalizer.of_checkpoint(state_dict)
+
+
+@functools.cache  # once
+def _say_no_gpu() -> None:
+    logger.warning('policy.use_cuda: torch %s finds no GPU here, so the policy runs on the CPU', torch.__version__)
 
 
 def register_policy(name: str, cls: type[Policy]) -> None:

@@ -18,6 +18,11 @@ def plain_copy(value: Any) -> Any:
     return value
 
 
+def other_type(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Whether two dicts say that they are of different types: then the new one replaces the old one."""
+    return 'type' in old and 'type' in new and old['type'] != new['type']
+
+
 def merge_config(default: Mapping[str, Any], override: Mapping[str, Any]) -> dict[str, Any]:
     """
     Overview:
@@ -27,7 +32,7 @@ def merge_config(default: Mapping[str, Any], override: Mapping[str, Any]) -> dic
     merged = {key: plain_copy(value) for key, value in default.items()}
     for key, value in override.items():
         old = merged.get(key)
-        if isinstance(old, dict) and isinstance(value, Mapping) and not _other_type(old, value):
+        if isinstance(old, dict) and isinstance(value, Mapping) and not other_type(old, value):
             merged[key] = merge_config(old, value)
         else:
             merged[key] = plain_copy(value)
@@ -45,7 +50,3 @@ def declared_config(cls: type) -> dict[str, Any]:
 def class_config(cls: type, cfg: Mapping[str, Any] | None) -> dict[str, Any]:
     """What an object of ``cls`` runs with: the declared defaults with the user's settings on top."""
     return merge_config(declared_config(cls), cfg or {})
-
-
-def _other_type(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    return 'type' in old and 'type' in new and old['type'] != new['type']

@@ -40,7 +40,7 @@ class Setting:
         One setting.
     Arguments:
         - default (:obj:`Any`): UNSET for none
-        - check (:obj:`Any`): what it may be: words as ``nervex.loader.rule`` reads them, a Loader, a type, None for
+        - check (:obj:`Any`): what it may be: words as ``nervex.loader.rules`` reads them, a Loader, a type, None for
             the type of the default, or what ``settings`` made: a section, where a subclass gives it defaults
         - meaning (:obj:`str`): one line
         - same_as (:obj:`str`): path of the setting that says the same: what is given for one of them holds for both

@@ -171,21 +171,7 @@ PLAYER_REGISTRY = Registry(
 )
 
 registries: dict[str, Registry] = {
-    'policy': POLICY_REGISTRY,
-    'env': ENV_REGISTRY,
-    'env_manager': ENV_MANAGER_REGISTRY,
-    'wrapper': WRAPPER_REGISTRY,
-    'model': MODEL_REGISTRY,
-    'head': HEAD_REGISTRY,
-    'armor_plugin': ARMOR_PLUGIN_REGISTRY,
-    'learner': LEARNER_REGISTRY,
-    'learner_hook': LEARNER_HOOK_REGISTRY,
-    'comm_learner': COMM_LEARNER_REGISTRY,
-    'actor': ACTOR_REGISTRY,
-    'transform': TRANSFORM_REGISTRY,
-    'comm_actor': COMM_ACTOR_REGISTRY,
-    'commander': COMMANDER_REGISTRY,
-    'buffer': BUFFER_REGISTRY,
-    'league': LEAGUE_REGISTRY,
-    'player': PLAYER_REGISTRY,
+    name.removesuffix('_REGISTRY').lower(): found
+    for name, found in list(globals().items())
+    if name.endswith('_REGISTRY')
 }

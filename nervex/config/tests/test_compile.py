@@ -3,7 +3,6 @@
 import copy
 
 import pytest
-import torch
 from easydict import EasyDict
 
 from nervex.config import ConfigError, compile_config, read_config, save_config
@@ -197,15 +196,6 @@ def test_more_rows_than_the_buffer_holds(config, path, value):
     assert 'replay_buffer.agent.meta_maxlen = 1000' in problem
     set_path(config, path, 1000)
     compile_config(config)
-
-
-def test_cuda_without_a_gpu(config, monkeypatch):
-    config['policy']['use_cuda'] = True
-    monkeypatch.setattr(torch.cuda, 'is_available', lambda: False)
-    problem = one_problem(config)
-    assert problem.startswith('policy.use_cuda: got True') and 'set policy.use_cuda=False' in problem
-    monkeypatch.setattr(torch.cuda, 'is_available', lambda: True)
-    assert compile_config(config).policy.use_cuda is True
 
 
 def test_all_problems_of_all_sections_come_at_once_and_in_the_order_of_the_sections(config):

@@ -1,7 +1,15 @@
 import pytest
-from easydict import EasyDict
 
-from nervex.config import ConfigError, apply_overrides, compile_config
+from nervex.config import ConfigError, compile_config
+from nervex.config.overrides import override
+from nervex.loader.problems import Problems
+
+
+def overridden(tree, overrides):
+    problems = Problems()
+    override(tree, overrides, problems)
+    problems.raise_if_any()
+    return tree
 
 
 @pytest.mark.parametrize(
@@ -24,20 +32,18 @@ from nervex.config import ConfigError, apply_overrides, compile_config
     ],
 )
 def test_values_are_read_as_yaml(text, value):
-    got = apply_overrides({}, [f'policy.x={text}']).policy.x
-    assert got == value and type(got) is type(EasyDict(x=value).x)
+    got = overridden({}, [f'policy.x={text}'])['policy']['x']
+    assert got == value and type(got) is type(value)
 
 
-def test_the_config_is_copied_and_dicts_are_made_on_the_way():
-    config = dict(policy=dict(learn=dict(a=1)))
-    new = apply_overrides(config, ['policy.learn.a=2', 'learner.hook.mine.freq=3'])
+def test_dicts_are_made_on_the_way():
+    new = overridden(dict(policy=dict(learn=dict(a=1))), ['policy.learn.a=2', 'learner.hook.mine.freq=3'])
     assert new == dict(policy=dict(learn=dict(a=2)), learner=dict(hook=dict(mine=dict(freq=3))))
-    assert config == dict(policy=dict(learn=dict(a=1)))
 
 
 def test_a_dict_merges_and_a_list_replaces():
     config = dict(policy=dict(eps=dict(start=1, end=0), sizes=[1, 2]))
-    assert apply_overrides(config, ['policy.eps={end: 0.5}', 'policy.sizes=[3]']).policy == dict(
+    assert overridden(config, ['policy.eps={end: 0.5}', 'policy.sizes=[3]'])['policy'] == dict(
         eps=dict(start=1, end=0.5), sizes=[3]
     )
 
@@ -45,12 +51,12 @@ def test_a_dict_merges_and_a_list_replaces():
 @pytest.mark.parametrize('text', ['policy.x', '=3', 'policy..x=3', '.x=1', 'a .b=1'])
 def test_the_form_must_be_right(text):
     with pytest.raises(ConfigError, match='must be written path=value'):
-        apply_overrides({}, [text])
+        overridden({}, [text])
 
 
 def test_all_mistakes_come_at_once():
     with pytest.raises(ConfigError) as caught:
-        apply_overrides(dict(actor=dict(n_sample=8)), ['nothing', 'actor.n_sample.deep=1', 'policy.x=[1'])
+        overridden(dict(actor=dict(n_sample=8)), ['nothing', 'actor.n_sample.deep=1', 'policy.x=[1'])
     assert len(caught.value.problems) == 3
     assert 'actor.n_sample (8) is a value and holds no settings' in str(caught.value)
 

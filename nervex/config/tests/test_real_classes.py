@@ -472,3 +472,16 @@ def test_use_distributed_alone_is_said_and_goes_on(caplog):
     with caplog.at_level('WARNING'):
         POLICY_REGISTRY.get('dqn')(config.policy)
     assert 'it learns alone' in caplog.text
+
+
+def test_a_gpu_that_is_not_there_is_said_and_the_cpu_does(caplog, monkeypatch):
+    import torch
+
+    from nervex.policy import base_policy, create_policy
+
+    monkeypatch.setattr(torch.cuda, 'is_available', lambda: False)
+    base_policy._say_no_gpu.cache_clear()
+    cfg = compile_config('cartpole_dqn', overrides=['policy.use_cuda=true'])
+    for _ in range(2):
+        assert next(create_policy(cfg.policy)._model.parameters()).device.type == 'cpu'
+    assert caplog.text.count('finds no GPU here') == 1 and cfg.policy.use_cuda is True

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from nervex.loader.rule import registered, rule, rule_schema
+from nervex.loader.rules import registered, rule, rule_schema
 from nervex.utils.errors import UnknownNameError
 from nervex.utils.registry import Registry
 

@@ -11,7 +11,7 @@ from easydict import EasyDict
 
 from nervex.data import Batch
 from nervex.loader.problems import Problems
-from nervex.loader.rule import registered
+from nervex.loader.rules import registered
 from nervex.loader.sections import Parts, check_value, complete, merge_section
 from nervex.rl_utils.her import merge_halves, reached, split_halves
 from nervex.utils import ConfigError, tree

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nervex.loader.problems import Problems
-from nervex.loader.rule import registered
+from nervex.loader.rules import registered
 from nervex.loader.sections import Parts, check_value, merge_section
 from nervex.utils import LEARNER_HOOK_REGISTRY
 from nervex.utils.declare import Section, Setting, declared_by, setting, settings

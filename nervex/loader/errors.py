@@ -1,4 +1,4 @@
-"""Errors that gather what is wrong with all children of a structure, not only with the first one."""
+"""What loaders raise: one failed check in words, and errors that gather what is wrong with all parts of a structure."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -61,11 +61,9 @@ class DictError(CompositeStructureError):
 class MappingError(CompositeStructureError):
     """Keys or values of a mapping failed."""
 
-    def __init__(
-        self, key_errors: Iterable[tuple[Any, Exception]], value_errors: Iterable[tuple[Any, Exception]]
-    ) -> None:
-        self._key_errors, self._value_errors = list(key_errors), list(value_errors)
-        super().__init__([(f'key {key!r}', e) for key, e in self._key_errors] + self._value_errors)
+    def __init__(self, key_errors: list[tuple[Any, Exception]], value_errors: list[tuple[Any, Exception]]) -> None:
+        self._key_errors, self._value_errors = key_errors, value_errors
+        super().__init__([(f'key {key!r}', e) for key, e in key_errors] + value_errors)
 
     def key_errors(self) -> list[tuple[Any, Exception]]:
         """Pairs (key, error) of the keys that failed."""
@@ -80,16 +78,14 @@ class MappingError(CompositeStructureError):
         return self._key_errors + self._value_errors
 
 
-def gathered(
-    jobs: Iterable[tuple[Any, Callable[[Any], Any], Any]], error: Callable[[list[tuple[Any, Exception]]], Exception]
-) -> list[Any]:
-    """What every (where, loader, value) answers; all that fail become one error."""
+def tried(
+    jobs: Iterable[tuple[Any, Callable[[Any], Any], Any]],
+) -> tuple[list[Any], list[tuple[Any, Exception]]]:
+    """What every (where, loader, value) answers, and the pairs (where, error) of those that fail."""
     loaded, errors = [], []
     for where, loader, value in jobs:
         try:
             loaded.append(loader(value))
         except Exception as problem:
             errors.append((where, problem))
-    if errors:
-        raise error(errors)
-    return loaded
+    return loaded, errors

@@ -8,65 +8,40 @@ import math
 import re
 from typing import Any
 
-from nervex.loader.base import Loader, instance_of
-from nervex.loader.collection import collection
-from nervex.loader.exception import mismatch
-from nervex.loader.mapping import mapping
-from nervex.loader.number import interval, numeric
-from nervex.loader.string import enum
-from nervex.loader.types import is_type
-from nervex.loader.utils import keep, optional
+from nervex.loader.base import Loader, checked, keep, optional
+from nervex.loader.errors import mismatch
+from nervex.loader.structures import collection, mapping
+from nervex.loader.values import enum, interval, is_callable, is_type, numeric
 from nervex.utils.errors import UnknownNameError, nearest, unknown_name
 from nervex.utils.import_helper import load_attribute
 
 
 def _whole(value: Any) -> Any:
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if not instance_of(value, int):
-        raise mismatch(TypeError, value, 'an int')
-    return value
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _callable(value: Any) -> Any:
-    if isinstance(value, str):
-        value = load_attribute(value)
-    if not callable(value):
-        raise mismatch(TypeError, value, 'callable')
-    return value
+def _named(value: Any) -> Any:
+    return load_attribute(value) if isinstance(value, str) else value
 
 
-def _list(value: Any) -> list:
-    if not isinstance(value, (list, tuple)):
-        raise mismatch(TypeError, value, 'a list')
-    return list(value)
-
-
-def _infinity(value: Any) -> Any:
-    if value == 'inf':
-        return value
-    if not (isinstance(value, float) and value == math.inf):
-        raise mismatch(ValueError, value, "'inf'")
-    return value
-
-
+Rule = tuple[Loader, dict[str, Any]]
 #: word -> (the loader, its JSON schema)
-KINDS: dict[str, tuple[Loader, dict[str, Any]]] = {
+KINDS: dict[str, Rule] = {
     'any': (keep(), {}),
     'bool': (is_type(bool), {'type': 'boolean'}),
-    'callable': (Loader(_callable, "callable, or its name 'module:function'"), {}),
+    'callable': (Loader(Loader(_named) >> is_callable(), "callable, or its name 'module:function'"), {}),
     'class': (is_type(type), {}),
     'dict': (is_type(dict), {'type': 'object'}),
-    'inf': (Loader(_infinity, "'inf'"), {'const': 'inf'}),
+    'inf': (checked("'inf'", (str, float), lambda value: value in ('inf', math.inf)), {'const': 'inf'}),
     'int': (is_type(int), {'type': 'integer'}),
-    'list': (Loader(_list, 'a list'), {'type': 'array'}),
+    'list': (checked('a list', (list, tuple), answer=list), {'type': 'array'}),
     'number': (numeric(inf_ok=False), {'type': 'number'}),
     'str': (is_type(str), {'type': 'string'}),
-    'whole': (Loader(_whole, 'an int'), {'type': 'integer'}),  # 1e5 is one, too
+    'whole': (Loader(Loader(_whole) >> int, 'an int'), {'type': 'integer'}),  # 1e5 is one, too
 }
 _NUMBERS = ('int', 'number', 'whole')
 _KEYWORDS = {'>=': 'minimum', '>': 'exclusiveMinimum', '<=': 'maximum', '<': 'exclusiveMaximum'}
-_RULE = re.compile(r'(\w+)(?: (>=|>|<=|<) (\S+)| in ([\[(])(\S+), (\S+)([\])]))?')
+_BOUNDS = re.compile(r'(\w+) (?:(>=|>|<=|<) (\S+)|in ([\[(])(\S+), (\S+)([\])]))')
 
 
 @functools.cache
@@ -95,19 +70,16 @@ def rule_schema(text: str) -> dict[str, Any]:
 def registered(registry: Any) -> Loader:
     """The name of something in a registry."""
 
-    def load(value: Any) -> Any:
-        if not isinstance(value, str):
-            raise mismatch(TypeError, value, what)
+    def known(value: str) -> str:
         if value not in registry:
             raise UnknownNameError(unknown_name(registry.what, value, registry))
         return value
 
-    what = f'the name of a {registry.what}'
-    return Loader(load, what)
+    return checked(f'the name of a {registry.what}', str, answer=known)
 
 
-def _parsed(text: str) -> tuple[Loader, dict[str, Any]]:
-    found: list[tuple[Loader, dict[str, Any]]] = []
+def _parsed(text: str) -> Rule:
+    found: list[Rule] = []
     words: list[Any] = []
     for part in text.split(' | '):
         try:
@@ -128,36 +100,33 @@ def _parsed(text: str) -> tuple[Loader, dict[str, Any]]:
     return loader, schemas[0] if len(schemas) == 1 else {'anyOf': schemas}
 
 
-def _kind(part: str, text: str) -> tuple[Loader, dict[str, Any]]:
+def _kind(part: str, text: str) -> Rule:
     container, _, item = part.partition(' of ')
     if item and container in ('list', 'dict'):
         each, schema = _kind(item, text)
         what = f'a {container} of values that are {each.what}'
         if container == 'list':
-            return Loader(Loader(_list) >> collection(each), what), {'type': 'array', 'items': schema}
+            return Loader(KINDS['list'][0] >> collection(each), what), {'type': 'array', 'items': schema}
         return Loader(is_type(dict) >> mapping(str, each), what), {'type': 'object', 'additionalProperties': schema}
-    found = _RULE.fullmatch(part)
-    if found is None or found[1] not in KINDS or (found[0] != found[1] and found[1] not in _NUMBERS):
+    if part in KINDS:
+        return KINDS[part]
+    found = _BOUNDS.fullmatch(part)
+    if found is None or found[1] not in _NUMBERS:
         near = nearest(part.partition(' ')[0], KINDS)
         hint = f"; did you mean '{near}'?" if near else ''
         raise ValueError(f'rule {text!r}: {part!r} is no check{hint} Kinds: {", ".join(KINDS)}')
-    loader, schema = KINDS[found[1]]
-    if found[0] == found[1]:
-        return loader, schema
-    signs = [(found[2], found[3])] if found[2] else [('>' + '=' * (found[4] == '['), found[5])]
-    signs += [] if found[2] else [('<' + '=' * (found[7] == ']'), found[6])]
-    limits = {sign: int(float(edge)) if float(edge).is_integer() else float(edge) for sign, edge in signs}
+    kind, sign, edge, left, low, high, right = found.groups()
+    signs = {sign: edge} if sign else {'>=' if left == '[' else '>': low, '<=' if right == ']' else '<': high}
+    return _bounded(kind, {sign: int(float(e)) if float(e).is_integer() else float(e) for sign, e in signs.items()})
+
+
+def _bounded(kind: str, limits: dict[str, float]) -> Rule:
+    """A number within limits; whatever part of the rule refuses a value, the error names all of it."""
+    loader, schema = KINDS[kind]
     low, high = limits.get('>=', limits.get('>')), limits.get('<=', limits.get('<'))
-    if found[1] == 'number' and None not in (low, high):
+    if kind == 'number' and None not in (low, high):
         loader = numeric()  # what lies between bounds is finite
-    return (
-        _in_one_word(loader >> interval(low, high, '>' not in limits, '<' not in limits)),
-        {**schema, **{_KEYWORDS[sign]: edge for sign, edge in limits.items()}},
-    )
-
-
-def _in_one_word(loader: Loader) -> Loader:
-    """The same; whatever part of it refuses a value, the error names all of the rule."""
+    loader = loader >> interval(low, high, '>' not in limits, '<' not in limits)
 
     def load(value: Any) -> Any:
         try:
@@ -165,4 +134,4 @@ def _in_one_word(loader: Loader) -> Loader:
         except (TypeError, ValueError) as error:
             raise mismatch(type(error), value, loader.what) from None
 
-    return Loader(load, loader.what)
+    return Loader(load, loader.what), {**schema, **{_KEYWORDS[sign]: edge for sign, edge in limits.items()}}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable
 from typing import Any
 
 from nervex.loader.base import Loader
-from nervex.loader.number import COMPARISONS, comparison_chain
+from nervex.loader.values import comparison_chain
 
 
 class Norm:
@@ -15,8 +16,7 @@ class Norm:
     Overview:
         A function of a value that supports all operators: ``norm(item('a')) + norm(item('b')) == norm(item('sum'))`` is
         again a Norm; calling it with a value gives the result. A plain operand stands for itself, a loader for its
-        answer.
-        ``Loader(a_norm)`` turns it back into a loader.
+        answer. ``Loader(a_norm)`` turns it back into a loader.
     """
 
     __slots__ = ('_function',)
@@ -36,6 +36,7 @@ def _operand(item: Any) -> Callable[[Any], Any]:
 def normfunc(function: Callable[..., Any]) -> Callable[..., Norm]:
     """Lift a function of values to a function of norms: ``normfunc(max)(norm(item('a')), 3)``."""
 
+    @functools.wraps(function)
     def lifted(*items: Any) -> Norm:
         operands = [_operand(item) for item in items]
         return Norm(lambda value: function(*(operand(value) for operand in operands)))
@@ -43,38 +44,22 @@ def normfunc(function: Callable[..., Any]) -> Callable[..., Norm]:
     return lifted
 
 
-ARITHMETIC = ('add', 'sub', 'mul', 'matmul', 'truediv', 'floordiv', 'mod', 'pow')
-BITS = ('lshift', 'rshift', 'and', 'or', 'xor')
+def _reversed(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    return lambda first, second: function(second, first)
 
 
-def _install_operators() -> None:
-    def forward(function: Callable) -> Callable:
-        return lambda self, other: normfunc(function)(self, other)
-
-    def backward(function: Callable) -> Callable:
-        return lambda self, other: normfunc(function)(other, self)
-
-    for name in (*ARITHMETIC, *BITS):
-        function = getattr(operator, f'__{name}__')
-        setattr(Norm, f'__{name}__', forward(function))
-        setattr(Norm, f'__r{name}__', backward(function))
-    for name in ('eq', 'ne', 'lt', 'le', 'gt', 'ge'):
-        setattr(Norm, f'__{name}__', forward(getattr(operator, name)))
-    for name in ('neg', 'pos', 'invert'):
-        setattr(Norm, f'__{name}__', normfunc(getattr(operator, name)))
-
-
-_install_operators()
+_BINARY = ('add', 'sub', 'mul', 'matmul', 'truediv', 'floordiv', 'mod', 'pow', 'lshift', 'rshift', 'and', 'or', 'xor')
+for _name in _BINARY:
+    _function = getattr(operator, f'__{_name}__')
+    setattr(Norm, f'__{_name}__', normfunc(_function))
+    setattr(Norm, f'__r{_name}__', normfunc(_reversed(_function)))
+for _name in ('eq', 'ne', 'lt', 'le', 'gt', 'ge', 'neg', 'pos', 'invert'):
+    setattr(Norm, f'__{_name}__', normfunc(getattr(operator, _name)))
 
 
 def norm(loader: Any) -> Norm:
     """The value after ``loader``, as a term of an expression."""
     return Norm(Loader(loader))
-
-
-def lnot(term: Any) -> Norm:
-    """``not term``"""
-    return normfunc(operator.not_)(term)
 
 
 def land(*terms: Any) -> Norm:
@@ -90,32 +75,15 @@ def lor(*terms: Any) -> Norm:
 def _shortcut(terms: tuple, stop_at: bool) -> Norm:
     if not terms:
         raise ValueError('land and lor need at least one term')
-    operands = [_operand(term) for term in terms]
+    *operands, last = [_operand(term) for term in terms]
 
     def run(value: Any) -> Any:
-        result = None
         for operand in operands:
-            result = operand(value)
-            if bool(result) is stop_at:
-                break
-        return result
+            if bool(result := operand(value)) is stop_at:
+                return result
+        return last(value)
 
     return Norm(run)
-
-
-def lin(container: Any, element: Any) -> Norm:
-    """``element in container``"""
-    return normfunc(operator.contains)(container, element)
-
-
-def lis(first: Any, second: Any) -> Norm:
-    """``first is second``"""
-    return normfunc(operator.is_)(first, second)
-
-
-def lisnot(first: Any, second: Any) -> Norm:
-    """``first is not second``"""
-    return normfunc(operator.is_not)(first, second)
 
 
 def lsum(*terms: Any) -> Norm:
@@ -125,9 +93,11 @@ def lsum(*terms: Any) -> Norm:
 
 def lcmp(first: Any, *rest: Any) -> Norm:
     """A chain such as ``lcmp(0, '<', norm(item('a')), '<=', 1)``; the answer is True or False."""
-    signs, terms = comparison_chain(first, rest)
+    holds, _, terms = comparison_chain(first, rest)
+    return normfunc(lambda *values: holds(values))(*terms)
 
-    def run(*values: Any) -> bool:
-        return all(COMPARISONS[sign](left, right) for sign, left, right in zip(signs, values, values[1:]))
 
-    return normfunc(run)(*terms)
+lnot = normfunc(operator.not_)
+lin = normfunc(operator.contains)  # lin(container, element)
+lis = normfunc(operator.is_)
+lisnot = normfunc(operator.is_not)
