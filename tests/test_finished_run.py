@@ -143,3 +143,12 @@ def test_a_run_that_needs_its_config_to_be_resumed_says_so_at_its_start(short, c
     with pytest.raises(ConfigError, match=r'env\.wrappers'):
         run(None, 'a', 300, resume='a')
     assert run('mine.py', 'a', 300, resume='a').env_steps >= 300
+
+
+@pytest.mark.parametrize('name', ['run.yaml', 'config.yaml'])
+@pytest.mark.parametrize('text', ['', '- 1', 'a: [', 'seed: 2024-02-30', '&a [*a]'])
+def test_a_damaged_description_of_a_run_is_one_error_that_names_the_file(short, name, text):
+    run(short, 'a', 100)
+    (Path('a/log') / name).write_text(text)
+    with pytest.raises((CheckpointError, ConfigError), match=name):
+        run(None, 'a', 600, resume='a')

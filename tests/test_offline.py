@@ -6,9 +6,9 @@ import pytest
 from nervex.data import Batch, TrajectoryDataset, TrajectoryWriter
 from nervex.entry import eval, offline_pipeline, serial_pipeline
 from nervex.entry.cli import main
-from nervex.entry.offline_entry import _scaled_episodes
-from nervex.run.build import build_serial
-from nervex.run.launch import without_collecting
+from nervex.entry.offline_entry import OfflineRun
+from nervex.run.build import start_serial
+from nervex.run.launch import Passed, prepare_launch
 from nervex.utils import ConfigError
 from nervex.worker.learner.checkpoints import load_checkpoint_file
 
@@ -52,11 +52,12 @@ def test_files_are_scaled_by_their_own_mean_and_variance(data):
 
     def look(run):
         """What the buffer would get, and what the statistics are afterwards."""
-        episodes = list(_scaled_episodes(run, TrajectoryDataset(data)))
+        episodes = list(run.episodes())
         found['obs'], found['next_obs'] = (np.concatenate([e[key] for e in episodes]) for key in ('obs', 'next_obs'))
         return episodes
 
-    with build_serial(without_collecting(config(norm_obs=True)), 0) as run:
+    passed = Passed(data=TrajectoryDataset(data))
+    with start_serial(prepare_launch(config(norm_obs=True), 0, passed, collects=False), OfflineRun) as run:
         look(run)
         before = dict(found)
         look(run)  # the statistics are taken once

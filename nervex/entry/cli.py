@@ -6,7 +6,6 @@ import contextlib
 import os
 import sys
 import threading
-from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -107,7 +106,10 @@ def cli(**options: Any) -> None:
     if options['version']:
         click.echo(f'{__TITLE__} {__VERSION__}')
     elif options['query_registry']:
-        _query(options['query_registry'], options['folders'])
+        from nervex.config.query import query
+
+        for line in query(options['query_registry'], options['folders']):
+            click.echo(line)
     elif mode == 'plot' or ':' in (mode or ''):
         _run_mode(options)
     elif options['folders']:
@@ -124,23 +126,19 @@ def cli(**options: Any) -> None:
 
 
 def _run_mode(options: dict[str, Any]) -> None:
+    """Find the function of the mode and call it; modules that are named may lie beside what names them."""
     from nervex.utils.import_helper import load_attribute
 
-    _find_modules(options)
+    mode, config = options['mode'], options['config'] or ''
+    if os.path.isfile(config):
+        sys.path.append(os.path.dirname(os.path.abspath(config)))
+    if ':' in mode or any('import_names' in text or ':' in text for text in options['override']):
+        sys.path.append(os.getcwd())
     try:
-        run = load_attribute(MODES.get(options['mode'], options['mode']))
+        run = load_attribute(MODES.get(mode, mode))
     except ValueError as e:
         raise click.UsageError(f'-m: {e}') from e
     run(options)
-
-
-def _find_modules(options: dict[str, Any]) -> None:
-    """Modules that a config names may lie in its folder, those that the command line names in the current one."""
-    config = options['config'] or ''
-    if os.path.isfile(config):
-        sys.path.append(os.path.dirname(os.path.abspath(config)))
-    if ':' in options['mode'] or any('import_names' in text or ':' in text for text in options['override']):
-        sys.path.append(os.getcwd())
 
 
 def _elsewhere(options: dict[str, Any]) -> str | None:
@@ -175,18 +173,16 @@ def _parallel(options: dict[str, Any]) -> None:
     from nervex.entry.parallel_entry import parallel_pipeline
     from nervex.parallel.ray_cluster import require_ray
 
+    how = _how_to_train(options)
+    how['overrides'] += _where(options)
     if options['platform'] != 'local':
-        _submit(options)
+        _submit(options, how['overrides'])
         return
     try:
         require_ray()
     except ExtraMissingError as e:
         raise click.ClickException(str(e)) from e
-    lines: list[str] = []
-    how = _how_to_train(options)
-    how['overrides'] += _where(options)
-    result = parallel_pipeline(_config(options), options['seed'], **how, on_end=lambda run: lines.extend(run.verdict))
-    _tell(result, lines)
+    _tell(parallel_pipeline(_config(options), options['seed'], **how))
 
 
 def _where(options: dict[str, Any]) -> tuple[str, ...]:
@@ -204,15 +200,14 @@ def _where(options: dict[str, Any]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _submit(options: dict[str, Any]) -> None:
+def _submit(options: dict[str, Any], overrides: tuple[str, ...]) -> None:
+    """Hand the run to SLURM or Kubernetes, or print what would be handed."""
     from nervex.parallel import kuberay, slurm
     from nervex.parallel.submission import compile_for_cluster
     from nervex.run.folder import saved_run
 
-    overrides = _how_to_train(options)['overrides'] + _where(options)
-    cfg = compile_for_cluster(
-        _config(options) or saved_run(options['resume']).config_to_use(options['trust']), overrides
-    )
+    config = _config(options) or saved_run(options['resume']).config_to_use(options['trust'])
+    cfg = compile_for_cluster(config, overrides)
     on_slurm = options['platform'] == 'slurm'
     text = (slurm.slurm_script if on_slurm else kuberay.manifest)(cfg, options)
     if options['dry_run']:
@@ -229,11 +224,11 @@ def _config(options: dict[str, Any]) -> Any:
 
 
 def _how_to_train(options: dict[str, Any]) -> dict[str, Any]:
-    overrides = list(options['override']) + ([f'learner.load_path={options["load"]}'] if options['load'] else [])
-    return dict(overrides=tuple(overrides), progress=True, resume=options['resume'], trust=options['trust'])
+    overrides = options['override'] + ((f'learner.load_path={options["load"]}',) if options['load'] else ())
+    return dict(overrides=overrides, progress=True, resume=options['resume'], trust=options['trust'])
 
 
-def _tell(result: Any, more: Sequence[str] = ()) -> None:
+def _tell(result: Any) -> None:
     from nervex.run.progress import harmless
 
     log = result.log_path
@@ -243,13 +238,14 @@ def _tell(result: Any, more: Sequence[str] = ()) -> None:
         f'checkpoint: {result.best_checkpoint or result.checkpoint}',
         f'logs:       {log}  (details of the evaluations: {log}/evaluator/evaluator_logger.txt)',
         *([f'curve:      {result.curve_path}  (or: tensorboard --logdir {log})'] if result.history else []),
+        *result.notes,
     ]
     with harmless():  # the run is over, and its folder has all of it
-        click.echo('\n'.join([*lines, *more]))
+        click.echo('\n'.join(lines))
 
 
 def _how_to_play(options: dict[str, Any]) -> dict[str, Any]:
-    how = dict(load_path=options['load'], n_episode=options['episodes'], overrides=tuple(options['override']))
+    how = dict(load_path=options['load'], n_episode=options['episodes'], overrides=options['override'])
     return dict(cfg=_config(options), seed=options['seed'] or 0, **how)
 
 
@@ -284,13 +280,6 @@ def _plot(options: dict[str, Any]) -> None:
         raise click.UsageError('-m plot needs folders of runs: nervex -m plot FOLDER...')
     for path in plot(options['folders'], options['out'] or 'curves', options['title'], options['axis']):
         click.echo(path)
-
-
-def _query(what: str, names: Sequence[str]) -> None:
-    from nervex.config.query import query
-
-    for line in query(what, names):
-        click.echo(line)
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -7,15 +7,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from easydict import EasyDict
 
 from nervex.data import Batch
 from nervex.data.trajectories import TrajectoryWriter
-from nervex.run.build import (
-    EVALUATION_SEED_OFFSET,
-    build_env_managers,
-    build_policy,
-    policy_class,
-)
+from nervex.run.build import EVALUATION_SEED_OFFSET, build_env_managers, build_policy, policy_class
 from nervex.run.launch import EnvSetting, Passed, prepare_launch
 from nervex.utils import CheckpointError, tree
 from nervex.utils.default_helper import set_pkg_seed
@@ -23,31 +19,6 @@ from nervex.worker.actor import BaseSerialEvaluator
 from nervex.worker.actor.base_serial_evaluator import Evaluation
 from nervex.worker.actor.env_manager.normalize import NormalizedEnvManager, load_for_evaluation
 from nervex.worker.learner.checkpoints import load_checkpoint_file
-
-
-@contextlib.contextmanager
-def trained_evaluator(
-    cfg: str | dict | None, seed: int, passed: Passed, load_path: str | None, overrides: tuple[str, ...]
-) -> Iterator[BaseSerialEvaluator]:
-    """An evaluator with the eval mode of a trained policy, and nothing else of a run; its envs close behind it."""
-    resolved = prepare_launch(cfg, seed, passed, overrides, load_path=load_path, collects=False).cfg
-    path = resolved.learner.load_path
-    if not path:
-        raise CheckpointError('no checkpoint given; pass --load FILE (load_path=...) or set learner.load_path')
-    state = load_checkpoint_file(path)
-    set_pkg_seed(seed, use_cuda=resolved.policy.use_cuda)
-    with contextlib.ExitStack() as stack:
-        (manager,) = build_env_managers(resolved, passed.env_setting, seed, stack, roles=('evaluator',))
-        load_for_evaluation(manager, state, path)
-        cls = policy_class(resolved, passed.policy)
-        policy = build_policy(resolved, cls, passed.model, manager.env_info(), ('eval',))
-        try:
-            policy.eval_mode.load_state_dict({**state, 'attached': {}})  # the manager scales
-        except (RuntimeError, KeyError) as e:
-            raise CheckpointError(f'{path}: is a checkpoint of another model: {e}') from e
-        evaluator = BaseSerialEvaluator(resolved.evaluator, exp_name=None, seed=seed + EVALUATION_SEED_OFFSET)
-        evaluator.env, evaluator.policy = manager, policy.eval_mode
-        yield evaluator
 
 
 def eval(
@@ -73,7 +44,8 @@ def eval(
         - result (:obj:`Evaluation`): ``returns`` and ``lengths`` of the episodes, ``mean``
     """
     passed = Passed(env_setting, policy_type, model)
-    with trained_evaluator(cfg, seed, passed, load_path, overrides) as evaluator:
+    resolved = config_to_play(cfg, seed, passed, load_path, overrides)
+    with trained_evaluator(resolved, seed, passed) as evaluator:
         return evaluator.evaluate(n_episode)
 
 
@@ -99,39 +71,71 @@ def collect(
     Returns:
         - result, written: the evaluation, and the episodes saved; one in which an env failed is left out
     """
-    arguments = (cfg, seed, Passed(env_setting, policy_type, model), load_path, overrides)
-    with trained_evaluator(*arguments) as evaluator, TrajectoryWriter(folder) as writer:
+    passed = Passed(env_setting, policy_type, model)
+    resolved = config_to_play(cfg, seed, passed, load_path, overrides)
+    with trained_evaluator(resolved, seed, passed) as evaluator, TrajectoryWriter(folder) as writer:
+        manager = evaluator.env
+        if manager.asynchronous:
+            raise ValueError(
+                'collect: asynchronous env managers are not supported; use -o env.env_manager_type=base or '
+                'sync_subprocess'
+            )
 
         def record(block: Any, action: np.ndarray, step: Any) -> None:
             for env_id in step.abnormal:
                 writer.drop(int(env_id))
             if not len(step):
                 return
-            manager, after = evaluator.env, step
             before: Any = (block.env_id, block.obs)
+            after = step
             if isinstance(manager, NormalizedEnvManager):  # what the envs gave, not what was made of it
                 before, after = manager.raw_observed, manager.raw_step
+
+            def of_step(ids: np.ndarray, column: Any) -> Any:
+                """The rows of the envs that stepped."""
+                order = np.argsort(ids)
+                return tree.index(column, order[np.searchsorted(ids, step.env_id, sorter=order)])
+
             columns = {
-                'obs': tree.index(before[1], _places(before[0], step.env_id)),
-                'action': action[_places(block.env_id, step.env_id)],
+                'obs': of_step(*before),
+                'action': of_step(block.env_id, action),
                 'reward': step.reward.copy(),
-                'next_obs': tree.index(after.obs, _places(after.env_id, step.env_id)),
+                'next_obs': of_step(after.env_id, after.obs),
                 'done': step.done.copy(),
                 'truncated': step.truncated.copy(),
             }
             writer.record(Batch(columns), env_id=step.env_id)
 
-        if evaluator.env.asynchronous:
-            raise ValueError(
-                'collect: asynchronous env managers are not supported; use -o env.env_manager_type=base or '
-                'sync_subprocess'
-            )
         result = evaluator.evaluate(n_episode, on_step=record)
         writer.flush()
         return result, writer.written
 
 
-def _places(ids: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Where in ``ids`` the wanted ones stand."""
-    order = np.argsort(ids)
-    return order[np.searchsorted(ids, wanted, sorter=order)]
+def config_to_play(
+    cfg: str | dict | None, seed: int, passed: Passed, load_path: str | None, overrides: tuple[str, ...]
+) -> EasyDict:
+    """The resolved config, whose ``learner.load_path`` is the checkpoint."""
+    resolved = prepare_launch(cfg, seed, passed, overrides, load_path=load_path, collects=False).cfg
+    if not resolved.learner.load_path:
+        raise CheckpointError('no checkpoint given; pass --load FILE (load_path=...) or set learner.load_path')
+    return resolved
+
+
+@contextlib.contextmanager
+def trained_evaluator(resolved: EasyDict, seed: int, passed: Passed) -> Iterator[BaseSerialEvaluator]:
+    """An evaluator with the eval mode of a trained policy, and nothing else of a run; its envs close behind it."""
+    path = resolved.learner.load_path
+    state = load_checkpoint_file(path)
+    set_pkg_seed(seed, use_cuda=resolved.policy.use_cuda)
+    with contextlib.ExitStack() as stack:
+        (manager,) = build_env_managers(resolved, passed.env_setting, seed, stack, roles=('evaluator',))
+        load_for_evaluation(manager, state, path)
+        cls = policy_class(resolved, passed.policy)
+        policy = build_policy(resolved, cls, passed.model, manager.env_info(), ('eval',))
+        try:
+            policy.eval_mode.load_state_dict({**state, 'attached': {}})  # the manager scales
+        except (RuntimeError, KeyError) as e:
+            raise CheckpointError(f'{path}: is a checkpoint of another model: {e}') from e
+        evaluator = BaseSerialEvaluator(resolved.evaluator, exp_name=None, seed=seed + EVALUATION_SEED_OFFSET)
+        evaluator.env, evaluator.policy = manager, policy.eval_mode
+        yield evaluator

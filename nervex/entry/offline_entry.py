@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from nervex.data import Batch
 from nervex.data.trajectories import TrajectoryDataset
+from nervex.entry.serial_entry import serial_loop
 from nervex.policy.traj_block import TrajBlock
 from nervex.run.build import start_serial
 from nervex.run.launch import EnvSetting, Passed, prepare_launch
-from nervex.run.progress import say_building
 from nervex.run.result import RunResult
 from nervex.run.serial_run import SerialRun
 from nervex.utils import ConfigError
@@ -42,70 +43,65 @@ def offline_pipeline(
           writes them), or the dataset itself; None only with ``resume``, whose saved state has what was learned from
     """
     dataset = data if isinstance(data, TrajectoryDataset) or data is None else TrajectoryDataset(data, strict=True)
-    passed = Passed(env_setting, policy_fn, model_type)
+    passed = Passed(env_setting, policy_fn, model_type, dataset)
     launch = prepare_launch(cfg, seed, passed, overrides, resume, collects=False, trust=trust)
-    if (result := launch.already()) is not None:
-        return result
-    say_building(progress, launch.cfg)
-    with start_serial(launch) as run:
-        if run.cfg.commander.max_train_iter is None:
+    return launch.carry_out(partial(start_serial, kind=OfflineRun), serial_loop, progress, enable_total_log)
+
+
+class OfflineRun(SerialRun):
+    """A serial run that collects nothing: before its first round the buffer gets the samples of recorded episodes."""
+
+    collects = False
+
+    def begin(self) -> None:
+        """Fill the buffer, but for a resumed run, which has it full."""
+        if self.cfg.commander.max_train_iter is None:
             raise ConfigError(['commander.max_train_iter: missing; offline learning has no env steps to end by'])
-        if run.cfg.env.manager.get('norm_reward'):
+        if self.cfg.env.manager.get('norm_reward'):
             raise ConfigError(['env.manager.norm_reward: got True, but recorded rewards are learned as they are'])
-        run.show(progress, enable_total_log)
-        run.begin()
-        if not run.buffer.count():
-            if dataset is None:
-                raise ConfigError(['--data: missing; the run was stopped before a state with its data was saved'])
-            fill(run, dataset)
-        try:
-            while run.going_on():
-                run.commander.step()
-                if run.evaluator.due(run.learner.train_iter) and run.evaluate():
-                    break
-                before = run.learner.train_iter
-                for batch in run.batches():
-                    run.train(batch)
-                if run.learner.train_iter == before:
-                    text = f'the data give {run.buffer.count()} rows, too few for one batch of policy.learn.batch_size'
-                    raise ConfigError([f'replay_buffer: {text}'])
-            else:
-                run.evaluate()
-        except KeyboardInterrupt:
-            raise run.interrupted() from None
-        return run.finish()
+        super().begin()
+        if self.buffer.count():
+            return
+        if self.data is None:
+            raise ConfigError(['--data: missing; the run was stopped before a state with its data was saved'])
+        make, used = self.policy.collect_mode.get_train_sample, 0
+        for columns in self.episodes():
+            samples = make(TrajBlock.cut(columns, repeats=0))
+            if len(samples):
+                self.buffer.push_data(samples)
+                used += len(samples)
+        if not used:
+            raise ConfigError(['the policy makes no samples of these episodes; are they shorter than its sequences?'])
+        if (kept := self.buffer.count()) < used:
+            text = f'keeps {kept} of the {used} samples of the data; set meta_maxlen to {used}'
+            raise ConfigError([f'replay_buffer: {text}'])
 
+    def episodes(self) -> Iterator[dict[str, Any]]:
+        """The columns of each episode; where the envs' observations are scaled, scaled by the statistics of all."""
+        envs, numbers = self.actor.env, range(len(self.data.lengths))
+        normalizer = envs.normalizer if isinstance(envs, NormalizedEnvManager) else None
+        if normalizer is not None and normalizer.is_new:
+            for number in numbers:
+                normalizer.observe(_block(self.data.episode(number).to_numpy()['obs']))
+        for number in numbers:
+            columns = dict(self.data.episode(number).to_numpy().items())
+            for name in ('obs', 'next_obs'):
+                if normalizer is not None and name in columns:
+                    scaled = normalizer.observe(_block(columns[name]), count=False)
+                    columns[name] = Batch(scaled) if isinstance(scaled, dict) else scaled
+            yield columns
 
-def fill(run: SerialRun, dataset: TrajectoryDataset) -> None:
-    """Push the samples of all episodes, made as an actor has them made, into the buffer."""
-    make, used = run.policy.collect_mode.get_train_sample, 0
-    for columns in _scaled_episodes(run, dataset):
-        samples = make(TrajBlock.cut(columns, repeats=0))
-        if len(samples):
-            run.buffer.push_data(samples)
-            used += len(samples)
-    if not used:
-        raise ConfigError(['the policy makes no samples of these episodes; are they shorter than its sequences?'])
-    if run.buffer.count() < used:
-        raise ConfigError(
-            [f'replay_buffer: keeps {run.buffer.count()} of the {used} samples of the data; set meta_maxlen to {used}']
-        )
+    def collect(self) -> None:
+        """Nothing: all data are there."""
+        self._before = None
 
-
-def _scaled_episodes(run: SerialRun, dataset: TrajectoryDataset) -> Iterator[dict[str, Any]]:
-    """The columns of each episode, their observations scaled by the statistics of all where the envs' are scaled."""
-    envs, episodes = run.actor.env, range(len(dataset.lengths))
-    normalizer = envs.normalizer if isinstance(envs, NormalizedEnvManager) else None
-    if normalizer is not None and normalizer.is_new:
-        for number in episodes:
-            normalizer.observe(_block(dataset.episode(number).to_numpy()['obs']))
-    for number in episodes:
-        columns = dict(dataset.episode(number).to_numpy().items())
-        for name in ('obs', 'next_obs'):
-            if normalizer is not None and name in columns:
-                scaled = normalizer.observe(_block(columns[name]), count=False)
-                columns[name] = Batch(scaled) if isinstance(scaled, dict) else scaled
-        yield columns
+    def batches(self) -> Iterator[Any]:
+        """The batches of one round; too few rows for one would be rounds without end."""
+        before = self.learner.train_iter
+        yield from super().batches()
+        if self.learner.train_iter == before:
+            text = f'the data give {self.buffer.count()} rows, too few for one batch of policy.learn.batch_size'
+            raise ConfigError([f'replay_buffer: {text}'])
 
 
 def _block(column: Any) -> Any:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nervex.run.build import EnvSetting
+    from nervex.run.launch import EnvSetting
     from nervex.run.result import RunResult
 
 
@@ -22,7 +23,6 @@ def parallel_pipeline(
     resume: str | None = None,
     trust: bool = False,
     carrier: Any = None,
-    on_end: Any = None,
 ) -> RunResult:
     """
     Overview:
@@ -30,27 +30,18 @@ def parallel_pipeline(
         as ``serial_pipeline``; the section ``parallel`` of the config says how many processes there are.
     Arguments:
         - carrier (:obj:`Carrier | None`): how roles run; None: what ``parallel.carrier`` names
-        - on_end (:obj:`Callable | None`): called with the run before everything is closed
     """
     from nervex.parallel.run import start_parallel
     from nervex.run.launch import Passed, prepare_launch
-    from nervex.run.progress import say_building
 
     launch = prepare_launch(cfg, seed, Passed(env_setting, policy_fn, model_type), overrides, resume, trust=trust)
-    if (ended := launch.already()) is not None:
-        return ended
-    say_building(progress, launch.cfg)
-    with start_parallel(launch, carrier, enable_total_log) as run:
-        run.show(progress, enable_total_log)
-        try:
-            run.begin()
-            while run.going_on():
-                run.coordinator.step()
-            if not run.coordinator.finished:
-                run.final_evaluation()
-        except KeyboardInterrupt:
-            raise run.interrupted() from None
-        result = run.finish()
-        if on_end is not None:
-            on_end(run)
-        return result
+    start = partial(start_parallel, carrier=carrier, show_output=enable_total_log)
+    return launch.carry_out(start, parallel_loop, progress, enable_total_log)
+
+
+def parallel_loop(run: Any) -> None:
+    """The loop of a ``ParallelRun``: steps of its coordinator."""
+    while run.going_on():
+        run.coordinator.step()
+    if not run.coordinator.finished:
+        run.final_evaluation()

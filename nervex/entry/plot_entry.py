@@ -135,7 +135,8 @@ def read_runs(folders: Sequence[str], axis: str = 'env_step') -> list[Curve]:
     for folder in folders:
         if not os.path.isdir(folder):
             raise FileNotFoundError(f'{folder}: there is no such folder')
-        found = _logs_below(folder)
+        below = [folder, *(path for path, _, _ in sorted(os.walk(folder)) if os.path.basename(path) == 'log')]
+        found = [log for log in below if curve_rows(_curve_file(log))]
         if not found:
             raise FileNotFoundError(
                 f'{folder}: holds no run that was evaluated: no log/evaluator/curve.csv with a row in it or below it'
@@ -144,28 +145,17 @@ def read_runs(folders: Sequence[str], axis: str = 'env_step') -> list[Curve]:
     return [_read_run(log, axis) for log in logs.values()]
 
 
-def _logs_below(folder: str) -> list[str]:
-    """Log folders with a curve: the folder itself, or any folder called ``log`` below it."""
-    found = []
-    for base, subfolders, _ in os.walk(folder):
-        subfolders.sort()
-        is_log = base == folder or os.path.basename(base) == 'log'
-        if is_log and _rows(base):
-            found.append(base)
-    return found
+def _curve_file(log: str) -> str:
+    return os.path.join(log, 'evaluator', 'curve.csv')
 
 
 def _read_run(log: str, axis: str) -> Curve:
     path = os.path.join(log, 'config.yaml')
     if not os.path.isfile(path):
         raise FileNotFoundError(f'{path}: missing; runs are grouped by the config that each one saved there')
-    rows = _rows(log)
+    rows = curve_rows(_curve_file(log))
     x, mean = (np.array([float(row[name]) for row in rows]) for name in (axis, 'return_mean'))
     return Curve(os.path.dirname(os.path.abspath(log)), leaves(read_yaml(path)), x, mean)
-
-
-def _rows(log: str) -> list[dict[str, str]]:
-    return curve_rows(os.path.join(log, 'evaluator', 'curve.csv'))
 
 
 def group_runs(curves: Sequence[Curve]) -> dict[str, list[Curve]]:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nervex.run.build import EnvSetting
+    from nervex.run.launch import EnvSetting
     from nervex.run.result import RunResult
-
-logger = logging.getLogger(__name__)
 
 
 def serial_pipeline(
@@ -44,32 +41,25 @@ def serial_pipeline(
           whose limits are raised
         - trust (:obj:`bool`): ``resume`` opens what another user has pickled, which may run any code
     """
-    from nervex.run.build import Passed, prepare_launch, start_serial
-    from nervex.run.progress import say_building
+    from nervex.run.build import start_serial
+    from nervex.run.launch import Passed, prepare_launch
 
     policy, model = _one(policy_fn=policy_fn, policy_type=policy_type), _one(model_type=model_type, model=model)
     launch = prepare_launch(cfg, seed, Passed(env_setting, policy, model), overrides, resume, trust=trust)
-    if (result := launch.already()) is not None:
-        return result
-    say_building(progress, launch.cfg)
-    with start_serial(launch) as run:
-        if run.policy.no_own_data is not None:
-            logger.warning('%s: %s; nervex -m offline --data FOLDER', type(run.policy).__name__, run.policy.no_own_data)
-        run.show(progress, enable_total_log)
-        run.begin()
-        try:
-            while run.going_on():
-                run.commander.step()
-                if run.evaluator.due(run.learner.train_iter) and run.evaluate():
-                    break
-                run.collect()
-                for batch in run.batches():
-                    run.train(batch)
-            else:
-                run.evaluate()
-        except KeyboardInterrupt:
-            raise run.interrupted() from None
-        return run.finish()
+    return launch.carry_out(start_serial, serial_loop, progress, enable_total_log)
+
+
+def serial_loop(run: Any) -> None:
+    """The loop of a ``SerialRun``: rounds of collecting and learning, until it is solved or at its limit."""
+    while run.going_on():
+        run.commander.step()
+        if run.evaluator.due(run.learner.train_iter) and run.evaluate():
+            break
+        run.collect()
+        for batch in run.batches():
+            run.train(batch)
+    else:
+        run.evaluate()
 
 
 def _one(**spellings: Any) -> Any:

@@ -7,16 +7,16 @@ import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack, closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from nervex.entry.eval_entry import eval
+from nervex.entry.eval_entry import config_to_play, trained_evaluator
 from nervex.entry.viewers import Album, Window
 from nervex.envs import BaseEnv, BaseEnvInfo, BaseEnvTimestep, GymEnv, get_vec_env_setting
-from nervex.run.launch import EnvSetting, Passed, prepare_launch
+from nervex.run.launch import EnvSetting, Passed
 from nervex.utils import ExtraMissingError, NervexError
 from nervex.worker.actor.base_serial_evaluator import Evaluation
 
@@ -55,36 +55,38 @@ def eval_and_show(
         - video (:obj:`str | None`): 'mp4' or 'gif': keep the best and the worst episode; None: no file
         - render (:obj:`bool`): show a window, at the speed of the environment
     """
-    if video is None and not render:
-        plain = (cfg, seed, env_setting, policy_type, model)
-        return Shown(eval(*plain, load_path=load_path, n_episode=n_episode, overrides=overrides), {})
     passed = Passed(env_setting, policy_type, model)
-    resolved = prepare_launch(cfg, seed, passed, overrides, load_path=load_path, collects=False).cfg
-    scaling = {key: value for key, value in resolved.env.manager.items() if key.startswith('norm_')}
-    resolved.env.update(env_manager_type='base', manager=scaling)
-    env_fn, actor_cfgs, env_cfgs = env_setting if env_setting is not None else get_vec_env_setting(resolved.env)
-    if render:
-        env_cfgs = env_cfgs[:1]
-    _prepare_headless()
-    make = partial(_drawable, env_fn)
-    fps = _check_picture(make, env_cfgs[0])
-    path = resolved.learner.load_path or ''
-    folder = resolved.env.replay_path or os.path.join(_run_folder(resolved.exp_name, path), 'video')
-    stem = os.path.basename(path).removesuffix('.tar').removesuffix('.pth')
+    resolved = config_to_play(cfg, seed, passed, load_path, overrides)
     with ExitStack() as stack:
-        album = stack.enter_context(Album(folder, stem, video, fps))
-        viewers: list[Any] = [album] if video is not None else []
-        if render:
-            viewers.append(stack.enter_context(closing(Window(fps))))
-        setting = (lambda env_cfg: WatchedEnv(make(env_cfg), viewers), actor_cfgs, env_cfgs)
-        evaluation = eval(resolved, seed, setting, policy_type, model, load_path=path, n_episode=n_episode)
-        return Shown(evaluation, album.finish())
+        album = None
+        if video is not None or render:
+            scaling = {key: value for key, value in resolved.env.manager.items() if key.startswith('norm_')}
+            resolved.env.update(env_manager_type='base', manager=scaling)
+            env_fn, actor_cfgs, env_cfgs = env_setting if env_setting is not None else get_vec_env_setting(resolved.env)
+            _prepare_headless()
+            make = partial(_drawable, env_fn)
+            viewers: list[Any] = []
+            fps = _check_picture(make, env_cfgs[0])
+            if video is not None:
+                album = stack.enter_context(Album(*_place(resolved), video, fps))
+                viewers.append(album)
+            if render:
+                viewers.append(stack.enter_context(closing(Window(fps))))
+                env_cfgs = env_cfgs[:1]
+            passed = replace(passed, env_setting=(lambda one: WatchedEnv(make(one), viewers), actor_cfgs, env_cfgs))
+        with trained_evaluator(resolved, seed, passed) as evaluator:
+            evaluation = evaluator.evaluate(n_episode)
+        return Shown(evaluation, {} if album is None else album.finish())
 
 
-def _run_folder(exp_name: str, checkpoint: str) -> str:
-    """The folder of the run that wrote the checkpoint, unless the config names one."""
-    folder, name = os.path.split(os.path.dirname(os.path.abspath(checkpoint)))
-    return exp_name or (os.path.relpath(folder) if name.startswith('ckptBaseLearner') else '.')
+def _place(cfg: Any) -> tuple[str, str]:
+    """Folder and beginning of the names of videos: in that of the run that wrote the checkpoint, or as configured."""
+    path = cfg.learner.load_path
+    folder, name = os.path.split(os.path.dirname(os.path.abspath(path)))
+    run = cfg.exp_name or (os.path.relpath(folder) if name.startswith('ckptBaseLearner') else '.')
+    return cfg.env.replay_path or os.path.join(run, 'video'), os.path.basename(path).removesuffix('.tar').removesuffix(
+        '.pth'
+    )
 
 
 def _prepare_headless() -> None:
@@ -126,18 +128,17 @@ def picture_of(env: Any) -> np.ndarray:
     """
     for owner in (env, getattr(env, 'env', None)):  # the Gym object of a GymEnv
         render = getattr(owner, 'render', None)
-        with suppress(NotImplementedError):
-            if not callable(render):
-                continue
-            picture = render()
-            picture = picture[-1] if isinstance(picture, list) and picture else picture
-            if isinstance(picture, np.ndarray) and picture.ndim == 3 and picture.shape[2] == 3:
-                return picture.astype(np.uint8, copy=False)
-            got = f'an array of shape {picture.shape}' if isinstance(picture, np.ndarray) else repr(picture)
-            raise CannotDrawError(
-                f'{env!r}: render() answered {got}, must be an array of height x width x 3; '
-                "a Gym object has to be made with render_mode='rgb_array'"
-            )
+        if callable(render):
+            with suppress(NotImplementedError):
+                picture = render()
+                picture = picture[-1] if isinstance(picture, list) and picture else picture
+                if np.ndim(picture) == 3 and np.shape(picture)[2] == 3:
+                    return np.asarray(picture).astype(np.uint8, copy=False)
+                got = f'an array of shape {picture.shape}' if isinstance(picture, np.ndarray) else repr(picture)
+                raise CannotDrawError(
+                    f'{env!r}: render() answered {got}, must be an array of height x width x 3; '
+                    "a Gym object has to be made with render_mode='rgb_array'"
+                )
     raise CannotDrawError(f'{env!r} cannot draw itself: it has no method render() that answers an RGB array')
 
 

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,38 +26,46 @@ class Album:
     Arguments:
         - folder (:obj:`str`): where the files go; made when the first episode begins
         - stem (:obj:`str`): beginning of the files' names
-        - kind (:obj:`str | None`): 'mp4', 'gif', or None for no file at all
+        - kind (:obj:`str`): 'mp4' or 'gif'
         - fps (:obj:`float`): frames per second
     Interfaces:
-        begin, frame, end, finish, close
+        begin, frame, end, finish
     """
 
-    def __init__(self, folder: str, stem: str, kind: str | None, fps: float) -> None:
-        if kind not in ('mp4', 'gif', None):
+    def __init__(self, folder: str, stem: str, kind: str, fps: float) -> None:
+        if kind not in ('mp4', 'gif'):
             raise ValueError(f"video: got {kind!r}, must be 'mp4', 'gif' or None")
-        if kind is not None:
-            encoder()  # what is missing is told now
+        encoder()  # what is missing is told now
         self._folder, self._stem, self._kind, self._fps = folder, stem, kind, fps
         self._running: dict[int, Film] = {}
         self._kept: dict[str, tuple[float, Film]] = {}  # 'best' and 'worst' -> return and film, maybe the same one
         self._count = 0
         self._error: Exception | None = None
 
+    def _try(self, function: Callable[[], None]) -> None:
+        """What goes wrong with a file is told at the end, in its own words, and not taken for a fault of the env."""
+        try:
+            function()
+        except (OSError, ValueError, RuntimeError) as e:
+            self._error = self._error or e
+
     def begin(self, key: int) -> None:
         """A new episode; one of this key that did not end is dropped."""
+
+        def film() -> None:
+            path = os.path.join(self._folder, f'.episode_{os.getpid()}_{self._count}.mp4')
+            self._running[key] = Film(path, self._fps)
+
         if key in self._running:
             self._running.pop(key).discard()
-        if self._error is None:
-            self._try(self._open, key)
-
-    def _open(self, key: int) -> None:
         self._count += 1
-        self._running[key] = Film(os.path.join(self._folder, f'.episode_{os.getpid()}_{self._count}.mp4'), self._fps)
+        if self._error is None:
+            self._try(film)
 
     def frame(self, key: int, picture: np.ndarray) -> None:
         """The next frame of a running episode."""
         if key in self._running:
-            self._try(self._running[key].add, picture)
+            self._try(lambda: self._running[key].add(picture))
 
     def end(self, key: int, episode_return: float) -> None:
         """The episode is over: keep it if it is the best or the worst so far."""
@@ -64,29 +73,17 @@ class Album:
         if film is None:
             return
         self._try(film.close)
-        films = [film, *(kept for _, kept in self._kept.values())]
+        before = [film, *(kept for _, kept in self._kept.values())]
         if not self._kept or episode_return > self._kept['best'][0]:
             self._kept['best'] = episode_return, film
         if 'worst' not in self._kept or episode_return <= self._kept['worst'][0]:
             self._kept['worst'] = episode_return, film
-        for gone in films:
+        for gone in before:
             if all(gone is not kept for _, kept in self._kept.values()):
                 gone.discard()
 
-    def _try(self, function: Any, *args: Any) -> None:
-        """What goes wrong with a file is told at the end, in its own words, and not taken for a fault of the env."""
-        try:
-            function(*args)
-        except (OSError, ValueError, RuntimeError) as e:
-            self._error = self._error or e
-
     def finish(self) -> dict[str, str]:
-        """
-        Overview:
-            Give the files their names.
-        Returns:
-            - videos (:obj:`dict`): 'best' and (if there was more than one episode) 'worst' -> path
-        """
+        """Give the files their names; answers 'best' and (of more than one episode) 'worst' -> path."""
         if self._error is not None:
             raise OSError(f'{self._folder}: the video cannot be written: {self._error}') from self._error
         videos = {}
@@ -96,17 +93,12 @@ class Album:
                 (mp4_to_gif if self._kind == 'gif' else os.replace)(film.path, videos[what])
         return videos
 
-    def close(self) -> None:
-        """Remove what was not named by ``finish``; closing twice is fine."""
-        for film in (*self._running.values(), *(film for _, film in self._kept.values())):
-            film.discard()
-        self._running.clear()
-
     def __enter__(self) -> Album:
         return self
 
     def __exit__(self, *exc: Any) -> None:
-        self.close()
+        for film in (*self._running.values(), *(film for _, film in self._kept.values())):
+            film.discard()
 
 
 def mp4_to_gif(source: str, target: str) -> None:
@@ -117,17 +109,16 @@ def mp4_to_gif(source: str, target: str) -> None:
     scaled = f'fps={_GIF_FPS},scale=min({_GIF_WIDTH}\\,iw):-1:flags=lanczos'
     palette = f'{source}.png'
     try:
-        _run([*ffmpeg, '-vf', f'{scaled},palettegen', palette])
-        _run([*ffmpeg, '-i', palette, '-lavfi', f'{scaled}[frames];[frames][1:v]paletteuse', target])
+        for arguments in (
+            ['-vf', f'{scaled},palettegen', palette],
+            ['-i', palette, '-lavfi', f'{scaled}[frames];[frames][1:v]paletteuse', target],
+        ):
+            done = subprocess.run([*ffmpeg, *arguments], capture_output=True, text=True, check=False)
+            if done.returncode:
+                raise OSError(f'ffmpeg: {done.stderr.strip()}')
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.remove(palette)
-
-
-def _run(command: list[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise OSError(f'ffmpeg: {done.stderr.strip()}')
 
 
 class NoScreenError(NervexError):
@@ -170,8 +161,7 @@ class Window:
         if self._screen is None:
             self._screen = pygame.display.set_mode((picture.shape[1], picture.shape[0]))
             pygame.display.set_caption('nervex')
-        surface: Any = pygame.surfarray.make_surface(picture.swapaxes(0, 1))
-        self._screen.blit(surface, (0, 0))
+        self._screen.blit(pygame.surfarray.make_surface(picture.swapaxes(0, 1)), (0, 0))
         pygame.display.flip()
         if any(event.type == pygame.QUIT for event in pygame.event.get()):
             raise KeyboardInterrupt

@@ -174,7 +174,8 @@ class ParallelRun:
             result = self.result()
             self.folder.ended(result)
             self.commander_log.write()
-            for line in self.verdict:
+            result.notes = self.verdict
+            for line in result.notes:
                 self.log.info(line)
         return result
 

@@ -54,7 +54,7 @@ def build_serial(
     return start_serial(prepare_launch(cfg, seed, Passed(env_setting, policy, model), overrides, resume))
 
 
-def start_serial(launch: Launch) -> SerialRun:
+def start_serial(launch: Launch, kind: type[SerialRun] = SerialRun) -> SerialRun:
     """Build the run, and put it where the earlier one was that it goes on from."""
     state = launch.newest_state()
     if state is not None and state.get('mode') == 'parallel':
@@ -62,16 +62,15 @@ def start_serial(launch: Launch) -> SerialRun:
             "this run was stopped in parallel mode, where actors keep no state; resume it with '-m parallel', or start "
             'a serial run from its checkpoint with --load'
         )
-    with contextlib.ExitStack() as if_it_fails:
-        stack = if_it_fails.enter_context(contextlib.ExitStack())
+    with contextlib.ExitStack() as stack:
         folder = launch.open_folder(stack, {} if state is None else state['log_sizes'])
-        run = SerialRun(launch.cfg, launch.seed, folder, stack, **_build_workers(launch, folder.path, stack))
+        run = kind(launch, folder, stack, **_build_workers(launch, folder.path, stack))
         if launch.saved is not None:
             run.learner.ckpt_path = launch.saved.ckpt_path
         launch.describe(folder, run.learner.ckpt_path)
         if state is not None:
             run.resume(state, new_rates=bool(launch.saved and launch.saved.diverged))
-        if_it_fails.pop_all()
+        run.stack = stack.pop_all()  # nothing has failed: the run closes all of it
     return run
 
 

@@ -21,7 +21,7 @@ from typing import Any
 import yaml
 from easydict import EasyDict
 
-from nervex.config.save import plain_config
+from nervex.config.save import plain_config, save_config
 from nervex.run.result import RunResult
 from nervex.utils import CheckpointError, ConfigError, NervexError, tree
 from nervex.utils.file_helper import atomic_write
@@ -84,58 +84,57 @@ class RunFolder:
         lock.flush()
         return lock
 
-    def describe(self, seed: int, ckpt_path: str) -> None:
-        """Write ``log/run.yaml``: the command, the seed, package versions and the commit of the current folder."""
-        self._write(
-            {
-                'command': [os.path.basename(sys.argv[0]), *sys.argv[1:]],
-                'seed': seed,
-                'started': time.strftime('%Y-%m-%dT%H:%M:%S%z'),
-                'checkpoints': os.path.relpath(ckpt_path, self.path),
-                'python': platform.python_version(),
-                'packages': dict(_versions()),
-                'git_commit': _git_commit(),
-                'finished': None,
-                'signed': self._signed(),
-            }
+    def describe(self, cfg: dict[str, Any], ckpt_path: str) -> None:
+        """
+        Overview:
+            Write ``log/config.yaml``, with the seed, and ``log/run.yaml``: the command, the versions of packages and
+            the commit of the current folder.
+        """
+        signed = self.save_config(cfg)
+        self.note(
+            command=[os.path.basename(sys.argv[0]), *sys.argv[1:]],
+            seed=cfg['seed'],
+            started=time.strftime('%Y-%m-%dT%H:%M:%S%z'),
+            checkpoints=os.path.relpath(ckpt_path, self.path),
+            python=platform.python_version(),
+            packages=dict(_versions()),
+            git_commit=_git_commit(),
+            finished=None,
+            signed=signed,
         )
 
-    def sign(self) -> None:
-        """Sign the config that was written anew."""
-        self._write({**self.read(), 'signed': self._signed()})
-
-    def _signed(self) -> str | None:
-        """This user's signature of a config that needs one."""
+    def save_config(self, cfg: dict[str, Any]) -> str | None:
+        """Write ``log/config.yaml``; answers this user's signature, if it needs one and there is a place for a key."""
         path = os.path.join(self.log, 'config.yaml')
-        with contextlib.suppress(OSError):  # without a place for a key nothing is signed
-            if reaching_out(read_yaml(path)):
-                return _signature(path)
+        save_config(cfg, path)
+        with contextlib.suppress(OSError):
+            return _signature(path) if reaching_out(read_yaml(path)) else None
         return None
 
     def count_resumes(self, resumed: bool) -> int:
         """How often this run was resumed, with this time, from which on it is not finished any more."""
-        facts = self.read()
         if resumed:
-            facts.update(resumed=facts.get('resumed', 0) + 1, finished=None, result=None, diverged=None)
-            self._write(facts)
-        return facts.get('resumed', 0)
+            self.note(resumed=self.read().get('resumed', 0) + 1, finished=None, result=None, diverged=None)
+        return self.read().get('resumed', 0)
 
     def ended(self, result: RunResult) -> None:
-        """Note in ``log/run.yaml`` how the run ended, with its counters."""
-        how = 'solved' if result.solved else 'limit reached'
-        self._write({**self.read(), 'finished': how, 'result': result.counters()})
+        """Note how the run ended, with its counters."""
+        self.note(finished='solved' if result.solved else 'limit reached', result=result.counters())
 
-    def diverged(self, why: str) -> None:
-        """Note that training had to be stopped: the next resume may change what ``_AGAINST_DIVERGENCE`` names."""
-        self._write({**self.read(), 'diverged': why})
-
-    def read(self) -> dict[str, Any]:
-        """What ``describe`` wrote."""
-        return read_yaml(os.path.join(self.log, 'run.yaml'))
-
-    def _write(self, facts: dict[str, Any]) -> None:
+    def note(self, **facts: Any) -> None:
+        """
+        Overview:
+            Put facts into ``log/run.yaml``. After ``diverged``, the reason why training was stopped, the next resume
+            may change what ``_AGAINST_DIVERGENCE`` names.
+        """
+        facts = {**self.read(), **facts}
         with atomic_write(os.path.join(self.log, 'run.yaml'), 'w') as f:
             yaml.safe_dump(facts, f, sort_keys=False)
+
+    def read(self) -> dict[str, Any]:
+        """The facts in ``log/run.yaml``; none yet in a new folder."""
+        path = os.path.join(self.log, 'run.yaml')
+        return read_yaml(path) if os.path.exists(path) else {}
 
     def close(self) -> None:
         """Leave the folder to others; closing twice is fine."""
@@ -153,11 +152,10 @@ def _versions() -> Iterator[tuple[str, str]]:
 
 def _git_commit() -> str | None:
     """The commit of the repository that the current folder is in; None outside of one, or without git."""
-    try:
-        answer = subprocess.run(['git', 'rev-parse', 'HEAD'], capture_output=True, text=True, timeout=5, check=False)
-    except (FileNotFoundError, subprocess.TimeoutExpired):
-        return None
-    return answer.stdout.strip() or None
+    with contextlib.suppress(FileNotFoundError, subprocess.TimeoutExpired):
+        command = ['git', 'rev-parse', 'HEAD']
+        return subprocess.run(command, capture_output=True, text=True, timeout=5, check=False).stdout.strip() or None
+    return None
 
 
 @dataclass(frozen=True)
@@ -213,7 +211,9 @@ class SavedRun:
         limits = 'evaluator.stop_val' if self.counters['solved'] else ('evaluator.stop_val', 'commander.')
         if any(path.startswith(limits) for path, _, _ in self._changes(resolved)):
             return None
-        return RunResult.in_folder(self.folder, self.ckpt_path, self.counters, self.seed, resolved)
+        return RunResult(
+            **self.counters, seed=self.seed, exp_path=self.folder, ckpt_path=self.ckpt_path, config=resolved
+        )
 
     def _changes(self, resolved: dict[str, Any]) -> list[tuple[str, Any, Any]]:
         """Paths of the settings that differ, with the value here and the one of the saved run."""
@@ -231,12 +231,15 @@ def saved_run(folder: str, log: str = 'log') -> SavedRun:
                 "run's exp_name (or its current folder)"
             )
     config, facts = map(read_yaml, paths)
-    ckpt_path = os.path.join(folder, facts['checkpoints'])
+    try:
+        ckpt_path, seed = os.path.join(folder, facts['checkpoints']), int(facts['seed'])
+    except (KeyError, TypeError, ValueError) as e:
+        raise CheckpointError(f'{paths[1]}: is no description of a run ({type(e).__name__}: {e})') from e
     check_inside(folder, os.path.join(folder, log), ckpt_path)
     signed = facts.get('signed')
     own = isinstance(signed, str) and signed.isascii() and hmac.compare_digest(signed, _signature(paths[0]))
     how = (facts.get('finished'), facts.get('result'), facts.get('diverged'))
-    return SavedRun(folder, config, int(facts['seed']), ckpt_path, *how, own)
+    return SavedRun(folder, config, seed, ckpt_path, *how, own)
 
 
 def reaching_out(config: dict[str, Any]) -> list[str]:
@@ -291,22 +294,27 @@ def config_beside(path: str, trust: bool = False) -> dict[str, Any]:
     """The config of the run whose folder, or checkpoint, ``path`` is; to be used in another folder."""
     folder = path if os.path.isdir(path) else os.path.dirname(os.path.dirname(os.path.abspath(path)))
     for log in ['log'] if folder == path else sorted(glob.glob('log*', root_dir=folder)):
-        run = None
         with contextlib.suppress(CheckpointError, FileNotFoundError):
             run = saved_run(folder, log)
-        beside = os.path.realpath(os.path.dirname(path))
-        if run is not None and (folder == path or os.path.realpath(run.ckpt_path) == beside):
-            config = run.config_to_use(trust)
-            return {key: value for key, value in config.items() if key not in ('exp_name', 'seed')}
-    raise CheckpointError(
-        f'{path}: is no folder of a run and lies in none, which would have a config; give one with -c'
-    )
+            if folder == path or os.path.realpath(run.ckpt_path) == os.path.realpath(os.path.dirname(path)):
+                break
+    else:
+        raise CheckpointError(
+            f'{path}: is no folder of a run and lies in none, which would have a config; give one with -c'
+        )
+    return {key: value for key, value in run.config_to_use(trust).items() if key not in ('exp_name', 'seed')}
 
 
 def read_yaml(path: str) -> dict[str, Any]:
-    """The plain values in a file."""
-    with open(path, encoding='utf-8') as f:
-        return yaml.safe_load(f)
+    """The settings, or facts, in a file that a run wrote; CheckpointError if it is damaged."""
+    try:
+        with open(path, encoding='utf-8') as f:
+            values = yaml.safe_load(f)
+    except (yaml.YAMLError, ValueError, RecursionError) as e:
+        raise CheckpointError(f'{path}: is damaged: {" ".join(str(e).split())}') from e
+    if not isinstance(values, dict):
+        raise CheckpointError(f'{path}: is damaged: holds {type(values).__name__}, not settings by name')
+    return values
 
 
 def leaves(config: dict[str, Any], path: str = '') -> dict[str, Any]:

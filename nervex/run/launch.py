@@ -1,4 +1,4 @@
-"""What is to run, known before any file or process exists: the beginning that all modes share."""
+"""What is to run, known before any file or process exists: the beginning and the way that all modes share."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from typing import Any
 
 from easydict import EasyDict
 
-from nervex.config import compile_config, read_config, save_config
+from nervex.config import compile_config, read_config
 from nervex.config.save import nameless
 from nervex.policy import Policy
 from nervex.run.folder import RunFolder, SavedRun, checkpoint_file, config_beside, saved_run
+from nervex.run.progress import harmless
 from nervex.run.result import RunResult
 from nervex.run.state import ABOUT_THE_RUN, check_envs, cut_logs, newest_state
 from nervex.utils import CheckpointError, ConfigError
@@ -32,6 +33,7 @@ class Passed:
     env_setting: EnvSetting | None = None
     policy: type[Policy] | None = None
     model: Any = None  # a class, or the module itself
+    data: Any = None  # the recorded episodes of offline mode
 
 
 @dataclass(frozen=True)
@@ -51,17 +53,36 @@ class Launch:
     saved: SavedRun | None
     trust: bool = False
 
-    def already(self) -> RunResult | None:
-        """How the earlier run ended, if this one would end there, too; a warning says so."""
+    def carry_out(
+        self, start: Callable[[Launch], Any], loop: Callable[[Any], None], progress: bool, total_log: bool
+    ) -> RunResult:
+        """
+        Overview:
+            The whole run. One whose folder holds it already, to the same end, changes nothing.
+        Arguments:
+            - start (:obj:`Callable`): builds the run, a context manager that closes what it built
+            - loop (:obj:`Callable`): collects and learns until the run is over; Ctrl-C saves
+            - progress, total_log (:obj:`bool`): what a person sees
+        """
         result = None if self.saved is None else self.saved.result(self.cfg)
         if result is not None:
+            more = 'another evaluator.stop_val' if result.solved else 'a higher limit, -o commander.max_env_step=...'
             logger.warning(
-                '%s: already %s; nothing is changed. It goes on with %s',
-                result.exp_path,
-                result.verdict,
-                'another evaluator.stop_val' if result.solved else 'a higher limit, -o commander.max_env_step=...',
+                '%s: already %s; nothing is changed. It goes on with %s', result.exp_path, result.verdict, more
             )
-        return result
+            return result
+        if progress:  # the first sign of life: what is built takes a while
+            env = self.cfg.env.get('env_id') or self.cfg.env.get('env_type') or 'the env'
+            with harmless():
+                print(f'building {self.cfg.policy.get("policy_type") or "the policy"} for {env} ...', flush=True)
+        with start(self) as run:
+            run.show(progress, total_log)
+            try:
+                run.begin()
+                loop(run)
+            except KeyboardInterrupt:
+                raise run.interrupted() from None
+            return run.finish()
 
     def newest_state(self) -> dict[str, Any] | None:
         """The complete state that the run goes on from; an earlier run that has none yet begins anew from its seed."""
@@ -70,12 +91,12 @@ class Launch:
         path, state = newest_state(self.saved.ckpt_path)
         if path is not None and state is not None:
             check_envs(path, state.get('envs'), self.trust)
-        if state is None and self.saved.finished:
+        elif self.saved.finished:
             raise CheckpointError(
                 f'{self.saved.folder}: is finished, and has no saved state to go on from (learner.resume.interval_s '
                 'was null); start a new run from its checkpoint with --load'
             )
-        if state is None:
+        else:
             logger.warning('%s: no saved state yet; the run begins anew from its seed', self.saved.ckpt_path)
         return state
 
@@ -99,11 +120,7 @@ class Launch:
         return folder
 
     def describe(self, folder: RunFolder, ckpt_path: str) -> None:
-        """Write ``log/config.yaml`` and ``log/run.yaml`` of a new run; one that goes on has them, but for new rates."""
-        if self.saved is not None and self.saved.diverged:
-            save_config({**self.saved.config, 'policy': self.cfg.policy}, os.path.join(folder.log, 'config.yaml'))
-            if self.saved.own:
-                folder.sign()
+        """Describe a new run in its folder; one that goes on is described there, but for new rates."""
         if self.saved is None:
             for path in nameless(self.cfg):
                 logger.warning(
@@ -111,8 +128,10 @@ class Launch:
                     'alone, only with the same config beside (-c); write it as a class or function of a module',
                     path,
                 )
-            save_config({**self.cfg, 'seed': self.seed}, os.path.join(folder.log, 'config.yaml'))
-            folder.describe(self.seed, ckpt_path)
+            folder.describe({**self.cfg, 'seed': self.seed}, ckpt_path)
+        elif self.saved.diverged:
+            signed = folder.save_config({**self.saved.config, 'policy': self.cfg.policy})
+            folder.note(signed=signed if self.saved.own else None)
 
 
 def prepare_launch(
@@ -142,14 +161,9 @@ def prepare_launch(
         if saved is None and load_path is None:
             raise ConfigError('no config: give one, or a run that has one to resume or to load')
         cfg = saved.config_to_use(trust) if saved is not None else config_beside(load_path or '', trust)
-    resolved = compile_config(
-        cfg if collects else without_collecting(cfg),
-        passed.policy,
-        passed.env_setting,
-        passed.model,
-        overrides,
-        needs_env=True,
-    )
+    if not collects:
+        cfg = without_collecting(cfg)
+    resolved = compile_config(cfg, passed.policy, passed.env_setting, passed.model, overrides, needs_env=True)
     if saved is not None:
         saved.check_same(resolved)
         resolved.exp_name, seed = resume, saved.seed

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from nervex.run.serial_run import SerialRun
 
-logger = logging.getLogger(__name__)
 _REFRESH_S = 0.25  # between two redraws of the live line
 _PLAIN_LINE_S = 10.0  # between two plain lines without an evaluation
 
@@ -29,29 +28,34 @@ class Progress:
     Arguments:
         - enabled (:obj:`bool`): False prints nothing
         - total_log (:obj:`bool`): also show the log lines of all workers, on stderr
+    Interfaces:
+        due, update, evaluating, evaluated, say, line, returns, close
     """
 
     def __init__(self, run: SerialRun, enabled: bool, total_log: bool = False) -> None:
         self._run, self._enabled = run, enabled
-        self._start = self._last = time.perf_counter()
+        self._start = time.perf_counter()
         self._steps_before = run.actor.total_step  # by the run that this one continues
         self._live: Any = None
-        self._handler: logging.Handler | None = None
+        self._handler = logging.StreamHandler() if total_log else None
         with harmless():
             if enabled and sys.stdout is not None and sys.stdout.isatty():
                 from rich.live import Live
 
                 self._live = Live('', refresh_per_second=4, transient=False)
                 self._live.start()
-        if total_log:
-            self._handler = logging.StreamHandler()
+        if self._handler is not None:
             logging.getLogger('nervex').addHandler(self._handler)
             logging.getLogger('nervex').setLevel(logging.INFO)
+        self.due = self._next()  # on the clock of time.perf_counter
+
+    def _next(self) -> float:
+        wait = _PLAIN_LINE_S if self._live is None else _REFRESH_S
+        return time.perf_counter() + wait if self._enabled else float('inf')
 
     def update(self) -> None:
-        """Called once a round; draws when it is time to."""
-        wait = _REFRESH_S if self._live is not None else _PLAIN_LINE_S
-        if self._enabled and time.perf_counter() - self._last >= wait:
+        """Draw if it is time to."""
+        if time.perf_counter() >= self.due:
             self.evaluated()
 
     def evaluating(self) -> None:
@@ -64,12 +68,11 @@ class Progress:
 
     def evaluated(self) -> None:
         """Draw now: a new evaluation is worth a line of its own where lines are plain."""
-        if self._enabled:
-            self._last = time.perf_counter()
-            if self._live is not None:
-                self._live.update(self.line())
-            else:
-                self.say(self.line())
+        self.due = self._next()
+        if self._live is not None:
+            self._live.update(self.line())
+        elif self._enabled:
+            self.say(self.line())
 
     def say(self, text: str) -> None:
         """A line of its own."""
@@ -81,16 +84,12 @@ class Progress:
 
     def line(self) -> str:
         """The line itself."""
-        run = self._run
-        seconds = max(time.perf_counter() - self._start, 1e-9)
-        steps = run.actor.total_step
-        speed = (steps - self._steps_before) / seconds
-        text = f'env steps {steps:,} | updates {run.learner.train_iter:,} | {speed:,.0f} steps/s'
-        text += self.returns()
+        run, steps = self._run, self._run.actor.total_step
+        speed = (steps - self._steps_before) / max(time.perf_counter() - self._start, 1e-9)
+        text = f'env steps {steps:,} | updates {run.learner.train_iter:,} | {speed:,.0f} steps/s{self.returns()}'
         limit = run.commander.limit
-        if limit is not None and speed:
-            text += f' | at most {duration(max(limit - steps, 0) / speed)} left'
-        return text
+        left = max(limit - steps, 0) / speed if limit is not None and speed else None
+        return text if left is None else f'{text} | at most {duration(left)} left'
 
     def returns(self) -> str:
         """The last and the best return, as a part of the line."""
@@ -98,9 +97,8 @@ class Progress:
         if last != last:  # NaN before the first evaluation
             return ''
         stop = self._run.cfg.evaluator.stop_val
-        return f' | return {last:.1f} (best {max(best, last):.1f}' + (
-            f', stop at {stop:g})' if stop is not None else ')'
-        )
+        wanted = '' if stop is None else f', stop at {stop:g}'
+        return f' | return {last:.1f} (best {max(best, last):.1f}{wanted})'
 
     def close(self) -> None:
         """Leave the last line on the terminal."""
@@ -120,11 +118,3 @@ def duration(seconds: float) -> str:
     if s < 60:
         return f'{s}s'
     return f'{s // 60}m {s % 60}s' if s < 3600 else f'{s // 3600}h {s % 3600 // 60}m'
-
-
-def say_building(enabled: bool, cfg: Any) -> None:
-    """The first sign of life of a run: what is built takes a while."""
-    if enabled:
-        env = cfg.env.get('env_id') or cfg.env.get('env_type') or 'the env'
-        with harmless():
-            print(f'building {cfg.policy.get("policy_type") or "the policy"} for {env} ...', flush=True)

@@ -9,12 +9,10 @@ from typing import Any
 
 from easydict import EasyDict
 
-_COUNTERS = ('solved', 'final_return', 'best_return', 'env_steps', 'train_iters', 'episodes', 'seconds')
-
 
 @dataclass
 class RunResult:
-    """What a script needs to know about a finished run."""
+    """What a script needs to know about a finished run; paths and curve are found in its folder."""
 
     solved: bool
     final_return: float
@@ -23,53 +21,38 @@ class RunResult:
     train_iters: int
     episodes: int
     seconds: float
+    checkpoint: str | None  # a file in ``ckpt_path``
     seed: int
     exp_path: str
     ckpt_path: str
-    checkpoint: str | None
-    best_checkpoint: str | None
-    log_path: str
-    curve_path: str
     config: EasyDict = field(repr=False)
-    history: list[tuple[int, int, float]] = field(repr=False)
+    notes: list[str] = field(default_factory=list, repr=False)  # more lines for people
+    best_checkpoint: str | None = field(init=False)
+    log_path: str = field(init=False)
+    curve_path: str = field(init=False)
+    history: list[tuple[int, int, float]] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        best, last = os.path.join(self.ckpt_path, 'ckpt_best.pth.tar'), self.checkpoint
+        self.checkpoint = last and os.path.join(self.ckpt_path, os.path.basename(last))
+        self.best_checkpoint = best if os.path.exists(best) else None
+        self.log_path = os.path.join(self.exp_path, 'log')
+        self.curve_path = os.path.join(self.log_path, 'evaluator', 'curve.csv')
+        rows = curve_rows(self.curve_path)
+        self.history = [(int(r['train_iter']), int(r['env_step']), float(r['return_mean'])) for r in rows]
 
     @classmethod
     def of(cls, run: Any, solved: bool, ckpt_path: str, checkpoint: str | None) -> RunResult:
-        """The counters and paths of a run of any mode: of its ``actor``, ``learner``, ``evaluator`` and ``folder``."""
-        last, best, actor = float(run.evaluator.last_mean), float(run.evaluator.best), run.actor
-        values = (
-            solved,
-            last,
-            max(best, last),
-            actor.total_step,
-            run.learner.train_iter,
-            actor.total_episode,
-            run.seconds,
-        )
-        counters = {**dict(zip(_COUNTERS, values)), 'checkpoint': checkpoint and os.path.basename(checkpoint)}
-        return cls.in_folder(run.folder.path, ckpt_path, counters, run.seed, run.cfg)
-
-    @classmethod
-    def in_folder(cls, folder: str, ckpt_path: str, counters: dict[str, Any], seed: int, cfg: EasyDict) -> RunResult:
-        """What ``counters()`` gave, with the paths and the curve that a run in ``folder`` has."""
-        best, log = os.path.join(ckpt_path, 'ckpt_best.pth.tar'), os.path.join(folder, 'log')
-        curve, name = os.path.join(log, 'evaluator', 'curve.csv'), counters['checkpoint']
-        return cls(
-            **{key: counters[key] for key in _COUNTERS},
-            seed=seed,
-            exp_path=folder,
-            ckpt_path=ckpt_path,
-            checkpoint=name and os.path.join(ckpt_path, name),
-            best_checkpoint=best if os.path.exists(best) else None,
-            log_path=log,
-            curve_path=curve,
-            config=cfg,
-            history=[(int(r['train_iter']), int(r['env_step']), float(r['return_mean'])) for r in curve_rows(curve)],
-        )
+        """The result of a run of any mode: of its ``actor``, ``learner``, ``evaluator`` and ``folder``."""
+        last, actor = float(run.evaluator.last_mean), run.actor
+        best = max(float(run.evaluator.best), last)
+        counters = (actor.total_step, run.learner.train_iter, actor.total_episode, run.seconds, checkpoint)
+        return cls(solved, last, best, *counters, run.seed, run.folder.path, ckpt_path, run.cfg)
 
     def counters(self) -> dict[str, Any]:
-        """The numbers, and the checkpoint by its name: what ``in_folder`` cannot know."""
-        numbers = {key: getattr(self, key) for key in _COUNTERS}
+        """The numbers, and the checkpoint by its name: what the folder does not tell."""
+        names = ('solved', 'final_return', 'best_return', 'env_steps', 'train_iters', 'episodes', 'seconds')
+        numbers = {name: getattr(self, name) for name in names}
         return {**numbers, 'checkpoint': self.checkpoint and os.path.basename(self.checkpoint)}
 
     @property

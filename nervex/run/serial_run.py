@@ -8,9 +8,8 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from easydict import EasyDict
-
 from nervex.run.folder import RunFolder
+from nervex.run.launch import Launch
 from nervex.run.progress import Progress
 from nervex.run.result import RunResult
 from nervex.run.signals import StopSignals
@@ -26,8 +25,10 @@ class SerialRun:
     Overview:
         The workers of a serial run and what one round of it does; a context manager that closes all of them.
     Arguments:
+        - launch (:obj:`Launch`): what is to run
         - folder (:obj:`RunFolder`): where it writes
         - stack (:obj:`ExitStack`): closes everything that was built
+        - workers: policy, learner, actor, evaluator, buffer and commander
     """
 
     policy: Any
@@ -36,36 +37,34 @@ class SerialRun:
     evaluator: Any
     buffer: Any
     commander: Any
+    collects = True
 
-    def __init__(
-        self, cfg: EasyDict, seed: int, folder: RunFolder, stack: contextlib.ExitStack, **workers: Any
-    ) -> None:
-        self.cfg, self.seed, self.folder, self._stack = cfg, seed, folder, stack
-        self.exp_path = folder.path
+    def __init__(self, launch: Launch, folder: RunFolder, stack: contextlib.ExitStack, **workers: Any) -> None:
+        self.cfg, self.seed, self.data, self.folder = launch.cfg, launch.seed, launch.passed.data, folder
+        self.exp_path, self.stack = folder.path, stack
         vars(self).update(workers)
-        self.solved = False
-        self._resumed = False
+        self.solved = self._resumed = False
         self._before: dict[str, Any] | None = None  # what the newest evaluation changed, up to the next step
         self.seconds_before = 0.0  # of the run that this one continues
         self._start = time.perf_counter()
-        self._schedule = SaveSchedule(cfg.learner.resume.interval_s, cfg.learner.resume.max_cost)
+        self._schedule = SaveSchedule(self.cfg.learner.resume.interval_s, self.cfg.learner.resume.max_cost)
         self.signals = StopSignals()
         self.show(False)
 
     def __enter__(self) -> SerialRun:
-        self._stack.callback(self.signals.close)
+        self.stack.callback(self.signals.close)
         self.signals.install()
         return self
 
     def __exit__(self, kind: Any = None, error: Any = None, trace: Any = None) -> None:
         if isinstance(error, TrainingError):
-            self.folder.diverged(str(error))
-        self._stack.close()
+            self.folder.note(diverged=str(error))
+        self.stack.close()
 
     def show(self, progress: bool, total_log: bool = False) -> None:
         """Whether a person watches: a progress line, and the log lines of all workers."""
         self.progress = Progress(self, progress, total_log)
-        self._stack.callback(self.progress.close)
+        self.stack.callback(self.progress.close)
 
     @property
     def seconds(self) -> float:
@@ -75,6 +74,9 @@ class SerialRun:
     # ---- the steps of the loop ----
     def begin(self) -> None:
         """Hooks before the run; a resumed run had them."""
+        if self.collects and self.policy.no_own_data is not None:
+            why = self.policy.no_own_data
+            logger.warning('%s: %s; nervex -m offline --data FOLDER', type(self.policy).__name__, why)
         if not self._resumed:
             self.learner.begin()
 
@@ -118,34 +120,40 @@ class SerialRun:
                 self.learner.check_weights()  # a policy that has become NaN acts so: then that is the cause to tell
                 raise
             self.buffer.push_data(data)
-            self.progress.update()
+            if time.perf_counter() >= self.progress.due:
+                self.progress.evaluated()
             if self.policy.may_learn(self.buffer, self.learner.train_iter):
                 return
 
     def batches(self) -> Iterator[Any]:
         """The batches of one round of updates. Nothing else happens meanwhile, so one that takes long says so."""
         self._before = None
-        start, first = time.monotonic(), self.learner.train_iter
+        first, start = self.learner.train_iter, time.perf_counter()
         until = start + LONG_ROUND_S
         for batch in self.policy.batches(self.buffer, first):
             yield batch
-            self.progress.update()
-            if time.monotonic() > until:
+            now = time.perf_counter()
+            if now >= self.progress.due:
+                self.progress.evaluated()
+            if now > until:
                 logger.warning(
                     'this round has taken %.0f s for %d updates, and goes on; evaluations, saved states and the limits '
                     'of the run wait for its end: see policy.learn.train_step and policy.learn.epochs',
-                    time.monotonic() - start,
+                    now - start,
                     self.learner.train_iter - first,
                 )
-                until = start + 4 * (time.monotonic() - start)
+                until = start + 4 * (now - start)
 
     def train(self, batch: Any) -> None:
         """One update, and its priorities back into the buffer."""
-        self.signals.hold()
+        signals = self.signals
+        signals.holds += 1
         self.learner.train(batch, self.actor.total_step)
         if self.learner.priority_info is not None and self.cfg.policy.use_priority:
             self.buffer.update(self.learner.priority_info)
-        self.signals.release()
+        signals.holds -= 1
+        if signals.overdue:
+            signals.give_way()
 
     # ---- the end ----
     def finish(self) -> RunResult:
@@ -177,10 +185,6 @@ class SerialRun:
             self.learner.call_hook('after_run')
         return KeyboardInterrupt(self.learner.last_checkpoint)
 
-    def _param_groups(self) -> list[dict[str, Any]]:
-        """Of all optimizers; loading a state replaces them."""
-        return [group for part in self.policy._learn_parts().values() for group in getattr(part, 'param_groups', ())]
-
     def resume(self, state: dict[str, Any], new_rates: bool = False) -> None:
         """Go on from a complete state; with ``new_rates`` by the config's learning rates, not by those that it has."""
         rates = [group['lr'] for group in self._param_groups()]
@@ -192,3 +196,7 @@ class SerialRun:
         self.folder.count_resumes(True)
         self._resumed = True
         logger.info('the run goes on at update %d, env step %d', self.learner.train_iter, self.actor.total_step)
+
+    def _param_groups(self) -> list[dict[str, Any]]:
+        """Of all optimizers; loading a state replaces them."""
+        return [group for part in self.policy._learn_parts().values() for group in getattr(part, 'param_groups', ())]

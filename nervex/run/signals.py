@@ -36,57 +36,50 @@ class StopSignals:
     Overview:
         While it is installed, the first signal of ``STOPS`` sets ``stop_wanted``, which the loop looks at between two
         rounds. If no round ends within ``patience_s``, KeyboardInterrupt is raised where the program is, but not in a
-        held section. A second signal ends the process at once. Outside of the main thread nothing is installed.
+        section that must not be torn: that counts itself in ``holds``, and calls ``give_way`` at its end if the stop is
+        ``overdue``. A second signal ends the process at once. Outside of the main thread nothing is installed.
     Interfaces:
-        install, be_patient, close, hold, release, held, stop_wanted
+        install, be_patient, close, held, give_way, stop_wanted
     """
 
     def __init__(self, patience_s: float = 2.0) -> None:
         self._patience_s = patience_s
         self._old: dict[int, Any] = {}
-        self._held = 0
-        self._overdue = False
-        self.stop_wanted = False
+        self.holds = 0
+        self.stop_wanted = self.overdue = False
 
     def install(self) -> None:
         """Take over the signals."""
         if threading.current_thread() is threading.main_thread():
-            self._old[signal.SIGALRM] = signal.signal(signal.SIGALRM, self._out_of_patience)
-            self._old |= take_over(self._stop)
+            self._old = {signal.SIGALRM: signal.signal(signal.SIGALRM, self._out_of_patience), **take_over(self._stop)}
 
     def be_patient(self) -> None:
         """The end is under way: from here on only a second signal cuts it short."""
         if self._old:
             signal.setitimer(signal.ITIMER_REAL, 0)
-        self._patience_s, self._overdue = 0.0, False  # 0 sets no timer
+        self._patience_s, self.overdue = 0.0, False  # 0 sets no timer
 
     def close(self) -> None:
         """Give the signals back to whoever had them."""
-        if self._old:
-            signal.setitimer(signal.ITIMER_REAL, 0)
+        self.be_patient()
         for number, handler in self._old.items():
             signal.signal(number, handler)
         self._old.clear()
 
-    def hold(self) -> None:
-        """Begin a section that must not be torn."""
-        self._held += 1
-
-    def release(self) -> None:
-        """End it; an overdue stop is raised now."""
-        self._held -= 1
-        if self._overdue and not self._held:
-            self._overdue = False
-            raise KeyboardInterrupt
-
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """A section that must not be torn, as a context."""
-        self._held += 1
+        """A section that must not be torn, as a context, in which no stop is overdue any more."""
+        self.holds += 1
         try:
             yield
         finally:
-            self._held -= 1
+            self.holds -= 1
+
+    def give_way(self) -> None:
+        """Raise a stop that is overdue, unless a section goes on."""
+        if self.overdue and not self.holds:
+            self.overdue = False
+            raise KeyboardInterrupt
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
         if self.stop_wanted:
@@ -96,7 +89,5 @@ class StopSignals:
         signal.setitimer(signal.ITIMER_REAL, self._patience_s)
 
     def _out_of_patience(self, number: int, frame: FrameType | None) -> None:
-        if self._held:
-            self._overdue = True
-        else:
-            raise KeyboardInterrupt
+        self.overdue = True
+        self.give_way()

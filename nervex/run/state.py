@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import glob
 import logging
+import math
 import os
 import random
 import re
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 STATE_VERSION = 2
-#: the parts of a run whose states are its own, in the order in which they are put back
+#: the parts of a run, in the order in which they are put back
 PARTS = ('learner', 'policy', 'buffer', 'actor', 'evaluator', 'commander')
 KEPT = 2  # the newest state and the one before, in case the newest cannot be read
 ABOUT_THE_RUN = ('config.yaml', 'run.yaml')
@@ -44,9 +45,7 @@ def save_state(run: SerialRun, instead: dict[str, Any] | None = None) -> str:
     """
     Overview:
         Write everything that the rest of the run depends on beside the checkpoints: only tensors, numbers, strings,
-        lists and dicts. All but the newest ``KEPT`` files are dropped.
-    Arguments:
-        - instead (:obj:`dict | None`): parts as they were at an earlier moment
+        lists and dicts. ``instead`` has parts as they were at an earlier moment.
     """
     envs = run.actor.env
     state = {
@@ -60,21 +59,6 @@ def save_state(run: SerialRun, instead: dict[str, Any] | None = None) -> str:
         **(instead or {}),
     }
     return write_state(run.learner.ckpt_path, run.learner.train_iter, run.actor.total_step, state)
-
-
-def check_envs(path: str, envs: dict[str, Any] | None, trust: bool) -> None:
-    """Refuse the pickles among saved envs that this user has not signed; with ``trust``, sign them."""
-    while envs and 'inner' in envs:
-        envs = envs['inner']
-    saved = envs['envs'] if envs else []
-    for i, env in enumerate(saved):
-        data = env.numpy().tobytes()
-        if not data.startswith(b'['):  # else it is JSON
-            try:
-                signed = seal(unseal(data, trust))
-            except UntrustedError as e:
-                raise UntrustedError(f'{path}: {e}') from None
-            saved[i] = torch.frombuffer(bytearray(signed), dtype=torch.uint8)
 
 
 def restore_state(run: SerialRun, state: dict[str, Any]) -> None:
@@ -93,6 +77,20 @@ def restore_state(run: SerialRun, state: dict[str, Any]) -> None:
     load_random_state(state['random'])
 
 
+def check_envs(path: str, envs: dict[str, Any] | None, trust: bool) -> None:
+    """Refuse the pickles among saved envs that this user has not signed; with ``trust``, sign them."""
+    while envs and 'inner' in envs:
+        envs = envs['inner']
+    saved = envs['envs'] if envs else []
+    for i, env in enumerate(saved):
+        data = env.numpy().tobytes()
+        if not data.startswith(b'['):  # else it is JSON
+            try:
+                saved[i] = torch.frombuffer(bytearray(seal(unseal(data, trust))), dtype=torch.uint8)
+            except UntrustedError as e:
+                raise UntrustedError(f'{path}: {e}') from None
+
+
 # ---- files ----
 def write_state(ckpt_path: str, train_iter: int, env_step: int, state: dict[str, Any]) -> str:
     """Write a state under the name that tells where the run stood, and drop all but the newest ``KEPT``."""
@@ -109,16 +107,19 @@ def write_state(ckpt_path: str, train_iter: int, env_step: int, state: dict[str,
 def state_files(ckpt_path: str) -> list[str]:
     """The saved states, newest first."""
     found = glob.glob(os.path.join(glob.escape(ckpt_path), 'run_state_*.pth.tar'))
-    return sorted(found, key=lambda path: [int(x) for x in re.findall(r'\d+', os.path.basename(path))], reverse=True)
+    return sorted(found, key=_place, reverse=True)
+
+
+def _place(path: str) -> list[int]:
+    """The updates and env steps after which a state was saved."""
+    return [int(x) for x in re.findall(r'\d+', os.path.basename(path))]
 
 
 def newest_state(ckpt_path: str) -> tuple[str | None, dict[str, Any] | None]:
     """
     Overview:
-        The newest state that can be read. A damaged one is passed over with a line in the log; one of a newer version
-        is an error.
-    Returns:
-        - path, state: (None, None) if there is none
+        The newest state that can be read, and its file; (None, None) if there is none. A damaged one is passed over
+        with a line in the log; one of another version is an error.
     """
     for path in state_files(ckpt_path):
         try:
@@ -127,11 +128,11 @@ def newest_state(ckpt_path: str) -> tuple[str | None, dict[str, Any] | None]:
             logger.warning('%s cannot be read (%s): the one before it is taken', path, e)
             continue
         if (version := state.get('version', 0)) != STATE_VERSION:
-            which, remedy = 'an older', 'start a new run from its checkpoint with --load'
-            if version > STATE_VERSION:
-                which, remedy = 'a newer', 'update nervex'
+            newer = version > STATE_VERSION
+            remedy = 'update nervex' if newer else 'start a new run from its checkpoint with --load'
             raise CheckpointError(
-                f'{path}: written by {which} nervex (version {version} of the state, not {STATE_VERSION}); {remedy}'
+                f'{path}: written by {"a newer" if newer else "an older"} nervex (version {version} of the state, not '
+                f'{STATE_VERSION}); {remedy}'
             )
         return path, state
     return None, None
@@ -143,21 +144,21 @@ def whole_states(ckpt_path: str) -> dict[int, str]:
     for path in reversed(state_files(ckpt_path)):
         with contextlib.suppress(Exception):
             check_archive(path)
-            found[int(re.findall(r'\d+', os.path.basename(path))[0])] = path
+            found[_place(path)[0]] = path
     return found
 
 
 class SaveSchedule:
     """
     Overview:
-        When to save: every ``interval_s`` seconds, and less often where saving takes so long that it would cost more
-        than the share ``max_cost`` of the run (None: whatever it costs).
+        When to save: every ``interval_s`` seconds (None: never), and less often where saving takes so long that it
+        would cost more than the share ``max_cost`` of the run (None: whatever it costs).
     """
 
     def __init__(self, interval_s: float | None, max_cost: float | None) -> None:
         self._interval, self._max_cost = interval_s, max_cost
         self.enabled = interval_s is not None
-        self._next = time.monotonic() + interval_s if interval_s is not None else float('inf')
+        self.took(0.0)
 
     def due(self) -> bool:
         """Whether it is time."""
@@ -165,13 +166,12 @@ class SaveSchedule:
 
     def took(self, seconds: float) -> None:
         """Told after a save that took so long: plan the next one."""
-        if self._interval is not None:
-            wait = self._interval if self._max_cost is None else max(self._interval, seconds / self._max_cost)
-            self._next = time.monotonic() + wait
+        wait = math.inf if self._interval is None else max(self._interval, seconds / (self._max_cost or math.inf))
+        self._next = time.monotonic() + wait
 
     def put_off(self) -> None:
         """A save has been asked for elsewhere: it is not due again before that one has been told of."""
-        self._next = float('inf')
+        self._next = math.inf
 
 
 # ---- logs ----
