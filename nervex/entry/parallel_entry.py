@@ -43,5 +43,5 @@ def parallel_loop(run: Any) -> None:
     """The loop of a ``ParallelRun``: steps of its coordinator."""
     while run.going_on():
         run.coordinator.step()
-    if not run.coordinator.finished:
+    if not run.coordinator.solved:
         run.final_evaluation()

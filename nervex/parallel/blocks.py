@@ -34,7 +34,6 @@ class Header:
     seconds: float
     nbytes: int
     returns: list[float] = field(default_factory=list)
-    events: list[str] = field(default_factory=list)
     statistics: dict[str, Any] | None = None  # of the observations that were scaled, since the last block
 
     @property

@@ -34,18 +34,17 @@ class Coordinator:
         self._run, self._log = run, run.log.info
         self.cfg, self.plan, self.pace, self.tally = run.cfg, run.plan, run.pace, run.tally
         self.roster, self.commander, self.evaluator = run.roster, run.commander, run.evaluator
-        self.waiting: deque[tuple[Header, Any]] = deque()
         self.weights: Any = None  # a reference to the newest
         self.version = -1
         self.weights_iter = 0
-        self.solved = self.finished = False
+        self.solved = False
         self.last_checkpoint: str | None = None
         self.saved_iter: int | None = None
         self._learns = 0  # outstanding calls of the learner
         self._evaluations = 0  # snapshots and evaluations under way
         self._judged: tuple[int, float] | None = None  # env steps and time when the newest evaluation began
-        self._snapshot = self._served = self._dealt = 0
-        self._draining = self.ended = False
+        self._served = self._dealt = 0
+        self._draining = self._ended = False
         interval, resume = self.cfg.parallel.save_s, self.cfg.learner.resume
         self._schedule = SaveSchedule(resume.interval_s if interval is None else interval, resume.max_cost)
         self.roster.on_begun, self.roster.on_lost = self._begun, self._lost
@@ -54,22 +53,40 @@ class Coordinator:
     def step(self, timeout_s: float = _WAIT_S) -> None:
         """Wait for answers, take them, give out work."""
         self.roster.answers(timeout_s)
-        if not (self._draining or self.finished):
-            self.give_work()
-
-    def give_work(self) -> None:
-        """Calls for everybody who has nothing to do."""
         learner = self._learner()
-        if learner is None:
+        if learner is None or self._draining or self.solved:
             return
         if self.weights is None and not self._learns:
             self._send_learn([], 0)
-        self._feed()
-        if self.weights is None:
-            return
-        self._ask_evaluators(learner)
-        if not self._waits_for_evaluation():
+        while self.weights is not None and self._learns < self.pace.learn_calls:
+            updates = self.pace.next_learn()
+            if updates is None:
+                break
+            blocks = list(self.pace.waiting)
+            self.pace.waiting.clear()
+            self._send_learn(blocks, updates)
+        if self.weights is not None:
+            self._ask_evaluators(learner)
             self._keep_actors_busy()
+
+    def _learner(self) -> Slot | None:
+        """The first learner, if all of them are there."""
+        learners = self.roster.of('learner')
+        return learners[0] if len(learners) == self.plan.learners else None
+
+    # ---- collecting ----
+    def _keep_actors_busy(self) -> None:
+        """One call at a time to whoever has fewest outstanding, and of these to whoever waited longest."""
+        if self._waits_for_evaluation():
+            return
+        busy = {slot: len(slot.work()) for slot in self.roster.of('actor')}
+        idle = deque(sorted(busy, key=lambda slot: (busy[slot], slot.served)))
+        while idle:
+            slot = idle.popleft()
+            amount = self.pace.to_collect(busy[slot])
+            if amount > 0 and self._send_collect(slot, amount):
+                busy[slot] += 1
+                idle.append(slot)
 
     def _waits_for_evaluation(self) -> bool:
         """
@@ -86,21 +103,6 @@ class Coordinator:
         more = plan.amount * (tally.total_step / max(tally.total_episode, 1) if plan.episodes else 1)
         return tally.total_step - steps + more > lead * tally.total_step
 
-    def _keep_actors_busy(self) -> None:
-        """One call at a time to whoever has fewest outstanding, and of these to whoever waited longest."""
-        idle = deque(sorted(self.roster.of('actor'), key=lambda slot: (slot.outstanding, slot.served)))
-        while idle:
-            slot = idle.popleft()
-            amount = self.pace.to_collect(slot.outstanding)
-            if amount > 0 and self._send_collect(slot, amount):
-                idle.append(slot)
-
-    def _learner(self) -> Slot | None:
-        """The first learner, if all of them are there."""
-        learners = self.roster.of('learner')
-        return learners[0] if len(learners) == self.plan.learners else None
-
-    # ---- collecting ----
     def _send_collect(self, slot: Slot, amount: int) -> bool:
         if slot.task is None:
             slot.task = self.commander.get_actor_task()
@@ -117,37 +119,23 @@ class Coordinator:
         slot.version = self.version
         self._served += 1
         slot.served = self._served
-        self.pace.asked(amount)
+        self.pace.under_way += amount
         self.roster.ask(slot, 'collect', slot.task, request, weights, returns=2, done=self._collected, amount=amount)
         return True
 
     def _collected(self, task: Task) -> None:
-        header, slot, asked = task.result, task.hold, task.context['amount']
-        units = len(header.returns) if self.plan.episodes else header.rows
-        if not self.tally.collected(header):
-            self._log(f'{slot.name} sent block {header.key} again: it is not counted')
-            self.pace.answered(asked, 0)
-            return
-        self.pace.answered(asked, units, header)
-        self.waiting.append((header, task.beside))
+        header, slot = task.result, task.hold
+        self.tally.collected(header)
+        self.pace.answered(task.context['amount'], header, task.beside)
         if slot.task is not None and self.commander.update_actor_info(slot.task, header):
             self.commander.finish_actor_task(slot.task, {'eval_flag': False})
             slot.task = None
 
     # ---- learning ----
-    def _feed(self) -> None:
-        while self._learns < self.pace.learn_calls and self.weights is not None:
-            headers = [header for header, _ in self.waiting]
-            units = sum(len(h.returns) if self.plan.episodes else h.rows for h in headers)
-            updates = self.pace.next_learn(units, sum(h.rows for h in headers), len(headers))
-            if updates is None:
-                return
-            blocks = list(self.waiting)
-            self.waiting.clear()
-            self._send_learn(blocks, updates)
-
     def _send_learn(self, blocks: list[tuple[Header, Any]], updates: int) -> None:
         notes = self.notes() if self._schedule.due() and self.weights is not None else None
+        if notes is not None:
+            self._schedule.put_off()
         request = {
             'updates': None if updates < 0 else updates,
             'envstep': self.tally.total_step,
@@ -155,8 +143,6 @@ class Coordinator:
             'notes': notes,
             'publish': self.weights is None,
         }
-        if notes is not None:
-            self._schedule.put_off()
         self._learns += 1
         learners = self.roster.of('learner')
         for rank, learner in enumerate(learners):  # blocks are dealt out in turn
@@ -185,25 +171,18 @@ class Coordinator:
             self._schedule.took(info['saved']['seconds'])
 
     # ---- evaluating ----
-    def _ask_evaluators(self, learner: Slot) -> None:
-        for slot in self.roster.of('evaluator'):
-            if slot.outstanding or slot.task is not None or self._evaluations >= len(self.roster.of('evaluator')):
-                continue
-            task = self.commander.get_actor_task(eval_flag=True)
-            if task is None:
+    def _ask_evaluators(self, learner: Slot, force: bool = False) -> None:
+        evaluators = self.roster.of('evaluator')
+        for slot in evaluators:
+            if slot.task is None and not slot.work() and self._evaluations < len(evaluators):
+                slot.task = task = self.commander.get_actor_task(eval_flag=True, force=force)
+                if task is None:
+                    return
+                self.evaluator.asked(self.tally.train_iter)
+                self._evaluations += 1
+                self._judged = (self.tally.total_step, self.roster.carrier.now()) if self.tally.train_iter else None
+                self.roster.ask(learner, 'snapshot', returns=2, done=self._remembered, to=slot, evaluation=task)
                 return
-            self._begin_evaluation(learner, slot, task)
-
-    def _begin_evaluation(self, learner: Slot, slot: Slot, task: dict[str, Any]) -> None:
-        self.evaluator.asked(self.tally.train_iter)
-        self._evaluations += 1
-        self._judged = (self.tally.total_step, self.roster.carrier.now()) if self.tally.train_iter else None
-        self._snapshot += 1
-        slot.task = task
-        number = self._snapshot
-        self.roster.ask(
-            learner, 'snapshot', number, returns=2, done=self._remembered, to=slot, evaluation=task, number=number
-        )
 
     def _remembered(self, task: Task) -> None:
         slot, evaluation = task.context['to'], task.context['evaluation']
@@ -211,11 +190,7 @@ class Coordinator:
             self._evaluations -= 1
             self._judged = None
             return
-        request = {
-            'train_iter': task.result['train_iter'],
-            'env_step': self.tally.total_step,
-            'number': task.context['number'],
-        }
+        request = {'train_iter': task.result['train_iter'], 'env_step': self.tally.total_step}
         self.roster.ask(slot, 'evaluate', evaluation, request, task.beside, done=self._evaluated, evaluation=evaluation)
 
     def _evaluated(self, task: Task) -> None:
@@ -223,16 +198,15 @@ class Coordinator:
         self._evaluations -= 1
         self._judged = None
         task.hold.task = None
-        if self.finished:
+        if self.solved:
             return  # the one that decided is the last one
         result = Evaluation(np.asarray(answer['returns']), np.asarray(answer['lengths']), answer['seconds'])
         self.evaluator.record(answer['train_iter'], answer['env_step'], result)
         learner = self._learner()
         if self.evaluator.is_new_best() and answer['train_iter'] > 0 and learner is not None:
-            self.roster.ask(learner, 'keep', answer['number'], done=self._kept)
-        if self.commander.finish_actor_task(task.context['evaluation'], answer):
-            self.solved = self.finished = True
-        self._run.evaluated()
+            self.roster.ask(learner, 'keep', answer['train_iter'], done=self._kept)
+        self.solved = self.commander.finish_actor_task(task.context['evaluation'], answer)
+        self._run.evaluated(result)
 
     def _kept(self, task: Task) -> None:
         self.last_checkpoint = task.result['last_checkpoint']
@@ -240,7 +214,7 @@ class Coordinator:
     # ---- beginning, end ----
     def _begun(self, task: Task) -> None:
         counters, slot = task.result, task.hold
-        if task.method != 'begin' or slot.spec.index:
+        if slot.spec.kind != 'learner' or slot.spec.index:
             return  # the first learner speaks for all
         notes = counters['notes']
         self.tally.train_iter = counters['train_iter']
@@ -256,54 +230,52 @@ class Coordinator:
             self.evaluator.load_state_dict(notes['evaluator'])
             self._run.resumed_from(notes)
 
-    def drain(self, timeout_s: float) -> bool:
-        """Give out nothing more, until the learner has done what it was asked for; whether it has in time."""
-        self._draining = True
-        return self._until(lambda: not self._learns, timeout_s)
-
     def _until(self, done: Callable[[], bool], timeout_s: float) -> bool:
         until = self.roster.carrier.now() + timeout_s
         while not done() and self.roster.carrier.now() < until:
             self.step(min(_WAIT_S, timeout_s))
         return done()
 
+    def drain(self, timeout_s: float) -> None:
+        """Give out nothing more, and wait until the learner has done what it was asked for."""
+        self._draining = True
+        self._until(lambda: not self._learns, timeout_s)
+
     def final_evaluation(self, timeout_s: float) -> None:
         """Evaluate what the learner ended with, if there are evaluators and they have not done so."""
+
+        def settled() -> bool:
+            there = self.roster.of('evaluator', ready=False)
+            return self.solved or not (
+                self._evaluations or (there and all(slot.task or not slot.ready for slot in there))
+            )
+
         until = self.roster.carrier.now() + timeout_s
         self.drain(timeout_s)
-        asked = False
-        while not self.finished and self.roster.carrier.now() < until:
-            learner, idle = self._learner(), [s for s in self.roster.of('evaluator') if s.task is None]
-            if not self._evaluations and (idle or not self.roster.of('evaluator', ready=False)):
-                if asked or learner is None or not idle or self.evaluator.knows(self.tally.train_iter):
-                    return
-                asked = True
-                self._begin_evaluation(learner, idle[0], self.commander.get_actor_task(eval_flag=True, force=True))
-            self.step(_WAIT_S)
+        self._until(settled, until - self.roster.carrier.now())
+        learner = self._learner()
+        if learner is not None and not self.solved and not self.evaluator.knows(self.tally.train_iter):
+            self._ask_evaluators(learner, force=True)
+            self._until(lambda: not self._evaluations, until - self.roster.carrier.now())
 
     def finish(self, save: bool, timeout_s: float) -> bool:
         """Last checkpoint, and the complete state if asked for; whether the learner answered in time."""
         self._draining = True
-        learner = self._learner()
-        if learner is None:
+        if self._learner() is None:
             return False
-        self.ended = False
+        self._ended = False
         for slot in reversed(self.roster.of('learner')):
             self.roster.ask(slot, 'finish', self.notes() if save else None, done=self._finished)
-        return self._until(lambda: self.ended, timeout_s)
+        return self._until(lambda: self._ended, timeout_s)
 
     def _finished(self, task: Task) -> None:
         if not task.hold.spec.index:
             self.last_checkpoint = task.result['last_checkpoint']
-            self.ended = True
+            self._ended = True
 
     def notes(self) -> dict[str, Any]:
         """What a later process must know to go on."""
-        return {
-            **self.tally.state_dict(),
-            'evaluator': self.evaluator.state_dict(),
-            **self._run.notes(),
-        }
+        return {**self.tally.state_dict(), 'evaluator': self.evaluator.state_dict(), **self._run.notes()}
 
     # ---- what goes wrong ----
     def _lost(self, task: Task) -> None:
@@ -313,7 +285,7 @@ class Coordinator:
         if gone:
             self._log(f'{slot.name} did not get its data ({task.error})')
         if task.method == 'collect':
-            self.pace.answered(context['amount'], 0)
+            self.pace.answered(context['amount'])
             if gone:
                 self.weights = None
             elif slot.task is not None:
@@ -323,7 +295,7 @@ class Coordinator:
             if gone:
                 self._blocks_lost(task)
             else:
-                self.waiting.extendleft(reversed(context['blocks']))
+                self.pace.waiting.extendleft(reversed(context['blocks']))
         elif task.method in ('snapshot', 'evaluate'):
             self._evaluations -= 1
             self._judged = None

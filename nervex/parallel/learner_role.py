@@ -130,7 +130,7 @@ class LearnerRole(Role):
     Overview:
         ``learn`` takes blocks, does the updates that are due, and answers what happened and the newest weights.
     Interfaces:
-        ready, begin, learn, snapshot, keep, finish, close
+        begin, ping, learn, snapshot, keep, finish, close
     """
 
     def __init__(self, spec: RoleSpec) -> None:
@@ -165,6 +165,10 @@ class LearnerRole(Role):
             self.learner.begin()
         return self.counters()
 
+    def progress(self) -> float:
+        """Updates, and the work between them."""
+        return self.learner.train_iter + super().progress()
+
     def counters(self) -> dict[str, Any]:
         """Where this learner stands."""
         return {
@@ -174,7 +178,7 @@ class LearnerRole(Role):
             'count': self.buffer.count(),
             'notes': self.notes,
             'last_checkpoint': self.learner.last_checkpoint,
-            **self.ready(),
+            **super().begin(),
         }
 
     # ---- learning ----
@@ -210,7 +214,6 @@ class LearnerRole(Role):
             sampled=self._sampled,
             count=self.buffer.count(),
             learn_seconds=time.perf_counter() - start,
-            events=self.take_events(),
             saved=None,
         )
         if request['notes'] is not None:
@@ -273,21 +276,22 @@ class LearnerRole(Role):
         return weights if self.scaling is None else {**weights, SCALING: self.scaling.state_dict()}
 
     # ---- checkpoints ----
-    def snapshot(self, number: int) -> tuple[dict[str, Any], dict]:
+    def snapshot(self) -> tuple[dict[str, Any], dict]:
         """Remember the learner as it is now, for ``keep``; answers the counters and the weights."""
+        train_iter = self.learner.train_iter
         self._snapshots = dict(list(self._snapshots.items())[-3:])
-        self._snapshots[number] = tree.map(_copied, self.learner.state_dict())
-        return {'train_iter': self.learner.train_iter, 'events': self.take_events()}, self._weights()
+        self._snapshots[train_iter] = tree.map(_copied, self.learner.state_dict())
+        return {'train_iter': train_iter}, self._weights()
 
-    def keep(self, number: int) -> dict[str, Any]:
-        """Write the remembered learner as checkpoint: it was the best so far."""
-        state = self._snapshots.pop(number, None)
+    def keep(self, train_iter: int) -> dict[str, Any]:
+        """Write the learner as it was after so many updates as checkpoint: it was the best so far."""
+        state = self._snapshots.pop(train_iter, None)
         if state is None:
             logger.warning('the best learner so far was not saved: the process that remembered it has ended')
         else:
             self.learner.save_state(state)
             self.learner.save_state(state, 'ckpt_best.pth.tar')
-        return {'last_checkpoint': self.learner.last_checkpoint, 'events': self.take_events()}
+        return {'last_checkpoint': self.learner.last_checkpoint}
 
     def finish(self, notes: dict[str, Any] | None) -> dict[str, Any]:
         """Hooks after the run, which save the last checkpoint; the complete state too, if the run may go on later."""

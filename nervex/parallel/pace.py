@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import math
 import os
+from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from easydict import EasyDict
+
+if TYPE_CHECKING:
+    from nervex.parallel.blocks import Header
 
 _KINDS = ('actor', 'evaluator', 'learner')
 _FIRST_UPDATE_S, _FIRST_UNIT_S = 1e-3, 2e-3  # of an update and of a sample, before the first was measured
@@ -88,124 +93,132 @@ def role_seed(seed: int, kind: str, index: int, incarnation: int) -> int:
     return int(np.random.SeedSequence(entropy).generate_state(1)[0]) % 2**31
 
 
-class Rounds:
+class Pace:
+    """
+    Overview:
+        Who waits for whom. Both kinds count in *units*: samples, or episodes.
+    Arguments:
+        - cfg (:obj:`Any`): the section ``parallel``
+        - measure (:obj:`bool`): fit the size of calls to how long they take; without it a run repeats itself
+    """
+
+    def __init__(self, plan: Plan, cfg: Any = None, measure: bool = True) -> None:
+        self.plan, self.cfg, self.measure = plan, cfg, measure
+        self.waiting: deque[tuple[Header, Any]] = deque()  # blocks that the learner has not been sent
+        self.under_way = 0  # units that actors were asked for
+
+    def units(self, headers: Iterable[Header]) -> int:
+        """Units of these blocks."""
+        return sum(len(header.returns) if self.plan.episodes else header.rows for header in headers)
+
+    @property
+    def in_line(self) -> int:
+        """Units of the blocks that wait."""
+        return self.units(header for header, _ in self.waiting)
+
+    def answered(self, asked: int, header: Header | None = None, block: Any = None) -> None:
+        """An actor that was asked for so many units answered with a block, or died instead."""
+        self.under_way -= asked
+        if header is not None:
+            self.waiting.append((header, block))
+
+
+class Rounds(Pace):
     """
     Overview:
         On-policy: the actors share a round; when all of it is there, the learner learns from it, and the next round
         begins with the new weights. What an actor that died should have collected, the next idle one collects.
     """
 
-    outstanding = 1
     learn_calls = 1
-
-    def __init__(self, plan: Plan) -> None:
-        self._plan = plan
-        self._asked = self._have = 0
-        self._learning = False
+    _learning = False
 
     def to_collect(self, outstanding: int) -> int:
         """How much an actor with so many outstanding calls is to collect now; 0: nothing."""
         if outstanding or self._learning:
             return 0
-        return max(min(self._plan.share, self._plan.amount - self._have - self._asked), 0)
+        return max(min(self.plan.share, self.plan.amount - self.in_line - self.under_way), 0)
 
-    def asked(self, units: int) -> None:
-        """An actor was asked for so much."""
-        self._asked += units
-
-    def answered(self, asked: int, units: int, header: Any = None) -> None:
-        """It answered with so much; 0 if it died instead."""
-        self._asked -= asked
-        self._have += units
-
-    def next_learn(self, units: int, rows: int, blocks: int) -> int | None:
+    def next_learn(self) -> int | None:
         """Updates of a call with the blocks that wait; -1: a whole round; None: no call now."""
-        if self._learning or self._have < self._plan.amount:
+        if self._learning or self.in_line < self.plan.amount:
             return None
         self._learning = True
+        self.waiting = deque(sorted(self.waiting, key=lambda block: block[0].actor))  # whoever was first
         return -1
 
     def learned(self, updates: int, info: dict[str, Any]) -> None:
         """A call was answered."""
         self._learning = False
-        self._have = 0
 
     def restarted(self, counters: dict[str, Any]) -> None:
         """The learner was started anew; blocks that wait for it are sent again."""
         self._learning = False
 
 
-class Overlap:
+class Overlap(Pace):
     """
     Overview:
         Collecting and learning at the same time. Updates that are due follow from what was inserted, as in serial mode.
         Actors wait while more than ``queue`` calls of all of them are not learned from, and while they are ahead of the
         learner by more than a part of what it has (``max_lead``): a sample more or less in twenty changes little, where
         hundreds of samples by the first weights, before the first update, would cost as many.
-    Arguments:
-        - measure (:obj:`bool`): fit the size of calls to how long they take; without it a run repeats itself
     """
 
     learn_calls = 3  # one that runs and two more, so that the learner goes on while the coordinator has no processor
 
     def __init__(self, plan: Plan, cfg: Any, measure: bool = True) -> None:
-        self._plan, self._cfg, self._measure = plan, cfg, measure
-        self.outstanding = cfg.outstanding
-        self._per_unit = plan.updates_per_unit
-        self._asked = 0  # of actors
-        self._waiting = 0  # collected, not sent to the learner
-        self._inserted = 0  # sent to the learner
-        self._rows = 0
+        super().__init__(plan, cfg, measure)
+        self._inserted = self._rows = 0  # units and rows that the learner was sent
         self._start: int | None = None  # what was inserted when learning began
         self._done = 0  # updates, with those that were asked for
         self._learning = 0  # updates that were asked for and not answered
         self._update_s, self._unit_s = _FIRST_UPDATE_S, _FIRST_UNIT_S
         self._unit_bytes = 1.0
-        self._blocks_waiting = 0
         self._starved = False  # the buffer did not hold enough for what was due: wait for more
 
     def amount(self) -> int:
         """How much one collect call is about: what takes ``block.seconds``, or keeps the learner busy for a while."""
-        block, plan = self._cfg.block, self._plan
+        block, plan = self.cfg.block, self.plan
         if plan.episodes:
             return plan.share
         if block.rows is not None:
             return block.rows
         amount = min(block.seconds / self._unit_s, self._lead() / (2 * plan.actors))
-        if self._per_unit:
-            amount = min(amount, self._cfg.learn_s / (self._update_s * self._per_unit))
+        if plan.updates_per_unit:
+            amount = min(amount, self.cfg.learn_s / (self._update_s * plan.updates_per_unit))
         if plan.capacity is not None:
-            amount = min(amount, plan.capacity * _UNDER_WAY / (self._cfg.queue * plan.actors))
+            amount = min(amount, plan.capacity * _UNDER_WAY / (self.cfg.queue * plan.actors))
         return int(max(min(amount, block.max_bytes / self._unit_bytes), plan.share, 1))
 
     def _owed(self, units: float) -> float:
         """Updates that are due when so much has been inserted, and not yet asked for."""
-        if self._start is None or self._per_unit is None:
+        if self._start is None or self.plan.updates_per_unit is None:
             return 0.0
-        return self._plan.train_step + self._per_unit * (units - self._start) - self._done
+        return self.plan.train_step + self.plan.updates_per_unit * (units - self._start) - self._done
 
     def _lead(self) -> float:
         """How much may be collected before the learner has made the updates that belong to it."""
-        share, plan = self._cfg.max_lead, self._plan
-        if share is None or self._per_unit is None:
+        share, plan = self.cfg.max_lead, self.plan
+        if share is None or plan.updates_per_unit is None:
             return math.inf
         return max(plan.amount, share * max(self._inserted, 0 if plan.episodes else plan.rows_wanted))
 
     def to_collect(self, outstanding: int) -> int:
         """How much an actor with so many outstanding calls is to collect now; 0: nothing."""
-        amount, limit = self.amount(), self._cfg.queue * self._plan.actors
-        if outstanding >= self.outstanding or self._blocks_waiting >= limit:
+        amount, plan, limit = self.amount(), self.plan, self.cfg.queue * self.plan.actors
+        if outstanding >= self.cfg.outstanding or len(self.waiting) >= limit:
             return 0
-        total = self._asked + self._waiting + self._inserted
+        total = self.under_way + self.in_line + self._inserted
         if self._start is None:
             per_row = self._inserted / self._rows if self._rows else 1.0  # an episode has many
-            return amount if total < self._plan.rows_wanted * per_row + min(self._lead(), amount * limit) else 0
-        return amount if self._per_unit is None or self._has_room(total, amount, limit) else 0
+            return amount if total < plan.rows_wanted * per_row + min(self._lead(), amount * limit) else 0
+        return amount if plan.updates_per_unit is None or self._has_room(total, amount, limit) else 0
 
     def _has_room(self, total: float, amount: int, limit: int) -> bool:
         """Whether so much more would not wait too long for its updates."""
-        per_unit, plan = self._per_unit or 0.0, self._plan
-        owed = self._owed(total)
+        plan, owed = self.plan, self._owed(total)
+        per_unit = plan.updates_per_unit or 0.0
         if owed > max(per_unit * amount * limit, 1.0):  # below one update nothing can be worked off
             return False
         if self._starved:
@@ -214,54 +227,48 @@ class Overlap:
         lead = max(min(small, self._lead()) - amount, amount * (plan.actors - 1))
         return owed + self._learning <= max(per_unit * lead, 1.0)
 
-    def asked(self, units: int) -> None:
-        """An actor was asked for so much."""
-        self._asked += units
-
-    def answered(self, asked: int, units: int, header: Any = None) -> None:
-        """It answered with so much; 0 if it died instead."""
-        self._asked -= asked
-        self._waiting += units
-        if units:
-            self._blocks_waiting += 1
-            self._unit_s += self._measure * 0.3 * (header.seconds / units - self._unit_s)
+    def answered(self, asked: int, header: Header | None = None, block: Any = None) -> None:
+        """As of both kinds; what it took is measured."""
+        super().answered(asked, header, block)
+        if header is not None and (units := self.units([header])):
+            self._unit_s += self.measure * 0.3 * (header.seconds / units - self._unit_s)
             self._unit_bytes = max(header.nbytes / units, 1.0)
 
-    def next_learn(self, units: int, rows: int, blocks: int) -> int | None:
+    def next_learn(self) -> int | None:
         """Updates of a call with the blocks that wait; None: no call now."""
-        total = self._inserted + units
-        if self._start is None and self._rows + rows >= self._plan.rows_wanted:
+        total, rows = self._inserted + self.in_line, self._rows + sum(header.rows for header, _ in self.waiting)
+        if self._start is None and rows >= self.plan.rows_wanted:
             self._start = total
-        chunk = max(1, int(self._cfg.learn_s / self._update_s))
-        if self._start is None or (self._starved and not blocks):
+        chunk = max(1, int(self.cfg.learn_s / self._update_s))
+        if self._start is None or (self._starved and not self.waiting):
             updates = 0
+        elif self.plan.updates_per_unit is None:
+            updates = chunk
         else:
-            updates = chunk if self._per_unit is None else max(min(math.floor(self._owed(total) + 1e-9), chunk), 0)
-        if not updates and not blocks:
+            updates = max(min(math.floor(self._owed(total) + 1e-9), chunk), 0)
+        if not updates and not self.waiting:
             return None
-        self._inserted, self._rows = total, self._rows + rows
-        self._waiting -= units
-        self._blocks_waiting -= blocks
+        self._inserted, self._rows = total, rows
         self._done += updates
         self._learning += updates
         return updates
 
     def learned(self, updates: int, info: dict[str, Any]) -> None:
         """A call was answered; updates that could not be done are due again, and rows that were left out owe none."""
-        if not self._plan.episodes:
-            left_out = info.get('stale', 0) * self._plan.learners
+        if not self.plan.episodes:
+            left_out = info.get('stale', 0) * self.plan.learners
             self._inserted, self._rows = self._inserted - left_out, self._rows - left_out
         self._done -= updates - info['updates']
         self._learning -= updates
         self._starved = info['updates'] < updates
         if info['updates']:
-            self._update_s += self._measure * 0.3 * (info['learn_seconds'] / info['updates'] - self._update_s)
+            self._update_s += self.measure * 0.3 * (info['learn_seconds'] / info['updates'] - self._update_s)
 
     def restarted(self, counters: dict[str, Any]) -> None:
         """The learner was started anew: what is due counts from what it has."""
-        self._inserted = self._rows = counters['count'] * self._plan.learners
-        self._start = None if self._rows < self._plan.rows_wanted else self._inserted
-        self._done = self._plan.train_step if self._start is not None else 0
+        self._inserted = self._rows = counters['count'] * self.plan.learners
+        self._start = None if self._rows < self.plan.rows_wanted else self._inserted
+        self._done = self.plan.train_step if self._start is not None else 0
         self._learning = 0
         self._starved = False
 

@@ -10,15 +10,27 @@ import sys
 from collections.abc import Collection
 from typing import Any
 
-from nervex.interaction.base import Carrier, RayHandle
+from nervex.interaction.base import RayHandle
 from nervex.interaction.slave import Host
+from nervex.parallel.carrier import Carrier
 from nervex.parallel.ray_cluster import Guard, check_address, import_ray, join_cluster, start_cluster
 from nervex.utils import ConfigError
 
 logger = logging.getLogger(__name__)
 _LOGICAL_CPUS = 4096  # of a cluster of our own: roles share the machine as processes do, none is kept waiting
 _NOT_SHOWN = ('A worker died or was killed', 'worker processes have been started on node')
+_LIFE = 'life'  # the thread of a role that answers while another one works
 _AVOIDED_S = 60.0  # Ray takes up to half of it to notice that a node is gone
+
+
+class RoleHandle(RayHandle):
+    """The way to a role, which answers a ping while it works."""
+
+    def call(self, method: str, *args: Any, returns: int = 1) -> Any:
+        """The answer of the actor."""
+        if method == 'ping':
+            return self.actor.call.options(concurrency_group=_LIFE).remote(method).future()
+        return super().call(method, *args, returns=returns)
 
 
 class RayCarrier(Carrier):
@@ -47,7 +59,7 @@ class RayCarrier(Carrier):
             join_cluster(ray, address, **options)
         if not show_output:
             _leave_deaths_to_the_coordinator()
-        self._shell = ray.remote(Host)
+        self._shell = ray.remote(concurrency_groups={_LIFE: 1})(Host)
         self._avoided: dict[str, float] = {}  # ids of nodes, and until when
         self._where = (os.getcwd(), [entry for entry in sys.path if entry])
         self._open = True
@@ -61,7 +73,7 @@ class RayCarrier(Carrier):
             check_room(self._ray.nodes(), name, resources)
         options = actor_options(self._ray, resources, turn, self._avoided)
         actor = self._shell.options(max_restarts=0, **options).remote(role, kwargs, self._where)
-        return RayHandle(name, actor, None if self._own else actor.node_id.remote())
+        return RoleHandle(name, actor, None if self._own else actor.node_id.remote())
 
     def kill(self, handle: RayHandle) -> None:
         """End its process."""

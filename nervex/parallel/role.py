@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import time
 from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
@@ -88,7 +89,7 @@ class Role:
     Overview:
         Base of the roles: the config of this process, its seed and its threads.
     Interfaces:
-        ready, ping, close
+        begin, ping, progress, close
     """
 
     def __init__(self, spec: RoleSpec) -> None:
@@ -105,17 +106,17 @@ class Role:
         passed = self.spec.passed
         return build_policy(self.cfg, policy_class(self.cfg, passed.policy), passed.model, env_info, modes)
 
-    def ready(self) -> dict[str, Any]:
+    def begin(self) -> dict[str, Any]:
         """Answered when the role has been built."""
-        return {'pid': os.getpid(), 'events': self.take_events()}
+        return {'pid': os.getpid(), **self.ping()}
 
     def ping(self) -> dict[str, Any]:
-        """Whether it lives."""
-        return {'events': self.take_events()}
+        """A number that changes while the role gets on with its work, and warnings since the last answer."""
+        return {'progress': self.progress(), 'events': [] if self.events is None else self.events.take()}
 
-    def take_events(self) -> list[str]:
-        """Warnings since the last answer."""
-        return [] if self.events is None else self.events.take()
+    def progress(self) -> float:
+        """Tens of seconds that this process has worked."""
+        return time.process_time() // 10
 
     def close(self) -> None:
         """End envs and files of this role."""
@@ -125,13 +126,24 @@ class Role:
 class ActingRole(Role):
     """
     Overview:
-        Launches envs. Where observations or rewards are scaled, all roles do so by what the learner knows.
+        Launches envs, and counts their steps. Where observations or rewards are scaled, all roles do so by what the
+        learner knows.
     """
 
     def __init__(self, spec: RoleSpec, env_role: str, seed: int) -> None:
         super().__init__(spec)
         (self.envs,) = build_env_managers(self.cfg, spec.own_env_setting(), seed, self.stack, roles=(env_role,))
         self.scaling = self.envs.normalizer if isinstance(self.envs, NormalizedEnvManager) else None
+        self._steps, self._advance = 0, self.envs.advance
+        self.envs.advance = self._counted
+
+    def _counted(self, *args: Any) -> Any:
+        self._steps += 1
+        return self._advance(*args)
+
+    def progress(self) -> float:
+        """Steps of the envs: who computes for ever in one of them does not get on."""
+        return self._steps
 
     def load(self, mode: Any, weights: dict[str, Any], joins: bool) -> None:
         """
@@ -210,7 +222,6 @@ class ActorRole(ActingRole):
             seconds=info['duration'],
             nbytes=nbytes,
             returns=list(self.actor.recent_returns),
-            events=self.take_events(),
             statistics=None if self.scaling is None else self.scaling.share(),
         )
         self._seq += 1
@@ -247,6 +258,5 @@ class EvaluatorRole(ActingRole):
             'returns': result.returns,
             'lengths': result.lengths,
             'seconds': result.seconds,
-            'events': self.take_events(),
             **request,
         }

@@ -3,33 +3,31 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from nervex.interaction import Master, Task, TaskFail
-from nervex.interaction.base import Carrier
 from nervex.interaction.exception import DataLost, SlaveDied, SlaveNotBuilt, SlaveUnreachable
 from nervex.interaction.master import Hold
+from nervex.parallel.carrier import Carrier
 from nervex.parallel.role import RoleSpec
 from nervex.utils import NervexError, TrainingError
 
-_FORMAL = ('ready', 'begin', 'ping')  # tasks that are no work
-_STARTS = ('ready', 'begin')  # the first of a role: it answers when it has been built
+_FORMAL = ('begin', 'ping')  # tasks that are no work
 _TRIES = 3  # restarts of a role that answers nothing between them
-_PING_S = 1.0  # between two questions to those who have nothing to do
+_SAID = 0.25  # of the time in which a role must get on, after which a line says that it does not
 
 
 class Slot(Hold):
     """The place of a role; who fills it may change."""
 
-    greets_s = _PING_S
     master: Roster
 
     def __init__(self, roster: Roster, spec: RoleSpec, role: Any, resources: dict[str, Any]) -> None:
         super().__init__(spec.name, roster, None)
         self.spec, self.role, self.resources = spec, role, resources
         self.ready = self.was_ready = False  # in this incarnation, in any
-        self.starting = False  # its successor is about to be started
+        self.start_at: float | None = None  # when its successor is to be started
         self.gone = False  # not started again
         self.pid: int | None = None
         self.served = 0  # number of the last work that it was given
@@ -38,31 +36,32 @@ class Slot(Hold):
         self.died_at: float | None = None  # since when it is missing
         self.starts: deque[float] = deque()  # times of its restarts
         self.fruitless = 0  # deaths over its work, or before it was ready, since its last answer
+        self.progress = -1.0  # what it said of itself last
+        self.moved_at = 0.0  # when that changed, or it had nothing to do
+        self.stuck = False  # a line said that it does not get on
 
-    @property
-    def outstanding(self) -> int:
+    def work(self) -> list[Task]:
         """Tasks of the coordinator's business that it has."""
-        return sum(task.hold is self and task.method not in _FORMAL for task in self.master.calls.values())
+        return [task for task in self.tasks() if task.method not in _FORMAL]
 
-    def greeting(self) -> Task | None:
-        """Who has nothing to do would not be missed: now and then it is asked whether it lives."""
-        busy = any(task.hold is self for task in self.master.calls.values())
-        return self.new('ping') if self.ready and not busy else None
+    def greet(self) -> None:
+        """Whether it lives, and gets on with its work."""
+        if self.ready:
+            self.master.look_at(self)
+            if self.ready and not any(task.method == 'ping' for task in self.tasks()):
+                self.new('ping').start()
 
     def patience_s(self, task: Task) -> float | None:
         """As the settings say."""
         limits = self.master.settings
-        return limits.start_timeout_s if task.method in _STARTS else limits.task_timeout_s
+        return {'begin': limits.start_timeout_s, 'ping': None}.get(task.method, limits.task_timeout_s)
 
     def silent(self, task: Task, limit: float) -> None:
         """End who hangs; who was never there may have no room."""
-        if self.gone:
-            return
-        if not self.was_ready:
+        if self.was_ready:
+            self.master.end(self, f'no answer to {task.method} within {limit:g} s')
+        elif not self.gone:
             self.master.never_came(self, task, limit)
-        else:
-            self.master.carrier.kill(self.handle)
-            self.master.died(self, f'no answer to {task.method} within {limit:g} s')
 
 
 class Roster(Master):
@@ -80,7 +79,6 @@ class Roster(Master):
         super().__init__('coordinator', carrier)
         self.carrier, self.settings, self._log, self._renew = carrier, settings, log, renew
         self.slots: list[Slot] = []
-        self._to_start: list[tuple[float, Slot]] = []
         self.restarts = 0
         self.on_begun: Callable[[Task], Any] = lambda task: None  # told when a role is there
         self.on_lost: Callable[[Task], Any] = lambda task: None  # told of every task that will not be done
@@ -103,8 +101,8 @@ class Roster(Master):
 
     def _start(self, slot: Slot) -> None:
         slot.handle = self.carrier.spawn(slot.name, slot.role, {'spec': slot.spec}, slot.resources)
-        slot.ready, slot.version, slot.task = False, -1, None
-        self.ask(slot, 'begin' if slot.spec.kind == 'learner' else 'ready', done=self.on_begun)
+        slot.ready, slot.version, slot.task, slot.start_at = False, -1, None, None
+        self.ask(slot, 'begin', done=self.on_begun)
 
     def ask(
         self, slot: Slot, method: str, *args: Any, done: Callable[[Task], Any], returns: int = 1, **context: Any
@@ -115,22 +113,28 @@ class Roster(Master):
     # ---- answers ----
     def answers(self, timeout_s: float) -> None:
         """Wait for answers; start those whose time has come."""
-        self._start_successors()
+        for slot in self.slots:
+            if slot.start_at is not None and slot.start_at <= self.carrier.now():
+                slot.spec = self._renew(slot)
+                self.restarts += 1
+                self._start(slot)
         super().answers(timeout_s)
-
-    def _spans(self) -> Iterable[float]:
-        return [_PING_S, *(max(at - self.carrier.now(), 0.001) for at, _ in self._to_start)]
+        self.carrier.check()
 
     def completed(self, task: Task, answer: Any) -> None:
         """An answer came, with what the role has to tell."""
-        slot = task.hold
-        if task.method in _STARTS:
+        slot, formal = task.hold, task.method in _FORMAL
+        if task.method == 'begin':
             self._is_ready(slot, answer)
-        elif task.method not in _FORMAL:
+        if not formal:
             slot.fruitless = 0
+        if not formal or answer['progress'] != slot.progress or not slot.work():
+            slot.moved_at = self.carrier.now()
         super().completed(task, answer)
-        for event in answer.get('events', ()) if isinstance(answer, dict) else answer.events:
-            self._log(f'{slot.name}: {event}')
+        if formal:
+            slot.progress = answer['progress']
+            for event in answer['events']:
+                self._log(f'{slot.name}: {event}')
 
     def failed(self, task: Task, error: NervexError) -> None:
         """A death is survived, and so is the loss of data; what the code of a role raises ends the run."""
@@ -141,8 +145,7 @@ class Roster(Master):
                 raise TaskFail(None, f'{slot.name} cannot be built: {said}') from error
             if isinstance(error, SlaveUnreachable):
                 self.carrier.avoid(slot.handle)
-            self.carrier.kill(slot.handle)  # it must not come back beside another
-            self.died(slot, said.splitlines()[-1])
+            self.end(slot, said.splitlines()[-1])  # it must not come back beside another
         elif isinstance(error, DataLost):
             slot.fruitless = 0
             super().failed(task, error)
@@ -171,33 +174,27 @@ class Roster(Master):
         task.since = self.carrier.now()
 
     # ---- deaths ----
-    def died(self, slot: Slot, reason: str) -> None:
+    def end(self, slot: Slot, reason: str) -> None:
         """
         Overview:
-            Give up the tasks of a role that died; its successor is started, now or a little later if it keeps dying.
-            Several learners fall and rise together.
+            End a role that is dead or as good as dead, and give up its tasks; its successor is started, now or a little
+            later if it keeps dying. Several learners fall and rise together.
         """
-        if slot.starting:
+        if slot.start_at is not None:
             return  # it is being replaced already
-        slot.fruitless += bool(slot.outstanding) or not slot.ready  # who waits for work is not to blame
-        group = [slot]
-        if slot.spec.kind == 'learner':
-            group += [s for s in self.slots if s.spec.kind == 'learner' and s is not slot and not s.starting]
+        slot.fruitless += bool(slot.work()) or not slot.ready  # who waits for work is not to blame
+        others = self.of('learner', ready=False) if slot.spec.kind == 'learner' else []
+        group = [slot, *(other for other in others if other is not slot and other.start_at is None)]
         for member in group:
-            if member is not slot:
-                self.carrier.kill(member.handle)
+            self.carrier.kill(member.handle)
             said = reason if member is slot else f'ended together with {slot.name}'
             member.ready, member.died_at = False, member.died_at or self.carrier.now()
-            collects = sum(task.hold is member and task.method == 'collect' for task in self.calls.values())
+            collects = sum(task.method == 'collect' for task in member.tasks())
             self._log(f'{member.name} died ({said}); {collects} collect calls lost')
             self.give_up(member, SlaveDied(said))
-        delay = max(self._delay(member, reason) for member in group)
+        start_at = self.carrier.now() + max(self._delay(member, reason) for member in group)
         for member in group:
-            if not member.gone:
-                member.starting = True
-                self._to_start.append((self.carrier.now() + delay, member))
-        if not delay:
-            self._start_successors()
+            member.start_at = None if member.gone else start_at
 
     def _delay(self, slot: Slot, reason: str) -> float:
         """Seconds until the successor is started: more, if the last did nothing; who dies too often is given up."""
@@ -216,11 +213,16 @@ class Roster(Master):
         slot.starts.append(now)
         return 0.0 if slot.fruitless < 2 else 0.25 * 2.0**slot.fruitless
 
-    def _start_successors(self) -> None:
-        now = self.carrier.now()
-        for entry in [e for e in self._to_start if e[0] <= now]:
-            self._to_start.remove(entry)
-            slot = entry[1]
-            slot.spec, slot.starting = self._renew(slot), False
-            self.restarts += 1
-            self._start(slot)
+    def look_at(self, slot: Slot) -> None:
+        """Say once that a role does not get on, and end it if that lasts."""
+        limit, still_s = self.settings.stall_s, self.carrier.now() - slot.moved_at
+        if limit is None or still_s <= _SAID * limit:
+            slot.stuck = False
+            return
+        doing = ', '.join(sorted({task.method for task in slot.work()})) or 'its life'
+        said = f'no progress for {still_s:.0f} s in {doing}'
+        if still_s > limit:
+            self.end(slot, said)
+        elif not slot.stuck:
+            slot.stuck = True
+            self._log(f'{slot.name}: {said}; it is started anew after {limit:g} s (parallel.stall_s)')

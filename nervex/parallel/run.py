@@ -8,7 +8,7 @@ import os
 import time
 from typing import Any
 
-from nervex.interaction.base import Carrier
+from nervex.parallel.carrier import Carrier, InlineCarrier
 from nervex.parallel.coordinator import Coordinator
 from nervex.parallel.learner_role import sizes_of_saved_logs
 from nervex.parallel.pace import Overlap, Rounds, given_up, make_plan, resources_of
@@ -23,6 +23,7 @@ from nervex.utils import COMM_ACTOR_REGISTRY, COMM_LEARNER_REGISTRY, COMMANDER_R
 from nervex.utils.import_helper import import_modules
 from nervex.utils.log_helper import TextLogger, build_logger
 from nervex.worker.actor import BaseSerialEvaluator
+from nervex.worker.actor.base_serial_evaluator import Evaluation
 from nervex.worker.learner.checkpoints import Checkpoints
 
 _CLOSE_S = 60.0  # for the last checkpoint
@@ -73,7 +74,7 @@ class ParallelRun:
         )
         self.commander_log = CommanderLog(self, *build_logger(os.path.join(log_path, 'commander'), 'commander'))
         stack.callback(self.commander_log.close)
-        self.pace = Rounds(plan) if plan.rounds else Overlap(plan, cfg.parallel, carrier.measures)
+        self.pace = (Rounds if plan.rounds else Overlap)(plan, cfg.parallel, carrier.measures)
         self.roster = Roster(carrier, cfg.parallel, self.log.info, self._renewed)
         self.coordinator = Coordinator(self)
 
@@ -105,9 +106,9 @@ class ParallelRun:
             'log_sizes': log_sizes(self.folder.log),
         }
 
-    def evaluated(self) -> None:
+    def evaluated(self, result: Evaluation) -> None:
         """Told after every evaluation."""
-        self.commander_log.write()
+        self.commander_log.evaluated(*self.evaluator.history[-1][:2], result)
         self.progress.evaluated()
 
     def resumed_from(self, notes: dict[str, Any]) -> None:
@@ -159,7 +160,7 @@ class ParallelRun:
             raise KeyboardInterrupt
         self.progress.update()
         self.commander_log.tick()
-        return not (self.coordinator.finished or self.commander.out_of_budget())
+        return not (self.coordinator.solved or self.commander.out_of_budget())
 
     def final_evaluation(self) -> None:
         """Evaluate what the learner ended with, unless it was just evaluated."""
@@ -237,8 +238,6 @@ def start_parallel(launch: Launch, carrier: Carrier | None = None, show_output: 
 def make_carrier(settings: Any, show_output: bool = False) -> Carrier:
     """The carrier that the config names."""
     if settings.carrier == 'inline':
-        from nervex.parallel.inline_carrier import InlineCarrier
-
         return InlineCarrier()
     from nervex.parallel.ray_carrier import RayCarrier
 

@@ -52,6 +52,9 @@ class ParallelSettings:
         restart_window_s=setting(300.0, 'number > 0', 'in this time; more ends the run, or leaves fewer actors'),
         start_timeout_s=setting(120.0, 'number > 0', 'in which a role must have been built'),
         task_timeout_s=setting(None, 'number > 0 | None', 'in which a call must be answered; None: no limit'),
+        stall_s=setting(
+            120.0, 'number > 0 | None', 'without progress, after which a role is started anew; None: it is waited for'
+        ),
         address=setting(None, 'str | None', 'of a running Ray cluster; None: a cluster of its own on this machine'),
         object_store_mb=setting(300, 'int >= 80', 'memory for what is under way, in a cluster of its own'),
         resources=dict(

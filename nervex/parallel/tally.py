@@ -6,8 +6,12 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any, cast
 
-from nervex.parallel.blocks import Header, Ledger
+from nervex.parallel.blocks import Header
 from nervex.run.progress import Progress
+from nervex.worker.actor.base_serial_evaluator import Evaluation
+
+if TYPE_CHECKING:
+    from nervex.parallel.run import ParallelRun
 
 _WINDOW = 100  # episodes of the mean return
 _WINDOW_S = 5.0  # that the two speeds are averaged over
@@ -21,7 +25,6 @@ class Tally:
     """
 
     def __init__(self) -> None:
-        self.ledger = Ledger()
         self.total_step = self.total_episode = self.blocks = self.doubles = 0
         self.train_iter = self.sampled = self.inserted = self.stale_rows = self.lost_blocks = 0
         self.returns: deque[float] = deque(maxlen=_WINDOW)
@@ -31,24 +34,21 @@ class Tally:
         self.settings: dict[str, dict[str, Any]] = {}
         self._rows: dict[int, tuple[int, int]] = {}  # sampled and inserted, by learner
 
-    def collected(self, header: Header) -> bool:
-        """Count a block; False if it was counted before."""
-        if not self.ledger.take(*header.key):
-            self.doubles += 1
-            return False
+    def collected(self, header: Header) -> None:
+        """Count a block."""
         self.blocks += 1
         self.total_step += header.steps
         self.run_steps += header.steps
         self.total_episode += len(header.returns)
         self.returns.extend(header.returns)
         self.collect_s += header.seconds
-        return True
 
     def learned(self, info: dict[str, Any], rank: int = 0) -> None:
         """Count an answer of the learner, or of one of several."""
         self._rows[rank] = info['sampled'], info['inserted']
         self.sampled, self.inserted = (sum(rows) for rows in zip(*self._rows.values()))
         self.stale_rows += info['stale']
+        self.doubles += info['refused']
         self.staleness.extend(info['staleness'])
         if rank:
             return
@@ -86,10 +86,6 @@ class Tally:
         self.blocks, self.stale_rows = state.get('blocks', 0), state.get('stale_rows', 0)
 
 
-if TYPE_CHECKING:
-    from nervex.parallel.run import ParallelRun
-
-
 class ParallelProgress(Progress):
     """Both speeds, how many actors there are, how old their weights are, and how many blocks wait."""
 
@@ -112,19 +108,19 @@ class ParallelProgress(Progress):
     def line(self) -> str:
         """The line itself."""
         run = self._run
-        tally, coordinator = run.tally, run.coordinator
+        tally = run.tally
         collecting, learning = self.speeds()
         staleness = tally.mean_staleness()
         return (
             f'env steps {tally.total_step:,} ({collecting:,.0f}/s) | updates {tally.train_iter:,} ({learning:,.0f}/s)'
             f' | actors {len(run.roster.of("actor"))} of {run.plan.actors}'
-            f' | staleness {0.0 if staleness is None else staleness:.1f} | queue {len(coordinator.waiting)}'
+            f' | staleness {0.0 if staleness is None else staleness:.1f} | queue {len(run.pace.waiting)}'
             f'{self.returns()}'
         )
 
 
 class CommanderLog:
-    """The commander's text log and curves, every few seconds and at every evaluation."""
+    """The commander's text log and curves: every few seconds, and what every evaluation gave."""
 
     def __init__(self, run: ParallelRun, text: Any, curves: Any) -> None:
         self._run, self._text, self._curves = run, text, curves
@@ -132,30 +128,36 @@ class CommanderLog:
 
     def tick(self) -> None:
         """Called after every step of the coordinator; writes when it is time to."""
-        now = time.monotonic()
-        if now >= self._next:
-            self._next = now + _LOG_S
+        if time.monotonic() >= self._next:
             self.write()
+
+    def evaluated(self, train_iter: int, env_step: int, result: Evaluation) -> None:
+        """Told after every evaluation."""
+        self._text.info(
+            f'evaluation of update {train_iter}, asked for at env step {env_step}: {len(result.returns)} episodes, '
+            f'mean return {result.mean:.3f}, {result.seconds:.2f} s'
+        )
+        self.write()
 
     def write(self) -> None:
         """A line, and a point of the curves."""
+        self._next = time.monotonic() + _LOG_S
         run, tally = self._run, self._run.tally
         values = {
             'return_mean': tally.mean_return(),
             'staleness': tally.mean_staleness(),
-            'queue': float(len(run.coordinator.waiting)),
+            'queue': float(len(run.pace.waiting)),
             'actors': float(len(run.roster.of('actor'))),
             'sampled_per_inserted': tally.sampled / tally.inserted if tally.inserted else None,
         }
-        shown = ', '.join(f'{name} {value:.4g}' for name, value in values.items() if value is not None)
+        known = {name: value for name, value in values.items() if value is not None}
         self._text.info(
             f'{run.seconds:.1f} s, env step {tally.total_step}, iteration {tally.train_iter}, '
-            f'{tally.total_episode} episodes, {shown}, stale rows {tally.stale_rows}, blocks {tally.blocks}, '
-            f'counted twice {tally.doubles}, lost {tally.lost_blocks}'
+            f'{tally.total_episode} episodes, {", ".join(f"{name} {value:.4g}" for name, value in known.items())}, '
+            f'stale rows {tally.stale_rows}, blocks {tally.blocks}, refused {tally.doubles}, lost {tally.lost_blocks}'
         )
-        for name, value in values.items():
-            if value is not None:
-                self._curves.add_scalar(f'commander_iter/{name}', value, tally.train_iter)
+        for name, value in known.items():
+            self._curves.add_scalar(f'commander_iter/{name}', value, tally.train_iter)
 
     def close(self) -> None:
         """Close the files."""

@@ -7,10 +7,8 @@ import re
 import threading
 import time
 import weakref
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from types import TracebackType
 from typing import Any
 
 from nervex.interaction.exception import ConnectionLost, DataLost, SlaveDied, SlaveNotBuilt, SlaveUnreachable, TaskFail
@@ -53,7 +51,7 @@ class Life:
     def __enter__(self) -> Any:
         return self.start()
 
-    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *exc: Any) -> None:
         self.close()
 
     def ping(self) -> bool:
@@ -61,12 +59,16 @@ class Life:
         return self._running
 
 
-class Handle(ABC):
-    """The way to one slave."""
+class Handle:
+    """
+    Overview:
+        The way to one slave, and this one to a slave of this process: requests run in the caller's thread, a task in
+        one of its own.
+    """
 
-    name: str
+    def __init__(self, name: str, slave: Any = None) -> None:
+        self.name, self._slave = name, slave
 
-    @abstractmethod
     def call(self, method: str, *args: Any, returns: int = 1) -> Any:
         """
         Overview:
@@ -75,6 +77,52 @@ class Handle(ABC):
             - answer (:obj:`Future | tuple`): of the answer; with ``returns=2``, of a method that answers a pair, the
                 future of its first and a reference to its second, which stays where it is
         """
+        done: Future = Future()
+        try:
+            answer = getattr(self._slave, method)(*args)
+        except NervexError as e:
+            done.set_exception(e)
+            return done
+        if isinstance(answer, Future):
+            return answer
+        done.set_result(answer)
+        return done
+
+
+class RayHandle(Handle):
+    """The way to a slave in an actor of Ray, in the shell ``nervex.interaction.slave.Host``."""
+
+    def __init__(self, name: str, actor: Any, node_id: Any = None) -> None:
+        super().__init__(name)
+        self.actor, self.node_id = actor, node_id
+
+    def call(self, method: str, *args: Any, returns: int = 1) -> Any:
+        """The answer of the actor."""
+        if returns == 1:
+            return self.actor.call.remote(method, *args).future()
+        answer, beside = self.actor.call.options(num_returns=returns).remote(method, *args)
+        return answer.future(), beside
+
+
+def open_handle(name: str, address: Any) -> Handle:
+    """
+    Overview:
+        The way to a slave that runs.
+    Arguments:
+        - address (:obj:`Slave | str | ray actor handle | Handle`): a slave of this process, the name of a Ray actor,
+            what ``launch_slave`` answered, or a handle of one's own
+    """
+    if isinstance(address, str):
+        import ray
+
+        address = ray.get_actor(address)
+    if isinstance(address, Handle):
+        return address
+    if hasattr(address, '_ray_actor_id') or hasattr(address, '_actor_id'):
+        return RayHandle(name, address)
+    if hasattr(address, 'start_task'):
+        return Handle(name, address)
+    raise TypeError(f'address of a slave: got {address!r}, must be a Slave, the name or handle of a Ray actor')
 
 
 class Answers:
@@ -124,39 +172,6 @@ class Answers:
             raise _translated(e) from e
 
 
-class Carrier(Answers, ABC):
-    """
-    Overview:
-        Starts slaves in processes of their own, and ends them. A context manager that leaves nothing running.
-    Interfaces:
-        spawn, wait, get, kill, avoid, now, close
-    """
-
-    measures = True  # how long calls take says something about the run
-
-    @abstractmethod
-    def spawn(self, name: str, role: Any, kwargs: dict[str, Any], resources: dict[str, Any]) -> Handle:
-        """Start ``role(**kwargs)``, whose calls run one after the other; does not wait until it is there."""
-
-    @abstractmethod
-    def kill(self, handle: Any) -> None:
-        """End a slave at once; its outstanding answers become SlaveDied."""
-
-    @abstractmethod
-    def avoid(self, handle: Any) -> None:
-        """Start nothing on the machine of this one, which cannot be reached, while there are others."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """End everything; closing twice is fine."""
-
-    def __enter__(self) -> Carrier:
-        return self
-
-    def __exit__(self, *exc: Any) -> None:
-        self.close()
-
-
 def _translated(error: Exception) -> Exception:
     """What Ray says in place of an answer, as an error of the framework."""
     from ray import exceptions as errors
@@ -181,58 +196,3 @@ def _one_line(error: Exception) -> str:
         return 'its machine is gone'
     _, _, detail = said.rpartition('Worker exit detail: ')
     return (detail or said).partition(' Some common causes')[0].partition(' The actor never ran')[0][:200]
-
-
-class LocalHandle(Handle):
-    """A slave of this process: requests run in the caller's thread, a task in one of its own."""
-
-    def __init__(self, name: str, slave: Any) -> None:
-        self.name, self._slave = name, slave
-
-    def call(self, method: str, *args: Any, returns: int = 1) -> Future:
-        """A future that is done, but for what the slave answers with one of its own."""
-        done: Future = Future()
-        try:
-            answer = getattr(self._slave, method)(*args)
-        except NervexError as e:
-            done.set_exception(e)
-            return done
-        if isinstance(answer, Future):
-            return answer
-        done.set_result(answer)
-        return done
-
-
-class RayHandle(Handle):
-    """A slave in an actor of Ray, in the shell ``nervex.interaction.slave.Host``."""
-
-    def __init__(self, name: str, actor: Any, node_id: Any = None) -> None:
-        self.name, self.actor, self.node_id = name, actor, node_id
-
-    def call(self, method: str, *args: Any, returns: int = 1) -> Any:
-        """The answer of the actor."""
-        if returns == 1:
-            return self.actor.call.remote(method, *args).future()
-        answer, beside = self.actor.call.options(num_returns=returns).remote(method, *args)
-        return answer.future(), beside
-
-
-def open_handle(name: str, address: Any) -> Handle:
-    """
-    Overview:
-        The way to a slave that runs.
-    Arguments:
-        - address (:obj:`Slave | str | ray actor handle | Handle`): a slave of this process, the name of a Ray actor,
-            what ``launch_slave`` answered, or a handle of one's own
-    """
-    if isinstance(address, Handle):
-        return address
-    if isinstance(address, str):
-        import ray
-
-        return RayHandle(name, ray.get_actor(address))
-    if hasattr(address, '_ray_actor_id') or hasattr(address, '_actor_id'):
-        return RayHandle(name, address)
-    if hasattr(address, 'start_task'):
-        return LocalHandle(name, address)
-    raise TypeError(f'address of a slave: got {address!r}, must be a Slave, the name or handle of a Ray actor')

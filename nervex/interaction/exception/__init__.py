@@ -36,7 +36,7 @@ class MasterErrorCode(IntEnum):
     TASK_ALREADY_STARTED = 502
 
 
-_classes: dict[tuple[type, int], type[InteractionError]] = {}
+Code = SlaveErrorCode | MasterErrorCode
 
 
 class InteractionError(NervexError, RuntimeError):
@@ -45,15 +45,7 @@ class InteractionError(NervexError, RuntimeError):
         Root of all errors between master and slave. ``code`` is a number that also survives the way to another process.
     """
 
-    code: SlaveErrorCode | MasterErrorCode
-
-    def __init_subclass__(cls, code: SlaveErrorCode | MasterErrorCode | None = None) -> None:
-        if code is not None:
-            cls.code = code
-            _classes[type(code), code] = cls
-
-    def __reduce__(self) -> tuple:
-        return type(self), self.args
+    code: Code
 
 
 class SlaveError(InteractionError):
@@ -64,56 +56,10 @@ class MasterError(InteractionError):
     """The master cannot do that, or lost the slave."""
 
 
-class SlaveSystemShuttingDown(SlaveError, code=SlaveErrorCode.SYSTEM_SHUTTING_DOWN):
-    """The slave is ending and takes nothing more."""
-
-
-class SlaveAlreadyConnected(SlaveError, code=SlaveErrorCode.SLAVE_ALREADY_CONNECTED):
-    """A slave obeys one master at a time."""
-
-
-class SlaveNotConnected(SlaveError, code=SlaveErrorCode.SLAVE_NOT_CONNECTED):
-    """The slave has no master, or lost it."""
-
-
-class SlaveConnectionRefused(SlaveError, code=SlaveErrorCode.SLAVE_CONNECTION_REFUSED):
-    """The slave's own code refused the connection."""
-
-
-class SlaveDisconnectionRefused(SlaveError, code=SlaveErrorCode.SLAVE_DISCONNECTION_REFUSED):
-    """The slave's own code refused to be released."""
-
-
-class MasterUnknown(SlaveError, code=SlaveErrorCode.MASTER_UNKNOWN):
-    """Another master than the connected one spoke to the slave."""
-
-
-class TaskAlreadyExist(SlaveError, code=SlaveErrorCode.TASK_ALREADY_EXIST):
-    """The slave is busy: one task at a time."""
-
-
-class TaskRefused(SlaveError, code=SlaveErrorCode.TASK_REFUSED):
-    """The slave's own code refused the task."""
-
-
-class TaskUnknown(SlaveError, code=SlaveErrorCode.TASK_UNKNOWN):
-    """The slave never had this task, or has answered it already."""
-
-
-class MasterSystemShuttingDown(MasterError, code=MasterErrorCode.SYSTEM_SHUTTING_DOWN):
-    """The master is ending and connects to nobody."""
-
-
-class ConnectionAlreadyExists(MasterError, code=MasterErrorCode.CONNECTION_ALREADY_EXISTS):
-    """The master has a connection of this name."""
-
-
-class ConnectionNotOpen(MasterError, code=MasterErrorCode.CONNECTION_NOT_OPEN):
-    """Tasks go through open connections only."""
-
-
-class ConnectionLost(MasterError, code=MasterErrorCode.CONNECTION_LOST):
+class ConnectionLost(MasterError):
     """The slave does not answer any more: its process ended, or it hangs."""
+
+    code = MasterErrorCode.CONNECTION_LOST
 
 
 class SlaveDied(ConnectionLost):
@@ -128,21 +74,29 @@ class SlaveNotBuilt(SlaveDied):
     """The slave raised while it was built; the text holds its traceback."""
 
 
-class DataLost(MasterError, code=MasterErrorCode.DATA_LOST):
-    """What a task should have got by reference is gone, with the machine that held it."""
+def _of(code: Code, meaning: str) -> type[InteractionError]:
+    """The exception class of a code; its name is that of the code, after the end that is shutting down."""
+    root, end = (SlaveError, 'Slave') if isinstance(code, SlaveErrorCode) else (MasterError, 'Master')
+    name = (end if code == 101 else '') + code.name.title().replace('_', '')
+    return type(name, (root,), {'__doc__': meaning, '__module__': __name__, 'code': code})
 
 
-class TaskDataInvalid(MasterError, code=MasterErrorCode.TASK_DATA_INVALID):
-    """The data of a task is a dict."""
-
-
-class TaskAlreadyStarted(MasterError, code=MasterErrorCode.TASK_ALREADY_STARTED):
-    """A task starts once; a new try is a new task."""
-
-
-def exception_class(code: SlaveErrorCode | MasterErrorCode) -> type[InteractionError]:
-    """The class that stands for an error code."""
-    return _classes[type(code), code]
+_S, _M = SlaveErrorCode, MasterErrorCode
+SlaveSystemShuttingDown = _of(_S.SYSTEM_SHUTTING_DOWN, 'The slave is ending and takes nothing more.')
+SlaveAlreadyConnected = _of(_S.SLAVE_ALREADY_CONNECTED, 'A slave obeys one master at a time.')
+SlaveNotConnected = _of(_S.SLAVE_NOT_CONNECTED, 'The slave has no master, or lost it.')
+SlaveConnectionRefused = _of(_S.SLAVE_CONNECTION_REFUSED, "The slave's own code refused the connection.")
+SlaveDisconnectionRefused = _of(_S.SLAVE_DISCONNECTION_REFUSED, "The slave's own code refused to be released.")
+MasterUnknown = _of(_S.MASTER_UNKNOWN, 'Another master than the connected one spoke to the slave.')
+TaskAlreadyExist = _of(_S.TASK_ALREADY_EXIST, 'The slave is busy: one task at a time.')
+TaskRefused = _of(_S.TASK_REFUSED, "The slave's own code refused the task.")
+TaskUnknown = _of(_S.TASK_UNKNOWN, 'The slave never had this task, or has answered it already.')
+MasterSystemShuttingDown = _of(_M.SYSTEM_SHUTTING_DOWN, 'The master is ending and connects to nobody.')
+ConnectionAlreadyExists = _of(_M.CONNECTION_ALREADY_EXISTS, 'The master has a connection of this name.')
+ConnectionNotOpen = _of(_M.CONNECTION_NOT_OPEN, 'Tasks go through open connections only.')
+DataLost = _of(_M.DATA_LOST, 'What a task should have got by reference is gone, with the machine that held it.')
+TaskDataInvalid = _of(_M.TASK_DATA_INVALID, 'The data of a task is a dict.')
+TaskAlreadyStarted = _of(_M.TASK_ALREADY_STARTED, 'A task starts once; a new try is a new task.')
 
 
 class Refusal(NervexError, RuntimeError):

@@ -7,10 +7,9 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import Future
 from enum import IntEnum, unique
-from types import TracebackType
 from typing import Any
 
 from nervex.interaction.base import Answers, Handle, Life, open_handle
@@ -43,11 +42,6 @@ class TaskStatus(IntEnum):
     COMPLETED = 4
     FAILED = 5
 
-    @property
-    def is_over(self) -> bool:
-        """Whether nothing more will happen."""
-        return self >= TaskStatus.START_FAILED
-
 
 class Task:
     """
@@ -68,20 +62,15 @@ class Task:
         self.hold: Any = hold
         self.data, self.task_id = data, uuid.uuid4().hex
         self.method, self.args, self.returns, self.context = method, args, returns, context
+        self.status = TaskStatus.IDLE
         self.since = 0.0  # when it was given out
         self.answer: Future = Future()  # where the slave puts it
         self.result: Any = None
         self.beside: Any = None  # reference to its second answer, where there is one
         self.error: Exception | None = None
-        self._status = TaskStatus.IDLE
         self._lock = threading.Lock()
         self._ended = threading.Event()
         self._callbacks: dict[bool, list[Callable[[Task], Any]]] = {True: [], False: []}
-
-    @property
-    def status(self) -> TaskStatus:
-        """Where in its life the task is."""
-        return self._status
 
     def on_complete(self, callback: Callable[[Task], Any]) -> Task:
         """``callback(task)`` when the result is there; answers the task."""
@@ -94,34 +83,28 @@ class Task:
     def start(self) -> Task:
         """Hand the task to the slave; a refusal makes it START_FAILED. Answers the task."""
         with self._lock:
-            if self._status is not TaskStatus.IDLE:
-                raise TaskAlreadyStarted(f'task {self.task_id} is {self._status.name}; make a new task for a new try')
-            self._status = TaskStatus.STARTING
+            if self.status is not TaskStatus.IDLE:
+                raise TaskAlreadyStarted(f'task {self.task_id} is {self.status.name}; make a new task for a new try')
+            self.status = TaskStatus.STARTING
         try:
             self.hold.master.give(self)
         except InteractionError as error:
             self.finish(TaskStatus.START_FAILED, error=error)
         return self
 
-    def started(self) -> None:
-        """The slave took it."""
-        with self._lock:
-            if self._status is TaskStatus.STARTING:
-                self._status = TaskStatus.STARTED
-
     def join(self, timeout_s: float | None = None) -> Task:
         """Wait for the end and for the callbacks; answers the task. TimeoutError if ``timeout_s`` is not enough."""
         if not self.hold.master.wait_for(self._ended, timeout_s):
-            raise TimeoutError(f'task {self.task_id} is {self._status.name} after {timeout_s:g} s')
+            raise TimeoutError(f'task {self.task_id} is {self.status.name} after {timeout_s:g} s')
         return self
 
     def finish(self, status: TaskStatus, result: Any = None, error: Exception | None = None) -> None:
         """The end; the first one counts."""
         with self._lock:
-            if self._status.is_over:
+            if self.status > TaskStatus.STARTED:
                 return
             self.result = error.result if isinstance(error, TaskFail) else result
-            self.error, self._status = error, status
+            self.error, self.status = error, status
             callbacks = self._callbacks[error is None]
         with contextlib.ExitStack() as stack:  # one that raises keeps nobody else from being told
             stack.callback(self._ended.set)
@@ -130,7 +113,7 @@ class Task:
 
     def _register(self, callback: Callable[[Task], Any], wants_success: bool) -> Task:
         with self._lock:
-            is_over = self._status.is_over
+            is_over = self.status > TaskStatus.STARTED
             if not is_over:
                 self._callbacks[wants_success].append(callback)
         if is_over and wants_success == (self.error is None):
@@ -145,7 +128,7 @@ class Hold:
         told; ``Connection`` adds the talk with a ``Slave``.
     """
 
-    greets_s: float | None = None  # seconds between two greetings; None: nobody asks whether it lives
+    greets_s = 1.0  # seconds between two greetings
     greet_at = 0.0
 
     def __init__(self, name: str, master: Master, handle: Handle | None) -> None:
@@ -156,16 +139,17 @@ class Hold:
         """A task that calls a method of the slave, not started yet."""
         return Task(self, {}, method, args, returns, **context)
 
-    def hand_over(self, task: Task) -> Future:
+    def tasks(self) -> list[Task]:
+        """Those that the slave has not answered."""
+        return [task for task in list(self.master.calls.values()) if task.hold is self]
+
+    def hand_over(self, task: Task) -> None:
         """Give a task to the slave; raises its refusal."""
         answer = self.handle.call(task.method, *task.args, returns=task.returns)
-        if task.returns > 1:
-            answer, task.beside = answer
-        return answer
+        task.answer, task.beside = (answer, None) if task.returns == 1 else answer
 
-    def greeting(self) -> Task | None:
-        """The question whether it lives; None: not now."""
-        return None
+    def greet(self) -> None:
+        """Ask whether it lives; called every ``greets_s``."""
 
     def patience_s(self, task: Task) -> float | None:
         """How long a task may take; None: as long as the slave lives."""
@@ -206,10 +190,9 @@ class Master(Life):
     # ---- tasks ----
     def give(self, task: Task) -> None:
         """Hand a task to its slave; raises the slave's refusal."""
-        task.answer = task.hold.hand_over(task)
-        task.since = self.line.now()
+        task.hold.hand_over(task)
+        task.since, task.status = self.line.now(), TaskStatus.STARTED
         self.calls[task.answer] = task
-        task.started()
         self._wake()
 
     def answers(self, timeout_s: float) -> None:
@@ -217,7 +200,8 @@ class Master(Life):
         Overview:
             Wait for answers and end their tasks, whose callbacks run here; then look after those who said nothing.
         """
-        for there in self.line.wait(list(self.calls), min([timeout_s, *self._spans()])):
+        spans = [hold.greets_s for hold in self.holds()]
+        for there in self.line.wait(list(self.calls), min([timeout_s, *spans])):
             task = self.calls.get(there)
             if task is None:  # its slave was given up meanwhile
                 continue
@@ -230,14 +214,12 @@ class Master(Life):
         now = self.line.now()
         for task in list(self.calls.values()):
             limit = task.hold.patience_s(task)
-            if limit is not None and now - task.since > limit and not task.status.is_over:
+            if limit is not None and now - task.since > limit and task.status is TaskStatus.STARTED:
                 task.hold.silent(task, limit)
         for hold in self.holds():
-            if hold.greets_s is not None and now >= hold.greet_at:
+            if now >= hold.greet_at:
                 hold.greet_at = now + hold.greets_s
-                greeting = hold.greeting()
-                if greeting is not None:
-                    greeting.start()
+                hold.greet()
 
     def completed(self, task: Task, answer: Any) -> None:
         """An answer came."""
@@ -253,7 +235,7 @@ class Master(Life):
 
     def give_up(self, hold: Hold, error: InteractionError) -> None:
         """Forget the tasks of a slave that is gone: they end with this error."""
-        lost = [task for task in list(self.calls.values()) if task.hold is hold]
+        lost = hold.tasks()
         for task in lost:
             self.calls.pop(task.answer, None)
         with contextlib.ExitStack() as stack:
@@ -265,16 +247,10 @@ class Master(Life):
         thread = self._thread
         if thread is not None and thread is not threading.current_thread() and (thread.is_alive() or event.is_set()):
             return event.wait(timeout_s)
-        until = None if timeout_s is None else time.monotonic() + timeout_s
-        while not event.is_set():
-            if until is not None and time.monotonic() >= until:
-                return False
-            self.answers(_TURN_S if until is None else max(until - time.monotonic(), 0.0))
-        return True
-
-    def _spans(self) -> Iterable[float]:
-        """Seconds after which there is something to do though no answer came."""
-        return [hold.greets_s for hold in self.holds() if hold.greets_s is not None]
+        until = time.monotonic() + (float('inf') if timeout_s is None else timeout_s)
+        while not event.is_set() and time.monotonic() < until:
+            self.answers(max(min(_TURN_S, until - time.monotonic()), 0.0))
+        return event.is_set()
 
     def holds(self) -> list[Any]:
         """The slaves that there are."""
@@ -297,7 +273,7 @@ class Master(Life):
 
     def shutdown(self) -> None:
         """Open no more connections, and let go of all slaves, also of those that would refuse it."""
-        for connection in list(self._connections.values()):
+        for connection in self.holds():
             try:
                 connection.disconnect()
             except InteractionError:  # it refuses, or is lost at this very moment
@@ -394,7 +370,7 @@ class Connection(Hold):
         except BaseException:
             self.master.forget(self)
             raise
-        self.greet_at = self.master.line.now() + (self.greets_s or 0.0)
+        self.greet_at = self.master.line.now() + self.greets_s
         self._token = token
         return self
 
@@ -415,7 +391,7 @@ class Connection(Hold):
     def __enter__(self) -> Connection:
         return self if self.is_connected else self.connect()
 
-    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *exc: Any) -> None:
         if self.is_connected:
             self.disconnect()
 
@@ -434,21 +410,18 @@ class Connection(Hold):
             return False
 
     # ---- what the master asks for ----
-    def hand_over(self, task: Task) -> Future:
+    def hand_over(self, task: Task) -> None:
         """Give a task, or a greeting, to the slave; raises its refusal."""
         self._must_be_open()
         if task.method == 'wait_task':
             self._ask('start_task', self._token, task.task_id, task.data)
             task.args = self._token, task.task_id
-        return super().hand_over(task)
+        super().hand_over(task)
 
-    def greeting(self) -> Task | None:
+    def greet(self) -> None:
         """One heartbeat at a time: an unanswered one is silence."""
-        if not self.is_connected or any(
-            t.hold is self and t.method == 'heartbeat' for t in list(self.master.calls.values())
-        ):
-            return None
-        return self.new('heartbeat', self._token).on_fail(lambda task: self.lose(task.error))
+        if self.is_connected and not any(task.method == 'heartbeat' for task in self.tasks()):
+            self.new('heartbeat', self._token).on_fail(lambda task: self.lose(task.error)).start()
 
     def patience_s(self, task: Task) -> float | None:
         """A greeting is to be answered, however busy the slave is."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nervex.parallel.inline_carrier import InlineCarrier
+from nervex.parallel.carrier import InlineCarrier
 from nervex.parallel.run import build_parallel
 from nervex.parallel.tests.pretenders import Actor, Evaluator, Learner, Pretender
 from nervex.utils import COMM_ACTOR_REGISTRY, COMM_LEARNER_REGISTRY

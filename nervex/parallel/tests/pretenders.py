@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from nervex.parallel.blocks import Header
+from nervex.parallel.blocks import Header, Ledger
 
 
 class Pretender:
@@ -14,11 +14,11 @@ class Pretender:
         self.spec, self.events, self.closed = spec, None, False
         Pretender.all.append(self)
 
-    def ready(self):
-        return {'pid': 1, 'events': []}
+    def begin(self):
+        return {'pid': 1, **self.ping()}
 
     def ping(self):
-        return {'events': []}
+        return {'progress': 0, 'events': []}
 
     def close(self):
         self.closed = True
@@ -46,30 +46,32 @@ class Actor(Pretender):
 class Learner(Pretender):
     def __init__(self, spec):
         super().__init__(spec)
-        self.iter, self.keys, self.inserted = spec.resume_iter or 0, [], 0
+        self.iter, self.keys, self.inserted, self.ledger = spec.resume_iter or 0, [], 0, Ledger()
 
     def begin(self):
         return {'train_iter': self.iter, 'inserted': 0, 'sampled': 0, 'count': 0, 'notes': None,
-                'last_checkpoint': None, **self.ready()}  # fmt: skip
+                'last_checkpoint': None, **super().begin()}  # fmt: skip
 
     def learn(self, headers, request, *blocks):
         assert [len(block['obs']) for block in blocks] == [header.rows for header in headers]
         updates = 2 if request['updates'] is None else request['updates']
-        self.keys += [header.key for header in headers]
-        self.inserted += sum(header.rows for header in headers)
+        fresh = [header for header in headers if self.ledger.take(*header.key)]
+        refused = len(headers) - len(fresh)
+        self.keys += [header.key for header in fresh]
+        self.inserted += sum(header.rows for header in fresh)
         staleness = [self.iter - header.train_iter for header in headers]
         self.iter += updates
         info = dict(train_iter=self.iter, updates=updates, inserted=self.inserted, sampled=self.iter * 32, count=99,
                     learn_seconds=0.001 * updates,
-                    refused=0, stale=0, staleness=staleness, events=[], published=True,
+                    refused=refused, stale=0, staleness=staleness, published=True,
                     saved={'train_iter': self.iter, 'seconds': 0.0} if request['notes'] else None)  # fmt: skip
         return info, {'version of update': self.iter}
 
-    def snapshot(self, number):
-        return {'train_iter': self.iter, 'events': []}, {'version of update': self.iter}
+    def snapshot(self):
+        return {'train_iter': self.iter}, {'version of update': self.iter}
 
-    def keep(self, number):
-        return {'last_checkpoint': f'iteration_{self.iter}', 'events': []}
+    def keep(self, train_iter):
+        return {'last_checkpoint': f'iteration_{train_iter}'}
 
     def finish(self, notes):
         return self.begin()
@@ -81,8 +83,8 @@ class Evaluator(Pretender):
     def evaluate(self, task, request, weights):
         assert weights == {'version of update': request['train_iter']}
         good = request['train_iter'] >= self.good_after
-        return {'reached': good, 'returns': [200.0 if good else 10.0], 'lengths': [10], 'seconds': 0.1, 'events': [],
-                **request}  # fmt: skip
+        returns = [200.0 if good else 10.0]
+        return {'reached': good, 'returns': returns, 'lengths': [10], 'seconds': 0.1, **request}
 
 
 def go(run, until, steps=2000):

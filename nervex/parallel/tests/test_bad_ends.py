@@ -40,7 +40,7 @@ def test_a_role_that_dies_often_while_it_has_nothing_to_do_is_started_again(star
     monkeypatch.setattr(Evaluator, 'good_after', 10**6)
     run = start()
     slot = run.roster.slots[-1]
-    go(run, lambda: run.evaluator.history and not slot.outstanding)
+    go(run, lambda: run.evaluator.history and not slot.work())
     run.evaluator._cfg.eval_freq = 10**9
     go(run, lambda: slot.task is None)
     for incarnation in range(1, 7):
@@ -55,14 +55,14 @@ def test_a_role_is_started_again_at_once_unless_the_last_ones_did_nothing(start,
     slot = next(slot for slot in run.roster.slots if slot.name == 'actor0')
     for incarnation in range(1, 8):
         blocks = run.tally.blocks
-        go(run, lambda: slot.ready and slot.outstanding and run.tally.blocks > blocks + 6)  # noqa: B023
+        go(run, lambda: slot.ready and slot.work() and run.tally.blocks > blocks + 6)  # noqa: B023
         run.roster.carrier.kill(slot.handle)
         go(run, lambda: slot.spec.incarnation == incarnation)  # noqa: B023
-        assert not run.roster._to_start and run.roster.carrier.now() - slot.died_at < 0.1
+        assert slot.start_at is None and run.roster.carrier.now() - slot.died_at < 0.1
     slot.ready = False
     run.roster.carrier.kill(slot.handle)
-    go(run, lambda: run.roster._to_start)
-    assert slot.starting and slot.spec.incarnation == 7
+    go(run, lambda: slot.start_at is not None)
+    assert slot.spec.incarnation == 7
 
 
 def test_a_role_for_which_there_is_no_room_ends_the_run(start):

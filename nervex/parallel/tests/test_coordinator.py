@@ -1,5 +1,7 @@
 """The coordinator's logic with roles that only pretend, all in this process: tasks, deaths, late and double answers."""
 
+import re
+
 import pytest
 
 from nervex.interaction import TaskFail
@@ -16,7 +18,7 @@ def test_a_run_goes_on_until_an_evaluation_is_good_enough(start, on_policy):
     assert result.solved and result.final_return == 200.0 and result.train_iters >= 40
     learner = roles(Learner)[0]
     assert len(learner.keys) == len(set(learner.keys)) and {key[0] for key in learner.keys} == {0, 1}
-    assert run.tally.blocks == len(learner.keys) + len(run.coordinator.waiting)
+    assert run.tally.blocks == len(learner.keys) + len(run.pace.waiting)
 
 
 def test_actors_get_weights_only_when_there_are_newer_ones(start):
@@ -56,7 +58,7 @@ def test_an_actor_that_dies_while_it_has_nothing_to_do_is_replaced(start):
     go(run, lambda: run.tally.blocks > 4)
     run.roster.of('learner')[0].handle.held = True
     slot = run.roster.of('actor')[0]
-    go(run, lambda: not slot.outstanding and not run.roster.of('actor')[1].outstanding)
+    go(run, lambda: not slot.work() and not run.roster.of('actor')[1].work())
     run.roster.carrier.kill(slot.handle)
     go(run, lambda: slot.spec.incarnation == 1 and slot.ready)
     assert 'actor0 died' in log_of(run) and run.roster.restarts == 1
@@ -81,7 +83,7 @@ def test_a_dead_learner_goes_on_from_its_last_saved_state(start):
     run = start(save_s=1e-6)
     go(run, lambda: run.tally.train_iter > 20)
     saved = run.coordinator.saved_iter
-    waiting = [header.key for header, _ in run.coordinator.waiting]
+    waiting = [header.key for header, _ in run.pace.waiting]
     run.roster.carrier.kill(run.roster.of('learner')[0].handle)
     go(run, lambda: False)
     first, second = roles(Learner)
@@ -94,7 +96,7 @@ def test_a_learner_that_dies_before_it_has_saved_is_asked_to_save_again(start, m
     monkeypatch.setattr(Evaluator, 'good_after', 10**6)
     run = start(save_s=1e-6)
     slot = run.roster.slots[0]
-    go(run, lambda: run.coordinator._schedule._next == float('inf') and slot.outstanding)
+    go(run, lambda: run.coordinator._schedule._next == float('inf') and slot.work())
     run.roster.carrier.kill(slot.handle)
     saved = run.coordinator.saved_iter or 0
     go(run, lambda: slot.spec.incarnation == 1 and slot.ready)
@@ -146,13 +148,38 @@ def test_a_role_that_hangs_is_ended_and_what_it_answers_later_is_not_counted(sta
     assert run.coordinator.solved
 
 
+@pytest.mark.parametrize('victim', ['learner0', 'actor1', 'evaluator0'])
+def test_a_role_that_does_not_get_on_is_told_of_and_then_started_anew(start, monkeypatch, victim):
+    monkeypatch.setattr(Evaluator, 'good_after', 10**6)
+    run = start(stall_s=4.0)
+    slot = next(slot for slot in run.roster.slots if slot.name == victim)
+    go(run, lambda: run.tally.blocks > 4 and slot.ready and slot.work(), steps=20000)
+    slot.handle.held = True
+    go(run, lambda: 'it is started anew after 4 s (parallel.stall_s)' in log_of(run), steps=20000)
+    assert slot.ready and slot.spec.incarnation == 0
+    go(run, lambda: slot.spec.incarnation == 1 and slot.ready, steps=20000)
+    assert re.search(rf'{victim} died \(no progress for [45] s in (learn|collect|evaluate|its life)', log_of(run))
+    assert run.roster.restarts == 1, 'nobody else was taken to hang'
+
+
+def test_a_role_that_has_nothing_to_do_is_not_taken_to_hang(start, monkeypatch):
+    monkeypatch.setattr(Evaluator, 'good_after', 10**6)
+    run = start(stall_s=4.0)
+    go(run, lambda: run.evaluator.history)
+    run.evaluator._cfg.eval_freq = 10**9
+    run.roster.slots[0].handle.held, since = True, run.roster.carrier.now()
+    run.roster.slots[0].moved_at = since + 1000.0
+    go(run, lambda: run.roster.carrier.now() > since + 300, steps=20000)
+    assert run.roster.restarts == 0
+
+
 def test_a_block_that_comes_twice_is_counted_once(start, monkeypatch):
     monkeypatch.setattr(Actor, 'repeats', (1, 3))
     run = start()
     go(run, lambda: False)
     keys = roles(Learner)[0].keys
-    assert run.tally.doubles >= 2 and len(keys) == len(set(keys))
-    assert run.tally.total_step == 8 * run.tally.blocks
+    assert run.tally.doubles >= 2 and len(keys) == len(set(keys)) and 'learner0 refused 1 blocks' in log_of(run)
+    assert roles(Learner)[0].inserted == 8 * len(keys)
 
 
 def test_a_role_that_keeps_dying_is_given_up_and_the_others_go_on(start, monkeypatch):

@@ -17,13 +17,26 @@ def plan(**changes):
 
 
 def overlap(lead=None, **changes):
-    block = SimpleNamespace(rows=10, seconds=0.1, max_bytes=10**6)
-    return Overlap(plan(**changes), SimpleNamespace(outstanding=2, queue=2, block=block, learn_s=0.05, max_lead=lead))
+    calls = SimpleNamespace(rows=10, seconds=0.1, max_bytes=10**6)
+    return Overlap(plan(**changes), SimpleNamespace(outstanding=2, queue=2, block=calls, learn_s=0.05, max_lead=lead))
 
 
-def collect(pace, units):
-    pace.asked(units)
-    pace.answered(units, units, SimpleNamespace(seconds=0.01, nbytes=100, rows=units))
+def block(rows, actor=0):
+    return SimpleNamespace(seconds=0.01, nbytes=100, rows=rows, actor=actor)
+
+
+def collect(pace, *units):
+    """Blocks of so many rows come."""
+    for rows in units:
+        pace.under_way += rows
+        pace.answered(rows, block(rows))
+
+
+def sent(pace):
+    """What the learner is asked for, with the blocks that wait."""
+    updates = pace.next_learn()
+    pace.waiting.clear()
+    return updates
 
 
 def learned(pace, updates, done=None, stale=0):
@@ -34,20 +47,20 @@ def learned(pace, updates, done=None, stale=0):
 def test_learning_begins_when_the_buffer_holds_enough():
     pace = overlap()
     collect(pace, 255)
-    assert pace.next_learn(255, 255, 1) == 0  # inserted, nothing learned
+    assert sent(pace) == 0  # inserted, nothing learned
     collect(pace, 1)
-    assert pace.next_learn(1, 1, 1) == 4  # the updates of the serial loop's first round
+    assert sent(pace) == 4  # the updates of the serial loop's first round
 
 
 def test_updates_follow_what_was_inserted():
     pace = overlap()
     collect(pace, 256)
-    updates = pace.next_learn(256, 256, 1)
+    updates = sent(pace)
     learned(pace, updates)
-    assert pace.next_learn(0, 0, 0) is None  # nothing is due
+    assert sent(pace) is None  # nothing is due
     collect(pace, 100)
-    total = pace.next_learn(100, 100, 1)  # 100 samples x 0.5 updates = 50, of which a call does what takes learn_s
-    while (more := pace.next_learn(0, 0, 0)) is not None:
+    total = sent(pace)  # 100 samples x 0.5 updates = 50, of which a call does what takes learn_s
+    while (more := sent(pace)) is not None:
         total += more
     assert total == 50
 
@@ -55,27 +68,27 @@ def test_updates_follow_what_was_inserted():
 def test_rows_that_were_left_out_because_they_are_old_owe_no_updates():
     pace = overlap()
     collect(pace, 256)
-    learned(pace, pace.next_learn(256, 256, 1))
+    learned(pace, sent(pace))
     collect(pace, 20)
-    assert pace.next_learn(20, 20, 2) == 10
+    assert sent(pace) == 10
     learned(pace, 10, stale=10)  # of 20 samples 10 were inserted, to which 5 updates belong: 5 were too many
     collect(pace, 30)
-    assert pace.next_learn(30, 30, 3) == 15 - 5
+    assert sent(pace) == 15 - 5
 
 
 def test_updates_that_could_not_be_done_are_due_again_when_more_data_comes():
     pace = overlap()
     collect(pace, 256)
-    learned(pace, pace.next_learn(256, 256, 1), done=1)
-    assert pace.next_learn(0, 0, 0) is None  # the buffer had not enough: asking again at once would gain nothing
+    learned(pace, sent(pace), done=1)
+    assert sent(pace) is None  # the buffer had not enough: asking again at once would gain nothing
     collect(pace, 8)
-    assert pace.next_learn(8, 8, 1) == 3 + 4
+    assert sent(pace) == 3 + 4
 
 
 def test_actors_wait_for_a_slow_learner():
     pace = overlap()
     collect(pace, 256)
-    pace.next_learn(256, 256, 1)
+    sent(pace)
     collected = 0
     while amount := pace.to_collect(0):
         collect(pace, amount)
@@ -87,22 +100,22 @@ def test_actors_wait_for_a_slow_learner():
 def test_actors_never_wait_for_a_part_of_an_update():
     pace = overlap(updates_per_unit=1e-3)
     collect(pace, 300)
-    assert pace.next_learn(300, 300, 1) == 4
+    assert sent(pace) == 4
     learned(pace, 4)
     for _ in range(60):  # 600 samples: 0.6 of an update is due
         assert pace.to_collect(0) == 10
         collect(pace, 10)
-        assert pace.next_learn(10, 10, 1) == 0
+        assert sent(pace) == 0
 
 
 def test_without_a_bound_nobody_waits():
     pace = overlap(updates_per_unit=None)
     collect(pace, 256)
-    assert pace.next_learn(256, 256, 1) >= 1
+    assert sent(pace) >= 1
     for _ in range(50):
         assert pace.to_collect(0) == 10
         collect(pace, 10)
-        pace.next_learn(10, 10, 1)
+        sent(pace)
 
 
 def test_an_actor_has_so_many_calls_outstanding():
@@ -113,19 +126,21 @@ def test_an_actor_has_so_many_calls_outstanding():
 @pytest.mark.parametrize('dies', [False, True])
 def test_a_round_is_shared_out_and_completed_whoever_dies(dies):
     pace = Rounds(plan(rounds=True, amount=20))
-    first, second = pace.to_collect(0), None
-    pace.asked(first)
+    first = pace.to_collect(0)
+    pace.under_way += first
     second = pace.to_collect(0)
-    pace.asked(second)
+    pace.under_way += second
     assert (first, second) == (10, 10) and pace.to_collect(0) == 0
-    pace.answered(10, 10)
-    assert pace.next_learn(10, 10, 1) is None
+    pace.answered(10, block(10, actor=1))
+    assert pace.next_learn() is None
     if dies:
-        pace.answered(10, 0)
+        pace.answered(10)
         assert pace.to_collect(0) == 10  # the one who is left does the other's share
-        pace.asked(10)
-    pace.answered(10, 10)
-    assert pace.next_learn(20, 20, 2) == -1 and pace.to_collect(0) == 0
+        pace.under_way += 10
+    pace.answered(10, block(10, actor=0))
+    assert pace.next_learn() == -1 and pace.to_collect(0) == 0
+    assert [header.actor for header, _ in pace.waiting] == [0, 1]  # in the order of the actors, whoever was first
+    pace.waiting.clear()
     pace.learned(-1, {})
     assert pace.to_collect(0) == 10
 
@@ -139,19 +154,19 @@ def test_seeds_differ_by_role_place_and_incarnation():
 def test_what_is_under_way_is_a_small_part_of_a_small_buffer(capacity, amount):
     # 0.05 s a call at 1 ms a sample would be 50; 2 actors with 2 blocks each are to hold a quarter of the buffer
     pace = overlap(capacity=capacity, rows_wanted=16)
-    pace._cfg.block.rows = None
+    pace.cfg.block.rows = None
     assert pace.amount() == amount
 
 
 def test_actors_wait_while_a_quarter_of_a_small_buffer_is_under_way():
     # one update a sample, the buffer holds 64: with 16 updates to come, nothing more is collected
     pace = overlap(capacity=64, rows_wanted=16, amount=4, train_step=4, batch=16, updates_per_unit=1.0)
-    pace._cfg.block.rows = 4
+    pace.cfg.block.rows = 4
     collect(pace, 16)
-    pace.next_learn(16, 16, 1)  # 4 updates
+    sent(pace)  # 4 updates
     given = 0
     while amount := pace.to_collect(0):
-        pace.asked(amount)
+        pace.under_way += amount
         given += amount
     assert given == 12
     learned(pace, 4)
@@ -162,12 +177,12 @@ def test_actors_wait_while_a_quarter_of_a_small_buffer_is_under_way():
 def test_actors_are_ahead_of_the_learner_by_a_small_part_of_what_it_has(inserted, ahead):
     # 5% of the samples inserted; 2 x 2 blocks of 0.1 s / 2 ms = 50 samples wait at most, and one is under way
     pace = overlap(lead=0.05)
-    pace._cfg.block.rows, pace._measure = None, False
+    pace.cfg.block.rows, pace.measure = None, False
     collect(pace, inserted)
-    learned(pace, pace.next_learn(inserted, inserted, 1))
+    learned(pace, sent(pace))
     given = 0
     while amount := pace.to_collect(0):
-        pace.asked(amount)
+        pace.under_way += amount
         given += amount
     assert 0.7 * ahead <= given <= ahead
 
@@ -175,7 +190,7 @@ def test_actors_are_ahead_of_the_learner_by_a_small_part_of_what_it_has(inserted
 def test_before_learning_begins_actors_collect_about_what_it_begins_with():
     pace, given = overlap(lead=0.05), 0
     while amount := pace.to_collect(0):
-        pace.asked(amount)
+        pace.under_way += amount
         given += amount
     assert 256 <= given <= 256 + 12 + 10
 

@@ -12,9 +12,11 @@ import pytest
 
 pytest.importorskip('ray')
 
+from app_zoo.classic_control.cartpole.envs import CartPoleEnv
 from nervex.entry.parallel_entry import parallel_pipeline
 from nervex.entry.serial_entry import serial_pipeline
 from nervex.parallel.run import build_parallel
+from nervex.run.launch import Passed
 
 CONFIGS = 'app_zoo.classic_control.{0}.entry.{0}_{1}_default_config'
 
@@ -110,6 +112,49 @@ def test_a_role_that_is_killed_comes_back(watched, victim):
     assert f'{victim} died' in lines(run.log.path) and run.tally.doubles == 0
     went_on = re.findall(r'goes to learner0, at update (\d+)', lines(run.log.path))
     assert [int(update) > 0 for update in went_on] == ([False, True] if victim == 'learner0' else [False])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('victim', ['actor1', 'evaluator0', 'learner0'])
+def test_a_role_that_is_stopped_is_seen_and_comes_back(watched, victim):
+    run, go = watched(stall_s=8.0)
+    go(lambda: run.tally.train_iter > 300 and run.coordinator.saved_iter)
+    slot = next(slot for slot in run.roster.slots if slot.name == victim)
+    os.kill(slot.pid, signal.SIGSTOP)
+    go(lambda: slot.spec.incarnation == 1 and slot.ready)
+    iteration = run.tally.train_iter
+    go(lambda: run.tally.train_iter > iteration + 300)
+    said = lines(run.log.path)
+    assert f'{victim}: no progress for 2 s in ' in said and f'{victim} died (no progress for ' in said
+    assert run.roster.restarts == 1
+
+
+class HangsOnce(CartPoleEnv):
+    """Sleeps for ever in its hundredth step, the first time in a run."""
+
+    steps = 0
+
+    def step(self, action):
+        self.steps += 1
+        flag = os.environ['HANGS_ONCE']
+        if self.steps == 100 and not os.path.exists(flag):
+            with open(flag, 'w', encoding='utf-8'):
+                time.sleep(1e6)
+        return super().step(action)
+
+
+@pytest.mark.slow
+def test_an_env_that_hangs_in_an_actor_without_time_limits_is_seen(tmp_path, monkeypatch):
+    monkeypatch.setenv('HANGS_ONCE', f'{tmp_path}/hung')
+    overrides = (f'exp_name={tmp_path}', 'parallel.stall_s=6', 'parallel.actor_num=1', 'env.env_manager_type=base')
+    passed = Passed(env_setting=(HangsOnce, [{}] * 8, [{}] * 5))
+    with build_parallel(config('cartpole', 'dqn'), 0, passed, overrides) as run:
+        run.begin()
+        while run.going_on():
+            run.coordinator.step(0.1)
+        assert run.coordinator.solved and run.roster.restarts == 1
+    said = lines(tmp_path / 'log' / 'coordinator_logger.txt')
+    assert re.search(r'(actor|evaluator)\d died \(no progress for \d+ s in (collect|evaluate)\)', said), said
 
 
 @pytest.mark.slow

@@ -27,7 +27,7 @@ def test_all_roles_scale_by_what_all_actors_saw(tmp_path):
         known = roles['learner0'].scaling
         count = known._stats[0].count
         # every observation once: one a step and one a beginning
-        steps = run.tally.total_step - sum(header.steps for header, _ in run.coordinator.waiting)
+        steps = run.tally.total_step - sum(header.steps for header, _ in run.pace.waiting)
         assert steps <= count <= steps + run.tally.total_episode + 4 and known._spread.count == steps
         for name in ('actor0', 'actor1'):
             own = roles[name].actor.env.normalizer._stats[0]

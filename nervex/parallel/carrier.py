@@ -1,16 +1,17 @@
-"""All roles in this process, one call after the other in the order in which they were made: for tests and debugging."""
+"""Where roles run; and all of them in this process, one call after the other, for tests and debugging."""
 
 from __future__ import annotations
 
 import copy
 import traceback
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any
 
 from nervex.interaction import TaskFail
-from nervex.interaction.base import Carrier, Handle
+from nervex.interaction.base import Answers, Handle
 from nervex.interaction.exception import SlaveDied
 from nervex.interaction.slave import Host
 from nervex.utils import NervexError
@@ -18,11 +19,47 @@ from nervex.utils import NervexError
 _CALL_S = 0.001
 
 
+class Carrier(Answers, ABC):
+    """
+    Overview:
+        Starts roles in processes of their own, and ends them. A context manager that leaves nothing running.
+    Interfaces:
+        spawn, wait, get, kill, avoid, check, now, close
+    """
+
+    measures = True  # how long calls take says something about the run
+
+    @abstractmethod
+    def spawn(self, name: str, role: Any, kwargs: dict[str, Any], resources: dict[str, Any]) -> Handle:
+        """Start ``role(**kwargs)``, whose calls run one after the other; does not wait until it is there."""
+
+    @abstractmethod
+    def kill(self, handle: Any) -> None:
+        """End a role at once; its outstanding answers become SlaveDied. Killing twice is fine."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End everything; closing twice is fine."""
+
+    def avoid(self, handle: Any) -> None:
+        """Start nothing on the machine of this one, which cannot be reached, while there are others."""
+
+    def check(self) -> None:
+        """Raise an error if what carries all roles is broken."""
+
+    def __enter__(self) -> Carrier:
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        self.close()
+
+
 class InlineHandle(Handle):
     """A role that is built when it is first called."""
 
     def __init__(self, carrier: InlineCarrier, name: str, role: Any, kwargs: dict[str, Any]) -> None:
-        self.name, self._carrier, self._role, self._kwargs = name, carrier, role, kwargs
+        super().__init__(name)
+        self._carrier, self._role, self._kwargs = carrier, role, kwargs
         self.host: Host | None = None
         self.dead = False
         self.held = False  # True: its calls wait, as in a process that hangs
@@ -94,18 +131,14 @@ class InlineCarrier(Carrier):
     def kill(self, handle: InlineHandle) -> None:
         """End a role; it can close in order."""
         handle.dead = True
-        for call in [call for call in self.calls if call[0] is handle]:
-            self.calls.remove(call)
-            call[3][0].set_exception(SlaveDied(f'{handle.name}: was ended'))
+        mine, self.calls = [c for c in self.calls if c[0] is handle], deque(c for c in self.calls if c[0] is not handle)
+        for _, _, _, answers in mine:
+            answers[0].set_exception(SlaveDied(f'{handle.name}: was ended'))
         if handle.host is not None:
             handle.host.close()
             handle.host = None
 
-    def avoid(self, handle: InlineHandle) -> None:
-        """There is one machine only."""
-
     def close(self) -> None:
         """End all roles."""
         for handle in self.handles:
-            if not handle.dead:
-                self.kill(handle)
+            self.kill(handle)
