@@ -17,6 +17,9 @@ class Monitor(LoggedModel):
         record, averages, currents
     """
 
+    #: the statistics that a learner logs; None: all that are registered
+    logged: tuple[str, ...] | None = ('avg',)
+
     def __init__(self, time_: BaseTime, expire: int | float) -> None:
         super().__init__(time_, expire)
         for name in self._variables:

@@ -1,12 +1,9 @@
-"""The learner: updates the policy with batches, runs hooks, logs, and writes checkpoints."""
+"""The learner: updates the policy with batches, runs hooks, and writes checkpoints."""
 
 from __future__ import annotations
 
-import logging
 import math
 import time
-from collections import deque
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,25 +14,25 @@ from nervex.data.names import missing_column
 from nervex.loader.sections import complete
 from nervex.policy.batched import name_of
 from nervex.utils import LEARNER_REGISTRY, CheckpointError, TrainingError, tree
+from nervex.utils.autolog import LoggedModel
 from nervex.utils.declare import setting, settings
 from nervex.utils.import_helper import import_modules
-from nervex.utils.log_helper import TBLogger, TextLogger
 from nervex.worker.learner.checkpoints import CHECKPOINT_VERSION, Checkpoints, load_checkpoint_file
 from nervex.worker.learner.learner_hook import HOOKS, LearnerHook, add_learner_hook, build_learner_hook_by_cfg
+from nervex.worker.learner.learner_log import LearnerLog, usual_monitor
 
-logger = logging.getLogger(__name__)
 _OLDER = ('use_cuda', 'use_distributed', 'dataloader')  # of the documents' learner section: the policy's settings now
 _REMEDY = '_process_transition must return it, and _get_train_sample keep it'
-_KINDS = ('scalar', 'scalars', 'histogram', 'image', 'text')
 
 
 @LEARNER_REGISTRY.register('base')
 class BaseLearner:
     """
     Overview:
-        ``train(batch)`` is one update: preprocess, ``before_iter`` hooks, forward, log, ``after_iter`` hooks.
+        ``train(batch)`` is one update: preprocess, ``before_iter`` hooks, forward, ``after_iter`` hooks, of which one
+        logs.
     Interfaces:
-        train, call_hook, register_hook, attach, save_checkpoint, load_checkpoint, learn_info, priority_info,
+        train, call_hook, register_hook, attach, save_checkpoint, load_checkpoint, learn_info, priority_info, monitor,
         state_dict, close
     """
 
@@ -69,16 +66,14 @@ class BaseLearner:
         given = {key: value for key, value in (cfg or {}).items() if key not in _OLDER}
         self.cfg = EasyDict(complete(type(self), given, 'learner', own_only=False))
         import_modules(self.cfg.import_names or [])
-        path = f'{exp_name}/log/learner'
-        self._logger, self.tb_logger = TextLogger(path, 'learner'), TBLogger(path, 'learner')
+        self.log = LearnerLog(f'{exp_name}/log/learner')
+        self.tb_logger = self.log.tb
         self._hooks = build_learner_hook_by_cfg(self.cfg.hook)
-        self._log_window: deque[dict[str, Any]] = deque(maxlen=self.cfg.log_window)
         self._policy: Any = None
-        self._checkpoints = Checkpoints(exp_name, self.cfg.keep_ckpt, self.cfg.keep_ckpt_every)
+        self._checkpoints = Checkpoints(exp_name, self.cfg.keep_ckpt, self.cfg.keep_ckpt_every, self.log.text.info)
         self._attached: dict[str, Any] = {}
         self.run_config: dict[str, Any] | None = None  # in plain values, for whoever opens a checkpoint
-        self.train_iter = 0
-        self.envstep = 0
+        self.train_iter = self.envstep = 0
         self._done = False  # the hooks after the run began
         self.priority_info: dict[str, Any] | None = None
         self.train_seconds = 0.0
@@ -91,9 +86,23 @@ class BaseLearner:
 
     @policy.setter
     def policy(self, learn_mode: Any) -> None:
-        """Set it, and prepare what depends on it."""
+        """Set it, and remember what it wants to be monitored."""
         self._policy = learn_mode
-        self._monitor_vars = tuple(learn_mode.monitor_vars())
+        self.monitor = usual_monitor(learn_mode.monitor_vars(), self.cfg.log_window)
+
+    @property
+    def monitor(self) -> LoggedModel:
+        """
+        Overview:
+            The window of logged values, with a variable for each name in ``monitor_vars()``. Another LoggedModel over a
+            TickTime may be assigned, when the policy is set: all statistics that it registers are logged.
+        """
+        return self.log.monitor
+
+    @monitor.setter
+    def monitor(self, monitor: LoggedModel) -> None:
+        """Log by another one."""
+        self.log.monitor = monitor
 
     def attach(self, name: str, part: Any) -> None:
         """Something beside the policy whose ``state_dict`` belongs into every checkpoint, and comes back with it."""
@@ -132,7 +141,8 @@ class BaseLearner:
             raise missing_column(error, batch, name_of(self._policy.forward), _REMEDY) from error
         priority = log_vars.pop('priority', None)
         self.priority_info = None if priority is None else self._priority_info(data, priority)
-        self._log_window.append(log_vars)
+        self.log.last = log_vars
+        self.log.fresh.append(log_vars)
         self.train_iter += 1
         if self.priority_info is not None and not np.isfinite(self.priority_info['priority']).all():
             self.check_finite()  # the buffer would refuse them, and blame the priorities
@@ -147,15 +157,12 @@ class BaseLearner:
                 f'priority: _forward_learn returned {len(priority)} values for a batch of {len(data)} rows; '
                 'it must be one value a row'
             )
-        keys = ('replay_unique_id', 'replay_buffer_idx')
-        columns = isinstance(data, list) is False
-        if not (keys[0] in data if columns else keys[0] in data[0]):
+        keys, in_rows = ('replay_unique_id', 'replay_buffer_idx'), isinstance(data, list)
+        if keys[0] not in (data[0] if in_rows else data):
             return None
-        info = {key: data[key] if columns else [row[key] for row in data] for key in keys}
-        info['priority'] = (
-            priority.detach().cpu().numpy() if isinstance(priority, torch.Tensor) else np.asarray(priority)
-        )
-        return info
+        info = {key: [row[key] for row in data] if in_rows else data[key] for key in keys}
+        values = priority.detach().cpu().numpy() if isinstance(priority, torch.Tensor) else np.asarray(priority)
+        return {**info, 'priority': values}
 
     def begin(self) -> None:
         """Hooks before the run; the policy that was not trained yet becomes ``iteration_0.pth.tar``."""
@@ -183,65 +190,16 @@ class BaseLearner:
         add_learner_hook(self._hooks, hook)
 
     # ---- log ----
-    def log_values(self, window: bool) -> dict[str, float]:
-        """
-        Overview:
-            The monitored scalars as floats: of the last update, or averaged over the window's updates that have them.
-        """
-        return self._means(list(self._log_window) if window else list(self._log_window)[-1:])
-
-    def _means(self, updates: list[dict[str, Any]]) -> dict[str, float]:
-        values: dict[str, list[Any]] = {}
-        for log_vars in updates:
-            for name in self._monitor_vars:
-                value = log_vars.get(name)
-                if value is not None:
-                    values.setdefault(name, []).append(value)
-        return {name: _mean(items) for name, items in values.items()}
-
     def write_log(self) -> None:
         """Text: values of the last update. TensorBoard: window means, against updates and env steps."""
-        if not self._log_window:
-            return
-        instant, means = self.log_values(window=False), self.check_finite()
-        self._logger.info(
-            f'iteration {self.train_iter}, env step {self.envstep}: '
-            + ', '.join(f'{name} {value:.6g}' for name, value in instant.items())
-        )
-        axes = (('iter', self.train_iter), ('envstep', self.envstep))
-        speed = {'updates_per_s': self.train_iter / max(self.train_seconds, 1e-9)}
-        values = {**means, **speed}
-        for axis, x in axes:
-            self.tb_logger.add_values({f'learner_{axis}/{name}': value for name, value in values.items()}, x)
-        for key, value in self._log_window[-1].items():
-            if key.startswith('['):
-                self._write_special(key, value)
+        if self.log.last is not None:
+            self.check_finite()
+            self.log.write(self.train_iter, self.envstep, self.train_seconds)
 
-    def _write_special(self, key: str, value: Any) -> None:
-        kind, _, name = key[1:].partition(']')
-        if kind not in _KINDS or not name:
-            raise ValueError(f"log key {key!r}: a special key is '[kind]name' with kind one of {', '.join(_KINDS)}")
-        if isinstance(value, torch.Tensor):
-            value = value.detach().cpu().numpy()
-        getattr(self.tb_logger, f'add_{kind}')(f'learner_iter/{name}', value, self.train_iter)
-
-    def check_finite(self) -> dict[str, float]:
-        """
-        Overview:
-            Stop at a value of the log window that is not finite, and name the first update that has one.
-        Returns:
-            - values (:obj:`dict[str, float]`): the means over the window
-        """
-        means = self.log_values(window=True)
-        if all(math.isfinite(value) for value in means.values()):
-            return means
-        first = self.train_iter - len(self._log_window) + 1
-        for k, log_vars in enumerate(self._log_window):
-            for name, value in self._means([log_vars]).items():
-                if not math.isfinite(value):
-                    earlier = ' (or before)' if k == 0 and first > 1 else ''
-                    raise self._diverged(f'iteration {first + k}{earlier}: {name} is {value}')
-        return means
+    def check_finite(self) -> None:
+        """Stop at a value of the log window that is not finite, and name the first update that has one."""
+        if odd := self.log.odd(self.train_iter):
+            raise self._diverged(odd)
 
     def check_weights(self) -> None:
         """Stop at a log value or weight that is NaN or infinite (a mask may be minus infinity): none is ever saved."""
@@ -256,15 +214,6 @@ class BaseLearner:
             f'{what}; training stopped. Last checkpoint: {self.last_checkpoint or "none"}. Lower '
             'policy.learn.learning_rate, or set grad_clip_norm: --resume goes on from before it with both'
         )
-
-    def reduce_log(self, allreduce: Callable[[torch.Tensor], Any]) -> None:
-        """Replace the monitored values of the last update by their mean over all processes."""
-        last = self._log_window[-1]
-        for name in self._monitor_vars:
-            if last.get(name) is not None:
-                value = torch.as_tensor(last[name], dtype=torch.float32).mean()
-                allreduce(value)
-                last[name] = value
 
     # ---- checkpoints ----
     @property
@@ -290,22 +239,16 @@ class BaseLearner:
             - name (:obj:`str | None`): file name; None gives ``iteration_<n>.pth.tar``
         """
         self.check_weights()  # so that the last checkpoint is always a good one
-        return self._save(self.train_iter, self.state_dict, name)
+        return self._checkpoints.save(self.train_iter, self.state_dict, name)
 
     def save_state(self, state: dict[str, Any], name: str | None = None) -> str:
         """Write what ``state_dict`` gave earlier, as ``save_checkpoint`` would have done then."""
-        return self._save(state['last_iter'], lambda: state, name)
-
-    def _save(self, iteration: int, state: Callable[[], dict], name: str | None) -> str:
-        path, fresh = self._checkpoints.save(iteration, state, name)
-        if fresh:
-            self._logger.info(f'checkpoint {path} saved')
-        return path
+        return self._checkpoints.save(state['last_iter'], lambda: state, name)
 
     def load_checkpoint(self, path: str) -> None:
         """Load what ``save_checkpoint`` wrote; the iteration goes on from there."""
         self.load_state_dict(load_checkpoint_file(path), path)
-        self._logger.info(f'checkpoint {path} loaded, iteration {self.train_iter}')
+        self.log.text.info(f'checkpoint {path} loaded, iteration {self.train_iter}')
 
     def state_dict(self) -> dict[str, Any]:
         """The policy's learn state (``model``, ``optimizer``, ...) and ``config``, ``last_iter``, ``envstep``, ..."""
@@ -324,11 +267,7 @@ class BaseLearner:
             self._policy.load_state_dict(state)
         except (RuntimeError, KeyError) as e:
             raise CheckpointError(f'{source}: does not fit this policy and model: {e}') from e
-        self._load_attached(state.get('attached', {}), source)
-        self.train_iter = int(state.get('last_iter', 0))
-        self.envstep = int(state.get('envstep', 0))
-
-    def _load_attached(self, saved: dict[str, dict], source: str) -> None:
+        saved = state.get('attached', {})
         if set(saved) != set(self._attached):
             raise CheckpointError(
                 f'{source}: was saved with {", ".join(sorted(saved)) or "nothing"} beside the policy, this run has '
@@ -337,6 +276,7 @@ class BaseLearner:
             )
         for name, part in self._attached.items():
             part.load_state_dict(saved[name])
+        self.train_iter, self.envstep = int(state.get('last_iter', 0)), int(state.get('envstep', 0))
 
     def run_state_dict(self) -> dict[str, Any]:
         """
@@ -345,36 +285,18 @@ class BaseLearner:
             a run that has diverged it is an error, so that its last good state stays.
         """
         self.check_weights()
-        return {
-            **self.state_dict(),
-            'log_window': [
-                {k: v.detach().clone() if isinstance(v, torch.Tensor) else v for k, v in log_vars.items()}
-                for log_vars in self._log_window
-            ],
-            'last_checkpoint': self.last_checkpoint,
-            'train_seconds': self.train_seconds,
-        }
+        own = {'last_checkpoint': self.last_checkpoint, 'train_seconds': self.train_seconds}
+        return {**self.state_dict(), 'monitor': self.monitor.state_dict(), **own}
 
     def load_run_state_dict(self, state: dict[str, Any]) -> None:
         """Put back what ``run_state_dict`` gave."""
         self.load_state_dict(state)
-        self._log_window.extend(state['log_window'])
+        self.monitor.load_state_dict(state['monitor'])
         self._checkpoints.last, self.train_seconds = state['last_checkpoint'], state['train_seconds']
 
     def close(self) -> None:
         """Close the log files; closing twice is fine."""
-        self._logger.close()
-        if self.tb_logger is not None:
-            self.tb_logger.close()
-
-
-def _mean(values: list[Any]) -> float:
-    """The mean of values that are numbers, arrays or tensors; tensors of one shape in a single operation."""
-    first = values[0]
-    if isinstance(first, torch.Tensor) and all(getattr(value, 'shape', None) == first.shape for value in values):
-        return float(torch.stack(values).float().mean())
-    means = [float(v.float().mean() if isinstance(v, torch.Tensor) else np.mean(v)) for v in values]
-    return sum(means) / len(means)
+        self.log.close()
 
 
 def create_learner(cfg: dict, **kwargs: Any) -> BaseLearner:

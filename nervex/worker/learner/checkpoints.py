@@ -22,10 +22,13 @@ class Checkpoints:
         - exp_path (:obj:`str`): the run's folder
         - keep (:obj:`int | None`): newest iteration files that are kept; None: all
         - keep_every (:obj:`int | None`): iterations whose multiples are kept whatever their age
+        - say (:obj:`Callable`): is told of every file that was written
     """
 
-    def __init__(self, exp_path: str, keep: int | None, keep_every: int | None) -> None:
-        self._exp_path, self._keep, self._keep_every = exp_path, keep, keep_every
+    def __init__(
+        self, exp_path: str, keep: int | None, keep_every: int | None, say: Callable[[str], Any] = lambda text: None
+    ) -> None:
+        self._exp_path, self._keep, self._keep_every, self._say = exp_path, keep, keep_every, say
         self._folder: str | None = None
         self.last: str | None = None
 
@@ -47,19 +50,17 @@ class Checkpoints:
         os.makedirs(path, exist_ok=True)
         self._folder = path
 
-    def save(self, iteration: int, state: Callable[[], dict], name: str | None = None) -> tuple[str, bool]:
+    def save(self, iteration: int, state: Callable[[], dict], name: str | None = None) -> str:
         """
         Overview:
-            Write a checkpoint, whole or not at all.
+            Write a checkpoint, whole or not at all; answers the path.
         Arguments:
             - state (:obj:`Callable`): gives what is to be saved
             - name (:obj:`str | None`): file name; None gives ``iteration_<n>.pth.tar``, which is written once
-        Returns:
-            - path, fresh: the file, and whether it was written by this call
         """
         path = os.path.join(self.folder, name or f'iteration_{iteration}.pth.tar')
         if name is None and path == self.last:
-            return path, False
+            return path
         try:
             save_file(path, state())
         except OSError as e:
@@ -70,7 +71,8 @@ class Checkpoints:
         if name is None:
             self.last = path
             self._drop_old()
-        return path, True
+        self._say(f'checkpoint {path} saved')
+        return path
 
     def _drop_old(self) -> None:
         found = glob.glob(os.path.join(glob.escape(self.folder), 'iteration_*.pth.tar'))

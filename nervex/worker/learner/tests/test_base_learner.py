@@ -2,12 +2,16 @@
 
 import math
 import os
+from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
 
 from nervex.utils import TrainingError
+from nervex.utils.autolog import LoggedModel, LoggedValue, Monitor, NaturalTime, TickTime
+from nervex.utils.log_helper import LOG_SINKS, log_sink
 from nervex.worker.learner import (
     BaseLearner,
     LearnerHook,
@@ -52,8 +56,58 @@ def test_window_averages_over_the_values_that_are_there(learner):
     )
     for _ in range(4):
         one.train([0])
-    assert one.log_values(window=True) == {'loss': 5.0, 'rare': 8.0}  # (3 + 5 + 7) / 3; one value of rare
-    assert one.log_values(window=False) == {'loss': 7.0}
+    assert one.monitor.averages() == {'loss': 5.0, 'rare': 8.0}  # (3 + 5 + 7) / 3; one value of rare
+    assert one.monitor.loss == 7.0
+
+
+class Extremes(LoggedModel):
+    """Somebody's own monitor: the largest value of four updates, and the average of two of its variables."""
+
+    loss = LoggedValue(float)
+    rare = LoggedValue(float)
+    elsewhere = LoggedValue(float)
+
+    def __init__(self):
+        super().__init__(TickTime(), 4)
+        self.register_attribute_value('max', 'loss', lambda: max(v for _, v in self.range_values['loss']()))
+        for name in ('loss', 'rare'):
+            self.register_attribute_value('avg', name, partial(self._avg, name))
+
+    def _avg(self, name):
+        values = [v for _, v in self.range_values[name]()]
+        return sum(values) / len(values)
+
+
+def test_a_monitor_of_somebodys_own_says_what_is_logged(learner):
+    one = learner([{'loss': torch.tensor([k, k + 1.0]), 'rare': k, 'other': 9.0} for k in range(6)], ('loss', 'other'))
+    one.monitor = Extremes()
+    seen = {}
+    sink = log_sink(lambda path, kind, name, value, step: seen.update({name: value}))
+    try:
+        for _ in range(6):
+            one.train([0])
+        one.write_log()
+    finally:
+        LOG_SINKS.remove(sink)
+    logged = {name[len('learner_iter/') :]: value for name, value in seen.items() if name.startswith('learner_iter/')}
+    logged.pop('updates_per_s')
+    assert logged == {'loss': 4.0, 'loss_max': 5.5, 'rare': 3.5}  # updates 2 to 5: 2.5, 3.5, 4.5, 5.5
+    assert 'loss 5.5, rare 5' in Path(one.log.text.path).read_text()
+
+
+def test_a_monitor_must_count_updates(learner):
+    with pytest.raises(TypeError, match='must be a LoggedModel over a TickTime'):
+        learner([]).monitor = Monitor(NaturalTime(), 10)
+
+
+def test_the_monitor_goes_on_in_a_resumed_run(learner):
+    first = learner([{'loss': float(k)} for k in range(7)])
+    for _ in range(7):
+        first.train([0])
+    again = learner([{'loss': 7.0}])
+    again.load_run_state_dict({**first.run_state_dict(), 'last_iter': 7})
+    again.train([0])
+    assert again.monitor.averages() == {'loss': 3.5} and again.train_iter == 8
 
 
 def test_hooks_run_in_order_of_priority_at_multiples_of_freq(learner):

@@ -36,8 +36,8 @@ def test_only_the_newest_are_kept_beside_the_best_and_every_nth(tmp_path):
 def test_an_iteration_is_written_once(tmp_path):
     checkpoints = Checkpoints(str(tmp_path), None, None)
     first = checkpoints.save(7, state)
-    assert checkpoints.save(7, state) == (first[0], False) and first[1]
-    assert checkpoints.last == first[0]
+    assert checkpoints.save(7, state) == first
+    assert checkpoints.last == first
 
 
 def test_what_cannot_be_saved_leaves_no_file_behind(tmp_path):
