@@ -123,13 +123,13 @@ class BaseSerialEvaluator:
 
     def judge(self, n_episode: int | None = None, confirm: bool = True) -> tuple[bool, Evaluation]:
         """Play the episodes; where they reach ``stop_val``, play others that have to reach it too, if asked for."""
-        result = self.evaluate(n_episode)
-        reached = self._reached(result)
-        if reached and confirm and self._confirm_episode > 0:
-            more = self.evaluate(self._confirm_episode, seed_offset=1)
-            reached = self._reached(more)
+        result, cfg = self.evaluate(n_episode), self._cfg
+        others = cfg.n_episode if cfg.confirm_episode is None else cfg.confirm_episode
+        reached = cfg.stop_val is not None and result.mean >= cfg.stop_val
+        if reached and confirm and others > 0:
+            more = self.evaluate(others, seed_offset=1)
             result = result + more
-            reached = reached and self._reached(result)
+            reached = min(more.mean, result.mean) >= cfg.stop_val
         return reached, result
 
     def record(self, train_iter: int, envstep: int, result: Evaluation) -> None:
@@ -138,13 +138,6 @@ class BaseSerialEvaluator:
         self.last, self.last_mean = result, result.mean
         self.history.append((train_iter, envstep, result.mean))
         self._write(train_iter, envstep, result)
-
-    def _reached(self, result: Evaluation) -> bool:
-        return self._cfg.stop_val is not None and result.mean >= self._cfg.stop_val
-
-    @property
-    def _confirm_episode(self) -> int:
-        return self._cfg.n_episode if self._cfg.confirm_episode is None else self._cfg.confirm_episode
 
     def is_new_best(self) -> bool:
         """Whether the last evaluation beat all before it, the untrained policy's aside; remembers it if so."""
@@ -168,54 +161,46 @@ class BaseSerialEvaluator:
         n = self._cfg.n_episode if n_episode is None else n_episode
         if not isinstance(n, (int, np.integer)) or n < 1:
             raise ValueError(f'n_episode: got {n!r}, must be an int > 0')
-        env_num = self.env.env_num
+        env, env_num = self.env, self.env.env_num
         left = np.full(env_num, n // env_num) + (np.arange(env_num) < n % env_num)
-        returns: list[list[float]] = [[] for _ in range(env_num)]
-        lengths: list[list[int]] = [[] for _ in range(env_num)]
+        played: list[list[tuple[float, int]]] = [[] for _ in range(env_num)]  # return and length of each episode
         if self._seed is not None:
-            self.env.seed(self._seed + _SEED_STRIDE * seed_offset, dynamic_seed=True)
-        self.env.reset()
+            env.seed(self._seed + _SEED_STRIDE * seed_offset, dynamic_seed=True)
+        env.reset()
         self._policy.reset()
-        limit = self._cfg.max_episode_step or np.inf
         steps, so_far = np.zeros(env_num, np.int64), np.zeros(env_num)  # of the episodes that go on
         while (left > 0).any():
-            ids, obs = self.env.observe()
+            ids, obs = env.observe()
             playing = left[ids] > 0
-            if self.env.partial_steps and not playing.all():
+            if env.partial_steps and not playing.all():
                 ids, obs = ids[playing], tree.index(obs, playing)
             data_id, data = self._hooks.data_preprocess(ObsBlock(ids, obs))
             action = as_array(self._hooks.data_postprocess(data_id, self._hooks.forward(data_id, data))['action'])
-            step = self.env.advance(ids, action)
-            raw, lost = self.env.raw_step or step, list(step.abnormal)
+            step = env.advance(ids, action)
+            raw, lost = env.raw_step or step, list(step.abnormal)
             steps[lost] = so_far[lost] = 0
             steps[raw.env_id] += 1
             so_far[raw.env_id] += raw.reward.sum(tuple(range(1, raw.reward.ndim)))  # of no env, too
-            if not self.env.partial_steps and not playing.all():  # envs that had to step along play for nothing
+            if not env.partial_steps and not playing.all():  # envs that had to step along play for nothing
                 step = step.rows(np.flatnonzero(left[step.env_id] > 0))
                 ids, obs, action = ids[playing], tree.index(obs, playing), action[playing]
             if on_step is not None:
                 on_step(ObsBlock(ids, obs), action, step)
-            for env_id in lost:
-                self._policy.reset(data_id=[int(env_id)])
-            over = np.flatnonzero(step.done)
-            infos = step.infos if len(over) else {}
-            for k in over.tolist():
-                i = int(step.env_id[k])
-                returns[i].append(float(np.sum(infos[k]['final_eval_reward'])))  # rewards may be scaled or clipped
-                lengths[i].append(int(step.episode_length[k]))
+            over = np.flatnonzero(step.done).tolist()
+            ended, infos = step.env_id[over].tolist(), step.infos if over else {}
+            for k, i in zip(over, ended):
+                score = float(np.sum(infos[k]['final_eval_reward']))  # rewards may be scaled or clipped
+                played[i].append((score, int(step.episode_length[k])))
                 left[i] -= 1
-                steps[i] = so_far[i] = 0
-                self._policy.reset(data_id=[i])
-            for i in np.flatnonzero((steps >= limit) & (left > 0)).tolist():
-                returns[i].append(float(so_far[i]))
-                lengths[i].append(int(steps[i]))
+            steps[ended] = so_far[ended] = 0
+            for i in np.flatnonzero((steps >= (self._cfg.max_episode_step or np.inf)) & (left > 0)).tolist():
+                played[i].append((float(so_far[i]), int(steps[i])))
                 left[i] = self._cut(i, left[i] - 1)
                 steps[i] = so_far[i] = 0
-        return Evaluation(
-            np.array([r for env in returns for r in env]),
-            np.array([k for env in lengths for k in env]),
-            time.perf_counter() - start,
-        )
+            for i in [*map(int, lost), *ended]:
+                self._policy.reset(data_id=[i])
+        returns, lengths = zip(*[episode for episodes in played for episode in episodes])
+        return Evaluation(np.array(returns), np.array(lengths), time.perf_counter() - start)
 
     def _cut(self, i: int, left: int) -> int:
         """End the present episode of an env, and say so once; answers how many episodes it can still play."""
@@ -236,25 +221,21 @@ class BaseSerialEvaluator:
     def _write(self, train_iter: int, envstep: int, result: Evaluation) -> None:
         if self._logger is None:
             return
-        r = result.returns
+        r, lengths, seconds = result.returns, result.lengths, result.seconds
         saved = train_iter == 0 or r.mean() > self.best  # see ``is_new_best``
-        name = f'iteration_{train_iter}.pth.tar' if saved else 'none'
         self._logger.info(
-            f'train_iter {train_iter}, ckpt_name {name}, env_step {envstep}, '
-            f'episode_count {len(r)}, step_count {result.lengths.sum()}, '
-            f'avg_step_per_episode {result.lengths.mean():.2f}, '
-            f'avg_step_per_sec {result.lengths.sum() / max(result.seconds, 1e-9):.1f}, '
-            f'avg_time_per_episode {result.seconds / len(r):.4f}, '
-            f'reward_mean {r.mean():.4f}, reward_std {r.std():.4f}, '
-            f'each_reward {[round(float(x), 4) for x in r]}'
+            f'train_iter {train_iter}, ckpt_name {f"iteration_{train_iter}.pth.tar" if saved else "none"}, '
+            f'env_step {envstep}, episode_count {len(r)}, step_count {lengths.sum()}, '
+            f'avg_step_per_episode {lengths.mean():.2f}, '
+            f'avg_step_per_sec {lengths.sum() / max(seconds, 1e-9):.1f}, avg_time_per_episode {seconds / len(r):.4f}, '
+            f'reward_mean {r.mean():.4f}, reward_std {r.std():.4f}, each_reward {[round(float(x), 4) for x in r]}'
         )
+        values = {'mean': r.mean(), 'std': r.std(), 'min': r.min(), 'max': r.max()}
         for axis, x in (('iter', train_iter), ('envstep', envstep)):
-            for name, value in (('mean', r.mean()), ('min', r.min()), ('max', r.max()), ('std', r.std())):
+            for name, value in values.items():
                 self.tb_logger.add_scalar(f'evaluator_{axis}/reward_{name}', value, x)
-        fresh = len(self.history) == 1
-        seconds = round(time.perf_counter() - self._start, 3)
-        row = [train_iter, envstep, seconds, r.mean(), r.std(), r.min(), r.max(), result.lengths.mean()]
-        path = self.curve_path or ''
+        passed, fresh = round(time.perf_counter() - self._start, 3), len(self.history) == 1
+        row, path = [train_iter, envstep, passed, *values.values(), lengths.mean()], self.curve_path or ''
         with naming(path), open(path, 'w' if fresh else 'a', newline='', encoding='utf-8') as f:
             csv.writer(f).writerows([CURVE_COLUMNS, row] if fresh else [row])
 

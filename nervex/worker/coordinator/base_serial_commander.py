@@ -42,28 +42,26 @@ class BaseSerialCommander:
 
     def info(self) -> dict[str, Any]:
         """What the policy's command mode is told."""
-        info = dict(self._learner.learn_info)
-        info.update(
-            envstep=self._actor.total_step,
-            total_collect_step=self._actor.total_step,
-            total_episode=self._actor.total_episode,
-        )
-        return info
+        steps = self._actor.total_step
+        counters = dict(envstep=steps, total_collect_step=steps, total_episode=self._actor.total_episode)
+        return {**self._learner.learn_info, **counters}
 
     def step(self) -> None:
         """Ask the policy for new settings and hand them on."""
         info = self.info()
-        for mode in self._workers():
-            setting = getattr(self.policy, f'get_setting_{mode}')(info)
-            if setting:
-                self._set(mode, setting)
+        for mode, worker in self._workers().items():
+            if given := self.ask(mode, info):
+                worker.policy.set_setting(mode, given)
+
+    def ask(self, mode: str, info: dict[str, Any] | None = None) -> dict[str, Any]:
+        """The policy's settings for a mode, as things stand; remembered for the log."""
+        given = getattr(self.policy, f'get_setting_{mode}')(self.info() if info is None else info)
+        if given:
+            self.settings[mode] = given
+        return given
 
     def _workers(self) -> dict[str, Any]:
         return {'learn': self._learner, 'collect': self._actor, 'eval': self._evaluator}
-
-    def _set(self, mode: str, setting: dict[str, Any]) -> None:
-        self._workers()[mode].policy.set_setting(mode, setting)
-        self.settings[mode] = setting
 
     @property
     def limit(self) -> int | None:
@@ -84,5 +82,7 @@ class BaseSerialCommander:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Put back what ``state_dict`` gave, for the policy, too; in parallel mode the next tasks carry new ones."""
         for mode, given in state.get('settings', {}).items():
-            if hasattr(self._workers()[mode], 'policy'):
-                self._set(mode, given)
+            worker = self._workers()[mode]
+            if hasattr(worker, 'policy'):
+                worker.policy.set_setting(mode, given)
+                self.settings[mode] = given

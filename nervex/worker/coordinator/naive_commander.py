@@ -33,9 +33,9 @@ class NaiveCommander(BaseSerialCommander):
         """A task for an actor, or for an evaluator; None: there is none now. ``force``: an evaluation is due anyway."""
         if not eval_flag:
             return self._new_task(eval_flag=False)
-        if not force and not self._evaluator.due(self._learner.train_iter):
-            return None
-        return self._new_task(eval_flag=True, setting=self.policy.get_setting_eval(self.info()))
+        if force or self._evaluator.due(self._learner.train_iter):
+            return self._new_task(eval_flag=True, setting=self.policy.get_setting_eval(self.info()))
+        return None
 
     def get_learner_task(self) -> Task:
         """What the learner learns; one task lasts for the run."""
@@ -48,17 +48,11 @@ class NaiveCommander(BaseSerialCommander):
 
     def collect_setting(self, task: Task) -> dict[str, Any]:
         """Exploration for the next collect call of this task."""
-        setting = self.policy.get_setting_collect(self.info())
-        if setting:
-            self.settings['collect'] = setting
-        return setting
+        return self.ask('collect')
 
     def learn_setting(self) -> dict[str, Any]:
         """Settings for the next call of the learner."""
-        setting = self.policy.get_setting_learn(self.info())
-        if setting:
-            self.settings['learn'] = setting
-        return setting
+        return self.ask('learn')
 
     # ---- results ----
     def update_actor_info(self, task: Task, header: Any) -> bool:
