@@ -3,7 +3,7 @@
 import random
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -25,164 +25,155 @@ def check_env(env: Any, steps: int = 300, seed: int = 0) -> list[str]:
     Returns:
         - problems (:obj:`list[str]`): one sentence each; empty if the env is sound
     """
-    return _Check(env, steps, seed).run()
+    check = _Check(steps, seed)
+    with suppress(_Unplayable):
+        check.run(env)
+    return check.problems
+
+
+class _Unplayable(Exception):
+    """Nothing more can be found out; why is among the problems."""
 
 
 class _Check:
     """One examination: collects problems, each only once."""
 
-    def __init__(self, env: Any, steps: int, seed: int) -> None:
+    def __init__(self, steps: int, seed: int) -> None:
         self.problems: list[str] = []
         self._steps, self._seed, self._rng = steps, seed, np.random.default_rng(seed)
-        self._env = self._made(env)
         self._layout: Any = None
 
-    def run(self) -> list[str]:
-        if self._env is None:
-            return self.problems
-        if not self._check_info():
-            return self.problems
-        with self._watch_global_generators():
-            first = self._call('seed', lambda: self._env.seed(self._seed)) and self._reset()
-            if first is not None and self._play():
-                self._check_seeds()
-        self._call('close', self._env.close, note='close() must work')
-        self._call('close', self._env.close, note='close() must work a second time')
-        return self.problems
+    def run(self, env: Any) -> None:
+        self._env = self._made(env)
+        self._check_info()
+        with suppress(_Unplayable), self._watch_global_generators():
+            with self._trying('seed()'):
+                self._env.seed(self._seed)
+            self._reset()
+            self._play()
+            self._check_seeds()
+        for note in ('close() must work', 'close() must work a second time'):
+            with suppress(_Unplayable), self._trying('close()', f'; {note}'):
+                self._env.close()
 
     def say(self, text: str) -> None:
         if text not in self.problems:
             self.problems.append(text)
 
+    @contextmanager
+    def _trying(self, what: str, note: str = '') -> Iterator[None]:
+        """Something of the env's own; what it raises is a problem, and the end of this part."""
+        try:
+            yield
+        except Exception as error:
+            self.say(f'{what} raises {type(error).__name__}: {error}{note}')
+            raise _Unplayable from error
+
     # ------------------------------------------------------------------ the parts
     def _made(self, env: Any) -> Any:
         if isinstance(env, type):
-            try:
+            with self._trying(f'{env.__name__}({{}})', ': settings need defaults (class attribute config)'):
                 env = env({})
-            except Exception as error:
-                self.say(f'{env.__name__}({{}}) raises {_said(error)}: settings need defaults (class attribute config)')
-                return None
-        if callable(getattr(env, 'info', None)):
-            for name in ('reset', 'step', 'seed', 'close'):
-                if not callable(getattr(env, name, None)):
-                    self.say(f'the env has no method {name}()')
-            if not isinstance(env, BaseEnv):
-                self.say('the env does not inherit from nervex.envs.BaseEnv: it lacks create_actor_env_cfg and others')
-            return None if any('no method' in p for p in self.problems) else env
-        if callable(getattr(env, 'reset', None)) and callable(getattr(env, 'step', None)):
+        if not callable(getattr(env, 'info', None)):
+            if not (callable(getattr(env, 'reset', None)) and callable(getattr(env, 'step', None))):
+                self.say(f'{env!r} is no env: it needs reset(), step(), seed(), close() and info()')
+                raise _Unplayable
             from nervex.envs.gym_env import GymEnv
 
-            try:
+            with self._trying('GymEnv, which adapts it,'):
                 return GymEnv(env)
-            except Exception as error:
-                self.say(f'GymEnv cannot adapt it: {_said(error)}')
-                return None
-        self.say(f'{env!r} is no env: it needs reset(), step(), seed(), close() and info()')
-        return None
+        lacking = [name for name in ('reset', 'step', 'seed', 'close') if not callable(getattr(env, name, None))]
+        for name in lacking:
+            self.say(f'the env has no method {name}()')
+        if not isinstance(env, BaseEnv):
+            self.say('the env does not inherit from nervex.envs.BaseEnv: it lacks create_actor_env_cfg and others')
+        if lacking:
+            raise _Unplayable
+        return env
 
-    def _check_info(self) -> bool:
-        try:
+    def _check_info(self) -> None:
+        with self._trying('info()', '; it must work before the first reset()'):
             info = self._info = self._env.info()
-        except Exception as error:
-            self.say(f'info() raises {_said(error)}; it must work before the first reset()')
-            return False
         for name in ('obs_space', 'act_space', 'rew_space'):
             if not hasattr(info, name):
                 self.say(f'info() must return a BaseEnvInfo; {name} is missing in {type(info).__name__}')
-                return False
-            self._check_space(name, getattr(info, name))
-        return self._action() is not None
-
-    def _check_space(self, name: str, space: Any) -> None:
-        shape, value = getattr(space, 'shape', None), getattr(space, 'value', None)
-        if not isinstance(shape, (tuple, dict)):
-            self.say(f'info().{name}.shape must be a tuple (or a dict of tuples), got {shape!r}')
-        if not isinstance(value, dict):
-            self.say(f"info().{name}.value must be a dict with 'min', 'max', 'dtype' and 'kind', got {value!r}")
-        elif name == 'act_space':
-            self._check_act_space(shape, value)
-
-    def _check_act_space(self, shape: Any, value: dict) -> None:
-        n, kind = value.get('n'), value.get('kind')
-        if kind not in ('discrete', 'multi_discrete', 'continuous'):
-            self.say(
-                f"info().act_space.value['kind'] must be 'discrete', 'multi_discrete' or 'continuous', got {kind!r}"
-            )
-        elif kind == 'discrete' and shape != (n,):
-            self.say(f'info().act_space: a discrete space of n={n!r} actions has the shape ({n!r}, ), got {shape!r}')
+                raise _Unplayable
+            space = getattr(info, name)
+            shape, value = getattr(space, 'shape', None), getattr(space, 'value', None)
+            if not isinstance(shape, (tuple, dict)):
+                self.say(f'info().{name}.shape must be a tuple (or a dict of tuples), got {shape!r}')
+            if not isinstance(value, dict):
+                self.say(f"info().{name}.value must be a dict with 'min', 'max', 'dtype' and 'kind', got {value!r}")
+        self._action()
 
     def _action(self) -> Any:
         """A random action, as a manager would give it."""
         space = self._info.act_space
         value = space.value if isinstance(space.value, dict) else {}
-        kind = value.get('kind')
-        if kind == 'discrete' and value.get('n'):
-            return np.array(self._rng.integers(value['n']))
+        n, kind = value.get('n'), value.get('kind')
+        if kind == 'discrete' and n:
+            if space.shape != (n,):
+                self.say(
+                    f'info().act_space: a discrete space of n={n} actions has the shape ({n}, ), got {space.shape}'
+                )
+            return np.array(self._rng.integers(n))
         if kind == 'multi_discrete':
-            return self._rng.integers(np.asarray(value['n']))
+            return self._rng.integers(np.asarray(n))
         if kind == 'continuous':
-            low, high = (
-                np.broadcast_to(np.clip(np.asarray(value.get(k, d), np.float64), -1e3, 1e3), space.shape)
-                for k, d in (('min', -1.0), ('max', 1.0))
-            )
-            return self._rng.uniform(low, high).astype(np.float32)
-        return None
+            bounds = (np.clip(np.asarray(value.get(k, d), np.float64), -1e3, 1e3) for k, d in (('min', -1), ('max', 1)))
+            return self._rng.uniform(*(np.broadcast_to(b, space.shape) for b in bounds)).astype(np.float32)
+        self.say(f"info().act_space.value['kind'] must be 'discrete', 'multi_discrete' or 'continuous', got {kind!r}")
+        raise _Unplayable
 
-    def _reset(self) -> Any:
-        try:
+    def _reset(self) -> None:
+        with self._trying('reset()'):
             obs = self._env.reset()
-        except Exception as error:
-            self.say(f'reset() raises {_said(error)}')
-            return None
         if isinstance(obs, tuple) and len(obs) == 2 and isinstance(obs[1], dict):
             self.say('reset() returns (obs, info); a BaseEnv returns the observation alone')
             obs = obs[0]
         if obs is None:
             self.say('reset() returns None; it must return the first observation')
-            return None
+            raise _Unplayable
         self._check_obs('reset()', obs)
-        return obs
 
-    def _play(self) -> bool:
-        """Play with random actions; False if the env cannot be played."""
+    def _play(self) -> None:
         ended, kept = False, None
         for _ in range(self._steps):
-            try:
+            with self._trying('step()'):
                 answer = self._env.step(self._action())
-            except Exception as error:
-                self.say(f'step() raises {_said(error)}')
-                return False
             if not isinstance(answer, tuple) or len(answer) != 4:
                 self.say(f'step() must return BaseEnvTimestep(obs, reward, done, info), got {_kind(answer)}')
-                return False
+                raise _Unplayable
             obs, reward, done, info = answer
             self._check_obs('step()', obs)
             if kept is not None and not _same(*kept):
                 self.say('an observation that step() returned is changed by the next step(): return a copy')
-            kept = (obs, tree.map(np.copy, obs)) if layout_is_plain(obs) else None
-            done = self._check_rest(reward, done, info)
-            if done:
-                ended = True
-                if self._reset() is None:
-                    return False
-                kept = None
+            plain = all(isinstance(leaf, np.ndarray) and leaf.dtype != object for leaf in tree.leaves(obs))
+            kept = (obs, tree.map(np.copy, obs)) if plain else None
+            self._check_reward(reward)
+            if not isinstance(info, dict):
+                self.say(f'step(): info must be a dict, got {_kind(info)}')
+                info = {}
+            if self._is_end(done):
+                self._check_end(info)
+                self._reset()
+                ended, kept = True, None
         if not ended:
             self.say(f'no episode ended within {self._steps} steps; give it a time limit (truncated), or check longer')
-        return True
 
-    def _check_rest(self, reward: Any, done: Any, info: Any) -> bool:
+    def _check_reward(self, reward: Any) -> None:
         size = int(np.prod(getattr(self._info.rew_space, 'shape', None) or (1,)))
         try:
             value = reward_of(reward, size)
-            if not np.isfinite(value).all():
-                self.say(f'step(): the reward is {value}')
-            if not (isinstance(reward, np.ndarray) and reward.dtype == np.float32 and reward.shape == (size,)):
-                self.say(f'step(): the reward must be a float32 array of shape ({size}, ), got {_kind(reward)}')
         except InvalidStepError as error:
             self.say(f'step(): {error}')
-        if not isinstance(info, dict):
-            self.say(f'step(): info must be a dict, got {_kind(info)}')
-            info = {}
+            return
+        if not np.isfinite(value).all():
+            self.say(f'step(): the reward is {value}')
+        if not (isinstance(reward, np.ndarray) and reward.dtype == np.float32 and reward.shape == (size,)):
+            self.say(f'step(): the reward must be a float32 array of shape ({size}, ), got {_kind(reward)}')
+
+    def _is_end(self, done: Any) -> bool:
         try:
             ended = flag(done, 'done')
         except InvalidStepError as error:
@@ -190,8 +181,6 @@ class _Check:
             return False
         if type(done) is not bool:
             self.say(f'step(): done must be a Python bool, got {_kind(done)}')
-        if ended:
-            self._check_end(info)
         return ended
 
     def _check_end(self, info: dict) -> None:
@@ -233,13 +222,10 @@ class _Check:
         except TypeError:
             self.say('seed() must take (seed, dynamic_seed=True): fixed seeds make evaluations comparable')
             return
-        try:
+        with self._trying('an episode after seed()'):
             first = [self._rollout() for _ in range(2)]
             self._env.seed(self._seed, dynamic_seed=False)
             again = self._rollout()
-        except Exception as error:
-            self.say(f'an episode after seed() raises {_said(error)}')
-            return
         if not _same(first[0], again):
             self.say('the same seed gives different episodes: draw from a generator of the env, seeded in seed()')
         elif not _same(first[0], first[1]):
@@ -259,36 +245,22 @@ class _Check:
     def _watch_global_generators(self) -> Iterator[None]:
         """Did the env use or reseed a generator that belongs to everybody? What it did is undone."""
         before = _global_states()
-        yield
-        for (name, state, restore), (_, after, _) in zip(before, _global_states()):
-            if repr(state) != repr(after):
-                self.say(
-                    f'the env uses or seeds the global generator of {name}: that makes every other part of a run '
-                    f'depend on it; keep one of your own (np.random.default_rng(seed))'
-                )
-                restore(state)
-
-    def _call(self, what: str, action: Callable, note: str = '') -> bool:
         try:
-            action()
-        except Exception as error:
-            self.say(f'{what}() raises {_said(error)}' + (f'; {note}' if note else ''))
-            return False
-        return True
-
-
-def layout_is_plain(obs: Any) -> bool:
-    """Whether an observation is made of arrays only."""
-    return all(isinstance(leaf, np.ndarray) and leaf.dtype != object for leaf in tree.leaves(obs))
+            yield
+        finally:
+            for (name, state, restore), (_, after, _) in zip(before, _global_states()):
+                if repr(state) != repr(after):
+                    self.say(
+                        f'the env uses or seeds the global generator of {name}: that makes every other part of a run '
+                        f'depend on it; keep one of your own (np.random.default_rng(seed))'
+                    )
+                    restore(state)
 
 
 def _global_states() -> list[tuple[str, Any, Callable]]:
+    kind, keys, *rest = np.random.get_state()
     states: list[tuple[str, Any, Callable]] = [
-        (
-            'NumPy',
-            tuple(x.tolist() if isinstance(x, np.ndarray) else x for x in np.random.get_state()),
-            lambda s: np.random.set_state((s[0], np.array(s[1], np.uint32), *s[2:])),
-        ),
+        ('NumPy', (kind, np.asarray(keys).tolist(), *rest), np.random.set_state),
         ('random', random.getstate(), random.setstate),
     ]
     torch = sys.modules.get('torch')
@@ -310,10 +282,6 @@ def _same(a: Any, b: Any) -> bool:
 
 def _tuples(shape: Any) -> Any:
     return {k: _tuples(v) for k, v in shape.items()} if isinstance(shape, dict) else tuple(shape)
-
-
-def _said(error: BaseException) -> str:
-    return f'{type(error).__name__}: {error}'
 
 
 def _kind(value: Any) -> str:

@@ -11,10 +11,9 @@ import numpy as np
 
 from nervex.envs.env.base_env import BaseEnv, BaseEnvInfo, BaseEnvTimestep
 from nervex.envs.env.plain_state import attributes, decode, encode, set_attributes
-from nervex.envs.gym_compat import reset_gym, step_gym
 from nervex.envs.hosting.layout import write_row
 from nervex.envs.spaces import ActionCodec, ObsCodec, reward_info
-from nervex.envs.wrappers.base import GymWrapper, check_wrappers, wrap
+from nervex.envs.wrappers.base import GymWrapper, check_wrappers, reset_gym, step_gym, wrap
 from nervex.envs.wrappers.video import RecordVideo
 from nervex.utils.declare import setting, settings
 from nervex.utils.errors import ExtraMissingError, UnknownNameError, nearest
@@ -200,25 +199,10 @@ class GymEnv(BaseEnv):
         self._build()
         return self._env
 
-    @property
-    def metadata(self) -> dict[str, Any]:
-        """That of the Gym object."""
-        return getattr(self.env, 'metadata', None) or {}
-
-    @property
-    def spec(self) -> Any:  # type: ignore[override]
-        """The registration of the Gym object."""
-        return getattr(self.env, 'spec', None)
-
-    @property
-    def render_mode(self) -> str | None:  # type: ignore[override]
-        """What the Gym object was made to draw."""
-        return getattr(self.env, 'render_mode', None)
-
-    @property
-    def unwrapped(self) -> Any:
-        """The Gym object without its wrappers."""
-        return getattr(self.env, 'unwrapped', self.env)
+    metadata = property(lambda self: getattr(self.env, 'metadata', None) or {}, doc='That of the Gym object.')
+    spec = property(lambda self: getattr(self.env, 'spec', None), doc='The registration of the Gym object.')
+    render_mode = property(lambda self: getattr(self.env, 'render_mode', None), doc='What the Gym object draws.')
+    unwrapped = property(lambda self: getattr(self.env, 'unwrapped', self.env), doc='The Gym object, not wrapped.')
 
     def render(self) -> Any:
         """What the Gym object draws."""

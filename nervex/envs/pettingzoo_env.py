@@ -7,7 +7,7 @@ import numpy as np
 
 from nervex.envs.common import EnvElementInfo
 from nervex.envs.env.base_env import BaseEnv, BaseEnvInfo, BaseEnvTimestep
-from nervex.envs.spaces import ActionCodec, ObsCodec, reward_info
+from nervex.envs.spaces import ActionCodec, ObsCodec, choices_info, reward_info
 from nervex.utils.declare import setting, settings
 from nervex.utils.errors import ExtraMissingError
 
@@ -83,13 +83,11 @@ class PettingZooEnv(BaseEnv):
         """The spaces; works before the first reset."""
         self._build()
         count = len(self._agents)
-        value = {'min': -np.inf, 'max': np.inf, 'dtype': self._dtype, 'kind': 'continuous'}
-        alive = {'min': 0, 'max': 1, 'dtype': np.float32, 'kind': 'continuous'}
         shapes: dict[str, Any] = {'agent_state': (count, *self._shape), 'agent_alive': (count,)}
-        values: dict[str, Any] = {'agent_state': value, 'agent_alive': alive}
+        values: dict[str, Any] = {'agent_state': reward_info(dtype=self._dtype).value}
+        values['agent_alive'] = reward_info(0, 1).value
         if self._has_state:
-            shapes['global_state'] = tuple(self._env.state_space.shape)
-            values['global_state'] = {**value, 'dtype': np.float32}
+            shapes['global_state'], values['global_state'] = tuple(self._env.state_space.shape), reward_info().value
         rewards = (1,) if self._cfg.team_reward else (count,)
         return BaseEnvInfo(count, EnvElementInfo(shapes, values), self._act_info, reward_info(shape=rewards))
 
@@ -129,15 +127,7 @@ class PettingZooEnv(BaseEnv):
         kinds = {info.value['kind'] for info in acts}
         count = len(acts)
         if kinds == {'discrete'}:
-            sizes = tuple(int(info.value['n']) for info in acts)
-            value = {
-                'min': 0,
-                'max': tuple(n - 1 for n in sizes),
-                'dtype': np.int64,
-                'kind': 'multi_discrete',
-                'n': sizes,
-            }
-            self._act_info = EnvElementInfo((count,), value)
+            self._act_info = choices_info(tuple(int(info.value['n']) for info in acts))
         elif kinds == {'continuous'} and len({info.shape for info in acts}) == 1:
             self._act_info = EnvElementInfo((count, *acts[0].shape), acts[0].value)
         else:

@@ -6,6 +6,7 @@ not related.
 """
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,56 @@ def space_kind(space: Any) -> str:
     return next((base.__name__ for base in type(space).__mro__ if base.__name__ in KINDS), type(space).__name__)
 
 
+# ---- descriptions
+def reward_info(low: Any = -np.inf, high: Any = np.inf, shape: tuple = (1,), dtype: Any = np.float32) -> EnvElementInfo:
+    """The description of numbers in that range; by default of a reward."""
+    return EnvElementInfo(shape, {'min': low, 'max': high, 'dtype': dtype, 'kind': 'continuous'})
+
+
+def choices_info(n: int | tuple[int, ...]) -> EnvElementInfo:
+    """The description of a choice between n actions, or of several choices."""
+    if isinstance(n, int):
+        return EnvElementInfo((n,), {'min': 0, 'max': n - 1, 'dtype': np.int64, 'kind': 'discrete', 'n': n})
+    value = {'min': 0, 'max': tuple(size - 1 for size in n), 'dtype': np.int64, 'kind': 'multi_discrete', 'n': n}
+    return EnvElementInfo((len(n),), value)
+
+
+def to_gymnasium(info: EnvElementInfo) -> Any:
+    """The Gymnasium space that an EnvElementInfo describes."""
+    from gymnasium import spaces
+
+    value = info.value or {}
+    if isinstance(info.shape, dict):
+        return spaces.Dict({k: to_gymnasium(EnvElementInfo(s, value.get(k))) for k, s in info.shape.items()})
+    if value.get('kind') in ('discrete', 'multi_discrete'):
+        return spaces.Discrete(int(value['n'])) if np.ndim(value['n']) == 0 else spaces.MultiDiscrete(value['n'])
+    dtype = np.dtype(value.get('dtype', np.float32))
+    bounds = (np.asarray(value.get(k, default)) for k, default in (('min', -np.inf), ('max', np.inf)))
+    low, high = (np.broadcast_to(bound, info.shape).astype(dtype) for bound in bounds)
+    return spaces.Box(low, high, shape=tuple(info.shape), dtype=dtype.type)
+
+
+def _sizes(space: Any) -> tuple[tuple[int, ...], np.ndarray] | None:
+    """How many choices each part of a discrete space has, and the first value of each; None for another space."""
+    kind = space_kind(space)
+    if kind == 'Tuple' and all(space_kind(part) == 'Discrete' for part in space.spaces):
+        parts = [_sizes(part) for part in space.spaces]
+        return tuple(part[0][0] for part in parts), np.array([part[1][0] for part in parts])  # type: ignore[index]
+    if kind not in ('Discrete', 'MultiDiscrete', 'MultiBinary'):
+        return None
+    sizes = {'Discrete': 'n', 'MultiDiscrete': 'nvec'}
+    nvec = np.full(space.shape, 2) if kind == 'MultiBinary' else np.asarray(getattr(space, sizes[kind]))
+    first = 0 if kind == 'MultiBinary' else np.asarray(getattr(space, 'start', 0), np.int64).reshape(-1)
+    nvec = nvec.reshape(-1)
+    return tuple(int(n) for n in nvec), np.broadcast_to(first, nvec.shape).astype(np.int64)
+
+
+def _scalar(bound: np.ndarray) -> Any:
+    """One number if all bounds are equal, else the array."""
+    bound = np.asarray(bound)
+    return bound.flat[0].item() if bound.size and (bound == bound.flat[0]).all() else bound
+
+
 class ActionCodec:
     """
     Overview:
@@ -38,36 +89,27 @@ class ActionCodec:
         self.space = space
         self.kind = kind = space_kind(space)
         self._scale: Any = None  # (low, half the width), if actions are scaled
-        self.start: Any = 0
-        if kind == 'Discrete':
-            n, self.start = int(space.n), int(getattr(space, 'start', 0))
-            self.info = _discrete(n)
-            self.plain = self.start == 0
-        elif kind in ('MultiDiscrete', 'MultiBinary') or self._is_tuple_of_discrete(space):
-            self.nvec, self.start = self._sizes(space)
-            if len(set(self.nvec)) == 0:
-                raise ValueError(f'action space {space}: it has no part')
-            value = {
-                'min': 0,
-                'max': tuple(n - 1 for n in self.nvec),
-                'dtype': np.int64,
-                'kind': 'multi_discrete',
-                'n': self.nvec,
-            }
-            self.info = EnvElementInfo((len(self.nvec),), value)
-            self.plain = False
-        elif kind == 'Box':
+        sizes = _sizes(space)
+        if kind == 'Box':
             self.info, self.plain = self._describe_box(space, use_act_scale)
-        else:
+        elif sizes is None:
             raise TypeError(
                 f'action space {space} is not supported: use Discrete, MultiDiscrete, MultiBinary, Box or a Tuple of '
                 f'Discretes, or write a BaseEnv that translates the actions'
             )
+        elif not sizes[0]:
+            raise ValueError(f'action space {space}: it has no part')
+        elif kind == 'Discrete':
+            self.start: Any = int(sizes[1][0])
+            self.info, self.plain = choices_info(sizes[0][0]), self.start == 0
+        else:
+            self.nvec, self.start = sizes
+            self.info, self.plain = choices_info(self.nvec), False
 
     def to_env(self, action: Any) -> Any:
         """The env's own form of one action."""
         if self.kind == 'Discrete':
-            return _as_int(action) + self.start
+            return (int(action) if np.ndim(action) == 0 else int(np.asarray(action).item())) + self.start
         if self.kind == 'Box':
             action = np.asarray(action, dtype=self._dtype).reshape(self._shape)
             if self._scale is not None:
@@ -91,25 +133,8 @@ class ActionCodec:
                 raise ValueError(f'use_act_scale: the action space {space} has no finite bounds to scale to')
             self._scale = (low, (high - low) / 2)
             low, high = np.full_like(low, -1.0), np.full_like(high, 1.0)
-        bounds = {'min': _scalar(low.reshape(-1)), 'max': _scalar(high.reshape(-1))}
         plain = self._scale is None and self._dtype == np.float32 and self._shape == rows
-        return EnvElementInfo(rows, {**bounds, 'dtype': np.float32, 'kind': 'continuous'}), plain
-
-    @staticmethod
-    def _is_tuple_of_discrete(space: Any) -> bool:
-        return space_kind(space) == 'Tuple' and all(space_kind(s) == 'Discrete' for s in space.spaces)
-
-    @staticmethod
-    def _sizes(space: Any) -> tuple[tuple[int, ...], np.ndarray]:
-        kind = space_kind(space)
-        if kind == 'Tuple':
-            return tuple(int(s.n) for s in space.spaces), np.array([int(getattr(s, 'start', 0)) for s in space.spaces])
-        if kind == 'MultiBinary':
-            size = int(np.prod(space.shape))
-            return (2,) * size, np.zeros(size, np.int64)
-        nvec = np.asarray(space.nvec).reshape(-1)
-        start = np.asarray(getattr(space, 'start', 0), np.int64)
-        return tuple(int(n) for n in nvec), np.broadcast_to(start.reshape(-1), nvec.shape).astype(np.int64)
+        return reward_info(_scalar(low.reshape(-1)), _scalar(high.reshape(-1)), rows), plain
 
 
 class ObsCodec:
@@ -125,17 +150,16 @@ class ObsCodec:
 
     def __init__(self, space: Any, one_hot: bool = True, flatten: bool = False) -> None:
         self._one_hot, self._flatten = one_hot, flatten
-        self._encode, info = self._leaf(space, 'observation')
-        self.info: Any = info
+        self._encode, self.info = self._leaf(space, 'observation')
         self.plain = space_kind(space) == 'Box' and not flatten and space.dtype != np.float64 and space.shape != ()
-        self._masked = flatten and isinstance(info.shape, dict) and MASK in info.shape
-        if flatten and (isinstance(info.shape, dict) or len(info.shape) > 1):
-            mask = info.shape[MASK] if self._masked else ()
-            size = _flat_size(info.shape) - (_flat_size(mask) if self._masked else 0)
-            flat = EnvElementInfo((size,), {'min': -np.inf, 'max': np.inf, 'dtype': np.float32, 'kind': 'continuous'})
-            beside = {'observation': flat.value, MASK: info.value[MASK]} if self._masked else {}
-            info = EnvElementInfo({'observation': flat.shape, MASK: mask}, beside) if self._masked else flat
-        self.info = info
+        shape = self.info.shape
+        self._masked = flatten and isinstance(shape, dict) and MASK in shape
+        if self._masked:
+            flat, mask = reward_info(shape=(_flat_size(shape) - _flat_size(shape[MASK]),)), self.info.value[MASK]
+            shapes = {'observation': flat.shape, MASK: shape[MASK]}
+            self.info = EnvElementInfo(shapes, {'observation': flat.value, MASK: mask})
+        elif flatten and (isinstance(shape, dict) or len(shape) > 1):
+            self.info = reward_info(shape=(_flat_size(shape),))
 
     def __call__(self, obs: Any) -> Any:
         encoded = self._encode(obs)
@@ -156,40 +180,33 @@ class ObsCodec:
             return None, None
         if kind == 'Box':
             dtype = np.dtype(np.float32) if space.dtype == np.float64 else np.dtype(space.dtype)
-            low, high = np.asarray(space.low), np.asarray(space.high)
-            value = {'min': _scalar(low), 'max': _scalar(high), 'dtype': dtype.type, 'kind': 'continuous'}
+            low, high = _scalar(np.asarray(space.low)), _scalar(np.asarray(space.high))
             if space.shape == ():  # a vector of one number, as networks take it
-                return (lambda x: np.asarray(x, dtype).reshape(1)), EnvElementInfo((1,), value)
-            return (lambda x: np.asarray(x, dtype)), EnvElementInfo(tuple(space.shape), value)
+                return (lambda x: np.asarray(x, dtype).reshape(1)), reward_info(low, high, (1,), dtype.type)
+            return (lambda x: np.asarray(x, dtype)), reward_info(low, high, tuple(space.shape), dtype.type)
         if kind == 'MultiBinary':
-            value = {'min': 0, 'max': 1, 'dtype': np.float32, 'kind': 'continuous'}
-            return (lambda x: np.asarray(x, np.float32)), EnvElementInfo(tuple(space.shape), value)
+            return (lambda x: np.asarray(x, np.float32)), reward_info(0, 1, tuple(space.shape))
         if kind in ('Discrete', 'MultiDiscrete'):
             return self._discrete_leaf(space, kind)
         raise TypeError(f'{name}: the space {space} is not supported; write a BaseEnv that turns it into arrays')
 
     def _branch(self, kind: str, items: list[tuple[str, Any]], name: str) -> tuple[Any, EnvElementInfo]:
-        parts = [(key, index, *self._leaf(s, f'{name}[{key!r}]')) for index, (key, s) in enumerate(items)]
-        parts = [p for p in parts if p[3] is not None]
+        parts = []
+        for index, (key, part) in enumerate(items):
+            encode, info = self._leaf(part, f'{name}[{key!r}]')
+            if info is not None:
+                parts.append((key, key if kind == 'Dict' else index, encode, info))
         if not parts:
             raise TypeError(f'{name}: nothing that a model can take is left of it')
-        info = EnvElementInfo({k: i.shape for k, _, _, i in parts}, {k: i.value for k, _, _, i in parts})
-        if kind == 'Dict':
-            return (lambda x: {k: encode(x[k]) for k, _, encode, _ in parts}), info
-        return (lambda x: {k: encode(x[n]) for k, n, encode, _ in parts}), info
+        whole = EnvElementInfo({k: i.shape for k, _, _, i in parts}, {k: i.value for k, _, _, i in parts})
+        return (lambda x: {k: encode(x[n]) for k, n, encode, _ in parts}), whole
 
-    def _discrete_leaf(self, space: Any, kind: str) -> tuple[Any, EnvElementInfo]:
-        sizes = (int(space.n),) if kind == 'Discrete' else tuple(int(n) for n in np.asarray(space.nvec).reshape(-1))
-        start = np.broadcast_to(np.asarray(getattr(space, 'start', 0), np.int64).reshape(-1), (len(sizes),))
+    def _discrete_leaf(self, space: Any, kind: str) -> tuple[Callable[[Any], np.ndarray], EnvElementInfo]:
+        sizes, start = _sizes(space) or ((), np.zeros(0))
         if not self._one_hot:
             shape = () if kind == 'Discrete' else tuple(space.shape)
-            value = {
-                'min': 0,
-                'max': _scalar(np.asarray(sizes) - 1),
-                'dtype': np.int64,
-                'kind': 'discrete',
-                'n': sizes[0] if kind == 'Discrete' else sizes,
-            }
+            value = {**choices_info(sizes[0] if kind == 'Discrete' else sizes).value, 'kind': 'discrete'}
+            value['max'] = _scalar(np.asarray(sizes) - 1)
             return (lambda x: np.asarray(x, np.int64) - start.reshape(shape)), EnvElementInfo(shape, value)
         offset = np.concatenate([[0], np.cumsum(sizes)[:-1]]) - start
         total = sum(sizes)
@@ -199,51 +216,7 @@ class ObsCodec:
             out[np.asarray(x, np.int64).reshape(-1) + offset] = 1.0
             return out
 
-        return encode, EnvElementInfo((total,), {'min': 0, 'max': 1, 'dtype': np.float32, 'kind': 'continuous'})
-
-
-def reward_info(low: float = -np.inf, high: float = np.inf, shape: tuple[int, ...] = (1,)) -> EnvElementInfo:
-    """The usual description of a reward."""
-    return EnvElementInfo(shape, {'min': low, 'max': high, 'dtype': np.float32, 'kind': 'continuous'})
-
-
-def to_gymnasium(info: EnvElementInfo) -> Any:
-    """The Gymnasium space that an EnvElementInfo describes."""
-    from gymnasium import spaces
-
-    if isinstance(info.shape, dict):
-        values = info.value or {}
-        return spaces.Dict({k: to_gymnasium(EnvElementInfo(s, values.get(k))) for k, s in info.shape.items()})
-    value = info.value or {}
-    if value.get('kind') == 'discrete':
-        return spaces.Discrete(int(value['n'])) if np.ndim(value['n']) == 0 else spaces.MultiDiscrete(value['n'])
-    if value.get('kind') == 'multi_discrete':
-        return spaces.MultiDiscrete(value['n'])
-    dtype = np.dtype(value.get('dtype', np.float32))
-    low, high = (np.asarray(value.get(k, d)) for k, d in (('min', -np.inf), ('max', np.inf)))
-    return spaces.Box(
-        np.broadcast_to(low, info.shape).astype(dtype),
-        np.broadcast_to(high, info.shape).astype(dtype),
-        shape=tuple(info.shape),
-        dtype=dtype.type,
-    )
-
-
-def _discrete(n: int) -> EnvElementInfo:
-    return EnvElementInfo((n,), {'min': 0, 'max': n - 1, 'dtype': np.int64, 'kind': 'discrete', 'n': n})
-
-
-def _as_int(action: Any) -> int:
-    """An int, a 0-d array or tensor, or an array with one element."""
-    return int(action) if np.ndim(action) == 0 else int(np.asarray(action).reshape(-1).item())
-
-
-def _scalar(bound: np.ndarray) -> Any:
-    """One number if all bounds are equal, else the array."""
-    bound = np.asarray(bound)
-    if bound.size and (bound == bound.flat[0]).all():
-        return bound.flat[0].item()
-    return bound
+        return encode, reward_info(0, 1, (total,))
 
 
 def _flat(encoded: Any) -> np.ndarray:

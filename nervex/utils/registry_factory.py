@@ -62,7 +62,7 @@ WRAPPER_REGISTRY = Registry(
         'clip_reward': 'nervex.envs.wrappers.atari:ClipReward',
         'frame_stack': 'nervex.envs.wrappers.atari:FrameStack',
         'atari': 'nervex.envs.wrappers.atari:wrap_atari',
-        'time_limit': 'nervex.envs.wrappers.time_limit:TimeLimit',
+        'time_limit': 'nervex.envs.wrappers.base:TimeLimit',
         'record_video': 'nervex.envs.wrappers.video:RecordVideo',
     },
 )

@@ -9,7 +9,16 @@ from nervex.envs.wrappers.base import GymWrapper
 from nervex.utils.errors import ExtraMissingError
 
 
-class NoopReset(GymWrapper):
+class _Presses(GymWrapper):
+    """Steps that belong to the beginning of an episode."""
+
+    def _press(self, action: int, **kwargs: Any) -> tuple[Any, dict]:
+        """One step; a game that is over with it begins again."""
+        obs, _, terminated, truncated, info = super().step(action)
+        return super().reset(**kwargs) if terminated or truncated else (obs, info)
+
+
+class NoopReset(_Presses):
     """An episode begins with 1 to ``noop_max`` steps without action; how many is drawn from the env's seed."""
 
     def __init__(self, env: Any, noop_max: int = 30) -> None:
@@ -17,15 +26,13 @@ class NoopReset(GymWrapper):
         self._noop_max, self._rng = noop_max, np.random.default_rng()
 
     def reset(self, *, seed: int | None = None, **kwargs: Any) -> tuple[Any, dict]:
-        """Begin an episode; answers the first observation, as the class changes it."""
+        """Begin an episode, and wait."""
         if seed is not None:
             self._rng = np.random.default_rng(seed)
-        obs, info = super().reset(seed=seed, **kwargs)
+        answer = super().reset(seed=seed, **kwargs)
         for _ in range(int(self._rng.integers(1, self._noop_max + 1))):
-            obs, _, terminated, truncated, info = super().step(0)
-            if terminated or truncated:
-                obs, info = super().reset(**kwargs)
-        return obs, info
+            answer = self._press(0, **kwargs)
+        return answer
 
 
 class MaxAndSkip(GymWrapper):
@@ -48,7 +55,7 @@ class MaxAndSkip(GymWrapper):
         return np.maximum.reduce(frames), total, terminated, truncated, info
 
 
-class EpisodicLife(GymWrapper):
+class EpisodicLife(_Presses):
     """A lost life ends an episode, for training only; the game goes on, and is reset when it is over."""
 
     def __init__(self, env: Any) -> None:
@@ -66,18 +73,14 @@ class EpisodicLife(GymWrapper):
         return obs, reward, terminated, truncated, info
 
     def reset(self, *, seed: int | None = None, **kwargs: Any) -> tuple[Any, dict]:
-        """Begin an episode; answers the first observation, as the class changes it."""
-        if self._over or seed is not None:
-            obs, info = super().reset(seed=seed, **kwargs)
-        else:
-            obs, _, terminated, truncated, info = super().step(0)
-            if terminated or truncated:
-                obs, info = super().reset(**kwargs)
+        """Begin an episode: a game, or the next life."""
+        again = self._over or seed is not None
+        answer = super().reset(seed=seed, **kwargs) if again else self._press(0, **kwargs)
         self._over, self._lives = False, self.env.unwrapped.ale.lives()
-        return obs, info
+        return answer
 
 
-class FireReset(GymWrapper):
+class FireReset(_Presses):
     """Presses FIRE after a reset in games that wait for it; other games are left alone."""
 
     def __init__(self, env: Any) -> None:
@@ -86,13 +89,9 @@ class FireReset(GymWrapper):
         self._fires = len(meanings) >= 3 and meanings[1] == 'FIRE'
 
     def reset(self, *, seed: int | None = None, **kwargs: Any) -> tuple[Any, dict]:
-        """Begin an episode; answers the first observation, as the class changes it."""
-        obs, info = super().reset(seed=seed, **kwargs)
-        if self._fires:
-            obs, _, terminated, truncated, info = super().step(1)
-            if terminated or truncated:
-                obs, info = super().reset(**kwargs)
-        return obs, info
+        """Begin an episode, and fire."""
+        answer = super().reset(seed=seed, **kwargs)
+        return self._press(1, **kwargs) if self._fires else answer
 
 
 class WarpFrame(GymWrapper):
@@ -105,22 +104,13 @@ class WarpFrame(GymWrapper):
         except ImportError as error:
             raise ExtraMissingError('warp_frame needs OpenCV: pip install nervex[atari]') from error
         self._cv2, self._size = cv2, size
-        self.observation_space = _pixels((size, size))
+        self.observation_space = _space((size, size), 0, 255, np.uint8)
 
-    def reset(self, *, seed: int | None = None, **kwargs: Any) -> tuple[Any, dict]:
-        """Begin an episode; answers the first observation, as the class changes it."""
-        obs, info = super().reset(seed=seed, **kwargs)
-        return self._warp(obs), info
-
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict]:
-        """One step, as the class changes it."""
-        obs, *rest = super().step(action)
-        return (self._warp(obs), *rest)
-
-    def _warp(self, frame: np.ndarray) -> np.ndarray:
-        if frame.ndim == 3 and frame.shape[2] == 3:
-            frame = self._cv2.cvtColor(frame, self._cv2.COLOR_RGB2GRAY)
-        return self._cv2.resize(frame, (self._size, self._size), interpolation=self._cv2.INTER_AREA)
+    def observation(self, obs: Any) -> np.ndarray:
+        """The small grey frame."""
+        if obs.ndim == 3 and obs.shape[2] == 3:
+            obs = self._cv2.cvtColor(obs, self._cv2.COLOR_RGB2GRAY)
+        return self._cv2.resize(obs, (self._size, self._size), interpolation=self._cv2.INTER_AREA)
 
 
 class ScaledFloat(GymWrapper):
@@ -130,15 +120,9 @@ class ScaledFloat(GymWrapper):
         super().__init__(env)
         self.observation_space = _space(env.observation_space.shape, 0.0, 1.0, np.float32)
 
-    def reset(self, *, seed: int | None = None, **kwargs: Any) -> tuple[Any, dict]:
-        """Begin an episode; answers the first observation, as the class changes it."""
-        obs, info = super().reset(seed=seed, **kwargs)
-        return np.asarray(obs, np.float32) / 255.0, info
-
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict]:
-        """One step, as the class changes it."""
-        obs, *rest = super().step(action)
-        return (np.asarray(obs, np.float32) / 255.0, *rest)
+    def observation(self, obs: Any) -> np.ndarray:
+        """The scaled frame."""
+        return np.asarray(obs, np.float32) / 255.0
 
 
 class ClipReward(GymWrapper):
@@ -149,7 +133,7 @@ class ClipReward(GymWrapper):
         self._return = 0.0
 
     def reset(self, *, seed: int | None = None, **kwargs: Any) -> tuple[Any, dict]:
-        """Begin an episode; answers the first observation, as the class changes it."""
+        """Begin an episode."""
         self._return = 0.0
         return super().reset(seed=seed, **kwargs)
 
@@ -173,16 +157,14 @@ class FrameStack(GymWrapper):
         self.observation_space = _space((n, *space.shape), low, high, space.dtype)
 
     def reset(self, *, seed: int | None = None, **kwargs: Any) -> tuple[Any, dict]:
-        """Begin an episode; answers the first observation, as the class changes it."""
-        obs, info = super().reset(seed=seed, **kwargs)
-        self._frames.extend([obs] * self._num)
-        return np.stack(self._frames), info
+        """Begin an episode."""
+        self._frames.clear()
+        return super().reset(seed=seed, **kwargs)
 
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict]:
-        """One step, as the class changes it."""
-        obs, *rest = super().step(action)
-        self._frames.append(obs)
-        return (np.stack(self._frames), *rest)
+    def observation(self, obs: Any) -> np.ndarray:
+        """The stack."""
+        self._frames.extend([obs] * (1 if self._frames else self._num))
+        return np.stack(self._frames)
 
 
 def wrap_atari(
@@ -213,10 +195,6 @@ def wrap_atari(
     if clip_reward and trains:
         env = ClipReward(env)
     return FrameStack(env, frame_stack) if frame_stack > 1 else env
-
-
-def _pixels(shape: tuple[int, ...]) -> Any:
-    return _space(shape, 0, 255, np.uint8)
 
 
 def _space(shape: tuple[int, ...], low: Any, high: Any, dtype: Any) -> Any:

@@ -25,7 +25,7 @@ class RecordVideo(GymWrapper):
         self._count = 0
 
     def reset(self, *, seed: int | None = None, **kwargs: Any) -> tuple[Any, dict]:
-        """Begin an episode; answers the first observation, as the class changes it."""
+        """Begin an episode, and a film of it."""
         answer = super().reset(seed=seed, **kwargs)
         self._drop()
         self._film = Film(os.path.join(self._folder, f'episode_{self._count}_{os.getpid()}.mp4'), self._fps)
@@ -33,7 +33,7 @@ class RecordVideo(GymWrapper):
         return answer
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict]:
-        """One step, as the class changes it."""
+        """One step, with its picture."""
         answer = super().step(action)
         self._show()
         if self._film is not None and (answer[2] or answer[3]):
