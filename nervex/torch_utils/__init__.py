@@ -1,6 +1,6 @@
 """Optimizers, flat parameters, networks, losses, distributions, checkpoints and data conversion on top of torch."""
 
-from nervex.torch_utils.flat import FlatParameters, flatten
+from nervex.torch_utils.flat import FlatParameters
 from nervex.torch_utils.optimizer_helper import Adam, RMSprop
 from nervex.utils.lazy import homes, lazy_exports
 
@@ -32,6 +32,5 @@ __all__ = [
     'Adam',
     'FlatParameters',
     'RMSprop',
-    'flatten',
     *_LAZY,
 ]

@@ -1,8 +1,9 @@
 """Parameters as views of one flat tensor: optimizer step, norm, clipping and target copy become one operation each."""
 
 import weakref
-from collections.abc import Iterable, Iterator
-from typing import cast
+from collections.abc import Iterable
+from itertools import accumulate
+from typing import Any
 
 import torch
 from torch import nn
@@ -13,6 +14,15 @@ Source = nn.Module | nn.Parameter | Iterable[nn.Module | nn.Parameter]
 
 _FLAT_OF: 'weakref.WeakKeyDictionary[nn.Module, FlatParameters]' = weakref.WeakKeyDictionary()
 _REMEDY = 'Build the FlatParameters (and its optimizer) again after such a change.'
+_FOREIGN = (
+    'is not part of the flat tensor: it was replaced or added after flattening (load_state_dict(assign=True), '
+    'm.weight = nn.Parameter(...), a new layer)'
+)
+_MOVED = (
+    'left the flat tensor: its storage was replaced (.double(), .to(device), p.data = ..., or a second FlatParameters '
+    'over it)'
+)
+_FROZEN = 'was frozen (requires_grad=False) after flattening and would still be moved by the optimizer'
 
 
 class FlatParameters:
@@ -31,29 +41,30 @@ class FlatParameters:
         - unused (:obj:`tuple[int, ...]`): positions in ``params`` that the last gradient did not reach
     """
 
-    def __init__(self, source: Source, trainable_only: bool = True) -> None:
+    def __init__(self, source: Source) -> None:
         """
         Arguments:
-            - source (:obj:`Source`): a module, a parameter, or an iterable of them; tied parameters count once
-            - trainable_only (:obj:`bool`): leave out parameters with ``requires_grad=False``. Set it to False for a \
-                target network whose gradients are switched off
+            - source (:obj:`Source`): a module, a parameter, or an iterable of them; tied parameters count once, and \
+                those with ``requires_grad=False`` are left out
         """
         items = [source] if isinstance(source, (nn.Module, torch.Tensor)) else list(source)
-        named = _collect(items, trainable_only)
-        _check_uniform(named)
-        self.names = [name for name, _ in named]
-        self.params = [p for _, p in named]
+        self._bare = nn.Module()  # has the parameters that were given without a module
+        self._bare._parameters.update(_bare_parameters(items))
+        self._modules = [weakref.ref(m) for m in [*items, self._bare] if isinstance(m, nn.Module)]
+        named: dict[int, tuple[str, nn.Parameter]] = {}
+        for name, p in self._walk():
+            if p.requires_grad:
+                named.setdefault(id(p), (name, p))
+        _check_uniform(list(named.values()))
+        self.params = [p for _, p in named.values()]
         self.unused: tuple[int, ...] = ()
-        sizes = [p.numel() for p in self.params]
-        self.offsets = [sum(sizes[:i]) for i in range(len(sizes) + 1)]
+        self._ends = list(accumulate(p.numel() for p in self.params))
         with torch.no_grad():
             self.data = torch.cat([p.detach().reshape(-1) for p in self.params])
             self.grad = torch.zeros_like(self.data)
             for p, view in zip(self.params, self.views(self.data)):
                 p.data = view
-        self._modules = [weakref.ref(m) for m in items if isinstance(m, nn.Module)]
-        self._trainable_only = trainable_only
-        self._owners = self._find_owners(items)
+        self._owners = self._find_owners()
         self._pointers = [p.data_ptr() for p in self.params]
         if len(items) == 1 and isinstance(items[0], nn.Module):
             _FLAT_OF[items[0]] = self
@@ -71,17 +82,18 @@ class FlatParameters:
     @property
     def modules(self) -> list[nn.Module]:
         """The modules that it was made of and that still exist."""
-        return [module for module in (ref() for ref in self._modules) if module is not None]
+        found = [ref() for ref in self._modules]
+        return [module for module in found if module is not None]
 
     def __len__(self) -> int:
-        return self.offsets[-1]
+        return self._ends[-1]
 
     def __repr__(self) -> str:
         return f'FlatParameters({len(self.params)} tensors, {len(self)} numbers, {self.data.dtype}, {self.data.device})'
 
     def views(self, flat: torch.Tensor) -> list[torch.Tensor]:
         """Cut a tensor of the flat length into views with the shapes of the parameters (moments, gradients, ...)."""
-        return [flat[begin : begin + p.numel()].view(p.shape) for begin, p in zip(self.offsets, self.params)]
+        return [flat[end - p.numel() : end].view(p.shape) for end, p in zip(self._ends, self.params)]
 
     def gradient(self, loss: torch.Tensor, retain_graph: bool = False) -> torch.Tensor:
         """
@@ -98,13 +110,12 @@ class FlatParameters:
             views of it from now on, so that clipping is seen there too.
         """
         views = self.views(self.grad)
-        if not all(p.grad is not None and p.grad.data_ptr() == v.data_ptr() for p, v in zip(self.params, views)):
-            self.set_grads([p.grad for p in self.params])
-            views = self.views(self.grad)
-            for i, (p, view) in enumerate(zip(self.params, views)):
-                p.grad = None if i in self.unused else view
-        else:
+        if all(p.grad is not None and p.grad.data_ptr() == v.data_ptr() for p, v in zip(self.params, views)):
             self.unused = ()
+            return self.grad
+        self.set_grads([p.grad for p in self.params])
+        for i, (p, view) in enumerate(zip(self.params, self.views(self.grad))):
+            p.grad = None if i in self.unused else view
         return self.grad
 
     def set_grads(self, grads: Iterable[torch.Tensor | None]) -> torch.Tensor:
@@ -118,11 +129,7 @@ class FlatParameters:
     def intact(self) -> bool:
         """Whether every parameter is still the one that was made flat: a cheap test for every step."""
         for (table, key), p, pointer in zip(self._owners, self.params, self._pointers):
-            if table is not None and table.get(key) is not p:
-                return False
-            if p.data_ptr() != pointer:
-                return False
-            if self._trainable_only and not p.requires_grad:
+            if table.get(key) is not p or p.data_ptr() != pointer or not p.requires_grad:
                 return False
         return True
 
@@ -132,34 +139,25 @@ class FlatParameters:
             Walk the modules as they are now and raise TrainingError unless their trainable parameters are exactly the
             views of this flat tensor. The text names the first one that is not, what probably happened, and the remedy.
         """
-        pointer_of = {id(p): pointer for p, pointer in zip(self.params, self._pointers)}
-        present = set()
+        missing = dict(zip(map(id, self.params), self._pointers))
+        known = dict(missing)
         for name, p in self._walk():
-            if id(p) not in pointer_of:
-                if self._trainable_only and not p.requires_grad:
-                    continue
-                raise TrainingError(
-                    f"parameter '{name}' is not part of the flat tensor: it was replaced or added after flattening "
-                    f'(load_state_dict(assign=True), m.weight = nn.Parameter(...), a new layer). {_REMEDY}'
-                )
-            if p.data_ptr() != pointer_of[id(p)]:
-                raise TrainingError(
-                    f"parameter '{name}' left the flat tensor: its storage was replaced (.double(), .to(device), "
-                    f'p.data = ..., or a second FlatParameters over it). {_REMEDY}'
-                )
-            if self._trainable_only and not p.requires_grad:
-                raise TrainingError(
-                    f"parameter '{name}' was frozen (requires_grad=False) after flattening and would still be moved by "
-                    f'the optimizer. {_REMEDY}'
-                )
-            present.add(id(p))
-        modules = [ref() for ref in self._modules]
-        if None in modules:
+            missing.pop(id(p), None)
+            wrong = None
+            if id(p) not in known:
+                wrong = _FOREIGN if p.requires_grad else None
+            elif p.data_ptr() != known[id(p)]:
+                wrong = _MOVED
+            elif not p.requires_grad:
+                wrong = _FROZEN
+            if wrong:
+                raise TrainingError(f"parameter '{name}' {wrong}. {_REMEDY}")
+        if len(self.modules) < len(self._modules):
             return
-        for name, p in zip(self.names, self.params):
-            if id(p) not in present:
-                raise TrainingError(f"parameter '{name}' is in the flat tensor but no longer in the module. {_REMEDY}")
-        self._owners = self._find_owners(modules)  # a parametrization moves a parameter to another table
+        if missing:
+            shapes = [tuple(p.shape) for p in self.params if id(p) in missing]
+            raise TrainingError(f'parameters {shapes} are in the flat tensor but no longer in the module. {_REMEDY}')
+        self._owners = self._find_owners()  # a parametrization moves a parameter to another table
 
     def touched(self) -> None:
         """
@@ -189,73 +187,44 @@ class FlatParameters:
             mine.copy_(theirs)
         self.touched()
 
-    def _walk(self) -> Iterator[tuple[str, nn.Parameter]]:
-        for module in self.modules:
-            yield from module.named_parameters()
-        if not self._modules:
-            yield from zip(self.names, self.params)
-        else:
-            for name, p, (table, _) in zip(self.names, self.params, self._owners):
-                if table is None:
-                    yield name, p
+    def _walk(self) -> list[tuple[str, nn.Parameter]]:
+        return [named for module in self.modules for named in module.named_parameters()]
 
     def _rest(self) -> list[torch.Tensor]:
         """Tensors of the modules that are not in the flat tensor, in a fixed order."""
         mine = {id(p) for p in self.params}
-        rest: list[torch.Tensor] = []
-        for module in self.modules:
-            rest += [p for p in module.parameters() if id(p) not in mine]
-            rest += list(module.buffers())
-        return rest
+        tensors = [t for module in self.modules for t in (*module.parameters(), *module.buffers())]
+        return [t for t in tensors if id(t) not in mine]
 
-    def _find_owners(self, items: list) -> list[tuple[dict | None, str]]:
-        """The ``_parameters`` table and key where each parameter lives (None for a bare parameter)."""
-        where: dict[int, tuple[dict | None, str]] = {}
-        for module in items:
-            if isinstance(module, nn.Module):
-                for sub in module.modules():
-                    for key, p in sub._parameters.items():
-                        if p is not None:
-                            where.setdefault(id(p), (sub._parameters, key))
-        return [where.get(id(p), (None, '')) for p in self.params]
+    def _find_owners(self) -> list[tuple[dict, str]]:
+        """The ``_parameters`` table and key where each parameter lives."""
+        tables = [sub._parameters for module in self.modules for sub in module.modules()]
+        where = {id(p): (table, key) for table in reversed(tables) for key, p in table.items() if p is not None}
+        return [where[id(p)] for p in self.params]
 
 
-def flatten(module: nn.Module) -> FlatParameters:
-    """
-    Overview:
-        The module's FlatParameters: the existing one if it is still intact, else a new one.
-    """
-    return FlatParameters.of(module) or FlatParameters(module)
-
-
-def _collect(items: list, trainable_only: bool) -> list[tuple[str, nn.Parameter]]:
-    named: dict[int, tuple[str, nn.Parameter]] = {}
+def _bare_parameters(items: list) -> dict[str, nn.Parameter]:
+    found: dict[str, Any] = {}
     for position, item in enumerate(items):
         if isinstance(item, nn.Module):
-            found = list(item.named_parameters())
-        elif isinstance(item, torch.Tensor):
-            if not item.is_leaf:
-                raise ValueError(
-                    f'item {position} is a tensor of shape {tuple(item.shape)} computed from others; only '
-                    'leaves (nn.Parameter) can be optimized'
-                )
-            found = [(f'parameter {position}', cast(nn.Parameter, item))]
-        else:
+            continue
+        if not isinstance(item, torch.Tensor):
             raise TypeError(f'item {position} is {type(item).__name__}; FlatParameters takes modules and parameters')
-        for name, p in found:
-            if p.requires_grad or not trainable_only:
-                named.setdefault(id(p), (name, p))
-    if not named:
-        raise ValueError('there is no trainable parameter to flatten; is requires_grad switched off?')
-    return list(named.values())
+        if not item.is_leaf:
+            raise ValueError(
+                f'item {position} is a tensor of shape {tuple(item.shape)} computed from others; only '
+                'leaves (nn.Parameter) can be optimized'
+            )
+        found[f'parameter {position}'] = item
+    return found
 
 
 def _check_uniform(named: list[tuple[str, nn.Parameter]]) -> None:
-    kinds: dict[tuple, str] = {}
-    for name, p in named:
-        kinds.setdefault((p.dtype, p.device), name)
+    if not named:
+        raise ValueError('there is no trainable parameter to flatten; is requires_grad switched off?')
+    kinds = {(p.dtype, p.device): name for name, p in reversed(named)}
     if len(kinds) > 1:
-        listed = ', '.join(f"'{name}' is {dtype} on {device}" for (dtype, device), name in kinds.items())
+        listed = ', '.join(f"'{name}' is {dtype} on {device}" for (dtype, device), name in reversed(kinds.items()))
         raise ValueError(
             f'one flat tensor has one dtype and one device, but {listed}; build one FlatParameters (and '
             'one optimizer) for each kind, or convert the module first'

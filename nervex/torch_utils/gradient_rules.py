@@ -1,14 +1,23 @@
 """The eight rules that clip a gradient or ignore a bad one before an optimizer uses it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 
 from nervex.utils.errors import unknown_name
 
-RULES = ('value', 'norm', 'momentum', 'momentum_norm')
-CLIP_TYPES = tuple(f'clip_{r}' for r in RULES)
-IGNORE_TYPES = tuple(f'ignore_{r}' for r in RULES)
+KINDS = ('value', 'norm', 'momentum', 'momentum_norm')
+
+
+class _Rule(NamedTuple):
+    """A limit of single elements, or of the norm: a value, or a multiple of what the moving average says."""
+
+    kind: str
+    value: float
+    coef: float
+    norm_type: float
+    start: int
 
 
 class GradientRules:
@@ -43,24 +52,12 @@ class GradientRules:
         ignore_norm_type: float = 2.0,
         ignore_momentum_timestep: int = 100,
     ) -> None:
-        _check_type('grad_clip_type', grad_clip_type, CLIP_TYPES, 'clip_value', clip_value)
-        _check_type('grad_ignore_type', grad_ignore_type, IGNORE_TYPES, 'ignore_value', ignore_value)
-        for name, value in (
-            ('clip_coef', clip_coef),
-            ('ignore_coef', ignore_coef),
-            ('clip_norm_type', clip_norm_type),
-            ('ignore_norm_type', ignore_norm_type),
-        ):
-            if not value > 0:
-                raise ValueError(f'{name} must be positive, got {value!r}')
-        self.clip = grad_clip_type and grad_clip_type[len('clip_') :]
-        self.ignore = grad_ignore_type and grad_ignore_type[len('ignore_') :]
-        self.clip_value, self.clip_coef = clip_value or 0.0, clip_coef
-        self.clip_norm_type, self.clip_start = float(clip_norm_type), clip_momentum_timestep
-        self.ignore_value, self.ignore_coef = ignore_value or 0.0, ignore_coef
-        self.ignore_norm_type, self.ignore_start = float(ignore_norm_type), ignore_momentum_timestep
-        self.active = bool(self.clip or self.ignore)
-        self.needs_momentum = 'momentum' in (self.clip or '') or 'momentum' in (self.ignore or '')
+        clip = grad_clip_type, clip_value, clip_coef, clip_norm_type, clip_momentum_timestep
+        ignore = grad_ignore_type, ignore_value, ignore_coef, ignore_norm_type, ignore_momentum_timestep
+        self._clip, self._ignore = _rule('clip', *clip), _rule('ignore', *ignore)
+        rules = [rule for rule in (self._clip, self._ignore) if rule]
+        self.active = bool(rules)
+        self.needs_momentum = any('momentum' in rule.kind for rule in rules)
 
     @torch.no_grad()
     def apply(
@@ -79,53 +76,45 @@ class GradientRules:
         Returns:
             - norm (:obj:`torch.Tensor | None`): total norm before clipping, 0-dim, where a norm rule had to compute it
         """
-        if not self.active:
-            return None
         bounds: list[torch.Tensor] = []
         if self.needs_momentum:
-            for g, average, step in zip(grads, averages, steps):
-                bounds.append(_update_average(average, g, step, beta2))
-        norm = None
-        if self.ignore:
-            norm = self._apply_ignore(grads, bounds, steps)
-        if self.clip:
-            clip_norm = self._apply_clip(grads, bounds, steps)
-            norm = clip_norm if norm is None else norm
+            bounds = [_update_average(average, g, step, beta2) for g, average, step in zip(grads, averages, steps)]
+        norm: torch.Tensor | None = None
+        for rule, ignores in ((self._ignore, True), (self._clip, False)):
+            if rule is None or ('momentum' in rule.kind and min(steps) < rule.start):
+                continue
+            if 'norm' in rule.kind:
+                found = _by_norm(rule, grads, bounds, ignores)
+                norm = found if norm is None else norm
+            else:
+                _by_element(rule, grads, bounds, ignores)
         return norm
 
-    def _apply_ignore(self, grads: Sequence, bounds: list, steps: Sequence[int]) -> torch.Tensor | None:
-        norm = None
-        if self.ignore == 'value':
-            fine = _all(g.abs() <= self.ignore_value for g in grads)
-        elif self.ignore == 'norm':
-            norm = total_norm(grads, self.ignore_norm_type)
-            fine = norm <= self.ignore_value
-        elif min(steps) < self.ignore_start:
-            return None
-        elif self.ignore == 'momentum':
-            fine = _all(g.abs() <= bound * self.ignore_coef for g, bound in zip(grads, bounds))
-        else:
-            norm = total_norm(grads, self.ignore_norm_type)
-            fine = norm <= total_norm(bounds, self.ignore_norm_type) * self.ignore_coef
-        for g in grads:
-            g.masked_fill_(~fine, 0.0)
-        return norm
 
-    def _apply_clip(self, grads: Sequence, bounds: list, steps: Sequence[int]) -> torch.Tensor | None:
-        if self.clip == 'value':
-            for g in grads:
-                g.clamp_(-self.clip_value, self.clip_value)
-            return None
-        if self.clip == 'norm':
-            return _scale_to(grads, self.clip_value, self.clip_norm_type)
-        if min(steps) < self.clip_start:
-            return None
-        if self.clip == 'momentum':
-            for g, bound in zip(grads, bounds):
-                limit = bound * self.clip_coef
-                torch.clamp(g, -limit, limit, out=g)
-            return None
-        return _scale_to(grads, total_norm(bounds, self.clip_norm_type) * self.clip_coef, self.clip_norm_type)
+def _by_element(rule: _Rule, grads: Sequence, bounds: list[torch.Tensor], ignores: bool) -> None:
+    limits: list = [bound * rule.coef for bound in bounds] if rule.kind == 'momentum' else [rule.value] * len(grads)
+    if ignores:
+        _zero_unless(torch.stack([(g.abs() <= limit).all() for g, limit in zip(grads, limits)]).all(), grads)
+        return
+    for g, limit in zip(grads, limits):
+        torch.clamp(g, -limit, limit, out=g)
+
+
+def _by_norm(rule: _Rule, grads: Sequence, bounds: list[torch.Tensor], ignores: bool) -> torch.Tensor:
+    norm = total_norm(grads, rule.norm_type)
+    limit = rule.value if rule.kind == 'norm' else total_norm(bounds, rule.norm_type) * rule.coef
+    if ignores:
+        _zero_unless(norm <= limit, grads)
+        return norm
+    scale = torch.clamp(limit / (norm + 1e-6), max=1.0)
+    for g in grads:
+        g.mul_(scale)
+    return norm
+
+
+def _zero_unless(fine: torch.Tensor, grads: Sequence[torch.Tensor]) -> None:
+    for g in grads:
+        g.masked_fill_(~fine, 0.0)
 
 
 def total_norm(tensors: Sequence[torch.Tensor], norm_type: float = 2.0) -> torch.Tensor:
@@ -144,22 +133,17 @@ def _update_average(average: torch.Tensor, g: torch.Tensor, step: int, beta2: fl
     return average.div(correction).sqrt_()
 
 
-def _scale_to(grads: Sequence[torch.Tensor], limit: float | torch.Tensor, norm_type: float) -> torch.Tensor:
-    norm = total_norm(grads, norm_type)
-    scale = torch.clamp(limit / (norm + 1e-6), max=1.0)
-    for g in grads:
-        g.mul_(scale)
-    return norm
-
-
-def _all(parts: Iterable[torch.Tensor]) -> torch.Tensor:
-    return torch.stack([part.all() for part in parts]).all()
-
-
-def _check_type(key: str, given: str | None, known: tuple, value_key: str, value: float | None) -> None:
+def _rule(
+    action: str, given: str | None, value: float | None, coef: float, norm_type: float, start: int
+) -> _Rule | None:
+    for name, number in (('coef', coef), ('norm_type', norm_type)):
+        if not number > 0:
+            raise ValueError(f'{action}_{name} must be positive, got {number!r}')
     if given is None:
-        return
+        return None
+    known = [f'{action}_{kind}' for kind in KINDS]
     if given not in known:
-        raise ValueError(unknown_name(key, given, known))
+        raise ValueError(unknown_name(f'grad_{action}_type', given, known))
     if 'momentum' not in given and (value is None or not value > 0):
-        raise ValueError(f"{key}='{given}' needs {value_key} > 0, got {value!r}")
+        raise ValueError(f"grad_{action}_type='{given}' needs {action}_value > 0, got {value!r}")
+    return _Rule(given.removeprefix(f'{action}_'), value or 0.0, coef, float(norm_type), start)

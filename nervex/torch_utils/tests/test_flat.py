@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from nervex.torch_utils import Adam, FlatParameters, flatten
+from nervex.torch_utils import Adam, FlatParameters
 from nervex.utils.errors import TrainingError
 
 
@@ -46,11 +46,10 @@ def test_tied_weights_are_stored_once():
     assert len(FlatParameters(module)) == 16 + 4 + 4
 
 
-def test_frozen_parameters_stay_out_unless_asked_for():
+def test_frozen_parameters_stay_out():
     module = net()
     module[0].requires_grad_(False)
     assert len(FlatParameters(module)) == 12
-    assert len(FlatParameters(module, trainable_only=False)) == 32
 
 
 def test_several_modules_and_bare_parameters_make_one_flat_tensor():
@@ -85,7 +84,7 @@ def test_of_finds_the_flat_of_exactly_this_module():
     module = net()
     assert FlatParameters.of(module) is None
     flat = FlatParameters(module)
-    assert FlatParameters.of(module) is flat and flatten(module) is flat
+    assert FlatParameters.of(module) is flat
     assert FlatParameters.of(copy.deepcopy(module)) is None
 
 
