@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -109,33 +110,25 @@ def match(cost: Sequence[Sequence[float]]) -> list[int]:
     Arguments:
         - cost (:obj:`Sequence[Sequence[float]]`): K rows, M >= K columns
     """
-    rows, columns = len(cost), len(cost[0])
-    of_row, of_column = [0.0] * (rows + 1), [0.0] * (columns + 1)  # potentials
-    owner = [0] * (columns + 1)  # row (from 1) that has a column; column 0 is where a new row starts
-    for row in range(1, rows + 1):
-        owner[0], at = row, 0
-        slack, came, seen = [float('inf')] * (columns + 1), [0] * (columns + 1), [False] * (columns + 1)
-        while owner[at]:
-            seen[at] = True
-            step, following = float('inf'), 0
-            for j in range(1, columns + 1):
-                if not seen[j]:
-                    reduced = cost[owner[at] - 1][j - 1] - of_row[owner[at]] - of_column[j]
-                    if reduced < slack[j]:
-                        slack[j], came[j] = reduced, at
-                    if slack[j] < step:
-                        step, following = slack[j], j
-            for j in range(columns + 1):
-                if seen[j]:
-                    of_row[owner[j]] += step
-                    of_column[j] -= step
-                else:
-                    slack[j] -= step
-            at = following
-        while at:
-            owner[at], at = owner[came[at]], came[at]
-    found = [0] * rows
-    for j in range(1, columns + 1):
-        if owner[j]:
-            found[owner[j] - 1] = j - 1
-    return found
+    table = np.asarray(cost)
+    rows, columns = table.shape
+    of_row, of_column = np.zeros(rows), np.zeros(columns)  # potentials
+    owner = np.full(columns, -1)  # row that has a column
+    for row in range(rows):
+        slack, came = np.full(columns, np.inf), np.full(columns, -1)
+        seen, at, current = np.zeros(columns, bool), -1, row
+        while current >= 0:  # until a column is reached that no row has
+            reduced = table[current] - of_row[current] - of_column
+            closer = ~seen & (reduced < slack)
+            slack[closer], came[closer] = reduced[closer], at
+            at = int(np.where(seen, np.inf, slack).argmin())
+            step = slack[at]
+            of_row[[row, *owner[seen]]] += step
+            of_column[seen] -= step
+            slack[~seen] -= step
+            seen[at], current = True, owner[at]
+        while at >= 0:
+            before = came[at]
+            owner[at] = row if before < 0 else owner[before]
+            at = before
+    return [int((owner == row).argmax()) for row in range(rows)]

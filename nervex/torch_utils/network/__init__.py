@@ -7,9 +7,10 @@ __getattr__, __dir__, __all__ = lazy_exports(
     homes(
         {
             'nervex.torch_utils.network.blocks': (
-                'BilinearUpsample GLU NearestUpsample ResBlock ResFCBlock build_activation build_normalization '
-                'conv1d_block conv2d_block deconv2d_block fc_block'
+                'BilinearUpsample GLU NearestUpsample ResBlock ResFCBlock build_normalization conv1d_block '
+                'conv2d_block deconv2d_block fc_block'
             ),
+            'nervex.torch_utils.network.activation': 'build_activation',
             'nervex.torch_utils.network.encoding': 'ScatterConnection SoftArgmax binary_encode one_hot sequence_mask',
             'nervex.torch_utils.network.mlp': 'MLP',
             'nervex.torch_utils.network.noisy': 'NoiseLinearLayer',

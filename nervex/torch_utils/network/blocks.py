@@ -1,30 +1,20 @@
 """A layer with its normalization and activation as one module, residual blocks, larger maps."""
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
+from nervex.torch_utils.network.activation import build_activation
 from nervex.utils.errors import unknown_name
 
-_ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
-    'relu': nn.ReLU,
-    'prelu': nn.PReLU,
-    'elu': nn.ELU,
-    'gelu': nn.GELU,
-    'silu': nn.SiLU,
-    'swish': nn.SiLU,
-    'tanh': nn.Tanh,
-    'sigmoid': nn.Sigmoid,
-    'leaky_relu': nn.LeakyReLU,
-}
 _NORMS: dict[str, dict[int | None, type[nn.Module]]] = {
     'BN': {1: nn.BatchNorm1d, 2: nn.BatchNorm2d},
     'IN': {1: nn.InstanceNorm1d, 2: nn.InstanceNorm2d},
     'LN': {None: nn.LayerNorm, 1: nn.LayerNorm},
 }
+ActivationName = str | nn.Module | None
 
 
 class GLU(nn.Module):
@@ -48,15 +38,6 @@ class GLU(nn.Module):
         return self.out(torch.sigmoid(self.gate(context)) * x)
 
 
-def build_activation(activation: str | nn.Module | None) -> nn.Module:
-    """A module by the activation's name; None is the identity, and a module is taken as it is."""
-    if activation is None or isinstance(activation, nn.Module):
-        return nn.Identity() if activation is None else activation
-    if activation not in _ACTIVATIONS:
-        raise ValueError(unknown_name('activation', activation, _ACTIVATIONS))
-    return _ACTIVATIONS[activation]()
-
-
 def build_normalization(norm_type: str, dim: int | None = None) -> type[nn.Module]:
     """The class of a normalization: 'BN' or 'IN' over 1 or 2 dimensions, 'LN' over the last."""
     if norm_type not in _NORMS:
@@ -66,28 +47,24 @@ def build_normalization(norm_type: str, dim: int | None = None) -> type[nn.Modul
     return _NORMS[norm_type][dim]
 
 
-def _block(
-    layer: nn.Module, channels: int, dim: int, norm_type: str | None, activation: str | nn.Module | None
-) -> nn.Sequential:
+def _block(layer: Any, dim: int, activation: ActivationName, norm_type: str | None) -> nn.Sequential:
     """A layer, then its normalization and activation where asked for."""
-    layers = [layer]
+    block = nn.Sequential(layer)
     if norm_type is not None:
-        layers.append(build_normalization(norm_type, dim)(channels))
-    if activation is not None:
-        layers.append(build_activation(activation))
-    return nn.Sequential(*layers)
+        block.append(build_normalization(norm_type, dim)(getattr(layer, 'out_channels', None) or layer.out_features))
+    return block if activation is None else block.append(build_activation(activation))
 
 
 def fc_block(
     in_channels: int,
     out_channels: int,
-    activation: str | nn.Module | None = None,
+    activation: ActivationName = None,
     norm_type: str | None = None,
     use_dropout: bool = False,
     dropout_probability: float = 0.5,
 ) -> nn.Sequential:
     """Linear layer, then normalization, activation and dropout where asked for."""
-    block = _block(nn.Linear(in_channels, out_channels), out_channels, 1, norm_type, activation)
+    block = _block(nn.Linear(in_channels, out_channels), 1, activation, norm_type)
     return block.append(nn.Dropout(dropout_probability)) if use_dropout else block
 
 
@@ -99,12 +76,12 @@ def conv1d_block(
     padding: int = 0,
     dilation: int = 1,
     groups: int = 1,
-    activation: str | nn.Module | None = None,
+    activation: ActivationName = None,
     norm_type: str | None = None,
 ) -> nn.Sequential:
     """Convolution over one dimension, then normalization ('BN' or 'IN') and activation where asked for."""
     layer = nn.Conv1d(in_channels, out_channels, kernel_size, stride, padding, dilation, groups)
-    return _block(layer, out_channels, 1, norm_type, activation)
+    return _block(layer, 1, activation, norm_type)
 
 
 def conv2d_block(
@@ -115,13 +92,13 @@ def conv2d_block(
     padding: int = 0,
     dilation: int = 1,
     groups: int = 1,
-    activation: str | nn.Module | None = None,
+    activation: ActivationName = None,
     norm_type: str | None = None,
     bias: bool = True,
 ) -> nn.Sequential:
     """Convolution over two dimensions, then normalization ('BN' or 'IN') and activation where asked for."""
     layer = nn.Conv2d(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias)
-    return _block(layer, out_channels, 2, norm_type, activation)
+    return _block(layer, 2, activation, norm_type)
 
 
 def deconv2d_block(
@@ -132,15 +109,29 @@ def deconv2d_block(
     padding: int = 0,
     output_padding: int = 0,
     groups: int = 1,
-    activation: str | nn.Module | None = None,
+    activation: ActivationName = None,
     norm_type: str | None = None,
 ) -> nn.Sequential:
     """Transposed convolution over two dimensions, then normalization and activation where asked for."""
     layer = nn.ConvTranspose2d(in_channels, out_channels, kernel_size, stride, padding, output_padding, groups)
-    return _block(layer, out_channels, 2, norm_type, activation)
+    return _block(layer, 2, activation, norm_type)
 
 
-class ResBlock(nn.Module):
+class _Residual(nn.Module):
+    """Layers around which the input goes unchanged."""
+
+    def __init__(self, layers: list[nn.Module], dim: int, activation: ActivationName, norm_type: str | None) -> None:
+        super().__init__()
+        between = [*[activation] * (len(layers) - 1), None]
+        self.body = nn.Sequential(*[_block(layer, dim, act, norm_type) for layer, act in zip(layers, between)])
+        self.activation = build_activation(activation)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """The input plus what the layers make of it, activated."""
+        return self.activation(x + self.body(x))
+
+
+class ResBlock(_Residual):
     """
     Overview:
         Two 3x3 convolutions ('basic'), or a 1x1, a 3x3 and a 1x1 ('bottleneck'), around which the input goes unchanged.
@@ -151,28 +142,18 @@ class ResBlock(nn.Module):
     def __init__(
         self,
         in_channels: int,
-        activation: str | nn.Module | None = 'relu',
+        activation: ActivationName = 'relu',
         norm_type: str | None = 'BN',
         res_type: str = 'basic',
     ) -> None:
-        super().__init__()
         kernels = {'basic': (3, 3), 'bottleneck': (1, 3, 1)}
         if res_type not in kernels:
             raise ValueError(unknown_name('res_type', res_type, kernels))
         layers: list[nn.Module] = [nn.Conv2d(in_channels, in_channels, k, 1, k // 2) for k in kernels[res_type]]
-        self._build(layers, in_channels, 2, norm_type, activation)
-
-    def _build(self, layers: list[nn.Module], channels: int, dim: int, norm_type: str | None, activation: Any) -> None:
-        between = [*[activation] * (len(layers) - 1), None]
-        blocks = [_block(layer, channels, dim, norm_type, act) for layer, act in zip(layers, between)]
-        self.body, self.activation = nn.Sequential(*blocks), build_activation(activation)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """The input plus what the layers make of it, activated."""
-        return self.activation(x + self.body(x))
+        super().__init__(layers, 2, activation, norm_type)
 
 
-class ResFCBlock(ResBlock):
+class ResFCBlock(_Residual):
     """
     Overview:
         Two linear layers around which the input goes unchanged.
@@ -180,11 +161,8 @@ class ResFCBlock(ResBlock):
         - x, y (:obj:`torch.FloatTensor`): :math:`(B, in_channels)`
     """
 
-    def __init__(
-        self, in_channels: int, activation: str | nn.Module | None = 'relu', norm_type: str | None = 'BN'
-    ) -> None:
-        nn.Module.__init__(self)
-        self._build([nn.Linear(in_channels, in_channels) for _ in range(2)], in_channels, 1, norm_type, activation)
+    def __init__(self, in_channels: int, activation: ActivationName = 'relu', norm_type: str | None = 'BN') -> None:
+        super().__init__([nn.Linear(in_channels, in_channels) for _ in range(2)], 1, activation, norm_type)
 
 
 class NearestUpsample(nn.Module):
