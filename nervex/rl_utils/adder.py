@@ -2,7 +2,7 @@
 
 import copy
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -10,7 +10,10 @@ import numpy as np
 import torch
 
 from nervex.data import Batch
-from nervex.rl_utils import adder_columns, her
+from nervex.rl_utils import her
+from nervex.rl_utils.checks import ShapeError
+from nervex.rl_utils.gae import gae, gae_data
+from nervex.utils import tree
 
 Rows = Sequence[dict]
 
@@ -107,7 +110,7 @@ class Adder:
         if not data:
             return TrajWindow()
         wanted = len(data) if endless else min(max(int(traj_len), return_num + 1), len(data))
-        over = adder_columns.is_over(data[wanted - 1])
+        over = bool(data[wanted - 1].get('done', False))
         if not over and wanted <= return_num:
             return TrajWindow()
         window = TrajWindow([data.popleft() for _ in range(wanted)], 0 if over else return_num)
@@ -142,9 +145,23 @@ class Adder:
         """
         if nstep < 1:
             raise ValueError(f'get_nstep_return_data: nstep must be at least 1, got {nstep}')
-        if _is_rows(data):
-            return adder_columns.nstep_rows(list(data), nstep, gamma, getattr(data, 'repeats', overlap))
-        return adder_columns.nstep_columns(data, nstep, gamma, overlap)
+        if not _is_rows(data):
+            return _nstep_columns(data, nstep, gamma, overlap)
+        if not data:
+            return []
+        rows = list(data)
+        columns = {'next_obs': np.arange(len(rows)), **_numbers(rows, 'reward', 'done', 'truncated')}
+        columns = {'row': np.arange(len(rows)), 'done': torch.zeros(len(rows)), **columns}
+        if gamma is not None:
+            columns['value_gamma'] = torch.full((len(rows),), gamma)
+        samples = _nstep_columns(Batch.of(columns), nstep, gamma, getattr(data, 'repeats', overlap))
+        result = []
+        for sample in samples:  # whose next_obs says which row lends its own
+            row, last = dict(rows[sample['row']]), rows[sample['next_obs']]
+            row.update({key: last[key] for key in ('next_obs', 'done', 'truncated') if key in row})
+            row.update({key: sample[key] for key in ('reward', 'value_gamma') if key in samples})
+            result.append(row)
+        return result
 
     def get_gae(
         self, data: Any, last_value: torch.Tensor | float, gamma: float = 0.99, gae_lambda: float = 0.95
@@ -157,9 +174,15 @@ class Adder:
             - data (:obj:`Sequence[dict] | Batch`): one trajectory
             - last_value (:obj:`torch.Tensor | float`): value of the observation after the last row
         """
-        if _is_rows(data):
-            return adder_columns.gae_rows(list(data), last_value, gamma, gae_lambda)
-        return adder_columns.gae_columns(data, last_value, gamma, gae_lambda)
+        if not _is_rows(data):
+            return _gae_columns(data, last_value, gamma, gae_lambda)
+        if data:
+            columns = Batch.of(_numbers(data, 'value', 'reward', 'done', 'truncated', 'next_value'))
+            adv = _gae_columns(columns, torch.as_tensor(last_value).reshape(()), gamma, gae_lambda)['adv']
+            shape = torch.as_tensor(data[0]['value']).shape
+            for row, advantage in zip(data, adv):  # the rows themselves get it
+                row['adv'] = advantage.reshape(shape)
+        return list(data)
 
     def get_gae_with_default_last_value(
         self, data: Any, done: bool, gamma: float = 0.99, gae_lambda: float = 0.95
@@ -189,10 +212,13 @@ class Adder:
         """
         if self._unroll_len == 1 or len(data) == 0:
             return data
-        settings = self._unroll_len, self._last_fn_type, self._null_transition
-        if _is_rows(data):
-            return adder_columns.unroll_rows(list(data), *settings)
-        return adder_columns.unroll_columns(data, *settings)
+        settings = self._unroll_len, self._last_fn_type
+        if not _is_rows(data):
+            return _unroll_columns(data, *settings, self._null_transition or {})
+        places = Batch.of({'row': np.arange(len(data)), 'done': np.zeros(len(data))})
+        pieces = _unroll_columns(places, *settings, {'row': -1})['row'].tolist()
+        rows = list(data)
+        return [_transposed([rows[t] if t >= 0 else self._null_row(rows[-1]) for t in piece]) for piece in pieces]
 
     def get_her(
         self,
@@ -216,14 +242,21 @@ class Adder:
             return data
         sources = her.goal_sources(self._her_strategy, len(data), self._her_replay_k, self._generator)
         rows = her.relabel(
-            data if _is_rows(data) else adder_columns.to_rows(data),
+            data if _is_rows(data) else [{key: torch.as_tensor(row[key]) for key in row.keys()} for row in data],
             sources,
             merge_func,
             split_func,
             goal_reward_func,
             ends_at_goal,
         )
-        return rows if _is_rows(data) else adder_columns.from_rows(rows, data)
+        return rows if _is_rows(data) else _columns_like(data, rows)
+
+    def _null_row(self, template: dict) -> dict:
+        """A copy of the template, over, with reward 0 and value_gamma 0, and then what ``null_transition`` says."""
+        row = copy.deepcopy(template)
+        row['done'] = torch.ones_like(row['done']) if isinstance(row['done'], torch.Tensor) else type(row['done'])(1)
+        zeros = {key: row[key] * 0 for key in ('reward', 'value_gamma') if key in row}
+        return {**row, **zeros, **copy.deepcopy(self._null_transition or {})}
 
 
 def _is_rows(data: Any) -> bool:
@@ -232,3 +265,186 @@ def _is_rows(data: Any) -> bool:
     if isinstance(data, Batch):
         return False
     raise TypeError(f'Adder: got a {type(data).__name__}, expected dict rows in a list or deque, or a Batch')
+
+
+# ---- n-step returns
+def _nstep_columns(traj: Any, nstep: int, gamma: float | None, overlap: int) -> Any:
+    """See :meth:`nervex.rl_utils.adder.Adder.get_nstep_return_data`."""
+    done = traj['done']
+    steps = done.shape[0]
+    kept = steps - overlap
+    if not 0 <= overlap <= steps:
+        raise ShapeError(f'get_nstep_return_data: overlap {overlap} of a block of {steps} steps')
+    columns = {key: traj[key][:kept] for key in traj.keys()} if overlap else dict(traj.items())
+    reward = _step_reward(traj['reward'], done.shape)
+    if nstep == 1:
+        columns['reward'] = reward[:kept, ..., None]
+        return type(traj).of(columns)
+    window, taken = _windows(_as_numpy(reward), _as_numpy(done), nstep, kept)
+    columns['reward'] = _like(window, reward)
+    if gamma is not None:
+        columns['value_gamma'] = _like(np.power(gamma, taken, dtype=window.dtype), reward)
+    take = _gatherer(taken, done.shape)
+    for key in ('next_obs', 'done', 'truncated'):
+        if key in columns:
+            columns[key] = tree.map(take, traj[key])
+    samples = type(traj).of(columns)
+    if gamma is not None or 'truncated' not in columns:
+        return samples
+    cut = (taken < nstep) & (_as_numpy(columns['truncated']) != 0)
+    if cut.any() and cut.ndim > 1:
+        raise ValueError(
+            'get_nstep_return_data: a time limit cut windows short, whose next value counts by gamma to the power of '
+            'the steps taken; pass gamma=, or hand over one env at a time, of which such rows are left out'
+        )
+    return samples[np.flatnonzero(~cut)] if cut.any() else samples
+
+
+def _windows(reward: np.ndarray, done: np.ndarray, nstep: int, kept: int) -> tuple[np.ndarray, np.ndarray]:
+    """The rewards of each window, (T', [N], nstep), and how many steps it holds, (T', [N])."""
+    window = np.zeros((kept, *reward.shape[1:], nstep), reward.dtype)
+    window[..., 0] = reward[:kept]
+    taken = np.ones(window.shape[:-1], np.int64)
+    inside = taken.astype(bool)
+    for k in range(1, min(nstep, reward.shape[0])):
+        ahead = min(kept, reward.shape[0] - k)  # the later windows leave the data
+        inside[ahead:] = False
+        inside[:ahead] &= done[k - 1 : k - 1 + ahead] == 0
+        np.copyto(window[:ahead, ..., k], reward[k : k + ahead], where=inside[:ahead])
+        taken += inside
+    return window, taken
+
+
+def _gatherer(taken: np.ndarray, shape: tuple[int, ...]) -> Callable[[Any], Any]:
+    """A function that picks the last row of each window out of a column (T, [N], *)."""
+    kept = taken.shape[0]
+    last = np.arange(-1, kept - 1).reshape(-1, *[1] * (taken.ndim - 1)) + taken
+    if len(shape) == 2:
+        last = last * shape[1] + np.arange(shape[1])
+    flat = last.reshape(-1)
+
+    def take(column: Any) -> Any:
+        rows = column.reshape(-1, *column.shape[len(shape) :])
+        return _picked(rows, flat).reshape(kept, *column.shape[1:])
+
+    return take
+
+
+# ---- advantages
+def _gae_columns(traj: Any, last_value: torch.Tensor | float, gamma: float, gae_lambda: float) -> Any:
+    """See :meth:`nervex.rl_utils.adder.Adder.get_gae`."""
+    columns = dict(traj.items())
+    value = _as_tensor(columns['value'])
+    reward = _as_tensor(_step_reward(columns['reward'], value.shape)).to(value.dtype)
+    done, truncated, following = (
+        _as_tensor(columns[key]) if key in columns else None for key in ('done', 'truncated', 'next_value')
+    )
+    if following is None:
+        if truncated is not None and bool(truncated[:-1].any()):  # the last step alone has its own last value
+            raise ValueError(
+                'get_gae: an inner step is truncated, so its bootstrap value is not that of the next row; store the '
+                "column 'next_value', the value of each step's own next observation"
+            )
+        last = torch.as_tensor(last_value, dtype=value.dtype, device=value.device)
+        following = torch.cat([value[1:], last.expand(value.shape[1:]).unsqueeze(0)])
+    fields = gae_data(value, reward, done, None if done is None else truncated, following)
+    columns['adv'] = _like(gae(fields, gamma, gae_lambda), columns['value'])
+    return type(traj).of(columns)
+
+
+# ---- sequences
+def _unroll_columns(traj: Any, unroll_len: int, last_fn_type: str, null_transition: dict) -> Any:
+    """See :meth:`nervex.rl_utils.adder.Adder.get_train_sample`."""
+    shape = traj['done'].shape
+    pieces, pad = _pieces(shape[0], unroll_len, last_fn_type)
+    index = pieces.reshape(-1)
+
+    def cut(column: Any) -> Any:
+        picked = _picked(column, index).reshape(len(pieces), unroll_len, *column.shape[1:])
+        if len(shape) == 2:  # (pieces, unroll_len, N, *) -> (pieces, N, unroll_len, *)
+            picked = picked.swapaxes(1, 2)
+            picked = picked.reshape(-1, *picked.shape[2:])
+        return picked
+
+    columns = {key: tree.map(cut, traj[key]) for key in traj.keys()}
+    if pad:  # the columns were gathered, so this memory is our own
+        zeros = {key: 0 for key in ('reward', 'value_gamma') if key in columns}
+        at = slice(len(columns['done']) - (shape[1] if len(shape) == 2 else 1), None), slice(unroll_len - pad, None)
+        for key, value in {'done': 1, **zeros, **null_transition}.items():
+            if isinstance(value, dict):
+                tree.write(dict(columns[key].items()), at, value)
+            else:
+                columns[key][at] = torch.as_tensor(value) if isinstance(columns[key], torch.Tensor) else value
+    return type(traj).of(columns)
+
+
+def _pieces(steps: int, unroll_len: int, last_fn_type: str) -> tuple[np.ndarray, int]:
+    """The steps of each sequence, (M, unroll_len), and how many at the end of the last one are padding."""
+    rest, pad = steps % unroll_len, 0
+    starts = list(range(0, steps - rest, unroll_len))
+    if rest and last_fn_type != 'drop':
+        if last_fn_type == 'last' and starts:
+            starts.append(steps - unroll_len)
+        else:
+            starts.append(steps - rest)
+            pad = unroll_len - rest
+    return np.minimum(np.asarray(starts, np.int64)[:, None] + np.arange(unroll_len), steps - 1), pad
+
+
+def _transposed(piece: list[Any]) -> Any:
+    if isinstance(piece[0], dict):
+        return {key: _transposed([row[key] for row in piece]) for key in piece[0]}
+    return piece
+
+
+# ---- rows and columns
+def _numbers(rows: Rows, *keys: str) -> dict[str, torch.Tensor]:
+    """Columns of the numbers, one a row and as floats, that the first row has."""
+    found = {}
+    for key in keys:
+        if key in rows[0]:
+            numbers = [torch.as_tensor(row[key]) for row in rows]
+            if any(number.numel() != 1 for number in numbers):
+                shape = tuple(numbers[0].shape)
+                raise ShapeError(f"Adder: '{key}' of a row has shape {shape}, expected one number a step")
+            column = torch.stack([number.reshape(()) for number in numbers])
+            found[key] = column if column.is_floating_point() else column.float()
+    return found
+
+
+def _columns_like(like: Any, rows: list[dict]) -> Any:
+    """Rows as columns of the shape, dtype and kind that ``like`` has."""
+    if not rows:
+        return like[:0]
+    stacked = {key: torch.stack([torch.as_tensor(row[key]) for row in rows]) for key in rows[0]}
+    shaped = {key: column.reshape(len(rows), *like[key].shape[1:]) for key, column in stacked.items()}
+    return type(like).of({key: _like(column, like[key]) for key, column in shaped.items()})
+
+
+def _step_reward(reward: Any, shape: tuple[int, ...]) -> Any:
+    if tuple(reward.shape) == (*shape, 1):
+        return reward[..., 0]
+    if tuple(reward.shape) != tuple(shape):
+        raise ShapeError(f'Adder: reward has shape {tuple(reward.shape)}, expected {tuple(shape)} or {(*shape, 1)}')
+    return reward
+
+
+def _picked(column: Any, index: np.ndarray) -> Any:
+    if isinstance(column, torch.Tensor):
+        return column.index_select(0, torch.from_numpy(index).to(column.device))
+    return column.take(index, 0)
+
+
+def _as_tensor(column: Any) -> torch.Tensor:
+    return column if isinstance(column, torch.Tensor) else torch.from_numpy(np.ascontiguousarray(column))
+
+
+def _as_numpy(column: Any) -> np.ndarray:
+    return column.detach().cpu().numpy() if isinstance(column, torch.Tensor) else column
+
+
+def _like(result: Any, column: Any) -> Any:
+    """A result as the kind of column that it comes from."""
+    if not isinstance(column, torch.Tensor):
+        return result.numpy() if isinstance(result, torch.Tensor) else result
+    return (result if isinstance(result, torch.Tensor) else torch.from_numpy(result)).to(column.device)
