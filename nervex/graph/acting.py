@@ -1,16 +1,21 @@
 """Forward passes for acting: a module's inference recorded once, then run as NumPy calls over the same weights."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from threading import get_ident
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import nn
 
-from nervex.graph.recorded import Plan, Recorded, largest
+from nervex.graph.recorded import Recorded
 from nervex.torch_utils.crossing import to_arrays
 from nervex.utils import tree
+
+if TYPE_CHECKING:
+    from nervex.graph.recording import Plan
 
 BACKENDS = ('off', 'numpy')
 ACTING_GRAPH_AFTER = 300  # calls; recording takes 3 ms, which acting for a few envs gains in so many
@@ -67,16 +72,19 @@ class GraphedForward(Recorded):
 
     def _record(self, data: Any) -> Plan:
         from nervex.graph.numpy_form import compile_numpy, forward_step
+        from nervex.graph.recording import record
 
         step, results = forward_step(self.module)
         with torch.no_grad():
-            plan = self._trace(step, data, [self.module], lambda program: compile_numpy(program, results[0]))
+            plan = record(step, data, [self.module], self._device, lambda program: compile_numpy(program, results[0]))
         if _has(torch.Tensor, data):
             of_arrays, to_kind = plan.run, (lambda x: x) if _has(np.ndarray, data) else _to_tensor
             plan.run = lambda *inputs: tree.map(to_kind, of_arrays(*to_arrays(inputs)))
         return plan
 
     def _checked(self, plan: Plan, data: Any, inputs: Sequence) -> Any:
+        from nervex.graph.recording import largest
+
         ways: list[Any] = []
 
         def tensors(result: Any) -> dict[str, torch.Tensor]:

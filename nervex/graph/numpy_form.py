@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from nervex.graph.program import Call, Program, Ref, TraceError
-from nervex.graph.recorded import Run
+from nervex.graph.recording import Run
 from nervex.graph.source import Source
 from nervex.utils import tree
 

@@ -1,12 +1,13 @@
 """A program as a graph for TorchScript's interpreter: loss and gradient of an update."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
 
 from nervex.graph.program import Call, Program, Ref, TraceError
-from nervex.graph.recorded import Run
+from nervex.graph.recording import Run
 
 _CACHE_LINE = 64  # bytes; what torch allocates begins at one
 _FORMATS = (torch.contiguous_format, torch.preserve_format, torch.channels_last, torch.channels_last_3d)
@@ -52,40 +53,23 @@ def compile_script(program: Program) -> Run:
         graph = writer.finish(program.outputs)
         torch._C._jit_pass_lint(graph)
         function = torch._C._create_function_from_graph('recorded_program', graph)
-        run = _without_optimizer(function, writer.given)
-        run(*(ref.example for ref in program.inputs))
+        run: Any = partial(function, *writer.given)
+        with torch.jit.optimized_execution(False):  # as later on, see GraphedLoss
+            run(*(ref.example for ref in program.inputs))
     except (RuntimeError, AttributeError, TypeError) as e:
         raise TraceError(f'TorchScript refuses the program: {str(e).strip().splitlines()[0]}') from e
     run.source = str(graph)
     return run
 
 
-def _without_optimizer(function: Any, given: list[Any]) -> Any:
-    """
-    Overview:
-        The function without the interpreter's own optimizer: it finds nothing to do in bare operator calls, takes 25 ms
-        for that, and what it leaves is a little slower.
-    """
-    optimized, optimize = torch._C._get_graph_executor_optimize, torch._C._set_graph_executor_optimize
-
-    def run(*columns: torch.Tensor) -> tuple:
-        before = optimized()
-        optimize(False)
-        try:
-            return function(*columns, *given)
-        finally:
-            optimize(before)
-
-    return run
-
-
 class _ScriptWriter:
-    """Puts calls into a graph; ``given`` is what the graph takes behind the program's inputs."""
+    """Puts calls into a graph; ``given`` is what the graph takes before the program's inputs."""
 
     def __init__(self, program: Program) -> None:
         self._graph: Any = torch._C.Graph()
-        self._values = {id(ref): self._input('Tensor') for ref in [*program.inputs, *program.constants]}
+        self._values = {id(ref): self._input('Tensor') for ref in program.constants}
         self._values.update({id(generator): self._input('Generator') for generator in program.generators})
+        self._values.update({id(ref): self._input('Tensor') for ref in program.inputs})
         self._parts: dict[tuple[int, int], Any] = {}  # results of calls that return several
         self.given = [*(ref.tensor for ref in program.constants), *program.generators]
 

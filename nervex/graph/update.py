@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from nervex.graph.matmul import FastMatmul
-from nervex.graph.recorded import Plan, Recorded
+from nervex.graph.recorded import Recorded
 from nervex.torch_utils.flat import FlatParameters
 from nervex.utils.dist_helper import allreduce_gradients
+
+if TYPE_CHECKING:
+    from nervex.graph.recording import Plan
 
 BACKENDS = ('off', 'ts')
 GRAPH_AFTER = 32  # updates; recording takes 25 ms, which a small network gains in some 100 updates
 LossFn = Callable[[dict], Any]
 LossAndLog = tuple[torch.Tensor, dict[str, Any]]
+_optimized, _optimize = torch._C._get_graph_executor_optimize, torch._C._set_graph_executor_optimize
 _autocast = getattr(torch._C, '_is_any_autocast_enabled', torch.is_autocast_enabled)
 
 
@@ -74,21 +78,27 @@ class GraphedLoss(Recorded):
         result = self.loss_fn(data)
         return (result, {}) if isinstance(result, torch.Tensor) else (result[0], result[1] or {})
 
-    def _run(self, plan: _LossPlan, inputs: Sequence) -> LossAndLog:
-        self.flat.grad, loss, *aux = plan.run(*inputs)
+    def _run(self, plan: Any, inputs: Sequence) -> LossAndLog:
+        before = _optimized()
+        _optimize(False)  # the interpreter's own optimizer finds nothing to do, and takes 25 ms for that
+        try:
+            self.flat.grad, loss, *aux = plan.run(*inputs)
+        finally:
+            _optimize(before)
         self.flat.unused = plan.unused
         return loss, dict(zip(plan.aux_names, aux))
 
-    def _record(self, data: dict) -> _LossPlan:
+    def _record(self, data: dict) -> Plan:
+        from nervex.graph.recording import record
         from nervex.graph.script import compile_script, gradient_step
 
         self.flat.check()
         step, unused, names = gradient_step(self._split, self.flat.params)
-        plan: Any = self._trace(step, data, self.flat.modules, compile_script)
+        plan: Any = record(step, data, self.flat.modules, self._device, compile_script)
         plan.unused, plan.aux_names = tuple(unused), names
         return plan
 
-    def _checked(self, plan: _LossPlan, data: dict, inputs: Sequence) -> LossAndLog:
+    def _checked(self, plan: Any, data: dict, inputs: Sequence) -> LossAndLog:
         ways: list[tuple] = []
 
         def tensors(loss: torch.Tensor, aux: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -99,13 +109,6 @@ class GraphedLoss(Recorded):
         same = self._agrees(plan, lambda: tensors(*self.eager(data)), lambda: tensors(*self._run(plan, inputs)))
         self.flat.grad, self.flat.unused, loss, aux = ways[1 if same else 0]
         return loss, aux
-
-
-class _LossPlan(Plan):
-    """Knows the parameters that the loss does not reach, and the names of its other results, too."""
-
-    unused: tuple[int, ...]
-    aux_names: list[str]
 
 
 class Update:
