@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from nervex.data.ring import nothing_stored
-from nervex.data.sampled import Sampled
+from nervex.data.sampling import Sampled
 
 
 class Buffer:
@@ -21,9 +21,10 @@ class Buffer:
         - cfg (:obj:`Any`): its options as attributes, see ``nervex.data.buffer_options``
         - seed (:obj:`Any`): of its sampling
     Attributes:
+        - kind (:obj:`str`): tells apart what ``state_dict`` answers
         - start_size (:obj:`int`): rows that must be collected before the first sample
-        - sampled (:obj:`int`): rows that were ever sampled
-        - log (:obj:`Any`): gets every sample (``log.sampled(sample)``), if it is not None
+        - sampled, samples (:obj:`int`): rows that were ever sampled, in so many samples
+        - log (:obj:`Any`): gets the sample whose number is ``log_due`` (``log.sampled(sample)``); None: no statistics
         - own_rounds (:obj:`bool`): ``batches`` gives as many batches as its rows make; a buffer beside it that draws at
           random gives as many
         - put (:obj:`Callable`): a quick way of storing a dict row or a Batch; answers the number of rows, or 0 if they
@@ -32,11 +33,13 @@ class Buffer:
         push, ready, sample, batches, update, count, pushed, clear, used_data, plan, state_dict, load_state_dict
     """
 
+    kind = ''
     own_rounds = False
 
     def __init__(self, name: str, cfg: Any, seed: Any = None) -> None:
         self.name, self._cfg = name, cfg
-        self.start_size, self.sampled = cfg.replay_start_size, 0
+        self.start_size = cfg.replay_start_size
+        self.sampled = self.samples = self.log_due = 0
         self.log: Any = None
         self.put: Callable[..., int] = nothing_stored
 
@@ -92,3 +95,14 @@ class Buffer:
     def plan(self, columns: Mapping) -> int:
         """Bytes that rows like these will need; BufferMemoryError if they cannot be had."""
         return 0
+
+    def _use_quick_way(self, kind: type[Buffer], put: Callable[..., int]) -> None:
+        """Rows go into the ring by ``put``, past ``push``, unless a class derived from ``kind`` has one of its own."""
+        self.put = put if type(self).push is kind.push else nothing_stored
+
+    def _check_state(self, state: Mapping, capacity: int | None = None) -> None:
+        """Refuse the state of another kind of buffer, or of one of another size."""
+        found, own = (state['kind'], state.get('capacity')), (self.kind, capacity)
+        if found != own:
+            saved, here = (f"kind '{kind}'{f' with {rows} rows' if rows else ''}" for kind, rows in (found, own))
+            raise ValueError(f"buffer '{self.name}': the saved buffer is of {saved}, this one of {here}")

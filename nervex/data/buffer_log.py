@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from nervex.data.sampled import Sampled
+from nervex.data.sampling import Sampled
 from nervex.data.structure.monitors import NaturalMonitor, OutTickMonitor
 from nervex.utils.autolog import NaturalTime, TickTime
 from nervex.utils.log_helper import build_logger
@@ -22,55 +22,48 @@ class BufferLog:
         writes a last one. Its state belongs to the buffers' state, so that a resumed run writes the lines that it would
         have written.
     Arguments:
-        - buffer (:obj:`Any`): with ``count, pushed, sampled``
+        - buffer (:obj:`Buffer`): calls ``sampled`` when its number of samples is ``log_due``, which is set here
         - tb_logger (:obj:`Any`): writes scalars in place of a TensorBoard logger of its own, if given
     """
 
-    def __init__(self, name: str, buffer: Any, cfg: dict[str, Any], exp_name: str, tb_logger: Any = None) -> None:
-        self.name, self._buffer, self._tb_logger = name, buffer, tb_logger
-        self._folder = cfg['log_path'] or os.path.join(exp_name, 'log', 'buffer', f'{name}_buffer')
-        self._freq = cfg['log_freq']
-        self._every = max(self._freq // _RECORDS_PER_LINE, 1)
-        self._ticks, self._due = 0, 1  # samples taken, and the next one to look at
+    def __init__(self, buffer: Any, cfg: dict[str, Any], exp_name: str, tb_logger: Any = None) -> None:
+        self._buffer, self._tb_logger, self._freq = buffer, tb_logger, cfg['log_freq']
+        self._folder = cfg['log_path'] or os.path.join(exp_name, 'log', 'buffer', f'{buffer.name}_buffer')
         self._tick_time = TickTime()
         self._rates = NaturalMonitor(NaturalTime(), cfg['natural_expire'])
         self._outs = OutTickMonitor(self._tick_time, cfg['tick_expire'])
-        self._noted = (0, 0)  # rows pushed and sampled up to the last record
-        self._line = (0, 0)  # and up to the last line
+        self._noted = self._line = (0, 0)  # rows pushed and sampled up to the last record, and up to the last line
         self._loggers: tuple | None = None
         self._closed = False
+        self._set_due()
+
+    def _set_due(self) -> None:
+        """The sample to look at next: the first one, then each of every ``log_freq`` and of a fraction of it."""
+        samples, every = self._buffer.samples, max(self._freq // _RECORDS_PER_LINE, 1)
+        self._buffer.log_due = min((samples // n + 1) * n for n in (every, self._freq)) if samples else 1
 
     def sampled(self, sample: Sampled) -> None:
-        """A sample was taken."""
-        self._ticks += 1
-        if self._ticks < self._due:
-            return
-        self._due = self._next()
+        """A sample was taken that is to be looked at."""
+        self._set_due()
         self._tick_time.step()
         columns = sample.additional()
-        means = {figure: float(columns[name].mean()) for figure, name in _FIGURES.items()}
-        self._outs.record(means)
+        self._outs.record({figure: float(columns[name].mean()) for figure, name in _FIGURES.items()})
         self._note_rates()
-        if self._ticks % self._freq == 0:
+        if self._buffer.samples % self._freq == 0:
             self.write()
 
-    def _next(self) -> int:
-        """The sample to look at next."""
-        return min((self._ticks // n + 1) * n for n in (self._every, self._freq)) if self._ticks else 1
-
     def _note_rates(self) -> None:
-        pushed, sampled = self._buffer.pushed, self._buffer.sampled
-        self._rates.record({'in_count': pushed - self._noted[0], 'out_count': sampled - self._noted[1]})
-        self._noted = (pushed, sampled)
+        counts = self._buffer.pushed, self._buffer.sampled
+        self._rates.record({'in_count': counts[0] - self._noted[0], 'out_count': counts[1] - self._noted[1]})
+        self._noted = counts
 
     def write(self) -> None:
         """One line of statistics now."""
-        if self._closed:
-            return
+        name = self._buffer.name
         if self._loggers is None:
-            self._loggers = build_logger(self._folder, self.name, need_tb=self._tb_logger is None)
+            self._loggers = build_logger(self._folder, name, need_tb=self._tb_logger is None)
         text, own_tb = self._loggers
-        pushed, sampled = self._buffer.pushed, self._buffer.sampled
+        self._line = pushed, sampled = self._buffer.pushed, self._buffer.sampled
         figures: dict[str, float] = {
             'rows': self._buffer.count,
             'pushed': pushed,
@@ -78,20 +71,18 @@ class BufferLog:
             'pushed_per_s': self._rates.avg['in_count'](),
             'sampled_per_s': self._rates.avg['out_count'](),
         }
-        for name in _FIGURES:
-            if self._outs.currents().get(name) is not None:
+        for figure in _FIGURES:
+            if self._outs.currents().get(figure) is not None:
                 for statistic in ('avg', 'max', 'min'):
-                    figures[f'{name}_{statistic}'] = getattr(self._outs, statistic)[name]()
+                    figures[f'{figure}_{statistic}'] = getattr(self._outs, statistic)[figure]()
         text.print_vars_hor(figures)
-        writer = self._tb_logger or own_tb
-        for name, value in figures.items():
-            writer.add_scalar(f'buffer_{self.name}/{name}', value, sampled)
-        self._line = (pushed, sampled)
+        for figure, value in figures.items():
+            (self._tb_logger or own_tb).add_scalar(f'buffer_{name}/{figure}', value, sampled)
 
     def state_dict(self) -> dict[str, Any]:
         """What the next lines depend on."""
         return {
-            'ticks': self._ticks,
+            'ticks': self._buffer.samples,
             'noted': list(self._noted),
             'line': list(self._line),
             'rates': self._rates.state_dict(),
@@ -100,18 +91,20 @@ class BufferLog:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Put back what ``state_dict`` gave."""
-        self._ticks, self._noted, self._line = state['ticks'], tuple(state['noted']), tuple(state['line'])
-        self._due = self._next()
+        self._buffer.samples = state['ticks']
+        self._noted, self._line = tuple(state['noted']), tuple(state['line'])
+        self._set_due()
         self._rates.load_state_dict(state['rates'])
         self._outs.load_state_dict(state['outs'])
 
     def close(self) -> None:
         """Write what is new since the last line and close the files; may be called twice."""
-        if not self._closed:
-            if self._line != (self._buffer.pushed, self._buffer.sampled):
-                self._note_rates()
-                self.write()
-            self._closed = True
-            for logger in self._loggers or ():
-                if logger is not None:
-                    logger.close()
+        if self._closed:
+            return
+        if self._line != (self._buffer.pushed, self._buffer.sampled):
+            self._note_rates()
+            self.write()
+        self._closed, self._buffer.log_due = True, 0
+        for logger in self._loggers or ():
+            if logger is not None:
+                logger.close()

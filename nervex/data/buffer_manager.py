@@ -6,7 +6,8 @@ import copy
 import logging
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -66,7 +67,7 @@ class BufferManager:
                 options['use_priority'] = use_priority
             buffer = self._buffers[name] = BUFFER_REGISTRY.get(kind)(name, SimpleNamespace(**options), child)
             if options['monitor']['log_freq']:
-                buffer.log = BufferLog(name, buffer, options['monitor'], exp_name, tb_logger)
+                buffer.log = BufferLog(buffer, options['monitor'], exp_name, tb_logger)
         self._only = next(iter(self._buffers.values())) if len(self._buffers) == 1 else None
         self._direct = self._only  # gets pushed data at once: the only buffer, unless it has a cache
 
@@ -104,8 +105,12 @@ class BufferManager:
             if name in self._caches:
                 self._caches[name].push_data(Batch.cat([rows]), len(rows))
             else:
-                with self._lock:
-                    buffer.push(rows._columns)
+                self._store(buffer, [rows])
+
+    def _store(self, buffer: Buffer, portion: list[Batch]) -> None:
+        rows = portion[0] if len(portion) == 1 else Batch.cat(portion)
+        with self._lock:
+            buffer.push(rows._columns)
 
     # ---- out
     def sample(self, batch_size: int | Mapping[str, int], cur_learner_iter: int = 0, reuse: bool = False) -> Any:
@@ -140,20 +145,27 @@ class BufferManager:
         """
         Overview:
             What a learner iterates. A replay buffer gives up to ``count`` samples; an on-policy buffer ``count`` epochs
-            of shuffled minibatches and is empty afterwards. A batch is valid until the next but one. With several
+            of shuffled minibatches and is empty from then on. A batch is valid until the next but one. With several
             buffers, or a dict of sizes, each is a dict of Batches; beside on-policy buffers a replay buffer gives as
             many samples as these have minibatches.
         """
         if self._only is not None and not isinstance(batch_size, Mapping):
-            return _locked(self._only.batches(_size(batch_size), count, cur_learner_iter), self._lock)
-        sizes = self._sizes(batch_size)
-        rounds = {name: self._get(name).own_rounds for name in sizes}
-        parts = {}
-        for name, n in sizes.items():
-            follows = any(rounds.values()) and not rounds[name]
-            own = self._get(name).batches(n, sys.maxsize if follows else count, cur_learner_iter)
-            parts[name] = _locked(own, self._lock)
-        return _joined(parts)
+            return self._locked(self._only.batches(_size(batch_size), count, cur_learner_iter))
+        parts, buffers = {}, {name: (self._get(name), n) for name, n in self._sizes(batch_size).items()}
+        rounds = any(buffer.own_rounds for buffer, _ in buffers.values())
+        for name, (buffer, n) in buffers.items():
+            most = sys.maxsize if rounds and not buffer.own_rounds else count
+            parts[name] = self._locked(buffer.batches(n, most, cur_learner_iter))
+        return (dict(zip(parts, batches)) for batches in zip(*parts.values()))
+
+    def _locked(self, batches: Iterator) -> Iterator:
+        """Batches made one by one: the lock is held while the next one is made, not while it is learned from."""
+        while True:
+            with self._lock:
+                batch = next(batches, None)
+            if batch is None:
+                return
+            yield batch
 
     def update(self, info: Mapping | None) -> None:
         """
@@ -163,17 +175,20 @@ class BufferManager:
         """
         if not info:
             return
-        if self._only is not None and 'replay_unique_id' in info and 'replay_buffer_idx' in info:  # the usual case
-            if info.get('priority') is not None:
+        parts = info
+        if info.get('priority') is not None:
+            if missing := [key for key in _KEYS if key not in info]:
+                raise KeyError(f'update: {", ".join(missing)} missing beside priority')
+            if self._only is not None:
                 with self._lock:
                     self._only.update(info)
-            return
-        mixed = info.get('priority') is not None
-        parts = _by_buffer(info, self._buffers) if mixed else info
-        with self._lock:
-            for name, part in parts.items():
-                if isinstance(part, Mapping) and part.get('priority') is not None:
-                    self._get(name).update(part)
+                return
+            parts = _by_buffer(info)
+        for name, part in parts.items():
+            if isinstance(part, Mapping) and part.get('priority') is not None:
+                buffer = self._get(name)
+                with self._lock:
+                    buffer.update(part)
 
     def count(self, name: str | None = None) -> int:
         """Rows of one buffer; without a name the smallest count of all."""
@@ -208,19 +223,12 @@ class BufferManager:
         """Begin background work, if the config asks for any."""
         for name, options in self._options.items():
             if options['enable_cache'] and name not in self._caches:
-                cache = Cache(options['cache_maxlen'], options['timeout'], self._storer(self._buffers[name]))
-                cache.run()
-                self._caches[name] = cache
+                consume = partial(self._store, self._buffers[name])
+                self._caches[name] = Cache(options['cache_maxlen'], options['timeout'], consume)
+                self._caches[name].run()
                 self._direct = None
 
     run = start
-
-    def _storer(self, buffer: Buffer) -> Callable[[list[Batch]], None]:
-        def store(portion: list[Batch]) -> None:
-            with self._lock:
-                buffer.push(Batch.cat(portion)._columns)
-
-        return store
 
     def close(self) -> None:
         """End background work and close files. May be called twice."""
@@ -252,14 +260,13 @@ class BufferManager:
         """Put back what ``state_dict`` gave; the buffers must have the same names, kinds and sizes."""
         if state.get('version') != _VERSION:
             raise ValueError(f'saved buffers of version {state.get("version")}: this nervex reads version {_VERSION}')
+        if set(state['buffers']) != set(self._buffers):
+            raise ValueError(f'the saved buffers are {sorted(state["buffers"])}, these are {sorted(self._buffers)}')
         with self._lock:
-            if set(state['buffers']) != set(self._buffers):
-                raise ValueError(f'the saved buffers are {sorted(state["buffers"])}, these are {sorted(self._buffers)}')
-            for name, part in state['buffers'].items():
-                self._buffers[name].load_state_dict(part)
-            for name, part in state.get('logs', {}).items():
-                if self._buffers[name].log is not None:
-                    self._buffers[name].log.load_state_dict(part)
+            for name, buffer in self._buffers.items():
+                buffer.load_state_dict(state['buffers'][name])
+                if buffer.log is not None and name in state.get('logs', {}):
+                    buffer.log.load_state_dict(state['logs'][name])
 
     def _sizes(self, batch_size: int | Mapping[str, int]) -> dict[str, int]:
         given = dict(batch_size) if isinstance(batch_size, Mapping) else dict.fromkeys(self._buffers, batch_size)
@@ -311,57 +318,11 @@ def _as_batch(data: Any, buffer_name: Any) -> tuple[Batch, Any]:
     return data, buffer_name
 
 
-def _locked(batches: Iterator, lock: threading.Lock) -> Iterator:
-    """Batches made one by one: the lock is held while the next one is made, not while it is learned from."""
-
-    def close() -> None:
-        with lock:
-            batches.close()  # type: ignore[attr-defined]
-
-    try:
-        while True:
-            with lock:
-                batch = next(batches, None)
-            if batch is None:
-                return
-            yield batch
-    except GeneratorExit:  # the consumer has had enough
-        if lock.locked():  # maybe by this very thread, in the middle of a call that garbage collection has interrupted
-            threading.Thread(target=close, name='end of batches').start()
-        else:
-            close()
-        raise
-
-
-def _joined(parts: dict[str, Iterator]) -> Iterator[dict]:
-    """Dicts with the next batch of each, as long as all have one."""
-    try:
-        while True:
-            batch = {name: next(part, None) for name, part in parts.items()}
-            if any(b is None for b in batch.values()):
-                return
-            yield batch
-    finally:
-        for part in parts.values():
-            part.close()  # type: ignore[attr-defined]
-
-
-def _by_buffer(info: Mapping, buffers: Mapping) -> dict[str, Mapping]:
+def _by_buffer(info: Mapping) -> dict[str, Mapping]:
     """The priorities of a mixed update, by the buffer that the ids name."""
-    missing = [key for key in _KEYS if key not in info]
-    if missing:
-        raise KeyError(f'update: {", ".join(missing)} missing beside priority')
-    if len(buffers) == 1:
-        return {next(iter(buffers)): info}
     ids = info['replay_unique_id']
-    owner = getattr(ids, 'buffer_name', '')
-    if owner:
+    if owner := getattr(ids, 'buffer_name', ''):
         return {owner: info}
     owners = np.array([str(one).rpartition('_')[0] for one in ids])
-    parts: dict[str, Mapping] = {}
-    for name in dict.fromkeys(owners.tolist()):
-        if name not in buffers:
-            raise UnknownNameError(unknown_name('buffer', name, buffers))
-        rows = np.flatnonzero(owners == name)
-        parts[name] = {key: [info[key][k] for k in rows] for key in _KEYS}
-    return parts
+    rows = {name: np.flatnonzero(owners == name) for name in dict.fromkeys(owners.tolist())}
+    return {name: {key: [info[key][k] for k in own] for key in _KEYS} for name, own in rows.items()}

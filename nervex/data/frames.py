@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from nervex.data.memory import check_memory, recycled_empty
+from nervex.data.columns import numpy_column
+from nervex.data.memory import check_memory, take_rows
 
 STACKED = ('obs', 'next_obs')
 _REMEMBERED = 8192  # recent frames that a new one is compared with
@@ -43,43 +44,33 @@ class FrameTable:
         self._torch_stacks: set[str] = set()  # columns that were pushed as tensors
         self._pool: list[np.ndarray] = []  # memory of samples
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes reserved."""
-        return 0 if self._frames is None else self._frames.nbytes
-
     def plan(self, columns: Mapping) -> tuple[dict, int]:
         """Columns as ``encode`` would give them, and the bytes for the frames; BufferMemoryError if they do not fit."""
-        stacks = {name: self._frames_of(name, columns[name]) for name in self._stacked(columns)}
+        stacks = self._stacks(columns)
         numbers = {name: np.zeros(part.shape[:2], dtype=np.int64) for name, part in stacks.items()}
         needed = check_memory(self._name, self._limit, {'frames': next(iter(stacks.values()))[0][:1]})
         return {**columns, **numbers}, needed
 
-    def _stacked(self, columns: Mapping) -> list[str]:
-        names = [name for name in STACKED if name in columns]
-        if not names:
-            raise KeyError(f"{self._name}: frame_axis is set, but the rows have no column 'obs'")
-        return names
+    def encode(self, columns: Mapping) -> dict:
+        """Columns with frame numbers in place of stacks; frames that are new are stored."""
+        stacks = self._stacks(columns)
+        self._torch_stacks.update(name for name in stacks if isinstance(columns[name], torch.Tensor))
+        return {**columns, **{name: self._numbers_of(name, part) for name, part in stacks.items()}}
 
-    def _frames_of(self, name: str, column: Any) -> np.ndarray:
-        """Stacks as (n, k, *frame)."""
-        if isinstance(column, torch.Tensor):
-            column = column.detach().cpu().numpy()
-        if not isinstance(column, np.ndarray) or column.ndim < 3:
-            raise ValueError(f"{self._name}: frame_axis is set, but column '{name}' is not a stack of images")
-        return np.ascontiguousarray(np.moveaxis(column, self._stack_axis(column.ndim), 1))
+    def _stacks(self, columns: Mapping) -> dict[str, np.ndarray]:
+        """The columns of stacks as (n, k, *frame)."""
+        found = {}
+        for name in (name for name in STACKED if name in columns):
+            column = numpy_column(columns[name])
+            if not isinstance(column, np.ndarray) or column.ndim < 3:
+                raise ValueError(f"{self._name}: frame_axis is set, but column '{name}' is not a stack of images")
+            found[name] = np.ascontiguousarray(np.moveaxis(column, self._stack_axis(column.ndim), 1))
+        if not found:
+            raise KeyError(f"{self._name}: frame_axis is set, but the rows have no column 'obs'")
+        return found
 
     def _stack_axis(self, ndim: int) -> int:
         return self._axis + 1 if self._axis >= 0 else ndim + self._axis
-
-    def encode(self, columns: Mapping) -> dict:
-        """Columns with frame numbers in place of stacks; frames that are new are stored."""
-        stored = dict(columns)
-        for name in self._stacked(columns):
-            stored[name] = self._numbers_of(name, self._frames_of(name, columns[name]))
-            if isinstance(columns[name], torch.Tensor):
-                self._torch_stacks.add(name)
-        return stored
 
     def _numbers_of(self, name: str, stacks: np.ndarray) -> np.ndarray:
         """The frame numbers (n, k) of stacks of k frames, storing those that are new."""
@@ -134,11 +125,8 @@ class FrameTable:
     def decode(self, columns: dict) -> dict:
         """The columns with stacks in place of frame numbers, in the layout in which they were pushed."""
         assert self._frames is not None
-        shape = self._frames.shape[1:]
-        for name in self._stacked(columns):
-            numbers = columns[name] % self._limit
-            stacks = recycled_empty(self._pool, (*numbers.shape, *shape), self._frames.dtype)
-            self._frames.take(numbers.reshape(-1), 0, stacks.reshape(-1, *shape), 'clip')
+        for name in (name for name in STACKED if name in columns):
+            stacks = take_rows(self._frames, columns[name] % self._limit, self._pool)
             stacks = np.moveaxis(stacks, 1, self._stack_axis(stacks.ndim))
             columns[name] = torch.from_numpy(stacks) if name in self._torch_stacks else stacks
         return columns

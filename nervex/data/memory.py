@@ -1,4 +1,4 @@
-"""Memory of buffers: whether it will fit, and where it begins."""
+"""Memory of buffers: whether it will fit, where it begins, and when it may be used again."""
 
 from __future__ import annotations
 
@@ -19,25 +19,23 @@ class BufferMemoryError(MemoryError, ValueError):
 def available_bytes() -> int | None:
     """Bytes that this process may still take: the machine's free memory, or less in a container. None if unknown."""
     limits = []
-    try:
-        with open('/proc/meminfo', encoding='ascii') as f:
-            limits += [int(line.split()[1]) * 1024 for line in f if line.startswith('MemAvailable:')]
-    except OSError:
-        if {'SC_AVPHYS_PAGES', 'SC_PAGE_SIZE'} <= set(getattr(os, 'sysconf_names', {})):
-            limits.append(os.sysconf('SC_AVPHYS_PAGES') * os.sysconf('SC_PAGE_SIZE'))
-    limit, used = _read_int('/sys/fs/cgroup/memory.max'), _read_int('/sys/fs/cgroup/memory.current')
-    if limit is not None and used is not None:
-        limits.append(max(limit - used, 0))
+    for line in _read('/proc/meminfo').splitlines():
+        if line.startswith('MemAvailable:'):
+            limits.append(int(line.split()[1]) * 1024)
+    if not limits and {'SC_AVPHYS_PAGES', 'SC_PAGE_SIZE'} <= set(getattr(os, 'sysconf_names', {})):
+        limits.append(os.sysconf('SC_AVPHYS_PAGES') * os.sysconf('SC_PAGE_SIZE'))
+    limit, used = (_read(f'/sys/fs/cgroup/memory.{what}').strip() for what in ('max', 'current'))
+    if limit.isdigit() and used.isdigit():
+        limits.append(max(int(limit) - int(used), 0))
     return min(limits) if limits else None
 
 
-def _read_int(path: str) -> int | None:
+def _read(path: str) -> str:
     try:
         with open(path, encoding='ascii') as f:
-            text = f.read().strip()
+            return f.read()
     except OSError:
-        return None
-    return int(text) if text.isdigit() else None
+        return ''
 
 
 def check_memory(name: str, capacity: int, rows: Mapping[object, np.ndarray], overhead: int = 0) -> int:
@@ -73,20 +71,26 @@ def aligned_empty(shape: tuple, dtype: np.dtype) -> np.ndarray:
     return memory[start : start + size].view(dtype).reshape(shape)
 
 
-def recycled_empty(pool: list[np.ndarray], shape: tuple, dtype: np.dtype) -> np.ndarray:
+def take_rows(array: np.ndarray, slots: np.ndarray, pool: list[np.ndarray]) -> np.ndarray:
     """
     Overview:
-        ``aligned_empty`` for large arrays that are made again and again: new ones cost more in page faults than in
-        copying, so the memory of an earlier one is used once nobody holds it, or a view or tensor of it, any more (its
-        reference count tells). Row ``nervex (new memory)`` of the data bench, ``atari_s256``, needs this (0.6 in place
-        of 2.3 ms), and so does ``nervex (frames once)`` (0.19 in place of 0.3 ms with two alternating outputs).
+        ``array.take(slots, 0)``. New memory for large rows costs more in page faults than in copying, so that of an
+        earlier answer is used once nobody holds it, or a view or tensor of it, any more (its reference count tells).
+        Row ``nervex (new memory)`` of the data bench, ``atari_s256``, needs this (0.6 in place of 2.3 ms), and so does
+        ``nervex (frames once)`` (0.19 in place of 0.3 ms with two alternating outputs).
     Arguments:
-        - pool (:obj:`list`): earlier arrays; the last eight are kept
+        - slots (:obj:`np.ndarray`): of any shape; trusted
+        - pool (:obj:`list`): earlier answers; the last eight are kept
     """
-    for array in pool:
+    shape, dtype = (*slots.shape, *array.shape[1:]), array.dtype
+    if dtype.hasobject or math.prod(shape) * dtype.itemsize < 1 << 17:
+        return array.take(slots, 0)
+    for out in pool:
         # its memory is referred to by the array in the pool and by the argument of getrefcount: by nobody else
-        if array.shape == shape and array.dtype == dtype and sys.getrefcount(array.base) == 2:
-            return array[...]
-    pool.append(aligned_empty(shape, dtype))
-    del pool[:-8]
-    return pool[-1][...]
+        if out.shape == shape and out.dtype == dtype and sys.getrefcount(out.base) == 2:
+            break
+    else:
+        pool.append(out := aligned_empty(shape, dtype))
+        del pool[:-8]
+    array.take(slots, 0, out, 'clip')
+    return out[...]

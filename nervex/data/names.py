@@ -20,25 +20,9 @@ FRAMEWORK_COLUMNS = (
 OFFERED_COLUMNS = ('priority', 'truncated')
 #: What a buffer adds to a sample.
 SAMPLE_COLUMNS = ('IS', 'priority', 'replay_unique_id', 'replay_buffer_idx', 'use', 'staleness')
-#: Columns that most Batches have, under the names of our policies and of the ReplayBuffer.
+#: Columns that most Batches have, under the names of our policies and of the ReplayBuffer (a text of names).
 USUAL_COLUMNS = (
-    'obs',
-    'next_obs',
-    'action',
-    'reward',
-    'done',
-    'truncated',
-    'logit',
-    'value',
-    'adv',
-    'weight',
-    'IS',
-    'priority',
-    'act',
-    'rew',
-    'obs_next',
-    'info',
-    'policy',
+    'obs next_obs action reward done truncated logit value adv weight IS priority act rew obs_next info policy'
 )
 
 

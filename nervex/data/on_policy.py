@@ -10,8 +10,8 @@ import numpy as np
 
 from nervex.data.batch import Batch
 from nervex.data.buffer import Buffer
-from nervex.data.ring import Ring, nothing_stored, rows_of
-from nervex.data.sampled import Sampled, UniqueIds, described
+from nervex.data.ring import Ring, rows_of
+from nervex.data.sampling import Sampled, UniqueIds, described
 
 logger = logging.getLogger(__name__)
 
@@ -20,21 +20,22 @@ class OnPolicyKind(Buffer):
     """
     Overview:
         Keeps everything that is pushed in one round (it grows as needed, nothing is dropped). ``batches`` gives epochs
-        of shuffled minibatches without replacement, as slices of one permuted copy, and empties the buffer at its end.
+        of shuffled minibatches without replacement, as slices of one permuted copy; the buffer is empty from then on,
+        and what is pushed meanwhile belongs to the next round.
     """
 
-    own_rounds = True
+    kind, own_rounds = 'on_policy', True
 
     def __init__(self, name: str, cfg: Any, seed: Any = None) -> None:
         super().__init__(name, cfg, seed)
         self._rng = np.random.default_rng(seed)
-        self._ring = Ring(1, f"buffer '{name}'", wraps=False)
+        self._ring, self._spare = (Ring(1, f"buffer '{name}'", wraps=False) for _ in range(2))
         self._earlier = 0  # rows of earlier rounds
 
     @property
     def count(self) -> int:
         """Rows that can be sampled."""
-        return self._ring.next_row
+        return self._ring.clock[0]
 
     @property
     def pushed(self) -> int:
@@ -46,12 +47,10 @@ class OnPolicyKind(Buffer):
         if not (n := rows_of(columns)):
             return
         used = self.count
-        try:
-            if used + n > self._ring.capacity:
-                self._ring.grow(max(used + n, 2 * used), used)
-            self._ring.append({name: column for name, column in columns.items() if name != 'priority'})
-        finally:
-            self.put = self._ring.put if type(self).push is OnPolicyKind.push else nothing_stored
+        if used + n > self._ring.capacity:
+            self._ring.grow(max(used + n, 2 * used))
+        self._ring.append({name: column for name, column in columns.items() if name != 'priority'})
+        self._use_quick_way(OnPolicyKind, self._ring.put)
 
     def ready(self, batch_size: int, cur_learner_iter: int = 0, samples: int | None = None) -> bool:
         """Whether ``batch_size`` rows may be sampled: the rows of a round are used as often as the learner likes."""
@@ -62,12 +61,13 @@ class OnPolicyKind(Buffer):
         if not self.ready(batch_size):
             return None
         slots = self._rng.choice(self.count, batch_size, replace=batch_size > self.count)
-        return self._sampled(self._ring.gather(slots), slots, cur_learner_iter)
+        return self._sampled(self._ring.gather(slots), slots, self._earlier, cur_learner_iter)
 
-    def _sampled(self, columns: dict, slots: np.ndarray, cur_learner_iter: int) -> Sampled:
+    def _sampled(self, columns: dict, slots: np.ndarray, first: int, cur_learner_iter: int) -> Sampled:
+        sample = Sampled.drawn(columns, (self._describe, columns, slots, first, cur_learner_iter))
         self.sampled += len(slots)
-        sample = Sampled.drawn(columns, (self._describe, columns, slots, self._earlier, cur_learner_iter))
-        if self.log is not None:
+        self.samples += 1
+        if self.samples == self.log_due:
             self.log.sampled(sample)
         return sample
 
@@ -77,37 +77,33 @@ class OnPolicyKind(Buffer):
         return described(ids, slots, np.ones(len(slots), dtype=np.int64), columns, cur_learner_iter)
 
     def batches(self, batch_size: int, count: int, cur_learner_iter: int = 0) -> Iterator[Sampled]:
-        """
-        Overview:
-            ``count`` epochs of minibatches; the last one of an epoch may be short, unless ``drop_last``. Then the
-            buffer is empty, also when the caller stops early.
-        """
-        size, drop_last = self.count, self._cfg.drop_last
-        try:
-            if not size:
-                logger.warning("buffer '%s': no rows to learn from", self.name)
-                return
-            if drop_last and size < batch_size:
-                logger.warning("buffer '%s': %d rows are less than one minibatch of %d", self.name, size, batch_size)
-            for _ in range(count):
-                order = self._rng.permutation(size)
-                epoch = Batch.of(self._ring.gather_again(order)[0])
-                for start in range(0, size - size % batch_size if drop_last else size, batch_size):
-                    rows = slice(start, start + batch_size)
-                    yield self._sampled(epoch[rows]._columns, order[rows], cur_learner_iter)
-                    cur_learner_iter += 1
-        finally:
-            self.clear()
+        """``count`` epochs of minibatches; the last one of an epoch may be short, unless ``drop_last``."""
+        size, first, drop_last = self.count, self._earlier, self._cfg.drop_last
+        self.clear()
+        self._ring, self._spare = self._spare, self._ring
+        self._use_quick_way(OnPolicyKind, self._ring.put)
+        if not size:
+            logger.warning("buffer '%s': no rows to learn from", self.name)
+        elif drop_last and size < batch_size:
+            logger.warning("buffer '%s': %d rows are less than one minibatch of %d", self.name, size, batch_size)
+        rows = self._spare
+        for _ in range(count):
+            order = self._rng.permutation(size)
+            epoch = Batch.of(rows.gather_again(order)[0])
+            for start in range(0, size - size % batch_size if drop_last else size, batch_size):
+                part = slice(start, start + batch_size)
+                yield self._sampled(epoch[part]._columns, order[part], first, cur_learner_iter)
+                cur_learner_iter += 1
 
     def clear(self) -> None:
         """Forget all rows."""
         self._earlier += self.count
-        self._ring.next_row = 0
+        self._ring.clock[0] = 0
 
     def state_dict(self) -> dict[str, Any]:
         """Contents, counters and generator."""
         return {
-            'kind': 'on_policy',
+            'kind': self.kind,
             'total': self.pushed,
             'sampled': self.sampled,
             'store': self._ring.state_dict(self.count),
@@ -116,11 +112,10 @@ class OnPolicyKind(Buffer):
 
     def load_state_dict(self, state: Mapping) -> None:
         """Put back what ``state_dict`` gave."""
-        if state['kind'] != 'on_policy':
-            raise ValueError(f"buffer '{self.name}': the saved buffer is of kind '{state['kind']}', this one on_policy")
+        self._check_state(state)
         rows = state['store']['next_row']
         self._ring = Ring(max(rows, 1), f"buffer '{self.name}'", wraps=False)
         self._ring.load_state_dict(state['store'])
-        self.put = self._ring.put if type(self).push is OnPolicyKind.push else nothing_stored
+        self._use_quick_way(OnPolicyKind, self._ring.put)
         self._earlier, self.sampled = state['total'] - rows, state['sampled']
         self._rng.bit_generator.state = state['generator']

@@ -36,20 +36,14 @@ class Priorities:
         eps: float = 1e-2,
         compiled: bool | None = None,
     ) -> None:
-        self.alpha, self.eps = alpha, eps
+        self.eps, self.max_priority, self.values = eps, 1.0, np.zeros(capacity)
         self._alpha, self._beta = np.array(alpha), np.array(beta, np.float32)  # twice as fast as Python's numbers
-        self.max_priority = 1.0
-        self.values = np.zeros(capacity)
-        self._capacity = capacity
         self._first_beta, self._draws = beta, 0
         self._beta_step = (1.0 - beta) / anneal_step if 0 < anneal_step < math.inf else 0.0
         self._tree = SumTree(capacity, compiled)
 
-    def push(self, start: int, n: int, given: np.ndarray | None = None) -> None:
-        """Rows at ``n`` slots from ``start`` on are new; ``given`` are their priorities (NaN: none was given)."""
-        slots = np.arange(start, start + n)
-        if start + n > self._capacity:
-            slots %= self._capacity
+    def add(self, slots: np.ndarray, given: np.ndarray | None = None) -> None:
+        """New rows in these slots; ``given`` are their priorities (NaN: none was given)."""
         if given is None:
             self.set(slots, np.full(1, self.max_priority))
         else:
@@ -71,32 +65,17 @@ class Priorities:
             counted in ``uses``.
         """
         if self._beta_step:
-            self._anneal()
-        slots, ratios, numbers, priority = self._tree.draw_rows(fractions, next_number, self.values, uses)
+            self._beta[...] = min(1.0, self._first_beta + self._draws * self._beta_step)
+            self._draws += 1
+        slots, ratios, numbers, priority = self._tree.draw(fractions, next_number, self.values, uses)
         return slots, np.power(ratios, self._beta, ratios), numbers, priority
-
-    def draw_slots(self, fractions: np.ndarray) -> np.ndarray:
-        """The slots alone."""
-        if self._beta_step:
-            self._anneal()
-        return self._tree.draw(fractions)[0]
-
-    def _anneal(self) -> None:
-        self._beta[...] = min(1.0, self._first_beta + self._draws * self._beta_step)
-        self._draws += 1
 
     def importance(self, slots: np.ndarray) -> np.ndarray:
         """The importance sampling weights of these slots, with the beta of the last draw."""
         return (self._tree.smallest / self._tree.weights.take(slots)).astype(np.float32) ** self._beta
 
     def update(
-        self,
-        numbers: np.ndarray,
-        slots: np.ndarray,
-        given: Any,
-        oldest: int,
-        newest: int,
-        label: Callable[[int], str],
+        self, numbers: np.ndarray, slots: np.ndarray, given: Any, oldest: int, newest: int, label: Callable[[int], str]
     ) -> None:
         """New priorities, raised by ``eps``, of rows of a ring; those that are gone (see ``SumTree``) are skipped."""
         if not (type(given) is np.ndarray and given.dtype is _FLOAT64 and given.ndim == 1):
@@ -131,7 +110,7 @@ class Priorities:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Put back what ``state_dict`` gave."""
         self.values[:] = state['values'].numpy()
-        self._tree.set(np.arange(self._capacity), state['weights'].numpy())
+        self._tree.set(np.arange(len(self.values)), state['weights'].numpy())
         self.max_priority, self._draws = state['max_priority'], state['draws']
         self._beta[...] = state['beta']
 
@@ -148,8 +127,6 @@ def checked_priorities(given: Any, label: Callable[[int], str], where: str, allo
         given = given.detach().cpu().numpy()
     if not (isinstance(given, np.ndarray) and given.dtype != object):
         given = np.array(list(given), dtype=object)
-    elif given.ndim == 1 and given.dtype == _FLOAT64 and len(given) and given.min() >= 0.0 and given.max() < math.inf:
-        return given
     given = given.reshape(-1)
     none = np.array([v is None for v in given]) if given.dtype == object else np.zeros(len(given), dtype=bool)
     if none.any() and not allow_none:

@@ -13,10 +13,18 @@ import torch
 
 from nervex.data.batch import Batch
 from nervex.data.buffer import Buffer
-from nervex.data.index_source import IndexSource
 from nervex.data.priority import Priorities, checked_priorities
-from nervex.data.ring import Ring, nothing_stored, rows_of
-from nervex.data.sampled import Sampled, UniqueIds, collected_at, described, integers, item_numbers, separate_objects
+from nervex.data.ring import Ring, rows_of
+from nervex.data.sampling import (
+    IndexSource,
+    Sampled,
+    UniqueIds,
+    collected_at,
+    described,
+    integers,
+    item_numbers,
+    separate_objects,
+)
 
 logger = logging.getLogger(__name__)
 _PRIORITY_BYTES = 36  # of the sum tree and the priorities, per row
@@ -30,6 +38,8 @@ class ReplayKind(Buffer):
         oldest make room for new ones. A push only writes columns, mostly by ``put``; what else new rows need (their
         counters, priorities, ages) is done by ``_settle`` before anything is asked of the buffer.
     """
+
+    kind = 'replay'
 
     def __init__(self, name: str, cfg: Any, seed: Any = None) -> None:
         super().__init__(name, cfg, seed)
@@ -50,7 +60,7 @@ class ReplayKind(Buffer):
         self._alive: np.ndarray | None = None  # which slots hold a row; made with the first removal
         self._alive_slots: np.ndarray | None = None  # cache for draws
         self._oldest = math.inf  # no row was collected in an earlier learner iteration
-        self._uses = np.zeros(self.capacity if self.ring.arrays else 0, dtype=np.int32)  # of every slot
+        self._uses = np.zeros(0, dtype=np.int32)  # of every slot, once there are rows
         self._drawn: list[np.ndarray] = []  # slots of samples that are not counted in _uses yet
 
     @property
@@ -76,36 +86,26 @@ class ReplayKind(Buffer):
     # ---- in
     def push(self, columns: Mapping) -> None:
         """Append rows; of more rows than fit, only the newest are kept."""
-        n, given = rows_of(columns), None
-        if not n:
+        if not (n := rows_of(columns)):
             return
-        if 'priority' in columns:
-            columns = dict(columns)
-            given = self._checked(columns.pop('priority'), n)
-        if not self.ring.arrays:
-            self.plan(columns)
-            self._uses = np.zeros(self.capacity, dtype=np.int32)
-            if self._cfg.use_priority:
-                self._prioritize()
-        self._settle()
-        start, failed = self._clock[0] % self.capacity, True
+        columns = dict(columns)
+        given = self._checked(columns.pop('priority', None), n)
         try:
             if self._ages and 'collect_iter' not in columns:
                 raise KeyError(f"replay buffer '{self.name}': max_staleness needs 'collect_iter' in every row")
+            self._settle()
             self.ring.append(columns)
-            failed = False
-        finally:
-            self.put = self.ring.put if type(self).push is ReplayKind.push else nothing_stored
-            if failed:  # what lay in these slots may be half overwritten: it is gone, as if it had worked
-                slots = (np.arange(n) + start) % self.capacity
-                self._remove(slots[slots < self._size])
+        except BaseException:
+            self._remove(self.ring.mend(n))
+            raise
+        self._use_quick_way(ReplayKind, self.ring.put)
         self._settle(given)
         if self.ring.frames is not None:
             self._remove(self.ring.frames.expired(self.ring.arrays, self._size))
 
     def _checked(self, given: Any, n: int) -> np.ndarray | None:
         """Priorities that came with rows; None if there are none, or if they are not wanted."""
-        if self._cfg.use_priority is False:
+        if given is None or self._cfg.use_priority is False:
             return None
         number = self._clock[0]
         priority = checked_priorities(given, lambda k: f'{self.name}_{number + k}', 'push_data', allow_none=True)
@@ -121,34 +121,28 @@ class ReplayKind(Buffer):
             - given (:obj:`np.ndarray | None`): their priorities, NaN for those that have none
         """
         next_row = self._clock[0]
-        n, capacity = min(next_row - self._known, self.capacity), self.capacity
+        n = min(next_row - self._known, self.capacity)
         if not n:
             return
         self._known = next_row
-        if self._drawn:
-            self._count_uses()
-        start = (next_row - n) % capacity
-        end = start + n
-        for rows in (slice(start, end),) if end <= capacity else (slice(start, capacity), slice(0, end - capacity)):
-            self._uses[rows] = 0
-            if self._alive is not None:
-                self._removed -= int(np.count_nonzero(~self._alive[rows]))
-                self._alive[rows] = True
-            if self._ages:
-                self._oldest = min(self._oldest, float(collected_at(self.ring.arrays['collect_iter'][rows]).min()))
+        slots = np.arange(next_row - n, next_row) % self.capacity
+        self._counted()[slots] = 0
+        if self._alive is not None:
+            self._removed -= int(np.count_nonzero(~self._alive[slots]))
+            self._alive[slots] = True
+        if self._ages:
+            self._oldest = min(self._oldest, float(collected_at(self.ring.arrays['collect_iter'][slots]).min()))
         self._alive_slots = None
-        if given is not None and self._priorities is None:
+        if self._priorities is None and (given is not None or self._cfg.use_priority):
             self._prioritize()
         if self._priorities is not None:
-            self._priorities.push(start, n, given if given is None else given[-n:])
+            self._priorities.add(slots, given if given is None else given[-n:])
 
     def _prioritize(self) -> Priorities:
         """From now on rows have priorities."""
-        self._settle()
         cfg = self._cfg
         self._priorities = priorities = Priorities(self.capacity, cfg.alpha, cfg.beta, cfg.anneal_step)
-        if self._size:
-            priorities.set(self._rows(), np.ones(1))
+        priorities.set(self._rows(), np.ones(1))
         return priorities
 
     def _rows(self) -> np.ndarray:
@@ -217,11 +211,10 @@ class ReplayKind(Buffer):
         columns, tensors = self.ring.gather_again(slots) if reuse else (self.ring.gather(slots), None)
         if self.ring.holds_objects:
             separate_objects(columns, slots, self._cfg.deepcopy)
-        self.sampled += batch_size
         if found is None:
             self._drawn.append(slots)
             if len(self._drawn) > 64:
-                self._count_uses()
+                self._counted()
         else:
             columns['IS'] = found[1]
             columns['priority'] = found[3]
@@ -229,7 +222,9 @@ class ReplayKind(Buffer):
             columns['replay_buffer_idx'] = slots
         uses = self._wear(slots) if self._limited else None
         sample = Sampled.drawn(columns, (self._describe, slots, columns, next_row, cur_learner_iter, uses), tensors)
-        if self.log is not None:
+        self.sampled += batch_size
+        self.samples += 1
+        if self.samples == self.log_due:
             self.log.sampled(sample)
         return sample
 
@@ -240,8 +235,10 @@ class ReplayKind(Buffer):
         np.minimum(ranks, rows - 1, out=ranks)
         return self._rows()[ranks] if self._removed else ranks
 
-    def _count_uses(self) -> np.ndarray:
+    def _counted(self) -> np.ndarray:
         """Uses of every slot."""
+        if not len(self._uses):
+            self._uses = np.zeros(self.capacity, dtype=np.int32)
         if self._drawn:
             np.add.at(self._uses, np.concatenate(self._drawn), _ONE)
             self._drawn = []
@@ -249,7 +246,7 @@ class ReplayKind(Buffer):
 
     def _wear(self, slots: np.ndarray) -> np.ndarray:
         """How often these rows, just sampled, were used; those that may not be sampled again are removed."""
-        uses = self._count_uses().take(slots)
+        uses = self._counted().take(slots)
         if (worn := slots[uses >= self._cfg.max_reuse]).size:
             worn = np.unique(worn)
             if self._cfg.enable_track_used_data:
@@ -262,7 +259,7 @@ class ReplayKind(Buffer):
     ) -> dict[str, Any]:
         """The additional columns of a sample that was taken when ``next_row`` was the number of the next row."""
         numbers = next_row - 1 - (next_row - 1 - slots) % self.capacity
-        uses = self._count_uses().take(slots) if uses is None else uses
+        uses = self._counted().take(slots) if uses is None else uses
         return described(UniqueIds.of(numbers, self.name), slots, uses, columns, cur_learner_iter)
 
     def used_data(self) -> dict | None:
@@ -283,8 +280,7 @@ class ReplayKind(Buffer):
         """New priorities for rows that are still there (one number per row: its id must fit its slot)."""
         if self._cfg.use_priority is False or self._clock[0] == self._first:
             return
-        if self._known != self._clock[0]:
-            self._settle()
+        self._settle()
         numbers, slots = item_numbers(info['replay_unique_id'], self.name), integers(info['replay_buffer_idx'])
         newest = self._clock[0] - 1
         oldest, new = max(self._first, newest - self.capacity + 1), self._priorities is None
@@ -313,14 +309,14 @@ class ReplayKind(Buffer):
         """Contents, counters and generator."""
         self._settle()
         return {
-            'kind': 'replay',
+            'kind': self.kind,
             'capacity': self.capacity,
             'size': self._size,
             'oldest': self._oldest,
             'skipped': self._skipped,
             'sampled': self.sampled,
             'source': self._source.state_dict(),
-            'uses': torch.from_numpy(self._count_uses().copy()),
+            'uses': torch.from_numpy(self._counted().copy()),
             'alive': None if self._alive is None else torch.from_numpy(self._alive.copy()),
             'priorities': None if self._priorities is None else self._priorities.state_dict(),
             'store': self.ring.state_dict(self._size),
@@ -328,13 +324,9 @@ class ReplayKind(Buffer):
 
     def load_state_dict(self, state: Mapping) -> None:
         """Put back what ``state_dict`` gave."""
-        if state['kind'] != 'replay' or state['capacity'] != self.capacity:
-            raise ValueError(
-                f"replay buffer '{self.name}': the saved buffer is of kind '{state['kind']}' with "
-                f"{state.get('capacity')} rows, this one of kind 'replay' with {self.capacity}"
-            )
+        self._check_state(state, self.capacity)
         self.ring.load_state_dict(state['store'])
-        self.put = self.ring.put if type(self).push is ReplayKind.push else nothing_stored
+        self._use_quick_way(ReplayKind, self.ring.put)
         self._known = self._clock[0]
         self._first = self._known - state['size']
         self._forget_rows()

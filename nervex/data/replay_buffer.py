@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from nervex.data.batch import Batch, as_column, has_length
-from nervex.data.index_source import IndexSource
+from nervex.data.batch import Batch, has_length
+from nervex.data.columns import as_column
 from nervex.data.priority import Priorities, checked_priorities
 from nervex.data.ring import Ring, rows_of
+from nervex.data.sampling import IndexSource
 from nervex.data.timeline import Timeline
 from nervex.utils import tree
 
@@ -38,7 +39,7 @@ class ReplayBuffer:
     """
 
     _priorities: Priorities | None = None  # of the prioritized variant
-    _ragged = False  # whether rows may begin to differ in shape
+    _grows = False  # whether it keeps everything, also rows that differ in shape
 
     def __init__(
         self,
@@ -53,10 +54,12 @@ class ReplayBuffer:
                 raise ValueError(f'{type(self).__name__}: {name} is a number of steps, at least 1, got {value!r}')
         self.stack_num = int(stack_num or 1)
         self._ignore_obs_next, self._sample_avail = ignore_obs_next, sample_avail
-        self._source = IndexSource(seed)
-        self._ring = Ring(int(size), type(self).__name__, ragged=self._ragged)
-        self.reset()
+        self._source, self._ring = IndexSource(seed), self._new_ring(int(size))
         self._plain = False  # whether the five plain columns are all that is stored
+        self.reset()
+
+    def _new_ring(self, size: int) -> Ring:
+        return Ring(size, type(self).__name__, ragged=self._grows, wraps=not self._grows)
 
     @property
     def maxsize(self) -> int:
@@ -64,7 +67,7 @@ class ReplayBuffer:
         return self._ring.capacity
 
     def __len__(self) -> int:
-        return min(self._ring.next_row, self._ring.capacity)
+        return min(self._ring.clock[0], self._ring.capacity)
 
     # ---- in
     def add(
@@ -125,25 +128,26 @@ class ReplayBuffer:
         columns = {name: column for name, column in batch.items() if not (name in _OPEN and column is None)}
         if self._ignore_obs_next:
             columns.pop('obs_next', None)
-        n = rows_of(columns)
+        n, ring = rows_of(columns), self._ring
         if 'done' not in columns and ('terminated' in columns or 'truncated' in columns):
             parts = [np.asarray(columns[k], dtype=bool) for k in ('terminated', 'truncated') if k in columns]
             columns['done'] = np.logical_or.reduce(parts)
         if env_id is not None and len(env_id) != n:
             raise ValueError(f'{type(self).__name__}: {n} steps came with {len(env_id)} env ids')
-        self._make_room(n)
-        self._settle()
+        time, start = self._settle(), ring.clock[0]
+        if self._grows and start + n > ring.capacity:
+            time.grow(max(2 * ring.capacity, start + n))
+            ring.grow(time.capacity)
         self._align(columns, n)
-        columns = {name: columns[name] for name in sorted(columns, key=_position)}
-        start, stored = self._ring.next_row, 0
         try:
-            stored = self._ring.append(columns)
+            ring.append({name: columns[name] for name in sorted(columns, key=_position)})
+        except BaseException:
+            time.isolate(ring.mend(n))
+            raise
         finally:
-            if not stored:
-                self._lose(start, n)
-            self._plain = tuple(self._ring.arrays) == RESERVED[:5]
+            self._plain = tuple(ring.arrays) == RESERVED[:5]
         self._settle(env_id)
-        return (start + np.arange(n)) % self.maxsize
+        return (start + np.arange(n)) % ring.capacity
 
     def _settle(self, env_id: np.ndarray | None = None) -> Timeline:
         """
@@ -152,33 +156,15 @@ class ReplayBuffer:
         Arguments:
             - env_id (:obj:`np.ndarray | None`): env of each of them; None: all of one env
         """
-        time, capacity = self._time, self.maxsize
-        waiting = self._ring.next_row - time.count
-        if not waiting:
-            return time
-        n = min(waiting, capacity)
-        if waiting > n:
-            time.skip(waiting - n)
-        slots = np.arange(time.count, time.count + n) % capacity
-        done = self._ring.arrays.get('done')
-        ends: Any = np.zeros(n, dtype=bool) if done is None else done[slots].astype(bool).reshape(n, -1).any(axis=1)
-        time.add(ends, None if env_id is None else env_id[-n:])
-        if self._priorities is not None:
-            self._priorities.push(int(slots[0]), n)
+        time, end = self._time, self._ring.clock[0]
+        n = min(end - time.count, self.maxsize)
+        if n:
+            slots, done = np.arange(end - n, end) % self.maxsize, self._ring.arrays.get('done')
+            ends: Any = np.zeros(n, bool) if done is None else done[slots].astype(bool).reshape(n, -1).any(axis=1)
+            time.add(end - n, ends, None if env_id is None else env_id[-n:])
+            if self._priorities is not None:
+                self._priorities.add(slots)
         return time
-
-    def _lose(self, start: int, n: int) -> None:
-        """The oldest ``n`` steps may be half overwritten by a failed addition: they become copies of the next one."""
-        if len(self) == self.maxsize <= n:
-            self.reset()
-        elif len(self) == self.maxsize:
-            slots = (start + np.arange(n)) % self.maxsize
-            for array in self._ring.arrays.values():
-                array[slots] = array[(start + n) % self.maxsize]
-            self._time.isolate(slots)
-
-    def _make_room(self, n: int) -> None:
-        """A ring has room for everything."""
 
     def _align(self, columns: dict, n: int) -> None:
         """Give ``info`` and ``policy`` the keys that they have in the store; where a key is missing it is zero."""
@@ -206,7 +192,7 @@ class ReplayBuffer:
 
     def reset(self) -> None:
         """Forget all steps; the memory is kept."""
-        self._ring.next_row, self._time = 0, Timeline(self.maxsize)
+        self._ring.clock[0], self._time = 0, Timeline(self.maxsize)
 
     # ---- out
     def sample_indices(self, batch_size: int) -> np.ndarray:
@@ -239,15 +225,13 @@ class ReplayBuffer:
         return self._read(slots) if slots.ndim else self._read(slots.reshape(1))[0]
 
     def _read(self, slots: np.ndarray) -> Batch:
-        stack, derive = self.stack_num, 'obs_next' not in self._ring and 'obs' in self._ring
         columns = self._ring.gather(slots)
-        if derive or (stack > 1 and 'obs_next' in columns):
-            columns['obs_next'] = self.get(slots, 'obs_next')
-        if stack > 1:
-            columns['obs'] = self.get(slots, 'obs')
+        derived = 'obs' in columns and 'obs_next' not in columns
+        for name in ('obs', 'obs_next'):
+            if (self.stack_num > 1 and name in columns) or (name == 'obs_next' and derived):
+                columns[name] = self.get(slots, name)
         for name in _OPEN:
-            if name not in columns:
-                columns[name] = Batch()
+            columns.setdefault(name, Batch())
         return Batch.of(columns)
 
     def get(self, index: Any, key: str, stack_num: int | None = None) -> Any:
@@ -261,11 +245,9 @@ class ReplayBuffer:
         length = self.stack_num if stack_num is None else stack_num
         if key == 'obs_next' and 'obs_next' not in self._ring:
             key, slots = 'obs', self._settle().after[slots]
-        if key in _OPEN and key not in self._ring:
-            return Batch()
         if length > 1:
             slots = self._settle().stack(slots, length)
-        return self._ring.column(key, slots)
+        return self._column(key, slots)
 
     def _slots(self, index: Any) -> np.ndarray:
         size = len(self)
@@ -284,10 +266,8 @@ class ReplayBuffer:
             raise IndexError(f'{type(self).__name__}: index {index.min()} .. {index.max()} with {size} steps')
         return np.where(index < 0, index + size, index)
 
-    def _column(self, name: str) -> Any:
-        if name in _OPEN and name not in self._ring:
-            return Batch()
-        return self._ring.column(name)
+    def _column(self, name: str, slots: np.ndarray | None = None) -> Any:
+        return Batch() if name in _OPEN and name not in self._ring else self._ring.column(name, slots)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith('_'):
@@ -308,7 +288,7 @@ class ReplayBuffer:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._source, self._ring = IndexSource(), Ring(self._time.capacity, type(self).__name__, ragged=self._ragged)
+        self._source, self._ring = IndexSource(), self._new_ring(self._time.capacity)
         self._source.load_state_dict(state['_source'])
         self._ring.load_state_dict(state['_ring'])
 
@@ -336,12 +316,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         for name, value in (('alpha', alpha), ('beta', beta)):
             if not 0 <= value < math.inf:
                 raise ValueError(f'PrioritizedReplayBuffer: {name} must be finite and at least 0, got {value}')
-        self._priority_options: dict[str, Any] = {
-            'alpha': alpha,
-            'beta': beta,
-            'anneal_step': anneal_step,
-            'compiled': compiled,
-        }
+        self._options: dict[str, Any] = dict(alpha=alpha, beta=beta, anneal_step=anneal_step, compiled=compiled)
         super().__init__(size, **options)
 
     def add(self, *step: Any, weight: float | None = None, **more: Any) -> int:
@@ -353,15 +328,23 @@ class PrioritizedReplayBuffer(ReplayBuffer):
 
     def sample_indices(self, batch_size: int) -> np.ndarray:
         """Slots of steps drawn by priority; of all steps in their order of time if ``batch_size`` is 0."""
-        if batch_size == 0 or not len(self):
-            return super().sample_indices(batch_size)
-        self._settle()
-        return self._priorities.draw_slots(self._source.fractions(batch_size))
+        return self._draw(batch_size)[0] if batch_size > 0 and len(self) else super().sample_indices(batch_size)
 
-    def _read(self, slots: np.ndarray) -> Batch:
+    def sample(self, batch_size: int) -> tuple[Batch, np.ndarray]:
+        """Steps drawn by priority and their slots; all steps in their order of time if ``batch_size`` is 0."""
+        if batch_size <= 0 or not len(self):
+            return super().sample(batch_size)
+        slots, weight = self._draw(batch_size)
+        return self._read(slots, weight), slots
+
+    def _draw(self, batch_size: int) -> tuple[np.ndarray, ...]:
+        self._settle()
+        return self._priorities.draw(self._source.fractions(batch_size), self._ring.clock[0], self._uses)[:2]
+
+    def _read(self, slots: np.ndarray, weight: np.ndarray | None = None) -> Batch:
         self._settle()
         batch = super()._read(slots)
-        batch._columns['weight'] = self._priorities.importance(slots)
+        batch._columns['weight'] = self._priorities.importance(slots) if weight is None else weight
         return batch
 
     def update_weight(self, index: Any, new_weight: Any) -> None:
@@ -377,14 +360,15 @@ class PrioritizedReplayBuffer(ReplayBuffer):
     def reset(self) -> None:
         """Forget all steps; the memory is kept."""
         super().reset()
-        self._priorities: Priorities = Priorities(self.maxsize, **self._priority_options)
+        self._priorities: Priorities = Priorities(self.maxsize, **self._options)
+        self._uses = np.zeros(self.maxsize, np.int32)  # how often each slot was drawn
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), '_priorities': self._priorities.state_dict()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
-        self._priorities = Priorities(self.maxsize, **self._priority_options)
+        self._priorities = Priorities(self.maxsize, **self._options)
         self._priorities.load_state_dict(state['_priorities'])
 
 
@@ -396,27 +380,10 @@ class ListReplayBuffer(ReplayBuffer):
         one of objects then.
     """
 
-    _ragged = True
+    _grows = True
 
     def __init__(self, size: int = 256, **options: Any) -> None:
         super().__init__(size, **options)
-
-    def add(self, *step: Any, **more: Any) -> int:
-        """Add one step; gives its slot."""
-        self._make_room(1)
-        return super().add(*step, **more)
-
-    def extend(self, batch: Any, env_id: Any = None) -> np.ndarray:
-        """Add many steps in their order; gives their slots."""
-        if isinstance(batch, Batch):
-            self._make_room(len(batch))
-        return super().extend(batch, env_id)
-
-    def _make_room(self, n: int) -> None:
-        if len(self) + n > self.maxsize:
-            capacity = max(2 * self.maxsize, len(self) + n)
-            self._settle().grow(capacity)
-            self._ring.grow(capacity, len(self))
 
 
 def _position(name: str) -> int:

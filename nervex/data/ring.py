@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from nervex.data.batch import Batch, nested, object_column, tensor_column
+from nervex.data.batch import Batch, nested
+from nervex.data.columns import object_column, tensor_column
 from nervex.data.frames import FrameTable
-from nervex.data.memory import aligned_empty, check_memory, recycled_empty
+from nervex.data.memory import aligned_empty, check_memory, take_rows
 from nervex.data.writers import compile_writers
 from nervex.utils import tree
 
@@ -24,7 +25,7 @@ class Ring:
         ``capacity`` slots of a fixed set of columns. Rows are numbered as they come; row k lies in slot k modulo
         capacity. The columns, their shapes and dtypes are those of the first rows; memory is reserved then, and touched
         only as slots are filled. A dtype that cannot hold a later value exactly is widened. Which rows are valid is the
-        business of the buffers on top; a write that fails may leave the slots from ``next_row`` on half written.
+        business of the buffers on top.
     Arguments:
         - capacity (:obj:`int`): number of slots
         - name (:obj:`str`): whose rows they are, for error messages
@@ -59,32 +60,17 @@ class Ring:
         self.arrays, self._torch_names = arrays, torch_names
         self._put: Callable[..., int] = nothing_stored
         self.put_values: Callable[..., int] = nothing_stored
-        if arrays:
+        if arrays and self.capacity > 1:  # where a single slot is written half, nothing is left
             modulo = self.capacity if self._wraps else 2**62
             self._put, self.put_values = compile_writers(arrays, torch_names, self.capacity, modulo, self.clock)
         self.put = self._put if self.frames is None else nothing_stored
         self._nested = any(type(name) is tuple for name in arrays)
         self.holds_objects = any(array.dtype == object for array in arrays.values())
         self._takes = [(name, array.take) for name, array in arrays.items()]
-        large = [array for array in arrays.values() if array[:1].nbytes >= 512 and array.dtype != object]
+        large = any(array[:1].nbytes >= 512 for array in arrays.values() if array.dtype != object)
         self._simple = not (self._nested or torch_names or large or self.frames is not None)
         self._pool: list[np.ndarray] = []  # memory of samples of large rows
         self._outputs: dict[int, list] = {}
-
-    @property
-    def next_row(self) -> int:
-        """Number of the next row."""
-        return self.clock[0]
-
-    @next_row.setter
-    def next_row(self, number: int) -> None:
-        """Go on counting from this number."""
-        self.clock[0] = number
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes reserved (object columns count their references only)."""
-        return tree.nbytes(self.arrays) + (self.frames.nbytes if self.frames is not None else 0)
 
     def plan(self, columns: Mapping) -> int:
         """Bytes that rows like these will need; BufferMemoryError if they cannot be had."""
@@ -94,71 +80,80 @@ class Ring:
         return needed + check_memory(self.name, self.capacity, _as_numpy(_flat(columns)), self._overhead)
 
     # ---- in
-    def append(self, columns: Mapping) -> int:
+    def append(self, columns: Mapping) -> None:
         """
         Overview:
-            Store rows, wrapping at the end; gives their number. What does not fit is an error that names the column.
-            More rows than there are slots: the last ones stay.
+            Store rows, wrapping at the end. What does not fit is an error that names the column. More rows than there
+            are slots: the last ones stay.
         """
-        if self.frames is not None:
-            columns = self.frames.encode(columns)
-        flat = _flat(columns)
-        if n := self._put(Batch.of(flat)):
-            return n
-        n = rows_of(flat)
+        flat = _flat(columns if self.frames is None else self.frames.encode(columns))
+        if self._put(Batch.of(flat)):
+            return
+        given, n = _as_numpy(flat), rows_of(flat)
         if not self.arrays:
-            check_memory(self.name, self.capacity, _as_numpy(flat), self._overhead)
-            arrays = {name: _zeros(self.capacity, array) for name, array in _as_numpy(flat).items()}
+            check_memory(self.name, self.capacity, given, self._overhead)
+            arrays = {name: _zeros(self.capacity, array) for name, array in given.items()}
             self._set_arrays(arrays, {name for name, column in flat.items() if isinstance(column, torch.Tensor)})
-        if set(flat) != set(self.arrays):
-            raise KeyError(f'{self.name}: got the columns {_names(flat)}, the first rows had {_names(self.arrays)}')
-        fitted = {name: self._fitted(name, column, n) for name, column in _as_numpy(flat).items()}
+        if set(given) != set(self.arrays):
+            names, stored = (', '.join(sorted(map(_label, part))) for part in (given, self.arrays))
+            raise KeyError(f'{self.name}: got the columns {names}, the first rows had {stored}')
+        fitted = {name: self._fitted(name, column, n) for name, column in given.items()}
         kept = min(n, self.capacity)
-        slots = np.arange(self.next_row + n - kept, self.next_row + n) % self.capacity
+        slots = np.arange(self.clock[0] + n - kept, self.clock[0] + n) % self.capacity
         for name, column in fitted.items():
             self.arrays[name][slots] = column[n - kept :]
-        self.next_row += n
-        return n
+        self.clock[0] += n
 
     def _fitted(self, name: Any, column: np.ndarray, n: int) -> np.ndarray:
         """The column in a form that its array takes; the array may get another dtype for it."""
-        array, label = self.arrays[name], _label(name)
+        array, what = self.arrays[name], f"{self.name}: column '{_label(name)}'"
         fits = column.shape == (n, *array.shape[1:])
         if not fits and column.shape[:1] == (n,) and (self._ragged or array.dtype == object):
             if array.dtype != object:
-                logger.warning("%s: column '%s' becomes objects, as its rows differ in shape", self.name, label)
+                logger.warning('%s becomes objects, as its rows differ in shape', what)
                 rows = torch.from_numpy(array) if name in self._torch_names else array
                 self._set_arrays({**self.arrays, name: object_column(list(rows))}, self._torch_names - {name})
             return object_column(list(column))
         if not fits:
             raise ValueError(
-                f"{self.name}: column '{label}' stores rows of shape {array.shape[1:]} and dtype {array.dtype}, got "
-                f'shape {column.shape} and dtype {column.dtype} for {n} row(s)'
+                f'{what} stores rows of shape {array.shape[1:]} and dtype {array.dtype}, got shape {column.shape} and '
+                f'dtype {column.dtype} for {n} row(s)'
             )
         kinds = {array.dtype.kind, column.dtype.kind}
         if column.dtype == array.dtype or array.dtype == object:
             return column
         if kinds - set('biufc') or ('b' in kinds and len(kinds) > 1):
-            raise ValueError(f"{self.name}: column '{label}' stores {array.dtype}, got {column.dtype}")
+            raise ValueError(f'{what} stores {array.dtype}, got {column.dtype}')
         wide = np.promote_types(array.dtype, column.dtype)
         if wide != array.dtype and not np.array_equal(column.astype(array.dtype), column):
-            logger.warning(
-                "%s: column '%s' becomes %s, %s cannot hold what was pushed", self.name, label, wide, array.dtype
-            )
+            logger.warning('%s becomes %s, %s cannot hold what was pushed', what, wide, array.dtype)
             self._set_arrays({**self.arrays, name: array.astype(wide)}, self._torch_names)
         return column
+
+    def mend(self, n: int) -> np.ndarray:
+        """
+        Overview:
+            After a push of ``n`` rows that failed: the oldest rows, which lie where it began to write, may be half
+            overwritten and become copies of the oldest one behind them.
+        Returns:
+            - slots (:obj:`np.ndarray`): of these rows
+        """
+        n = n if self.clock[0] >= self.capacity > n else 0
+        slots = (self.clock[0] + np.arange(n)) % self.capacity
+        for array in self.arrays.values():
+            array[slots] = array[(self.clock[0] + n) % self.capacity]
+        return slots
 
     def add_column(self, name: Any, rows: np.ndarray) -> None:
         """A further column like these rows; it is zero (None for objects) in all slots."""
         self._set_arrays({**self.arrays, name: _zeros(self.capacity, rows)}, self._torch_names)
 
-    def grow(self, capacity: int, used: int) -> None:
-        """More slots; the first ``used`` ones are kept."""
-        larger = {name: _zeros(capacity, array) for name, array in self.arrays.items()}
-        for name, array in self.arrays.items():
-            larger[name][:used] = array[:used]
+    def grow(self, capacity: int) -> None:
+        """More slots, for a ring that has not gone round."""
         self.capacity = capacity
-        self._set_arrays(larger, self._torch_names)
+        self._set_arrays(
+            {name: _zeros(capacity, a, a[: self.clock[0]]) for name, a in self.arrays.items()}, self._torch_names
+        )
 
     # ---- out
     def __contains__(self, name: object) -> bool:
@@ -189,14 +184,7 @@ class Ring:
         """The rows at ``slots`` (trusted) in fresh memory, as a dict of columns."""
         if self._simple:
             return {name: take(slots, 0) for name, take in self._takes}
-        found, n = {}, len(slots)
-        for name, array in self.arrays.items():
-            if array.dtype == object or n * array[:1].nbytes < 1 << 17:
-                found[name] = array.take(slots, 0)
-            else:
-                found[name] = recycled_empty(self._pool, (n, *array.shape[1:]), array.dtype)
-                array.take(slots, 0, found[name], 'clip')
-        columns = self._columns(found)
+        columns = self._columns({name: take_rows(array, slots, self._pool) for name, array in self.arrays.items()})
         return columns if self.frames is None else self.frames.decode(columns)
 
     def gather_again(self, slots: np.ndarray) -> tuple[dict, dict | None]:
@@ -207,14 +195,13 @@ class Ring:
             - columns (:obj:`dict`): as ``gather`` gives them
             - tensors (:obj:`dict | None`): column name -> (column, tensor over its memory), where that is possible
         """
-        n = len(slots)
         if self.frames is not None:  # they use memory again by themselves
             return self.gather(slots), None
-        if n not in self._outputs:
+        pair = self._outputs.get(len(slots))
+        if pair is None:
             if len(self._outputs) >= (4 if self._wraps else 1):  # rounds differ in length, and are large
                 self._outputs.clear()
-            self._outputs[n] = [self._output(n), self._output(n)]
-        pair = self._outputs[n]
+            pair = self._outputs[len(slots)] = [self._output(len(slots)), self._output(len(slots))]
         pair.reverse()
         moves, columns, tensors = pair[0]
         for take, out in moves:
@@ -225,12 +212,8 @@ class Ring:
         flat = {name: aligned_empty((n, *array.shape[1:]), array.dtype) for name, array in self.arrays.items()}
         moves = [(take, flat[name]) for name, take in self._takes]
         columns = self._columns(flat)
-        tensors = {
-            name: (column, tensor_column(column, None, shrink=True))
-            for name, column in columns.items()
-            if not isinstance(column, Batch) and column.dtype not in (np.float64, object)
-        }
-        return moves, columns, tensors
+        plain = {k: c for k, c in columns.items() if not isinstance(c, Batch) and c.dtype not in (np.float64, object)}
+        return moves, columns, {name: (column, tensor_column(column)) for name, column in plain.items()}
 
     # ---- state
     def state_dict(self, used: int) -> dict[str, Any]:
@@ -242,7 +225,7 @@ class Ring:
             path = list(name) if type(name) is tuple else name
             columns.append({'name': path, 'torch': name in self._torch_names, 'data': data})
         frames = None if self.frames is None else self.frames.state_dict()
-        return {'next_row': self.next_row, 'columns': columns, 'frames': frames}
+        return {'next_row': self.clock[0], 'columns': columns, 'frames': frames}
 
     def load_state_dict(self, state: Mapping) -> None:
         """Put back what ``state_dict`` gave; everything else is forgotten."""
@@ -250,12 +233,11 @@ class Ring:
         for column in state['columns']:
             name = tuple(column['name']) if isinstance(column['name'], list) else column['name']
             data = object_column(column['data']) if isinstance(column['data'], list) else column['data'].numpy()
-            arrays[name] = _zeros(self.capacity, data)
-            arrays[name][: len(data)] = data
+            arrays[name] = _zeros(self.capacity, data, data)
             if column['torch']:
                 torch_names.add(name)
         self._set_arrays(arrays, torch_names)
-        self.next_row = state['next_row']
+        self.clock[0] = state['next_row']
         if self.frames is not None:
             self.frames.load_state_dict(state['frames'])
 
@@ -270,11 +252,13 @@ def rows_of(columns: Mapping) -> int:
     return len(next(iter(columns.values()), ()))
 
 
-def _zeros(capacity: int, like: np.ndarray) -> np.ndarray:
-    """Slots for rows like these: zero, None where they are objects."""
+def _zeros(capacity: int, like: np.ndarray, first: Any = ()) -> np.ndarray:
+    """Slots for rows like these, zero or None where they are objects; the first slots hold the rows ``first``."""
     array = np.zeros((capacity, *like.shape[1:]), dtype=like.dtype)
     if like.dtype == object:
         array.fill(None)
+    if len(first):
+        array[: len(first)] = first
     return array
 
 
@@ -297,7 +281,3 @@ def _as_numpy(flat: dict) -> dict[Any, np.ndarray]:
 
 def _label(name: Any) -> str:
     return tree.label(name) if type(name) is tuple else str(name)
-
-
-def _names(flat: Mapping) -> str:
-    return ', '.join(sorted(_label(n) for n in flat))

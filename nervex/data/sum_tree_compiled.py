@@ -1,30 +1,16 @@
-"""The loops of the sum tree, compiled by numba: what each does is said at the method of ``SumTree`` that calls it."""
+"""The loops of the sum tree, compiled by numba: those of ``sum_tree``, step by step."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from nervex.data.sum_tree import _BELOW_ONE, MAX_WEIGHT, MIN_WEIGHT, WIDTH
+from nervex.data.sum_tree import BELOW_ONE, MAX_WEIGHT, MIN_WEIGHT, WIDTH
 from nervex.utils.errors import ExtraMissingError
 
 try:
     from numba import njit
 except ImportError as e:
     raise ExtraMissingError('compiled sum trees need numba: pip install nervex[fast]') from e
-
-
-@njit(cache=True)
-def draw_rows(tree, offsets, fractions, next_number, priorities, uses, slots, ratios, numbers, priority):
-    """``draw``, with what is known of the drawn rows."""
-    draw(tree, offsets, fractions, slots, ratios)
-    capacity = priorities.size
-    lap = (next_number - 1) // capacity * capacity  # rows up to the newest are of this lap, those behind of the last
-    for k in range(slots.size):
-        slot = slots[k]
-        number = lap + slot
-        numbers[k] = number if number < next_number else number - capacity
-        priority[k] = priorities[slot]
-        uses[slot] += 1
 
 
 @njit(cache=True)
@@ -100,10 +86,11 @@ def _climb(tree, offsets, nodes, count):
 
 
 @njit(cache=True)
-def draw(tree, offsets, fractions, slots, ratios):
-    """One leaf for each of n equal parts of the total."""
+def draw(tree, offsets, fractions, next_number, priorities, uses, slots, ratios, numbers, priority):
+    """One leaf for each of n equal parts of the total, and what is known of its row."""
     values, prefix, low = tree[0], tree[1], tree[2]
-    n = fractions.size
+    n, capacity = fractions.size, priorities.size
+    lap = (next_number - 1) // capacity * capacity  # rows up to the newest are of this lap, those behind of the last
     smallest = np.inf
     for j in range(offsets[offsets.size - 1], low.size):
         smallest = min(smallest, low[j])
@@ -113,7 +100,7 @@ def draw(tree, offsets, fractions, slots, ratios):
         node = 0
         for level in range(offsets.size - 1, -1, -1):
             base = offsets[level] + node * WIDTH
-            target = min(target, prefix[base + WIDTH - 1] * _BELOW_ONE)
+            target = min(target, prefix[base + WIDTH - 1] * BELOW_ONE)
             child = 0
             for j in range(WIDTH):
                 child += prefix[base + j] <= target
@@ -122,3 +109,7 @@ def draw(tree, offsets, fractions, slots, ratios):
             node = node * WIDTH + child
         slots[k] = node
         ratios[k] = smallest / values[node]
+        number = lap + node
+        numbers[k] = number if number < next_number else number - capacity
+        priority[k] = priorities[node]
+        uses[node] += 1

@@ -17,7 +17,7 @@ class Timeline:
         - count (:obj:`int`): steps that were ever linked; step k is in slot k modulo capacity
         - before, after (:obj:`np.ndarray`): slot of the step before and after each; a first or last step is its own
     Interfaces:
-        add, skip, cut, isolate, stack, order, labels, grow
+        add, cut, isolate, stack, order, labels, grow
     """
 
     def __init__(self, capacity: int) -> None:
@@ -32,27 +32,25 @@ class Timeline:
         slots.flags.writeable = False
         return slots
 
-    @property
-    def size(self) -> int:
-        """Slots in use."""
-        return min(self.count, self.capacity)
-
-    def add(self, done: np.ndarray, env_id: np.ndarray | None = None) -> None:
-        """Steps that come next, in this order. No ``env_id``: all of env 0."""
-        if len(done) > self.capacity:
-            extra = len(done) - self.capacity
-            self.skip(extra)
-            done, env_id = done[extra:], env_id if env_id is None else env_id[extra:]
-        n = len(done)
-        numbers = np.arange(self.count, self.count + n)
+    def add(self, number: int, done: np.ndarray, env_id: np.ndarray | None = None) -> None:
+        """
+        Overview:
+            Steps that come next, in this order.
+        Arguments:
+            - number (:obj:`int`): of the first one; steps that were left out end all trajectories
+            - done (:obj:`np.ndarray`): whether each ends its episode; at most as many as there are slots
+            - env_id (:obj:`np.ndarray | None`): None: all of env 0
+        """
+        if number != self.count:
+            self.cut()
+        numbers = np.arange(number, number + len(done))
+        self.count = number + len(done)
         later = self.after[numbers % self.capacity]
         self.before[later] = later  # what lay here is overwritten: its successor becomes a beginning
-        oldest = max(self.count + n - self.capacity, 0)
+        oldest = max(self.count - self.capacity, 0)
         for env in [0] if env_id is None else dict.fromkeys(env_id.tolist()):
             mine = slice(None) if env_id is None else env_id == env
             own, ends = numbers[mine], done[mine]
-            if not len(own):
-                continue
             slots, last = own % self.capacity, self._last.get(env, -1)
             before = np.concatenate([[last % self.capacity], slots[:-1]])
             begins = np.concatenate([[last < oldest], ends[:-1]])
@@ -60,12 +58,6 @@ class Timeline:
             self.after[slots] = slots
             self.after[before[~begins]] = slots[~begins]
             self._last[env] = -1 if ends[-1] else int(own[-1])
-        self.count += n
-
-    def skip(self, n: int) -> None:
-        """So many steps came and went without being looked at."""
-        self.count += n
-        self.cut()
 
     def cut(self) -> None:
         """What comes next does not follow what was there."""
@@ -86,7 +78,7 @@ class Timeline:
 
     def order(self) -> np.ndarray:
         """All used slots in the order in which they were written."""
-        return np.arange(self.count - self.size, self.count) % self.capacity
+        return np.arange(max(self.count - self.capacity, 0), self.count) % self.capacity
 
     def labels(self) -> np.ndarray:
         """A number per step, in the order in which they were written, that tells the trajectories apart."""

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from nervex.data.batch import Batch, nested, object_column
+from nervex.data.batch import Batch, nested
+from nervex.data.columns import object_column
 from nervex.utils import tree
 from nervex.utils.errors import NervexError
 from nervex.utils.file_helper import atomic_write, check_archive

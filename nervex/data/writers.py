@@ -32,7 +32,7 @@ def put(data):
         number = clock[0]
         start = number % {modulo}
         stop = start + n
-        if stop > {capacity}:
+        if stop >= {capacity}:
             return 0
         {block}
         clock[0] = number + n

@@ -26,8 +26,7 @@ class Cache:
         self.maxlen, self.timeout = maxlen, timeout
         self._consume = consume
         self._items: list[Any] = []
-        self._count = 0
-        self._since = 0.0
+        self._count, self._since = 0, 0.0
         self._wake = threading.Condition()
         self._busy = threading.Lock()  # a portion is on its way: the next one waits, so that the order stays
         self._error: BaseException | None = None
@@ -43,9 +42,7 @@ class Cache:
     def push_data(self, data: Any, count: int = 1) -> None:
         """Take one item that counts as ``count``."""
         with self._wake:
-            if self._error is not None:
-                error, self._error = self._error, None
-                raise error
+            self._raise_error()
             if self._closed:
                 raise RuntimeError('the cache is closed, nothing can be pushed any more')
             if not self._items:
@@ -53,6 +50,11 @@ class Cache:
             self._items.append(data)
             self._count += count
             self._wake.notify()
+
+    def _raise_error(self) -> None:
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
 
     def flush(self) -> None:
         """Hand on what there is now."""
@@ -75,18 +77,15 @@ class Cache:
             try:
                 self.flush()
             except Exception as e:  # raised again where the user notices it
-                with self._wake:
-                    self._error = e
+                self._error = e
 
     def close(self) -> None:
         """End the thread and hand on the rest; may be called twice."""
         with self._wake:
             self._closed = True
-            self._wake.notify_all()
+            self._wake.notify()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
             self._thread = None
         self.flush()
-        if self._error is not None:
-            error, self._error = self._error, None
-            raise error
+        self._raise_error()

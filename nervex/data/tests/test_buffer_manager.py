@@ -521,6 +521,7 @@ def test_a_buffer_that_is_dropped_gives_its_memory_back_at_once(kind):
     buffer.load_state_dict(buffer.state_dict())
     buffer.push_data({'a': np.zeros(3)})
     assert len(list(buffer.batches(4, 1))) > 0
+    buffer.push_data({'a': np.zeros(3)})
     gc.collect()
     gc.disable()
     try:

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from nervex.data import Batch, BufferManager, ReplayBuffer
+from nervex.utils import tree
 
 
 def manager(maxlen, axis, seed=5):
@@ -68,7 +69,7 @@ def test_frames_are_stored_once():
     for _ in range(450):
         once.push_data(env.block())
     ring = once._only.ring
-    assert ring.frames.made < 1.05 * 1800 and ring.frames.nbytes == ring.frames._limit * 64
+    assert ring.frames.made < 1.05 * 1800 and ring.frames._frames.nbytes == ring.frames._limit * 64
     assert ring.arrays['obs'].dtype == np.int64  # frame numbers
 
 
@@ -129,7 +130,7 @@ def test_single_frames_with_stacking_derived_take_little_more_than_the_frames():
     for k in range(size):
         buf.add(obs=frames[k], act=k % 4, rew=0.0, done=k % 100 == 99)
     time_bytes = buf._time.before.nbytes + buf._time.after.nbytes
-    assert buf._ring.nbytes + time_bytes <= 1.01 * frames.nbytes
+    assert tree.nbytes(buf._ring.arrays) + time_bytes <= 1.01 * frames.nbytes
     row = buf[150]
     assert (row.obs == frames[147:151]).all() and (row.obs_next == frames[148:152]).all()
 
