@@ -17,16 +17,16 @@ _OTHER_NAMES = {
     'EpsGreedySampleHelper': 'nervex.armor.sampling:EpsGreedySamplePlugin',
     'MultinomialSampleHelper': 'nervex.armor.sampling:MultinomialSamplePlugin',
     'ActionNoiseHelper': 'nervex.armor.noise:ActionNoisePlugin',
-    'TargetNetworkHelper': 'nervex.armor.target:TargetPlugin',
-    'TeacherNetworkHelper': 'nervex.armor.running:TeacherPlugin',
+    'TargetNetworkHelper': 'nervex.armor.armor:TargetPlugin',
+    'TeacherNetworkHelper': 'nervex.armor.armor:TeacherPlugin',
 }
 _HOMES = {
-    'nervex.armor.armor': 'Armor BaseArmor',
+    'nervex.armor.armor': 'Armor TargetPlugin TeacherPlugin',
+    'nervex.armor.base_armor': 'BaseArmor',
     'nervex.armor.hidden_state': 'HiddenStatePlugin',
     'nervex.armor.noise': 'ActionNoisePlugin',
     'nervex.armor.plugin': 'IArmorPlugin IArmorStatefulPlugin IArmorStatelessPlugin add_plugin register_plugin',
-    'nervex.armor.running': 'GradPlugin GraphPlugin TeacherPlugin',
+    'nervex.armor.running': 'GradPlugin GraphPlugin',
     'nervex.armor.sampling': 'ArgmaxSamplePlugin Draws EpsGreedySamplePlugin MultinomialSamplePlugin mu_sigma_of',
-    'nervex.armor.target': 'TargetPlugin',
 }
 __getattr__, __dir__, __all__ = lazy_exports(__name__, {**homes(_HOMES), **_OTHER_NAMES})

@@ -71,11 +71,8 @@ class HiddenStatePlugin(IArmorStatefulPlugin):
                 raise UnknownNameError(f"'hidden_state' needs a model that returns 'next_state', got {sorted(output)}")
             next_states = output.pop('next_state')
             if not isinstance(next_states, list) or len(next_states) != len(ids):
-                got = (
-                    f'{len(next_states)} of type {type(next_states).__name__}'
-                    if hasattr(next_states, '__len__')
-                    else type(next_states).__name__
-                )
+                got = type(next_states).__name__
+                got = f'a {got} of {len(next_states)}' if hasattr(next_states, '__len__') else got
                 raise ValueError(
                     f"{len(ids)} rows {ids} were asked for: 'next_state' must be a list of {len(ids)} "
                     f'states, got {got}; pass data_id=... with the ids of the rows in the batch'
@@ -83,14 +80,14 @@ class HiddenStatePlugin(IArmorStatefulPlugin):
             for i, state in zip(ids, next_states):
                 self._states[i] = state
             if self._save_prev_state:
-                output['prev_state'] = [detached(state) for state in states]
+                output['prev_state'] = _detached(states)
             return output
 
         return hidden_state_forward
 
     def state_dict(self) -> dict[str, Any]:
         """The states of all rows, detached."""
-        return {'states': [detached(state) for state in self._states]}
+        return {'states': _detached(self._states)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue with these states."""
@@ -110,6 +107,6 @@ def _as_dict(data: Any) -> dict:
     return {'obs': data} if isinstance(data, Tensor) else {key: data[key] for key in data.keys()}
 
 
-def detached(state: Any) -> Any:
+def _detached(state: Any) -> Any:
     """The same nested state without its graph."""
     return tree.map(lambda part: part.detach() if isinstance(part, Tensor) else part, state)

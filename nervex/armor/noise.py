@@ -26,7 +26,7 @@ class ActionNoisePlugin(IArmorStatefulPlugin):
         - noise_kwargs (:obj:`dict | None`): its settings: ``mu`` and ``sigma``; of 'ou' also ``theta, dt, x0``
         - noise_range (:obj:`dict | None`): ``{'min': ..., 'max': ...}`` limits of the noise, None does not limit
         - action_range (:obj:`dict | None`): limits of the noisy action, numbers or one for each dimension
-        - seed (:obj:`int | None`), generator (:obj:`torch.Generator | None`): source of chance, see ``Draws``
+        - seed (:obj:`int | None`): of the source of chance, see ``Draws``
     Shapes:
         - action (:obj:`torch.FloatTensor`): :math:`(B, *)`, or a list of them
     """
@@ -38,7 +38,6 @@ class ActionNoisePlugin(IArmorStatefulPlugin):
         noise_range: Mapping[str, Any] | None = None,
         action_range: Mapping[str, Any] | None = {'min': -1.0, 'max': 1.0},
         seed: int | None = None,
-        generator: torch.Generator | None = None,
     ) -> None:
         if noise_type not in _SETTINGS:
             raise UnknownNameError(unknown_name('noise_type', noise_type, _SETTINGS))
@@ -51,7 +50,7 @@ class ActionNoisePlugin(IArmorStatefulPlugin):
         self._drift: dict[tuple[int, int], Tensor] | None = {} if noise_type == 'ou' else None  # by head and row
         self._noise_range = _limits(noise_range, 'noise_range')
         self._action_range = _limits(action_range, 'action_range')
-        self._draws = Draws(seed, generator)
+        self._draws = Draws(seed)
 
     def wrap(self, forward: Callable[..., Any]) -> Callable[..., Any]:
         """The forward with this plugin around it."""

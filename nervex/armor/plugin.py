@@ -19,9 +19,6 @@ class IArmorPlugin:
         register, bind, wrap
     """
 
-    #: names of keyword arguments of ``armor.forward`` that the plugin takes out of the call
-    forward_kwargs: tuple[str, ...] = ()
-
     @classmethod
     def register(cls, armor: Any, **kwargs: Any) -> None:
         """Create the plugin from ``kwargs`` and put it around ``armor.forward``."""

@@ -1,4 +1,4 @@
-"""Plugins around the call of the model itself: recorded for acting, gradients on or off, the settings of a teacher."""
+"""Plugins around the call of the model itself: recorded for acting, gradients on or off."""
 
 from collections.abc import Callable
 from typing import Any
@@ -94,18 +94,3 @@ class GradPlugin(IArmorStatelessPlugin):
                 switch(before)
 
         return grad_forward
-
-
-class TeacherPlugin(IArmorStatelessPlugin):
-    """
-    Overview:
-        Keeps the settings of a teacher where a loss finds them: ``Armor.teacher_cfg`` and ``model.teacher_cfg``.
-    """
-
-    def __init__(self, teacher_cfg: Any = None) -> None:
-        self._cfg = teacher_cfg
-
-    def bind(self, armor: Any) -> None:
-        """Take what the plugin needs of the armor that it is put on."""
-        armor.cfg = self._cfg
-        armor.model.teacher_cfg = self._cfg

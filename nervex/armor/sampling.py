@@ -25,19 +25,13 @@ class Draws:
         torch's global generator, so that a run that was seeded as a whole repeats itself.
     Arguments:
         - seed (:obj:`int | None`): start of all generators
-        - generator (:obj:`torch.Generator | None`): a generator to use for its device, instead of a seed
     Interfaces:
         on, coins, races, normal, state_dict, load_state_dict
     """
 
-    def __init__(self, seed: int | None = None, generator: torch.Generator | None = None) -> None:
-        if seed is not None and generator is not None:
-            raise ValueError('give a seed or a generator, not both')
-        self._generators = {} if generator is None else {generator.device: generator}
-        if generator is not None:
-            self._seed = generator.initial_seed()
-        else:
-            self._seed = int(torch.randint(2**62, ()).item()) if seed is None else int(seed)
+    def __init__(self, seed: int | None = None) -> None:
+        self._seed = int(torch.randint(2**62, ()).item()) if seed is None else int(seed)
+        self._generators: dict[torch.device, torch.Generator] = {}
         self._coins: list[float] = []
         self._races = np.empty(0, dtype=np.float32)
 
@@ -120,8 +114,8 @@ class ArgmaxSamplePlugin(IArmorStatelessPlugin):
 class _DrawingPlugin(IArmorStatelessPlugin):
     """A sampler with a source of chance of its own."""
 
-    def __init__(self, seed: int | None = None, generator: torch.Generator | None = None) -> None:
-        self._draws = Draws(seed, generator)
+    def __init__(self, seed: int | None = None) -> None:
+        self._draws = Draws(seed)
 
     def state_dict(self) -> dict[str, Any]:
         """State of the source of chance."""
@@ -141,7 +135,7 @@ class MultinomialSamplePlugin(_DrawingPlugin):
         which is what an env may get, ``drawn`` the draw itself, whose probability is known, and ``logit`` a dict of
         ``mu`` and ``sigma``.
     Arguments:
-        - seed (:obj:`int | None`), generator (:obj:`torch.Generator | None`): source of chance, see ``Draws``
+        - seed (:obj:`int | None`): of the source of chance, see ``Draws``
     Shapes:
         - as ``argmax_sample``
     """
@@ -175,7 +169,7 @@ class EpsGreedySamplePlugin(_DrawingPlugin):
         With probability ``eps`` a random legal action, else the greedy one. Each row and each head tosses its own coin.
         ``eps`` is an argument of forward: a float, or an array with one value for each row (environment).
     Arguments:
-        - seed (:obj:`int | None`), generator (:obj:`torch.Generator | None`): source of chance, see ``Draws``
+        - seed (:obj:`int | None`): of the source of chance, see ``Draws``
     Shapes:
         - logits and actions as ``argmax_sample``; eps: float, or the leading dims of logit, or the first ones of them
     """

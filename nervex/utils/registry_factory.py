@@ -116,8 +116,8 @@ ARMOR_PLUGIN_REGISTRY = Registry(
         'graph': 'nervex.armor.running:GraphPlugin',
         'hidden_state': 'nervex.armor.hidden_state:HiddenStatePlugin',
         'action_noise': 'nervex.armor.noise:ActionNoisePlugin',
-        'target': 'nervex.armor.target:TargetPlugin',
-        'teacher': 'nervex.armor.running:TeacherPlugin',
+        'target': 'nervex.armor.armor:TargetPlugin',
+        'teacher': 'nervex.armor.armor:TeacherPlugin',
     },
 )
 LEARNER_REGISTRY = Registry('learner', {'base': 'nervex.worker.learner.base_learner:BaseLearner'})

@@ -94,10 +94,6 @@ class SampleTransforms:
                 )  # fmt: skip
             self._chain[name] = transform
 
-    def __bool__(self) -> bool:
-        """Whether anything is changed at all."""
-        return bool(self._chain)
-
     def __call__(self, samples: Batch) -> Batch:
         """The samples after all changes."""
         for transform in self._chain.values() if len(samples) else ():
@@ -148,22 +144,19 @@ class HindsightRelabel(SampleTransform):
         self._check(samples)
         done = np.asarray(samples['done']).astype(bool)
         k, rows = self._cfg.k, np.arange(len(done))
-        source = self._sources(done, k).reshape(-1)
-        again = np.repeat(rows, k)
-        obs, next_obs = _tensors(samples['obs']), _tensors(samples['next_obs'])
-        (state, _, _), (next_state, _, achieved) = self._split(obs), self._split(next_obs)
-        goal, reached_now = _take(achieved, source), _take(achieved, again)
-        reward = torch.as_tensor(self._reward(reached_now, goal))
-        copies: dict[str, Any] = {key: _take(samples[key], again) for key in samples.keys()}
-        copies['obs'] = self._merge(_take(state, again), goal)
-        copies['next_obs'] = self._merge(_take(next_state, again), goal)
-        copies['reward'] = reward.reshape(copies['reward'].shape)
+        source, again = self._sources(done, k).reshape(-1), np.repeat(rows, k)
+        parts = (self._split(_tensors(samples[name])) for name in ('obs', 'next_obs'))
+        (state, _, _), (next_state, _, achieved) = parts
+        goal, reached_now = tree.index(achieved, source), tree.index(achieved, again)
+        copies: dict[str, Any] = {key: tree.index(samples[key], again) for key in samples.keys()}
+        copies['obs'] = self._merge(tree.index(state, again), goal)
+        copies['next_obs'] = self._merge(tree.index(next_state, again), goal)
+        copies['reward'] = torch.as_tensor(self._reward(reached_now, goal)).reshape(copies['reward'].shape)
         if self._cfg.ends_at_goal:
-            success = reached(reached_now, goal).reshape(-1) > 0
-            copies['done'] = success
+            copies['done'] = reached(reached_now, goal).reshape(-1) > 0
             if 'truncated' in copies:
-                copies['truncated'] = torch.zeros_like(success)
-        return Batch.cat([samples, _like(copies, samples)])
+                copies['truncated'] = torch.zeros_like(copies['done'])
+        return Batch.cat([samples, tree.map(_like, samples, copies)])
 
     def _sources(self, done: np.ndarray, k: int) -> np.ndarray:
         """For each row the rows whose outcome becomes its goal, (rows, k)."""
@@ -201,16 +194,8 @@ def _tensors(column: Any) -> Any:
     return tree.map(torch.as_tensor, column.to_dict() if isinstance(column, Batch) else column)
 
 
-def _take(column: Any, rows: np.ndarray) -> Any:
-    return tree.map(lambda x: x[torch.from_numpy(rows)] if isinstance(x, torch.Tensor) else x[rows], column)
-
-
-def _like(columns: dict[str, Any], model: Batch) -> Batch:
-    """Columns of the kinds and dtypes of another Batch."""
-
-    def like(old: Any, new: Any) -> Any:
-        if isinstance(old, torch.Tensor):
-            return torch.as_tensor(new).to(old.dtype)
-        return np.asarray(new).astype(old.dtype, copy=False)
-
-    return tree.map(like, model, columns)
+def _like(old: Any, new: Any) -> Any:
+    """A column of the kind and dtype of another."""
+    if isinstance(old, torch.Tensor):
+        return torch.as_tensor(new).to(old.dtype)
+    return np.asarray(new).astype(old.dtype, copy=False)

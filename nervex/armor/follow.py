@@ -1,4 +1,4 @@
-"""The plugin of target networks: follow another model by copies or by a running mean, buffers included."""
+"""How one module takes over the weights of another, at once or by a share, buffers included."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,70 +8,6 @@ import torch.nn as nn
 from torch import Tensor
 
 from nervex.torch_utils.flat import FlatParameters
-
-from .plugin import IArmorStatefulPlugin
-
-
-class TargetPlugin(IArmorStatefulPlugin):
-    """
-    Overview:
-        Gives the armor ``update(source, direct=False)``. ``assign`` copies the source on every ``freq``-th call,
-        ``momentum`` moves the parameters by ``p <- (1 - theta) p + theta source`` on every call. Buffers (running
-        statistics of BatchNorm) are copied in both cases.
-    Arguments:
-        - update_type (:obj:`str`): ``'assign'`` or ``'momentum'``
-        - update_kwargs (:obj:`dict | None`): ``{'freq': int}`` (assign) or ``{'theta': float}`` (momentum)
-    """
-
-    def __init__(self, update_type: str = 'assign', update_kwargs: Mapping[str, Any] | None = None) -> None:
-        settings = dict(update_kwargs or {})
-        needed = {'assign': 'freq', 'momentum': 'theta'}.get(update_type)
-        if needed is None:
-            raise ValueError(f"target update_type is 'assign' or 'momentum', got {update_type!r}")
-        if set(settings) != {needed}:
-            raise ValueError(f"'{update_type}' update takes update_kwargs={{'{needed}': ...}}, got {settings}")
-        value = settings[needed]
-        if update_type == 'assign' and not (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
-            raise ValueError(f'target update freq counts calls of update: an integer of at least 1, got {value!r}')
-        if update_type == 'momentum' and not 0.0 < value <= 1.0:
-            raise ValueError(f'target momentum theta is the share of the source: in (0, 1], got {value!r}')
-        self._freq = value if update_type == 'assign' else None
-        self._theta = 1.0 if update_type == 'assign' else value
-        self._count = 0
-
-    def bind(self, armor: Any) -> None:
-        """Take what the plugin needs of the armor that it is put on."""
-        self._armor = armor
-        armor.update = self.update
-
-    def reset(self, data_id: list[int] | None = None) -> None:
-        """Start counting calls anew; the parameters stay."""
-        self._count = 0
-
-    def state_dict(self) -> dict[str, Any]:
-        """The count of updates since the last copy."""
-        return {'count': self._count}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue counting."""
-        self._count = state['count']
-
-    def update(self, source: nn.Module | Mapping[str, Tensor], direct: bool = False) -> None:
-        """
-        Overview:
-            Follow ``source``.
-        Arguments:
-            - source (:obj:`nn.Module | Mapping`): the model to follow (fastest), or its state dict
-            - direct (:obj:`bool`): copy now, whatever the type, and start counting anew
-        """
-        theta = self._theta
-        if direct:
-            self._count, theta = 0, 1.0
-        elif self._freq is not None:
-            self._count += 1
-            if self._count % self._freq:
-                return
-        follow(self._armor.model, source, theta)
 
 
 @torch.no_grad()
