@@ -31,16 +31,10 @@ def save_config(cfg: Mapping, path: str | os.PathLike) -> None:
         Write ``cfg`` as YAML, whole or not at all. Tuples become lists; a class or function becomes its name as
         ``module:attribute``.
     """
-    target = os.fspath(path)
-    if os.path.dirname(target):
-        os.makedirs(os.path.dirname(target), exist_ok=True)
-    text = config_text(cfg)
-    temporary = f'{target}.{os.getpid()}.tmp'
-    with open(temporary, 'w', encoding='utf-8') as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, target)
+    from nervex.utils.file_helper import atomic_write  # which imports torch: whoever only reads configs needs none
+
+    with atomic_write(os.fspath(path), 'w') as file:
+        file.write(config_text(cfg))
 
 
 def plain_config(value: Any) -> Any:

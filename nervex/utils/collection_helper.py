@@ -1,18 +1,9 @@
 """Iterators."""
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
-
-Item = TypeVar('Item')
-Result = TypeVar('Result')
+from typing import Any
 
 
-def iter_mapping(iter_: Iterable[Item], mapping: Callable[[Item], Result]) -> Iterator[Result]:
-    """
-    Overview:
-        Apply a function to every item, when it is asked for.
-    Examples:
-        ``list(iter_mapping([1, 2], lambda x: x ** 2)) == [1, 4]``
-    """
-    for item in iter_:
-        yield mapping(item)
+def iter_mapping(iter_: Iterable[Any], mapping: Callable[[Any], Any]) -> Iterator[Any]:
+    """Apply a function to every item, when it is asked for."""
+    return map(mapping, iter_)

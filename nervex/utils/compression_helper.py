@@ -8,42 +8,25 @@ from typing import Any
 from nervex.utils.errors import unknown_name
 from nervex.utils.import_helper import require
 
-NAMES = ('none', 'zlib', 'lz4')
-
 
 def get_data_compressor(name: str) -> Callable[[Any], Any]:
-    """
-    Overview:
-        A function that packs data: 'none' (as it is), 'zlib', or 'lz4' (needs the lz4 package).
-    """
-    if name == 'none':
-        return _same
-    if name == 'zlib':
-        return lambda data: zlib.compress(pickle.dumps(data, protocol=pickle.HIGHEST_PROTOCOL), level=1)
-    if name == 'lz4':
-        frame = _lz4()
-        return lambda data: frame.compress(pickle.dumps(data, protocol=pickle.HIGHEST_PROTOCOL))
-    raise ValueError(unknown_name('compressor', name, NAMES))
+    """A function that packs data: 'none' (as it is), 'zlib', or 'lz4' (needs the lz4 package)."""
+    pack, _ = _codec(name)
+    return lambda data: data if pack is None else pack(pickle.dumps(data, protocol=pickle.HIGHEST_PROTOCOL))
 
 
 def get_data_decompressor(name: str) -> Callable[[Any], Any]:
-    """
-    Overview:
-        The way back. The bytes are unpickled: only for what this run's own processes sent.
-    """
+    """The way back. The bytes are unpickled: only for what this run's own processes sent."""
+    _, unpack = _codec(name)
+    return lambda data: data if unpack is None else pickle.loads(unpack(data))
+
+
+def _codec(name: str) -> tuple[Callable | None, Callable | None]:
     if name == 'none':
-        return _same
+        return None, None
     if name == 'zlib':
-        return lambda data: pickle.loads(zlib.decompress(data))
+        return lambda data: zlib.compress(data, level=1), zlib.decompress
     if name == 'lz4':
-        frame = _lz4()
-        return lambda data: pickle.loads(frame.decompress(data))
-    raise ValueError(unknown_name('decompressor', name, NAMES))
-
-
-def _same(data: Any) -> Any:
-    return data
-
-
-def _lz4() -> Any:
-    return require('lz4.frame', 'lz4', "the compressor 'lz4'")
+        frame = require('lz4.frame', 'lz4', "the compressor 'lz4'")
+        return frame.compress, frame.decompress
+    raise ValueError(unknown_name('compressor', name, ('none', 'zlib', 'lz4')))

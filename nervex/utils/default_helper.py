@@ -32,33 +32,22 @@ def set_pkg_seed(seed: int, use_cuda: bool = False) -> None:
 def lists_to_dicts(data: Sequence, recursive: bool = False) -> Any:
     """
     Overview:
-        A sequence of dicts (or of namedtuples) becomes one dict (namedtuple) of lists.
-    Arguments:
-        - recursive (:obj:`bool`): do the same with dicts inside
-    Examples:
-        ``lists_to_dicts([{'a': 1}, {'a': 3}]) == {'a': [1, 3]}``
+        A sequence of dicts (or of namedtuples) becomes one dict (namedtuple) of lists; with ``recursive`` the dicts
+        inside, too. ``lists_to_dicts([{'a': 1}, {'a': 3}]) == {'a': [1, 3]}``
     """
     if len(data) == 0:
         raise ValueError('lists_to_dicts needs at least one element')
     first = data[0]
     if isinstance(first, dict):
-        return {k: _columns([d[k] for d in data], recursive) for k in first}
+        columns = {k: [d[k] for d in data] for k in first}
+        return {k: lists_to_dicts(c, True) if recursive and isinstance(c[0], dict) else c for k, c in columns.items()}
     if isinstance(first, tuple) and hasattr(first, '_fields'):
-        return type(first)(*[list(column) for column in zip(*data)])
+        return type(first)(*map(list, zip(*data)))
     raise TypeError(f'lists_to_dicts takes dicts or namedtuples, got {type(first).__name__}')
 
 
-def _columns(values: list, recursive: bool) -> Any:
-    return lists_to_dicts(values, recursive=True) if recursive and isinstance(values[0], dict) else values
-
-
 def dicts_to_lists(data: dict[Any, Sequence]) -> list[dict]:
-    """
-    Overview:
-        A dict of equally long sequences becomes a list of dicts.
-    Examples:
-        ``dicts_to_lists({'a': [1, 3]}) == [{'a': 1}, {'a': 3}]``
-    """
+    """A dict of equally long sequences becomes a list of dicts: the inverse of ``lists_to_dicts``."""
     lengths = {k: len(v) for k, v in data.items()}
     if len(set(lengths.values())) > 1:
         raise ValueError(f'dicts_to_lists needs sequences of one length, got {lengths}')
@@ -67,10 +56,8 @@ def dicts_to_lists(data: dict[Any, Sequence]) -> list[dict]:
 
 def squeeze(data: Any) -> Any:
     """The only element of a tuple, list or dict that has one; anything else as it is."""
-    if isinstance(data, (tuple, list)) and len(data) == 1:
-        return data[0]
-    if isinstance(data, dict) and len(data) == 1:
-        return next(iter(data.values()))
+    if isinstance(data, (tuple, list, dict)) and len(data) == 1:
+        return next(iter(data.values() if isinstance(data, dict) else data))
     return data
 
 
@@ -81,33 +68,19 @@ def default_get(
     default_fn: Callable[[], Any] | None = None,
     judge_fn: Callable[[Any], bool] | None = None,
 ) -> Any:
-    """
-    Overview:
-        ``data[name]``, or a default that may be computed only when needed and may be checked.
-    Arguments:
-        - default_fn (:obj:`Callable | None`): makes the default; used when ``default_value`` is None
-        - judge_fn (:obj:`Callable | None`): must accept the default, else ValueError
-    """
+    """``data[name]``, or a default, which ``default_fn`` may make and ``judge_fn`` must accept, else ValueError."""
     if name in data:
         return data[name]
-    if default_value is None:
-        if default_fn is None:
-            raise ValueError(f"'{name}' is missing and has no default; give default_value or default_fn")
-        default_value = default_fn()
-    value = default_value
+    if default_value is None and default_fn is None:
+        raise ValueError(f"'{name}' is missing and has no default; give default_value or default_fn")
+    value = default_fn() if default_value is None and default_fn is not None else default_value
     if judge_fn is not None and not judge_fn(value):
         raise ValueError(f"the default of '{name}', {value!r}, does not pass its own check")
     return value
 
 
 def list_split(data: list, step: int) -> tuple[list[list], list | None]:
-    """
-    Overview:
-        Cut a list into pieces of ``step`` items.
-    Returns:
-        - pieces (:obj:`list[list]`): the full pieces
-        - rest (:obj:`list | None`): the items left over; None if there are none
-    """
+    """Full pieces of ``step`` items, and the items left over (None if there are none)."""
     if step < 1:
         raise ValueError(f'step must be at least 1, got {step}')
     full = len(data) // step * step
@@ -120,37 +93,22 @@ def error_wrapper(
     warning_msg: str = '',
     errors: type[Exception] | tuple[type[Exception], ...] = Exception,
 ) -> Callable:
-    """
-    Overview:
-        A function that answers ``default_ret`` and logs the error instead of raising it. For optional conveniences
-        only.
-    """
+    """A function that answers ``default_ret`` and logs the error instead of raising it; for conveniences only."""
 
     @wraps(fn)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         try:
             return fn(*args, **kwargs)
         except errors as e:
-            logger.warning(
-                '%s: %s: %s; using %r instead. %s',
-                getattr(fn, '__name__', fn),
-                type(e).__name__,
-                e,
-                default_ret,
-                warning_msg,
-            )
+            name = getattr(fn, '__name__', fn)
+            logger.warning('%s: %s: %s; using %r instead. %s', name, type(e).__name__, e, default_ret, warning_msg)
             return default_ret
 
     return wrapped
 
 
 class LimitedSpaceContainer:
-    """
-    Overview:
-        Counts places that may be taken, e.g. how many tasks may run at once.
-    Interfaces:
-        get_residual_space, release_space, acquire_space, increase_space, decrease_space
-    """
+    """Counts places that may be taken, e.g. how many tasks may run at once."""
 
     def __init__(self, min_val: int, max_val: int) -> None:
         if not 0 <= min_val <= max_val:

@@ -5,20 +5,14 @@ from typing import Any
 
 
 class SingletonMetaclass(type):
-    """
-    Overview:
-        Metaclass of classes that have one instance a process, made at the first call; a subclass has its own.
-    """
+    """Metaclass of classes that have one instance a process, made at the first call; a subclass has its own."""
 
-    def __init__(cls, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        cls._instance: Any = None
-        cls._lock = threading.Lock()
+    _lock = threading.RLock()
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        with cls._lock:
-            if cls._instance is None:
-                cls._instance = super().__call__(*args, **kwargs)
+        with SingletonMetaclass._lock:
+            if '_instance' not in vars(cls):
+                cls._instance: Any = super().__call__(*args, **kwargs)
             return cls._instance
 
     @property

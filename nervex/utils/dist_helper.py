@@ -5,16 +5,13 @@ import gc
 import logging
 import os
 from collections.abc import Callable
-from functools import wraps
-from types import TracebackType
+from contextlib import ContextDecorator
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
 logger = logging.getLogger(__name__)
-
-_OPS = ('mean', 'sum', 'max', 'min')
 
 
 def get_rank() -> int:
@@ -79,7 +76,7 @@ def dist_finalize() -> None:
         gc.collect()
 
 
-class DistContext:
+class DistContext(ContextDecorator):
     """
     Overview:
         ``with DistContext():`` joins the process group and leaves it at the end, whatever happens. Arguments as
@@ -93,34 +90,26 @@ class DistContext:
         self.rank, self.world_size = dist_init(**self._kwargs)
         return self
 
-    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *exc: object) -> None:
         dist_finalize()
 
 
 def dist_mode(function: Callable) -> Callable:
     """Run a function inside a DistContext."""
-
-    @wraps(function)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
-        with DistContext():
-            return function(*args, **kwargs)
-
-    return wrapped
+    return DistContext()(function)
 
 
 def allreduce(x: torch.Tensor, op: str = 'mean') -> torch.Tensor:
-    """
-    Overview:
-        Combine a tensor over all processes, in place.
-    Arguments:
-        - op (:obj:`str`): 'mean', 'sum', 'max' or 'min'
-    """
-    if op not in _OPS:
-        raise ValueError(f'op must be one of {", ".join(_OPS)}, got {op!r}')
+    """Combine a tensor over all processes, in place, by 'mean', 'sum', 'max' or 'min'."""
+    ops = {'mean': dist.ReduceOp.SUM, 'sum': dist.ReduceOp.SUM, 'max': dist.ReduceOp.MAX, 'min': dist.ReduceOp.MIN}
+    if op not in ops:
+        raise ValueError(f'op must be one of {", ".join(ops)}, got {op!r}')
     if get_world_size() > 1:
-        dist.all_reduce(x, {'max': dist.ReduceOp.MAX, 'min': dist.ReduceOp.MIN}.get(op, dist.ReduceOp.SUM))
+        if op == 'mean' and not x.is_floating_point():
+            raise TypeError(f"the mean of {x.dtype} numbers is not one; use op='sum' or convert to float first")
+        dist.all_reduce(x, ops[op])
         if op == 'mean':
-            x.div_(get_world_size()) if x.is_floating_point() else _refuse_mean(x)
+            x.div_(get_world_size())
     return x
 
 
@@ -152,19 +141,13 @@ def allreduce_gradients(flat: Any, weight: float = 1.0) -> None:
     flat.unused = tuple(i for i, used in enumerate(message[size + 1 :].tolist()) if used == 0.0)
 
 
-def _refuse_mean(x: torch.Tensor) -> None:
-    raise TypeError(f"the mean of {x.dtype} numbers is not one; use op='sum' or convert to float first")
-
-
 def _from_environment(what: str, given: int | None, names: tuple[str, ...]) -> int:
-    if given is not None:
-        return given
-    for name in names:
-        if name in os.environ:
-            return int(os.environ[name])
-    raise ValueError(
-        f'{what} is not given and none of {", ".join(names)} is set; start by torchrun or slurm, or pass {what}='
-    )
+    found = given if given is not None else next((os.environ[name] for name in names if name in os.environ), None)
+    if found is None:
+        raise ValueError(
+            f'{what} is not given and none of {", ".join(names)} is set; start by torchrun or slurm, or pass {what}='
+        )
+    return int(found)
 
 
 def _set_master_from_slurm() -> None:

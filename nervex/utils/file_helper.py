@@ -7,11 +7,12 @@ import pickle
 import re
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import IO, Any, cast
 
 import torch
 
+from nervex.utils import tree
 from nervex.utils.errors import CheckpointError
 from nervex.utils.lock_helper import get_file_lock
 
@@ -37,7 +38,11 @@ def atomic_write(path: str, mode: str = 'wb') -> Iterator[IO]:
         with contextlib.suppress(FileNotFoundError):
             os.remove(temporary)
         raise
-    _sync_folder(folder)
+    number = os.open(folder, os.O_RDONLY)  # the new name reaches the disk, too
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
 
 
 @contextlib.contextmanager
@@ -139,43 +144,19 @@ def compact(data: Any) -> Any:
         The same nested containers with every tensor that is a view of a larger storage replaced by a copy of its own.
         Tensors that are one (tied weights) stay one.
     """
-    return _map_tensors(data, _Compactor())
+    done: dict[tuple, tuple[torch.Tensor, torch.Tensor]] = {}
 
+    def own(leaf: Any) -> Any:
+        if not isinstance(leaf, torch.Tensor) or leaf.layout != torch.strided:
+            return leaf
+        if leaf.untyped_storage().nbytes() == leaf.numel() * leaf.element_size():
+            return leaf
+        key = (leaf.data_ptr(), leaf.shape, leaf.stride(), leaf.dtype)
+        if key not in done:
+            done[key] = (leaf.detach().clone(), leaf)  # the original is kept, so that its address stays taken
+        return done[key][0]
 
-class _Compactor:
-    """Remembers the copies by place and shape, so that equal views stay equal."""
-
-    def __init__(self) -> None:
-        self._done: dict[tuple, tuple[torch.Tensor, torch.Tensor]] = {}
-
-    def __call__(self, tensor: torch.Tensor) -> torch.Tensor:
-        if tensor.layout != torch.strided:
-            return tensor
-        if tensor.untyped_storage().nbytes() == tensor.numel() * tensor.element_size():
-            return tensor
-        key = (tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype)
-        if key not in self._done:
-            self._done[key] = (tensor.detach().clone(), tensor)  # the original is kept, so that its address stays taken
-        return self._done[key][0]
-
-
-def _map_tensors(data: Any, fn: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-    if isinstance(data, torch.Tensor):
-        return fn(data)
-    if isinstance(data, dict):
-        mapped = {k: _map_tensors(v, fn) for k, v in data.items()}
-        return mapped if type(data) is dict else _same_mapping(data, mapped)
-    if type(data) in (list, tuple):
-        return type(data)(_map_tensors(v, fn) for v in data)
-    return data
-
-
-def _same_mapping(original: Any, mapped: dict) -> Any:
-    """OrderedDict (a state_dict) stays one; other dict classes, e.g. EasyDict, become plain dicts that load safely."""
-    made: Any = type(original)(mapped) if type(original).__module__ == 'collections' else mapped
-    if hasattr(original, '_metadata') and hasattr(made, '__dict__'):
-        made._metadata = original._metadata
-    return made
+    return tree.map(own, data)
 
 
 def _locked(path: str, use_lock: bool) -> contextlib.AbstractContextManager:
@@ -186,13 +167,3 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
-
-
-def _sync_folder(folder: str) -> None:
-    """The new name reaches the disk too, where folders can be synced (not on Windows)."""
-    if os.name == 'posix':
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

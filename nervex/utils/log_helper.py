@@ -9,7 +9,8 @@ import sys
 import threading
 import zlib
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partialmethod
 from typing import Any
 
 import numpy as np
@@ -57,9 +58,9 @@ class TextLogger:
     """
     Overview:
         Writes timed lines to ``<path>/<name>_logger.txt``, each on disk when the call returns, and to the ``nervex``
-        logger tree for those who listen there.
+        logger tree for those who listen there. Texts and ``%`` arguments as in logging.
     Interfaces:
-        info, debug, warning, error, print_vars, print_vars_hor, close
+        log, debug, info, warning, error, print_vars, print_vars_hor, close
     """
 
     def __init__(self, path: str, name: str = 'default', level: int | str = logging.INFO) -> None:
@@ -71,24 +72,8 @@ class TextLogger:
         self._file = open(self.path, 'a', buffering=1, encoding='utf-8')  # noqa: SIM115  closed by close()
         self._format = logging.Formatter('[%(asctime)s][%(levelname)s] %(message)s', '%Y-%m-%d %H:%M:%S')
 
-    def info(self, text: Any, *args: Any) -> None:
-        """One line (or several); ``%`` arguments as in logging."""
-        self.log(logging.INFO, text, *args)
-
-    def debug(self, text: Any, *args: Any) -> None:
-        """As ``info``, only written when the level is DEBUG."""
-        self.log(logging.DEBUG, text, *args)
-
-    def warning(self, text: Any, *args: Any) -> None:
-        """Something that should not be but can be lived with."""
-        self.log(logging.WARNING, text, *args)
-
-    def error(self, text: Any, *args: Any) -> None:
-        """Something failed."""
-        self.log(logging.ERROR, text, *args)
-
     def log(self, level: int, text: Any, *args: Any) -> None:
-        """Write at a level of the logging module."""
+        """Write at a level of the logging module; nothing below the logger's own."""
         if level < self._level:
             return
         record = self._logger.makeRecord(self._logger.name, level, __file__, 0, text, args, None)
@@ -100,6 +85,11 @@ class TextLogger:
                 self._file.flush()
         if self._logger.isEnabledFor(level):
             self._logger.handle(record)
+
+    debug = partialmethod(log, logging.DEBUG)
+    info = partialmethod(log, logging.INFO)
+    warning = partialmethod(log, logging.WARNING)
+    error = partialmethod(log, logging.ERROR)
 
     def print_vars(self, variables: dict[str, Any], level: int = logging.INFO) -> None:
         """A table of names and values, one row per variable."""
@@ -138,12 +128,15 @@ class TBLogger:
         self._files: dict[str, EventFile] = {}  # by folder below ``path``
         self._closed = False
 
-    def _add(self, summary: Any, step: int | None, folder: str = '') -> None:
+    def _add(self, step: int | None, folder: str = '', **values: Any) -> None:
+        """One event, of values in the form of TensorBoard by their names."""
+        from tensorboardX.proto.summary_pb2 import Summary
+
         if self._closed:
             raise ValueError(f"'{self.path}' is closed")
         if folder not in self._files:
             self._files[folder] = EventFile(os.path.join(self.path, folder))
-        self._files[folder].add(summary, step)
+        self._files[folder].add(Summary(**values), step)
 
     def _tell(self, kind: str, values: Mapping[str, Any], step: int | None) -> None:
         for sink in LOG_SINKS:
@@ -151,37 +144,25 @@ class TBLogger:
                 sink(self.path, kind, name, value, step)
 
     def add_val(self, name: str, value: Any, step: int) -> None:
-        """
-        Overview:
-            Write a variable by the kind that its name states: ``'[kind]name'`` with kind scalar, scalars, histogram,
-            image or text; a name without brackets is a scalar.
-        """
+        """Write a variable by the kind that its name states, as ``split_kind`` reads it."""
         kind, name = split_kind(name)
         getattr(self, f'add_{kind}')(name, value, step)
 
     def add_scalar(self, name: str, value: Any, step: int | None = None) -> None:
         """One number."""
-        from tensorboardX.summary import scalar
+        self.add_values({name: value}, step)
 
-        self._add(scalar(name, float(value)), step)
-        self._tell('scalar', {name: value}, step)
-
-    def add_values(self, values: Mapping[str, Any], step: int) -> None:
-        """Several numbers of the same step, each in a chart of its own: one event, where ``add_scalar`` writes many."""
-        from tensorboardX.proto.summary_pb2 import Summary
-
-        items = [Summary.Value(tag=name, simple_value=float(value)) for name, value in values.items()]
-        self._add(Summary(value=items), step)
+    def add_values(self, values: Mapping[str, Any], step: int | None = None) -> None:
+        """Several numbers of the same step, each in a chart of its own: one event."""
+        self._add(step, value=[{'tag': name, 'simple_value': float(value)} for name, value in values.items()])
         self._tell('scalar', values, step)
 
     def add_scalars(self, name: str, value: dict[str, Any], step: int | None = None) -> None:
         """Several numbers in one chart."""
         if not isinstance(value, dict):
             raise TypeError(f"'[scalars]{name}' takes a dict of numbers, got {type(value).__name__}")
-        from tensorboardX.summary import scalar
-
         for key, number in value.items():
-            self._add(scalar(name, float(number)), step, os.path.join(name, key))
+            self._add(step, os.path.join(name, key), value=[{'tag': name, 'simple_value': float(number)}])
         self._tell('scalars', {name: value}, step)
 
     def add_histogram(self, name: str, value: Any, step: int | None = None) -> None:
@@ -190,25 +171,22 @@ class TBLogger:
 
         values = _to_numpy(value).reshape(-1)
         if values.size:
-            self._add(histogram(name, values.astype(np.float64), _BINS), step)
+            self._add(step, value=histogram(name, values.astype(np.float64), _BINS).value)
             self._tell('histogram', {name: values}, step)
 
     def add_image(self, name: str, value: Any, step: int | None = None) -> None:
         """An image (C, H, W) or (H, W), floats in [0, 1] or uint8."""
-        from tensorboardX.proto.summary_pb2 import Summary
-
         pixels = _pixels(_to_numpy(value))
         height, width, channels = pixels.shape
-        png = encode_png(pixels)
-        picture = Summary.Image(height=height, width=width, colorspace=channels, encoded_image_string=png)
-        self._add(Summary(value=[Summary.Value(tag=name, image=picture)]), step)
+        image = dict(height=height, width=width, colorspace=channels, encoded_image_string=encode_png(pixels))
+        self._add(step, value=[{'tag': name, 'image': image}])
         self._tell('image', {name: pixels}, step)
 
     def add_text(self, name: str, value: Any, step: int | None = None) -> None:
         """A text."""
         from tensorboardX.summary import text
 
-        self._add(text(name, str(value)), step)
+        self._add(step, value=text(name, str(value)).value)
         self._tell('text', {name: value}, step)
 
     def close(self) -> None:
@@ -227,15 +205,14 @@ class TBLogger:
 def split_kind(name: str) -> tuple[str, str]:
     """
     Overview:
-        ``'[histogram]action'`` -> ``('histogram', 'action')``; a name without brackets is a scalar.
+        ``'[histogram]action'`` -> ``('histogram', 'action')``, with kind scalar, scalars, histogram, image or text; a
+        name without brackets is a scalar.
     """
     if not name.startswith('['):
         return 'scalar', name
     kind, closed, rest = name[1:].partition(']')
-    if not closed or not rest or kind not in KINDS:
+    if not closed or not rest or ']' in rest or kind not in KINDS:
         raise ValueError(f"variable '{name}': expected '[kind]name' with kind one of {', '.join(KINDS)}")
-    if ']' in rest:
-        raise ValueError(f"variable '{name}': the name after the kind must not contain ']'")
     return kind, rest
 
 
@@ -249,42 +226,32 @@ def format_value(value: Any) -> str:
 
 
 def pretty_print(result: Any, direct_print: bool = True) -> str:
-    """
-    Overview:
-        Nested dicts and lists as indented text, one entry a line; written to the standard output too if asked for.
-    """
-    text = '\n'.join(_indented(result, 0)) + '\n'
+    """Nested dicts and lists as indented text, one entry a line; written to the standard output too if asked for."""
+    text = '\n'.join(_indented(result, '')) + '\n'
     if direct_print:
         sys.stdout.write(text)
     return text
 
 
-def _indented(value: Any, depth: int) -> list[str]:
-    pad = '    ' * depth
-    entries = value.items() if isinstance(value, Mapping) else ((f'[{i}]', v) for i, v in enumerate(value))
-    lines = []
-    for key, v in entries:
+def _indented(value: Any, pad: str) -> Iterator[str]:
+    for key, v in value.items() if isinstance(value, Mapping) else ((f'[{i}]', v) for i, v in enumerate(value)):
         if isinstance(v, (Mapping, list, tuple)) and len(v):
-            lines += [f'{pad}{key}:', *_indented(v, depth + 1)]
+            yield f'{pad}{key}:'
+            yield from _indented(v, pad + '    ')
         else:
-            lines.append(f'{pad}{key}: {format_value(v)}')
-    return lines
+            yield f'{pad}{key}: {format_value(v)}'
 
 
 class DistributionTimeImage:
     """
     Overview:
         How a distribution over a few classes changes: a picture with one column per step and one row per class.
-    Interfaces:
-        add_one_time_step, get_image
+    Arguments:
+        - maxlen (:obj:`int`): the newest steps that are kept
+        - val_range (:obj:`tuple | None`): values drawn black and white; None: the smallest and largest there are
     """
 
     def __init__(self, maxlen: int = 600, val_range: tuple[float, float] | None = None) -> None:
-        """
-        Arguments:
-            - maxlen (:obj:`int`): the newest steps that are kept
-            - val_range (:obj:`tuple | None`): values drawn black and white; None: the smallest and largest there are
-        """
         self._columns: deque[np.ndarray] = deque(maxlen=maxlen)
         self._range = val_range
 
@@ -312,10 +279,7 @@ class DistributionTimeImage:
 
 
 def pretty_table(rows: list[list[Any]]) -> str:
-    """
-    Overview:
-        Rows of cells as an aligned table with rules above, below and under the head.
-    """
+    """Rows of cells as an aligned table with rules above, below and under the head."""
     cells = [[str(c) for c in row] for row in rows]
     widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
     rule = '+' + '+'.join('-' * (w + 2) for w in widths) + '+'

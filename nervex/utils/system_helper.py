@@ -36,30 +36,23 @@ def find_free_port(host: str = '') -> int:
 
 
 class PropagatingThread(threading.Thread):
-    """
-    Overview:
-        A thread whose ``join`` returns the result of its target, or raises the error that ended it.
-    """
+    """A thread whose ``join`` returns the result of its target, or raises the error that ended it."""
 
     def __init__(self, group: None = None, target: Callable[..., Any] | None = None, **kwargs: Any) -> None:
         self.error: BaseException | None = None
         self.result: Any = None
-        super().__init__(group, target and self._keeping(target), **kwargs)
 
-    def _keeping(self, target: Callable[..., Any]) -> Callable[..., None]:
-        def run(*args: Any, **kwargs: Any) -> None:
+        def keeping(*args: Any, **more: Any) -> None:
             try:
-                self.result = target(*args, **kwargs)
+                self.result = target(*args, **more) if target is not None else None
             except BaseException as e:  # raised again by join
                 self.error = e
 
-        return run
+        super().__init__(group, keeping, **kwargs)
 
     def join(self, timeout: float | None = None) -> Any:
         """Wait; the result, or the error. After a timeout, while the thread still runs, None."""
         super().join(timeout)
-        if self.is_alive():
-            return None
         if self.error is not None:
             raise self.error
         return self.result

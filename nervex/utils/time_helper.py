@@ -1,10 +1,9 @@
 """Measuring and limiting time."""
 
-import ctypes
-import threading
+import signal
 import time
 from collections.abc import Callable
-from types import TracebackType
+from types import FrameType
 from typing import Any
 
 import torch
@@ -25,7 +24,7 @@ class EasyTimer:
         self._start = self._now()
         return self
 
-    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *exc: object) -> None:
         self.value = self._now() - self._start
 
     def _now(self) -> float:
@@ -63,7 +62,7 @@ class TimeWrapper:
     @classmethod
     def end_time(cls) -> float:
         """Seconds since ``start_time``."""
-        cls._timer.__exit__(None, None, None)
+        cls._timer.__exit__()
         return cls._timer.value
 
 
@@ -78,11 +77,7 @@ class TimeWrapperCuda(TimeWrapper):
 
 
 def build_time_helper(cfg: Any = None, wrapper_type: str | None = None) -> type[TimeWrapper]:
-    """
-    Overview:
-        TimeWrapperTime ('time') or TimeWrapperCuda ('cuda'), by ``wrapper_type`` or by
-        ``cfg.common.time_wrapper_type``.
-    """
+    """TimeWrapperTime ('time') or TimeWrapperCuda ('cuda'), by ``wrapper_type`` or ``cfg.common.time_wrapper_type``."""
     if wrapper_type is None and cfg is not None:
         wrapper_type = cfg['common']['time_wrapper_type']
     kinds = {'time': TimeWrapperTime, 'cuda': TimeWrapperCuda}
@@ -94,10 +89,8 @@ def build_time_helper(cfg: Any = None, wrapper_type: str | None = None) -> type[
 class WatchDog:
     """
     Overview:
-        Raises TimeoutError in the thread that called ``start`` if ``stop`` does not come within ``timeout`` seconds.
-        Another thread keeps the time: fractions of a second work, in any thread and on any system. A call that blocks
-        outside of Python is not cut short, the error comes when it returns: give pipes and queues timeouts of their
-        own.
+        Raises TimeoutError, in the main thread that called ``start``, if ``stop`` does not come within ``timeout``
+        seconds; a blocking call is cut short. It takes the process's timer of real time for that while.
     Interfaces:
         start, stop
     """
@@ -106,52 +99,28 @@ class WatchDog:
         if not timeout > 0:
             raise ValueError(f'timeout must be positive, got {timeout!r}')
         self._timeout = timeout
-        self._timer: threading.Timer | None = None
-        self._lock = threading.Lock()
+        self._before: Any = None  # who had the signal
 
     def start(self) -> None:
         """Begin to wait."""
-        if self._timer is not None:
+        if self._before is not None:
             raise RuntimeError('the watchdog is running already; stop it first')
-        self._expired = self._delivered = False
-        self._thread = threading.get_ident()
-        self._timer = threading.Timer(self._timeout, self._expire)
-        self._timer.daemon = True
-        self._timer.start()
+        self._before = signal.signal(signal.SIGALRM, self._expire)
+        signal.setitimer(signal.ITIMER_REAL, self._timeout)
 
     def stop(self) -> None:
-        """The work is done; TimeoutError if that was too late and nobody was told yet. Safe to call twice."""
-        with self._lock:
-            timer, self._timer = self._timer, None
-            if timer is None:
-                return
-            timer.cancel()
-            if not self._expired or self._delivered:
-                return
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread), None)
-        raise TimeoutError(self._text())
+        """The work is done. Safe to call twice."""
+        if self._before is not None:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, self._before)
+            self._before = None
 
     def __enter__(self) -> 'WatchDog':
         self.start()
         return self
 
-    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *exc: object) -> None:
         self.stop()
 
-    def _expire(self) -> None:
-        dog = self
-
-        class Expired(TimeoutError):
-            """Made when it arrives in the thread, which is how the watchdog knows that it did."""
-
-            def __init__(self) -> None:
-                super().__init__(dog._text())
-                dog._delivered = True
-
-        with self._lock:
-            if self._timer is not None:
-                self._expired = True
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread), ctypes.py_object(Expired))
-
-    def _text(self) -> str:
-        return f'not done within {self._timeout} s'
+    def _expire(self, number: int, frame: FrameType | None) -> None:
+        raise TimeoutError(f'not done within {self._timeout} s')

@@ -64,8 +64,14 @@ def map(fn: Callable[..., Any], tree: Tree, *others: Tree) -> Tree:
     Overview:
         ``fn(leaf, *leaves at the same place in the others)`` for every leaf, in the containers of ``tree``.
     """
-    if not others and type(tree) is dict:
-        return {key: map(fn, part) for key, part in tree.items()}
+    if not others:  # the usual kinds at once: no dict of parts is made of a list
+        kind = type(tree)
+        if kind is dict:
+            return {key: map(fn, part) for key, part in tree.items()}
+        if kind is list or kind is tuple:
+            return kind([map(fn, part) for part in tree])
+        if kind in _leaf_kinds:
+            return fn(tree)
     parts = children(tree)
     if parts is None:
         return fn(tree, *others)

@@ -1,6 +1,5 @@
 """Values that change while a program runs, with a window of their past and statistics over it."""
 
-from nervex.utils.autolog.data import TimeRangedData
 from nervex.utils.autolog.model import LoggedModel, LoggedValue
 from nervex.utils.autolog.monitor import Monitor, monitor_type
 from nervex.utils.autolog.time_ctl import BaseTime, NaturalTime, TickTime, TimeMode, TimeProxy
@@ -14,6 +13,5 @@ __all__ = [
     'TickTime',
     'TimeMode',
     'TimeProxy',
-    'TimeRangedData',
     'monitor_type',
 ]

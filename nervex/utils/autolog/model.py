@@ -1,20 +1,108 @@
 """Classes whose attributes remember their recent past."""
 
 import numbers
-from collections.abc import Mapping
+import threading
+from collections import deque
+from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import torch
 
-from nervex.utils.autolog.data import TimeRangedData
 from nervex.utils.autolog.time_ctl import BaseTime, TimeMode, TimeProxy
 from nervex.utils.errors import UnknownNameError, unknown_name
 
 _KINDS = {float: numbers.Real, int: numbers.Integral}  # what counts as a float or an int, NumPy's included
+Span = tuple[int | float, int | float]
 
 
 class UnknownAttributeError(UnknownNameError, AttributeError):
     """Neither an attribute of the model nor a statistic registered with it."""
+
+
+class Past:
+    """
+    Overview:
+        The values of the last ``expire`` time units with the times of their arrival, and the newest value however old
+        it is. Tensors become numbers when somebody reads them. Safe to use from threads.
+    Interfaces:
+        append, current, ranges, values, ages, put_back
+    """
+
+    __slots__ = ('_items', '_lock', '_now', 'expire')
+
+    def __init__(self, clock: BaseTime, expire: int | float) -> None:
+        if isinstance(expire, bool) or not isinstance(expire, (int, float)):
+            raise TypeError(f'expire must be a number, got {type(expire).__name__}')
+        if not expire > 0:
+            raise ValueError(f'expire must be greater than 0, got {expire}')
+        self._now, self.expire = clock.time, expire
+        self._items: deque[tuple[int | float, Any]] = deque()
+        self._lock = threading.Lock()
+
+    def append(self, value: Any) -> None:
+        """Record a value now."""
+        now, items = self._now(), self._items
+        if items and now < items[-1][0]:
+            raise ValueError(f'the time went back from {items[-1][0]} to {now}')
+        with self._lock:
+            items.append((now, value))
+            limit = now - self.expire
+            while items[0][0] < limit:
+                items.popleft()
+
+    def _read(self) -> list[tuple[int | float, Any]]:
+        with self._lock:
+            found = [(t, value.item() if isinstance(value, torch.Tensor) else value) for t, value in self._items]
+            self._items.clear()
+            self._items.extend(found)
+            return found
+
+    def current(self) -> Any:
+        """The newest value; ValueError if there was none yet."""
+        found = self._read()
+        if not found:
+            raise ValueError('no value was recorded yet')
+        return found[-1][1]
+
+    def ranges(self) -> list[tuple[Span, Any]]:
+        """
+        Overview:
+            ``((begin, end), value)`` for every value that arrived in the window, in order: it was valid from its
+            arrival to the next one, or till now. A value that arrived at this very moment counts from the next one
+            on. Where the window holds none, the newest value, which is still valid, is given alone. Empty before the
+            first value.
+        """
+        now, items = self._now(), self._read()
+        limit = now - self.expire
+        ends = [begin for begin, _ in items[1:]] + [now]
+        found = [((begin, end), value) for (begin, value), end in zip(items, ends) if limit <= begin < now]
+        if not found and items:
+            begin, value = items[-1]
+            found = [((max(begin, limit), now), value)]
+        return found
+
+    def values(self) -> list[Any]:
+        """
+        Overview:
+            The values that arrived in the window; empty if there was none. A value of this very moment is included,
+            and the window then begins just after its far end, so that ``expire`` ticks are never one more.
+        """
+        now, items = self._now(), self._read()
+        limit = now - self.expire
+        whole = not items or items[-1][0] != now
+        return [value for begin, value in items if begin > limit or (whole and begin == limit)]
+
+    def ages(self) -> list[list]:
+        """``[age, value]`` of all that is remembered, oldest first: how long before now it arrived."""
+        now = self._now()
+        return [[now - begin, value] for begin, value in self._read()]
+
+    def put_back(self, ages: Iterable[Iterable]) -> None:
+        """Remember what ``ages`` told, counted from now, and nothing else."""
+        now = self._now()
+        with self._lock:
+            self._items = deque((now - age, value) for age, value in ages)
 
 
 class LoggedValue:
@@ -22,18 +110,15 @@ class LoggedValue:
     Overview:
         A variable of a LoggedModel: every assignment is recorded. A float or int variable also takes tensors of one
         element; they become numbers only when they are read.
+    Arguments:
+        - type_ (:obj:`type`): what may be assigned, by default anything; ``LoggedValue('name', float)`` works too
     """
 
     def __init__(self, *type_: Any) -> None:
-        """
-        Arguments:
-            - type_ (:obj:`type`): what may be assigned, by default anything; ``LoggedValue('name', float)`` works too
-        """
         kinds = [t for t in type_ if not isinstance(t, str)]
         if len(kinds) > 1 or not all(isinstance(k, type) for k in kinds):
             raise TypeError(f'LoggedValue takes one type, got {type_!r}')
         self._type = kinds[0] if kinds else object
-        self._accepted = _KINDS.get(self._type, self._type)
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -42,18 +127,19 @@ class LoggedValue:
         return self if instance is None else instance._logged[self.name].current()
 
     def __set__(self, instance: Any, value: Any) -> None:
-        if type(value) is not self._type:
-            value = self.checked(value)
-        instance._logged[self.name].append(value)
+        instance._logged[self.name].append(self.checked(value))
 
     def checked(self, value: Any) -> Any:
         """The value as it is recorded; TypeError if it does not fit."""
-        if isinstance(value, torch.Tensor) and self._type in _KINDS:
+        kind = self._type
+        if type(value) is kind:
+            return value
+        if isinstance(value, torch.Tensor) and kind in _KINDS:
             if value.numel() != 1:
                 raise TypeError(f"'{self.name}' takes one number, got a tensor of shape {tuple(value.shape)}")
             return value.detach() if value.requires_grad else value
-        if not isinstance(value, self._accepted):
-            raise TypeError(f"'{self.name}' must be {self._type.__name__}, got {type(value).__name__}")
+        if not isinstance(value, _KINDS.get(kind, kind)):
+            raise TypeError(f"'{self.name}' must be {kind.__name__}, got {type(value).__name__}")
         return value
 
 
@@ -64,11 +150,8 @@ class LoggedModel:
         ``register_attribute_value('avg', 'loss', function)`` and read by ``model.avg['loss']()``; ``range_values`` is
         there for every variable.
     Interfaces:
-        record, register_attribute_value, get_property_attribute, freeze, unfreeze, fixed_time, current_time,
-        state_dict, load_state_dict
-    Attributes:
-        - time (:obj:`BaseTime`): the clock that was given, e.g. for ``model.time.step()``
-        - expire (:obj:`int | float`): length of the window
+        time, expire, record, register_attribute_value, get_property_attribute, freeze, unfreeze, fixed_time,
+        current_time, state_dict, load_state_dict
     Examples:
         >>> class Losses(LoggedModel):
         >>>     loss = LoggedValue(float)
@@ -79,7 +162,7 @@ class LoggedModel:
     """
 
     def __init__(self, time_: BaseTime, expire: int | float) -> None:
-        self.__dict__['_logged'] = {}
+        self._logged: dict[str, Past] = {}
         self._statistics: dict[str, _Statistic] = {}
         self._clock = TimeProxy(time_)
         self._time, self._expire = time_, expire
@@ -87,12 +170,12 @@ class LoggedModel:
         variables = {n: v for cls in reversed(type(self).__mro__) for n, v in vars(cls).items()}
         self._variables = {n: v for n, v in variables.items() if isinstance(v, LoggedValue)}
         for name in self._variables:
-            self._logged[name] = TimeRangedData(self._clock, expire)
-            self.register_attribute_value('range_values', name, _RangeValues(self, name))
+            self._logged[name] = Past(self._clock, expire)
+            self.register_attribute_value('range_values', name, partial(self._range_values, name))
 
     @property
     def time(self) -> Any:
-        """The clock that was given at creation."""
+        """The clock that was given at creation, e.g. for ``model.time.step()``."""
         return self._time
 
     @property
@@ -102,11 +185,10 @@ class LoggedModel:
 
     def record(self, values: Mapping[str, Any]) -> None:
         """Assign several variables at once; an unknown name raises UnknownNameError."""
-        variables, logged = self._variables, self._logged
         for name, value in values.items():
-            if name not in variables:
-                raise UnknownNameError(unknown_name(f'variable of {type(self).__name__}', name, variables))
-            logged[name].append(variables[name].checked(value))
+            if name not in self._logged:
+                self._unknown(name)
+            self._logged[name].append(self._variables[name].checked(value))
 
     def fixed_time(self) -> int | float:
         """The time, or the moment of freezing."""
@@ -127,7 +209,7 @@ class LoggedModel:
     def state_dict(self) -> dict[str, Any]:
         """What is remembered, with ages instead of times: whoever loads it goes on as if no time had passed."""
         age = self._clock.current_time() - self._init_time
-        return {'age': age, 'values': {name: data.ages() for name, data in self._logged.items()}}
+        return {'age': age, 'values': {name: past.ages() for name, past in self._logged.items()}}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Put back what ``state_dict`` gave; variables that it does not name stay as they are."""
@@ -137,17 +219,24 @@ class LoggedModel:
                 self._logged[name].put_back(ages)
 
     def register_attribute_value(self, attribute_name: str, property_name: str, value: Any) -> None:
-        """
-        Overview:
-            Make ``model.<attribute_name>[<property_name>]`` give ``value``, usually a function of no arguments.
-        """
+        """Make ``model.<attribute_name>[<property_name>]`` give ``value``, usually a function of no arguments."""
         self._statistics.setdefault(attribute_name, _Statistic(attribute_name))[property_name] = value
 
     def get_property_attribute(self, property_name: str) -> list[str]:
         """Names of the statistics registered for a variable, ``range_values`` aside."""
         if property_name not in self._variables:
-            raise UnknownNameError(unknown_name(f'variable of {type(self).__name__}', property_name, self._variables))
+            self._unknown(property_name)
         return [n for n, table in self._statistics.items() if n != 'range_values' and property_name in table]
+
+    def _unknown(self, name: str) -> Any:
+        raise UnknownNameError(unknown_name(f'variable of {type(self).__name__}', name, self._variables))
+
+    def _range_values(self, name: str, mode: TimeMode = TimeMode.RELATIVE_LIFECYCLE) -> list:
+        if not isinstance(mode, TimeMode):
+            raise ValueError(f'mode must be a TimeMode, got {mode!r}')
+        zeros = {TimeMode.ABSOLUTE: 0, TimeMode.RELATIVE_LIFECYCLE: self._init_time}
+        zero = zeros[mode] if mode in zeros else self.fixed_time()
+        return [((begin - zero, end - zero), value) for (begin, end), value in self._logged[name].ranges()]
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith('_'):
@@ -166,19 +255,3 @@ class _Statistic(dict):
 
     def __missing__(self, key: str) -> Any:
         raise UnknownNameError(unknown_name(f"variable with '{self._name}'", key, self))
-
-
-class _RangeValues:
-    """``model.range_values[name]``: called with a TimeMode."""
-
-    def __init__(self, model: LoggedModel, name: str) -> None:
-        self._model, self._name = model, name
-
-    def __call__(self, mode: TimeMode = TimeMode.RELATIVE_LIFECYCLE) -> list:
-        if not isinstance(mode, TimeMode):
-            raise ValueError(f'mode must be a TimeMode, got {mode!r}')
-        ranges = self._model._logged[self._name].ranges()
-        if mode == TimeMode.ABSOLUTE:
-            return ranges
-        zero = self._model._init_time if mode == TimeMode.RELATIVE_LIFECYCLE else self._model.fixed_time()
-        return [((begin - zero, end - zero), value) for (begin, end), value in ranges]

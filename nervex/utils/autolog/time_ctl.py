@@ -15,29 +15,17 @@ class TimeMode(Enum):
 
 
 class BaseTime(ABC):
-    """
-    Overview:
-        A clock that never goes back. Derive from it for a clock of your own.
-    Interfaces:
-        time
-    """
+    """A clock that never goes back. Derive from it for a clock of your own."""
 
     @abstractmethod
     def time(self) -> int | float:
         """The present time."""
-        raise NotImplementedError
 
 
 class NaturalTime(BaseTime):
-    """
-    Overview:
-        Seconds since 1970; stands still where the system clock is set back.
-    Interfaces:
-        time
-    """
+    """Seconds since 1970; stands still where the system clock is set back."""
 
-    def __init__(self) -> None:
-        self._last = 0.0
+    _last = 0.0
 
     def time(self) -> float:
         """Seconds, as a float."""
@@ -46,12 +34,7 @@ class NaturalTime(BaseTime):
 
 
 class TickTime(BaseTime):
-    """
-    Overview:
-        Counts steps of the program.
-    Interfaces:
-        time, step
-    """
+    """Counts steps of the program."""
 
     def __init__(self, init: int = 0) -> None:
         self._tick = init
@@ -89,8 +72,7 @@ class TimeProxy(BaseTime):
 
     def freeze(self) -> None:
         """Let ``time`` stand still from now on; a second call changes nothing."""
-        if self._frozen_at is None:
-            self._frozen_at = self._source.time()
+        self._frozen_at = self.time()
 
     def unfreeze(self) -> None:
         """Let ``time`` follow the clock again."""
