@@ -143,7 +143,7 @@ def reference(sections: Iterable[str]) -> Iterator[str]:
 
 
 def _policy_base() -> Section:
-    return declared_by(load_attribute('nervex.policy.common_policy:CommonPolicy'))
+    return declared_by(load_attribute('nervex.policy.parts:PolicyParts'))
 
 
 def _policies() -> Iterator[str]:

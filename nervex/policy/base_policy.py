@@ -5,14 +5,14 @@ from __future__ import annotations
 import functools
 import logging
 from collections import deque
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterable
+from functools import cached_property
 from typing import Any
 
 import torch
 from easydict import EasyDict
 
-from nervex.policy import modes
+from nervex.policy.modes import FIELDS, HasModes
 from nervex.policy.suits import misfits, policy_config
 from nervex.utils import POLICY_REGISTRY, ConfigError, unknown_name
 from nervex.utils.declare import setting, settings
@@ -21,10 +21,8 @@ from nervex.utils.part_state import put_back, state_of, undeclared_parts
 
 logger = logging.getLogger(__name__)
 
-FIELDS = ('learn', 'collect', 'eval', 'command')
 
-
-class Policy:
+class Policy(HasModes):
     """
     Overview:
         A model and the modes ``learn``, ``collect``, ``eval`` and ``command``. A subclass writes the hooks named
@@ -92,12 +90,16 @@ class Policy:
     #: ``state_dict`` and ``load_state_dict`` (of an armor, its plugins), generators of torch or NumPy, plain numbers.
     #: A class names its own; those of its bases count too. What a mode has not made is left out.
     resume_parts: tuple[str, ...] = ('_armor', '_collect_armor', '_eval_armor', '_adder')
+    #: the same for what checkpoints of the learn mode, and weights sent to actors, carry beside the model
+    learn_parts: tuple[str, ...] = ('_optimizer', '_target_model')
+    collect_parts: tuple[str, ...] = ()
 
+    #: the registered name of the default model, for a subclass that does not write ``default_model``
+    _default_model = ''
+    #: which keys of ``_forward_learn``'s answer are logged
+    _logs = 'cur_lr total_loss'
     _model: Any
-    #: what it is in: (True, False) the forward of the collect mode, (True, True) of the learn mode, (False, False) of
-    #: the eval mode
-    training = updating = False
-    _obs_scaling: Any = None  # a Normalizer, where a checkpoint brought one
+    _armor: Any
 
     def __init__(
         self, cfg: dict, model: torch.nn.Module | type | None = None, enable_field: Iterable[str] | None = None
@@ -132,85 +134,26 @@ class Policy:
             raise TypeError(f'model: got {type(model).__name__}, must be a torch.nn.Module, a class of one, or None')
         return self._create_model_from_cfg(self._cfg, model)
 
-    # ---- modes ----
-    @property
-    def learn_mode(self) -> modes.LearnMode:
-        """What a learner holds."""
-        return modes.view(modes.LearnMode, self, 'learn')
-
-    @property
-    def collect_mode(self) -> modes.CollectMode:
-        """What an actor holds."""
-        return modes.view(modes.CollectMode, self, 'collect')
-
-    @property
-    def eval_mode(self) -> modes.EvalMode:
-        """The evaluator's view; a whole checkpoint that it loads brings the scaling of its observations along."""
-        return modes.view(modes.EvalMode, self, 'eval')
-
-    @property
-    def command_mode(self) -> modes.CommandMode:
-        """What a commander holds."""
-        return modes.view(modes.CommandMode, self, 'command')
-
-    def set_setting(self, mode: str, setting: dict) -> None:
-        """
-        Overview:
-            Sets attributes of a mode from outside: ``set_setting('collect', {'eps': .3})`` does ``self._eps = .3``.
-            Only names that the policy lists in ``_<mode>_setting_set`` are accepted.
-        """
-        if mode not in FIELDS:
-            raise ValueError(unknown_name('policy mode', mode, FIELDS))
-        allowed = getattr(self, f'_{mode}_setting_set')
-        for key, value in setting.items():
-            if key not in allowed:
-                raise KeyError(unknown_name(f'{mode} setting of {type(self).__name__}', key, allowed))
-            setattr(self, f'_{key}', value)
-
-    # ---- rounds of collecting and learning ----
-    def may_learn(self, buffer: Any, train_iter: int) -> bool:
-        """Whether ``buffer`` has what the next round of updates needs: on-policy, whatever was collected."""
-        learn = self._cfg.learn
-        if self._cfg.on_policy:
-            return True
-        first = learn.init_data_count if train_iter == 0 else 0
-        size = self._get_batch_size() or 1
-        return buffer.count() >= first and buffer.ready(size, train_iter, learn.train_step)
-
-    def batches(self, buffer: Any, train_iter: int) -> Iterator[Any]:
-        """
-        Overview:
-            The batches of one round of updates: ``learn.epochs`` passes over an on-policy buffer, which is then empty,
-            or ``learn.train_step`` batches.
-        """
-        learn, size = self._cfg.learn, self._get_batch_size()
-        epochs = learn.epochs if 'epochs' in learn else None
-        if self._cfg.on_policy and epochs is None:
-            yield from islice(buffer.batches(size, learn.train_step, train_iter), learn.train_step)
-            buffer.clear()
-        else:
-            yield from buffer.batches(size, epochs or learn.train_step, train_iter)
-
-    # ---- what a resume puts back ----
-    def _resume_parts(self) -> list[str]:
-        """The names in ``resume_parts`` of the class and its bases that this policy has, given its modes."""
-        names = [name for cls in type(self).__mro__ for name in vars(cls).get('resume_parts', ())]
-        return [name for name in dict.fromkeys(names) if hasattr(self, name)]
+    # ---- what checkpoints and a resume put back ----
+    def _named(self, listing: str) -> dict[str, Any]:
+        """The attributes that ``listing`` of the class and its bases names, as far as this policy has them."""
+        names = [name for cls in type(self).__mro__ for name in vars(cls).get(listing, ())]
+        return {name: getattr(self, name) for name in dict.fromkeys(names) if hasattr(self, name)}
 
     def run_state_dict(self) -> dict[str, Any]:
         """The state of the ``resume_parts``, for an exact resume."""
-        return {name: state_of(getattr(self, name)) for name in self._resume_parts()}
+        return {name: state_of(part) for name, part in self._named('resume_parts').items()}
 
     def load_run_state_dict(self, state: dict[str, Any]) -> None:
         """Put back what ``run_state_dict`` gave; parts of modes that are not here are passed over."""
-        for name in self._resume_parts():
+        for name in self._named('resume_parts'):
             if name in state:
                 put_back(self, name, state[name])
 
     def check_resume(self) -> None:
         """What has a memory that no resume would put back is an error, before that makes a difference."""
-        declared = [getattr(self, name) for name in self._resume_parts()]
-        lost = list(undeclared_parts(self, [*declared, *self._learn_parts().values()]))
+        declared = [*self._named('resume_parts').values(), *self._learn_parts().values()]
+        lost = list(undeclared_parts(self, declared))
         if lost:
             raise ConfigError(
                 f'policy: {type(self).__name__}.{name} has a memory (a random generator, plugins) that --resume would '
@@ -230,6 +173,8 @@ class Policy:
 
     def default_model(self) -> tuple[str, list[str]]:
         """The registered name of the default model, and the modules to import for it."""
+        if self._default_model:
+            return self._default_model, ['nervex.model']
         raise NotImplementedError(
             f'{type(self).__name__} has no default model: write default_model() or '
             '_create_model_from_cfg(cfg, model_type), or pass a model'
@@ -269,8 +214,7 @@ class Policy:
         """Nothing to reset by default."""
 
     def _monitor_vars_learn(self) -> list[str]:
-        """Which keys of ``_forward_learn``'s answer are logged."""
-        return ['cur_lr', 'total_loss']
+        return self._logs.split()
 
     def _data_preprocess_collect(self, data: Any) -> Any:
         raise NotImplementedError(f'{type(self).__name__}._data_preprocess_collect')
@@ -290,51 +234,41 @@ class Policy:
     def _reset_collect(self, data_id: list[int] | None = None) -> None:
         """Nothing to reset by default."""
 
-    def _data_preprocess_eval(self, data: Any) -> Any:
-        return self._data_preprocess_collect(data)
-
     def _forward_eval(self, data_id: list[int], data: dict) -> dict:
         raise NotImplementedError(f'{type(self).__name__}._forward_eval')
-
-    def _data_postprocess_eval(self, data_id: list[int], output: dict) -> Any:
-        return self._data_postprocess_collect(data_id, output)
 
     def _reset_eval(self, data_id: list[int] | None = None) -> None:
         """Nothing to reset by default."""
 
-    def _get_setting_learn(self, command_info: dict) -> dict:
-        return {}
-
-    def _get_setting_collect(self, command_info: dict) -> dict:
-        return {}
-
-    def _get_setting_eval(self, command_info: dict) -> dict:
-        return {}
-
-    def _get_attribute(self, name: str) -> Any:
-        """What a worker asks for by name: ``_get_<name>()`` if the policy has it, else ``_<name>``, else None."""
-        getter = getattr(self, f'_get_{name}', None)
-        return getter() if getter is not None else getattr(self, f'_{name}', None)
-
-    def _get_batch_size(self) -> int | dict[str, int] | None:
-        """Rows of one update, or rows of each named buffer."""
-        return self._cfg.learn.batch_size if 'batch_size' in self._cfg.learn else None
+    @cached_property
+    def _target_model(self) -> torch.nn.Module:
+        return self._armor.target_model
 
     def _learn_parts(self) -> dict[str, Any]:
-        """Everything beside the model that a checkpoint of the learn mode needs, by name; each has ``state_dict``."""
-        return {}
+        """What checkpoints of the learn mode carry beside the model, by name."""
+        return {name.lstrip('_'): part for name, part in self._named('learn_parts').items()}
 
     def _state_dict_learn(self) -> dict:
-        return {'model': self._model.state_dict()}
+        return self._state_with('learn_parts')
 
     def _load_state_dict_learn(self, state_dict: dict) -> None:
-        self._model.load_state_dict(state_dict['model'])
+        self._put_back_with('learn_parts', state_dict)
 
     def _state_dict_collect(self) -> dict:
-        return {'model': self._model.state_dict()}
+        return self._state_with('collect_parts')
 
     def _load_state_dict_collect(self, state_dict: dict) -> None:
+        self._put_back_with('collect_parts', state_dict)
+
+    def _state_with(self, listing: str) -> dict[str, Any]:
+        parts = {name.lstrip('_'): state_of(part) for name, part in self._named(listing).items()}
+        return {'model': self._model.state_dict(), **parts}
+
+    def _put_back_with(self, listing: str, state_dict: dict) -> None:
         self._model.load_state_dict(state_dict['model'])
+        for name in self._named(listing):
+            if name.lstrip('_') in state_dict:
+                put_back(self, name, state_dict[name.lstrip('_')])
 
     def _state_dict_eval(self) -> dict:
         return {'model': self._model.state_dict()}

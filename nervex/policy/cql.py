@@ -28,6 +28,8 @@ class CQLPolicy(DQNPolicy):
         ),
     )
 
+    _logs = f'{DQNPolicy._logs} td_loss cql_loss'
+
     def _loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
         (loss, td_error), q = self._td_error(data, self._armor.forward, self._armor.target_forward)
         mask = self._model_input(data['obs']).get('action_mask')
@@ -40,9 +42,6 @@ class CQLPolicy(DQNPolicy):
             'td_loss': loss.detach(),
             'cql_loss': gap.detach(),
         }
-
-    def _monitor_vars_learn(self) -> list[str]:
-        return [*super()._monitor_vars_learn(), 'td_loss', 'cql_loss']
 
 
 def _optimism(q: Heads, action: torch.Tensor) -> torch.Tensor:

@@ -2,13 +2,140 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
-from nervex.policy.common_policy import OffPolicyACPolicy
+from nervex.armor.sampling import Draws
+from nervex.policy.common_policy import CommonPolicy
+from nervex.rl_utils import v_nstep_td_data, v_nstep_td_error
 from nervex.utils import POLICY_REGISTRY
 from nervex.utils.declare import setting, settings
+
+
+class OffPolicyACPolicy(CommonPolicy):
+    """
+    Overview:
+        A subclass writes ``_critic_loss`` and ``_actor_loss``, pure functions of the batch, and how it explores. Its
+        model has the parts ``actor`` and ``critic``. Continuous actions lie in [-1, 1]: ``env.use_act_scale`` of an env
+        stretches them to its own bounds.
+    """
+
+    config = settings(
+        learn=dict(
+            batch_size=128,
+            learning_rate_actor=setting(None, 'number > 0 | None', 'step size of the actor; None: learning_rate'),
+            learning_rate_critic=setting(None, 'number > 0 | None', 'step size of the critic; None: learning_rate'),
+            algo=dict(
+                discount_factor=0.99,
+                nstep=1,
+                target_theta=0.005,
+                actor_update_freq=setting(1, 'int >= 1', 'updates of the critic for one of the actor and the targets'),
+            ),
+        ),
+        collect=dict(
+            random_steps=setting(0, 'int >= 0', 'env steps with uniformly random actions at the start of the run'),
+            algo=dict(nstep=1),
+        ),
+    )
+
+    action_kinds: tuple[str, ...] = ('continuous',)
+    action_range = (-1.0, 1.0)
+    takes_action_mask = False
+
+    resume_parts: tuple[str, ...] = ('_explore',)
+    learn_parts: tuple[str, ...] = ('_optimizer_actor', '_optimizer_critic', '_draws', '_updates_done')
+    _collects_by = _evaluates_by = ''  # the model's action as it is
+    _losses = 'total_loss critic_loss actor_loss q_value critic_grad_norm actor_grad_norm'
+    _logs = f'cur_lr_actor cur_lr_critic {_losses}'
+
+    # ---- learn ----
+    def _init_learn(self) -> None:
+        learn = self._cfg.learn
+        self._actor_update_freq, self._updates_done = learn.algo.actor_update_freq, 0
+        self._draws = Draws()
+        self._armor = self._learning_armor('actor', 'critic')
+        self._optimizer_actor = self._new_optimizer(self._model.actor, learn.learning_rate_actor)
+        self._optimizer_critic = self._new_optimizer(self._model.critic, learn.learning_rate_critic)
+
+    @property
+    def _generator(self) -> torch.Generator:
+        """Source of the random numbers in the losses."""
+        return self._draws.on(self._device)
+
+    def _critic_loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
+        raise NotImplementedError(f'{type(self).__name__}._critic_loss')
+
+    def _actor_loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
+        raise NotImplementedError(f'{type(self).__name__}._actor_loss')
+
+    @staticmethod
+    def _q_values(forward: Callable[..., dict], data: dict[str, Any]) -> list[torch.Tensor]:
+        """The values of one critic, or of each of several."""
+        q_value = forward(data, param={'mode': 'compute_q'})['q_value']
+        return [q_value] if isinstance(q_value, torch.Tensor) else list(q_value)
+
+    def _td_loss(
+        self, q_values: list[torch.Tensor], next_value: torch.Tensor, data: dict[str, Any]
+    ) -> tuple[torch.Tensor, dict[str, Any]]:
+        """The summed loss of all critics towards one target, and what is logged of it."""
+        rest = (next_value, self._time_first(data), data['done'], data['weight'], data.get('value_gamma'))
+        errors = [v_nstep_td_error(v_nstep_td_data(q, *rest), self._gamma, self._nstep) for q in q_values]
+        loss: Any = sum(error.loss for error in errors)
+        td_error = sum(error.td_error_per_sample.abs() for error in errors) / len(errors)
+        return loss, {'td_error': td_error, 'q_value': q_values[0].mean()}
+
+    def _forward_learn(self, data: dict[str, Any]) -> dict[str, Any]:
+        loss, info = self._minimize(self._critic_loss, data, self._optimizer_critic)
+        log = {
+            'cur_lr_critic': self._optimizer_critic.param_groups[0]['lr'],
+            'cur_lr_actor': self._optimizer_actor.param_groups[0]['lr'],
+            'critic_loss': loss,
+            'q_value': info['q_value'],
+            'critic_grad_norm': info['grad_norm'],
+        }
+        if self._use_priority:
+            log['priority'] = info['td_error']
+        self._updates_done += 1
+        if self._updates_done % self._actor_update_freq == 0:
+            log.update(self._update_actor(data))
+            self._armor.target_update(self._model)
+        log['total_loss'] = loss + log['actor_loss'] if 'actor_loss' in log else loss
+        return log
+
+    def _update_actor(self, data: dict[str, Any]) -> dict[str, Any]:
+        loss, info = self._minimize(self._actor_loss, data, self._optimizer_actor)
+        return {'actor_loss': loss, 'actor_grad_norm': info.pop('grad_norm'), **info}
+
+    # ---- collect and eval ----
+    def _init_collect(self) -> None:
+        self._collect_setting_set = {'random_left'}
+        self._random_left = self._cfg.collect.random_steps
+        self._explore = Draws()
+        super()._init_collect()
+
+    def _forward_collect(self, data_id: list[int], data: dict) -> dict:
+        output = self._collect_armor.forward(data, data_id=data_id, param={'mode': 'compute_action'})
+        if self._random_left > 0:
+            self._random_left -= len(output['action'])
+            output['action'] = self._random_action(output, self._explore.on(self._device))
+        return {'action': output['action']}
+
+    def _random_action(self, output: dict, generator: torch.Generator) -> torch.Tensor:
+        return torch.empty_like(output['action']).uniform_(-1, 1, generator=generator)
+
+    def _forward_eval(self, data_id: list[int], data: dict) -> dict:
+        return {'action': self._eval_armor.forward(data, param={'mode': 'compute_action'})['action']}
+
+    def _get_setting_collect(self, command_info: dict) -> dict:
+        """How many random steps are left: by the count of env steps, so that a resumed run knows, too."""
+        return {'random_left': max(0, self._cfg.collect.random_steps - command_info['envstep'])}
+
+
+def smaller(q_values: list[torch.Tensor]) -> torch.Tensor:
+    """The smaller value of twin critics, or the value of the only one."""
+    return q_values[0] if len(q_values) == 1 else torch.min(*q_values)
 
 
 @POLICY_REGISTRY.register('ddpg')
@@ -34,17 +161,13 @@ class DDPGPolicy(OffPolicyACPolicy):
             noise_sigma=setting(0.1, 'number >= 0', 'its standard deviation; actions span [-1, 1]'),
         ),
     )
-
-    def default_model(self) -> tuple[str, list[str]]:
-        """The registered name of the default model, and the modules to import for it."""
-        return 'qac', ['nervex.model']
+    _default_model = 'qac'
 
     def _critic_loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
         q_values = self._q_values(self._armor.forward, {'obs': data['obs'], 'action': data['action']})
         with torch.no_grad():
             following = {'obs': data['next_obs'], 'action': self._next_action(data['next_obs'])}
-            next_values = self._q_values(self._armor.target_forward, following)
-            next_value = next_values[0] if len(next_values) == 1 else torch.min(*next_values)
+            next_value = smaller(self._q_values(self._armor.target_forward, following))
         return self._td_loss(q_values, next_value, data)
 
     def _next_action(self, next_obs: Any) -> torch.Tensor:
@@ -104,12 +227,10 @@ class TD3BCPolicy(TD3Policy):
             algo=dict(bc_alpha=setting(2.5, 'number >= 0', 'weight of the critic beside imitation; 0 imitates only')),
         ),
     )
+    _logs = f'{TD3Policy._logs} bc_loss'
 
     def _actor_loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
         action, q = self._judged_action(data['obs'])
         scale = self._cfg.learn.algo.bc_alpha / (q.detach().abs().mean() + 1e-8)
         bc_loss = (action - data['action']).pow(2).mean()
         return bc_loss - scale * q.mean(), {'bc_loss': bc_loss.detach()}
-
-    def _monitor_vars_learn(self) -> list[str]:
-        return [*super()._monitor_vars_learn(), 'bc_loss']

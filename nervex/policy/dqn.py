@@ -57,9 +57,11 @@ class DQNPolicy(CommonPolicy):
             eps_spread=setting(0.0, 'number >= 0', 'alpha of Ape-X: env i of N has eps^(1 + alpha i / (N - 1))'),
         ),
     )
+    _default_model = 'fc_discrete_net'
 
     action_kinds = ('discrete', 'multi_discrete')
     _collects_by = 'eps_greedy_sample'
+    _logs = 'cur_lr total_loss q_value grad_norm'
 
     @classmethod
     def check_config(cls, cfg: EasyDict) -> list[tuple[str, str]]:
@@ -68,10 +70,6 @@ class DQNPolicy(CommonPolicy):
         if cfg.collect.algo.first_priority and not cfg.use_priority:
             problems.append(('collect.algo.first_priority', 'got True, but nothing uses it; set policy.use_priority'))
         return problems
-
-    def default_model(self) -> tuple[str, list[str]]:
-        """The registered name of the default model, and the modules to import for it."""
-        return 'fc_discrete_net', ['nervex.model']
 
     # ---- learn ----
     @cached_property
@@ -103,9 +101,6 @@ class DQNPolicy(CommonPolicy):
         criterion = {'criterion': HUBER} if self._cfg.learn.algo.huber else {}
         return over_heads(q_nstep_td_error, q_nstep_td_data(*fields), self._gamma, **criterion, **kwargs)
 
-    def _monitor_vars_learn(self) -> list[str]:
-        return ['cur_lr', 'total_loss', 'q_value', 'grad_norm']
-
     # ---- collect ----
     def _init_collect(self) -> None:
         super()._init_collect()
@@ -121,7 +116,10 @@ class DQNPolicy(CommonPolicy):
 
     @batched_steps
     def _get_train_sample(self, traj_cache: Batch) -> Batch:
-        samples = super()._get_train_sample(traj_cache)
+        return self._with_priority(super()._get_train_sample(traj_cache))
+
+    def _with_priority(self, samples: Batch) -> Batch:
+        """The samples, where that is wanted with first priorities by the model that acts."""
         if not self._first_priority or not len(samples):
             return samples
         with torch.no_grad():

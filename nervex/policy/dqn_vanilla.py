@@ -30,15 +30,14 @@ class DQNVanillaPolicy(CommonPolicy):
         ),
         command=dict(eps=dict(type='exp', start=0.95, end=0.1, decay=10000)),  # decay in updates
     )
+    _default_model = 'fc_discrete_net'
 
     action_kinds = ('discrete',)
     takes_action_mask = False
     no_nstep = "it learns from single steps; 'dqn' has more"
-    resume_parts = ('_generator',)
-
-    def default_model(self) -> tuple[str, list[str]]:
-        """The registered name of the default model, and the modules to import for it."""
-        return 'fc_discrete_net', ['nervex.model']
+    resume_parts: tuple[str, ...] = ('_generator',)
+    learn_parts: tuple[str, ...] = ('_updates_done',)
+    _logs = 'cur_lr total_loss q_value grad_norm'
 
     def _init_learn(self) -> None:
         learn = self._cfg.learn
@@ -78,23 +77,6 @@ class DQNVanillaPolicy(CommonPolicy):
             'grad_norm': grad_norm,
             'priority': info['td_error'].abs(),
         }
-
-    def _monitor_vars_learn(self) -> list[str]:
-        return ['cur_lr', 'total_loss', 'q_value', 'grad_norm']
-
-    def _state_dict_learn(self) -> dict[str, Any]:
-        return {
-            'model': self._model.state_dict(),
-            'target_model': self._target_model.state_dict(),
-            'optimizer': self._optimizer.state_dict(),
-            'updates_done': self._updates_done,
-        }
-
-    def _load_state_dict_learn(self, state_dict: dict[str, Any]) -> None:
-        self._model.load_state_dict(state_dict['model'])
-        self._target_model.load_state_dict(state_dict['target_model'])
-        self._optimizer.load_state_dict(state_dict['optimizer'])
-        self._updates_done = state_dict['updates_done']
 
     def _init_collect(self) -> None:
         self._generator = torch.Generator().manual_seed(int(torch.randint(2**62, ())))

@@ -10,8 +10,8 @@ from nervex.data import Batch
 from nervex.policy.action_space import greedy, joined, legal
 from nervex.policy.batched import batched
 from nervex.policy.common_policy import CommonPolicy
-from nervex.policy.traj_block import batched_steps
-from nervex.rl_utils import entropy, flatten_time, log_prob
+from nervex.policy.traj_block import batched_steps, without_time
+from nervex.rl_utils import entropy, log_prob
 from nervex.utils import POLICY_REGISTRY
 from nervex.utils.declare import setting, settings
 
@@ -30,16 +30,13 @@ class ILPolicy(CommonPolicy):
             algo=dict(entropy_weight=setting(0.0, 'number >= 0', 'how much the policy is kept from certainty')),
         ),
     )
+    _default_model = 'fc_discrete_net'
 
     action_kinds = ('discrete', 'multi_discrete')
-    _collects_by = 'multinomial_sample'
+    _logs = 'cur_lr total_loss accuracy entropy grad_norm'
     no_own_data = 'it imitates the actions of recorded episodes, and here they are its own'
     no_nstep = 'imitation has no use for rewards'
     no_priority = 'an error of imitation is no reason to see a sample more often'
-
-    def default_model(self) -> tuple[str, list[str]]:
-        """The registered name of the default model, and the modules to import for it."""
-        return 'fc_discrete_net', ['nervex.model']
 
     def _data_preprocess_learn(self, data: Batch | list[dict]) -> dict[str, Any]:
         """Observations and actions are enough; everything else in the data is left out."""
@@ -56,9 +53,6 @@ class ILPolicy(CommonPolicy):
         loss = -likelihood - self._cfg.learn.algo.entropy_weight * certainty
         return loss, {'accuracy': right, 'entropy': certainty.detach()}
 
-    def _monitor_vars_learn(self) -> list[str]:
-        return ['cur_lr', 'total_loss', 'accuracy', 'entropy', 'grad_norm']
-
     @batched
     def _process_transition(self, obs: Any, armor_output: dict, timestep: Any) -> dict:
         return {'obs': obs, 'action': joined(armor_output['action']), 'done': timestep.done}
@@ -67,4 +61,4 @@ class ILPolicy(CommonPolicy):
     def _get_train_sample(self, traj_cache: Batch) -> Batch:
         """Every step is a sample, of which observation and action are kept."""
         kept = {key: traj_cache[key] for key in ('obs', 'action', 'done')}
-        return Batch.of(kept) if kept['done'].ndim == 1 else flatten_time(Batch.of(kept))
+        return without_time(Batch.of(kept), traj_cache)

@@ -59,6 +59,7 @@ class IMPALAPolicy(A2CPolicy):
         eval=dict(env_num=1),
     )
     no_nstep = 'V-trace looks as far as the sequence reaches, policy.collect.unroll_len'
+    _logs = f'{A2CPolicy._logs} approx_kl clipfrac'
     _time_columns = ('obs', 'action', 'log_prob', 'reward', 'done', 'mask')
 
     @classmethod
@@ -70,9 +71,10 @@ class IMPALAPolicy(A2CPolicy):
             problems.append(('learn.epochs', text))
         return problems
 
-    @property
-    def _remembers(self) -> bool:
-        return hasattr(self._model, 'initial_state')
+    def _build_model(self, model: Any) -> torch.nn.Module:
+        built = super()._build_model(model)
+        self._remembers = hasattr(built, 'initial_state')
+        return built
 
     # ---- learn ----
     def _loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
@@ -113,9 +115,6 @@ class IMPALAPolicy(A2CPolicy):
         fields = vtrace_targets_data(log_rho, value[:-1], reward, cut, goes_on, value[1:])
         clips = (algo.rho_clip_ratio, algo.c_clip_ratio, algo.rho_pg_clip_ratio)
         return vtrace_targets(fields, algo.discount_factor, algo.gae_lambda, *clips)
-
-    def _monitor_vars_learn(self) -> list[str]:
-        return [*super()._monitor_vars_learn(), 'approx_kl', 'clipfrac']
 
     # ---- collect ----
     def _forward_collect(self, data_id: list[int], data: dict) -> dict:

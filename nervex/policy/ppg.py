@@ -39,19 +39,18 @@ class PPGPolicy(PPOPolicy):
             ),
         ),
     )
+    _default_model = 'fc_ppg'
 
-    _learn_counts = ('_updates_done',)
-
-    def default_model(self) -> tuple[str, list[str]]:
-        """The registered name of the default model, and the modules to import for it."""
-        return 'fc_ppg', ['nervex.model']
+    learn_parts: tuple[str, ...] = ('_optimizer_value', '_optimizer_aux', '_draws', '_updates_done')
+    _phase = 'aux_value_loss auxiliary_loss behavioral_cloning_loss'
+    _logs = f'{PPOPolicy._logs} value_grad_norm {_phase}'
 
     # ---- learn ----
     def _init_learn(self) -> None:
         self._armor = self._learning_armor()
         self._optimizer = self._new_optimizer(self._model.policy_net)
-        self._value_optimizer = self._new_optimizer(self._model.value_net)
-        self._aux_optimizer = self._new_optimizer(self._model.policy_net, self._cfg.learn.learning_rate_aux)
+        self._optimizer_value = self._new_optimizer(self._model.value_net)
+        self._optimizer_aux = self._new_optimizer(self._model.policy_net, self._cfg.learn.learning_rate_aux)
         self._draws = Draws()
         self._updates_done = 0
         self._kept: list[dict[str, Any]] = []
@@ -65,7 +64,7 @@ class PPGPolicy(PPOPolicy):
 
     def _forward_learn(self, data: dict[str, Any]) -> dict[str, Any]:
         loss, info = self._minimize(self._loss, data['policy'], self._optimizer)
-        value_loss, value_info = self._minimize(self._value_loss, data['value'], self._value_optimizer)
+        value_loss, value_info = self._minimize(self._value_loss, data['value'], self._optimizer_value)
         self._keep(data['value'])
         self._updates_done += 1
         log = {
@@ -108,12 +107,11 @@ class PPGPolicy(PPOPolicy):
             order = torch.randperm(count, generator=self._draws.on(self._device), device=self._device)
             for chosen in order.split(learn.batch_size):
                 data = map_tensors(rows, partial(torch.index_select, dim=0, index=chosen))
-                _, info = self._minimize(self._auxiliary_loss, data, self._aux_optimizer)
-                value_loss, _ = self._minimize(self._aux_value_loss, data, self._value_optimizer)
+                _, info = self._minimize(self._auxiliary_loss, data, self._optimizer_aux)
+                value_loss, _ = self._minimize(self._aux_value_loss, data, self._optimizer_value)
                 log.append({**info, 'aux_value_loss': value_loss})
         self._kept = []
-        names = ('aux_value_loss', 'auxiliary_loss', 'behavioral_cloning_loss')
-        return {name: torch.stack([entry[name] for entry in log]).mean() for name in names}
+        return {name: torch.stack([entry[name] for entry in log]).mean() for name in self._phase.split()}
 
     def _auxiliary_loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
         output = self._run(data['obs'], 'compute_aux')
@@ -131,15 +129,7 @@ class PPGPolicy(PPOPolicy):
         value = self._run(data['obs'], 'compute_value')['value']
         return ppo_value_error(ppo_value_data(value, None, data['return_'], None), use_value_clip=False), {}
 
-    def _monitor_vars_learn(self) -> list[str]:
-        phase = ['aux_value_loss', 'auxiliary_loss', 'behavioral_cloning_loss']
-        return [*super()._monitor_vars_learn(), 'value_grad_norm', *phase]
-
     # ---- state ----
-    def _learn_parts(self) -> dict[str, Any]:
-        own = {'optimizer_value': self._value_optimizer, 'optimizer_aux': self._aux_optimizer, 'draws': self._draws}
-        return {**super()._learn_parts(), **own}
-
     def _state_dict_learn(self) -> dict:
         return {**super()._state_dict_learn(), 'kept': list(self._kept)}
 

@@ -13,12 +13,11 @@ from nervex.policy.action_space import legal
 from nervex.policy.batched import batched
 from nervex.policy.common_policy import CommonPolicy
 from nervex.policy.sequences import map_tensors, unpack_states
-from nervex.policy.traj_block import batched_steps
+from nervex.policy.traj_block import batched_steps, without_time
 from nervex.rl_utils import (
     a2c_data,
     a2c_error,
     a2c_error_continuous,
-    flatten_time,
     gae,
     gae_data,
     ppo_data,
@@ -65,13 +64,11 @@ class A2CPolicy(CommonPolicy):
             ),
         ),
     )
+    _default_model = 'fc_vac'
 
     action_range = (-1.0, 1.0)
+    _logs = 'cur_lr total_loss policy_loss value_loss entropy_loss adv_abs_max grad_norm'
     no_nstep = 'generalised advantages weigh all numbers of steps, by gae_lambda'
-
-    def default_model(self) -> tuple[str, list[str]]:
-        """The registered name of the default model, and the modules to import for it."""
-        return 'fc_vac', ['nervex.model']
 
     # ---- learn ----
     def _loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
@@ -109,14 +106,10 @@ class A2CPolicy(CommonPolicy):
         mean = (adv * weight).mean()
         return (adv - mean) / (((adv - mean).pow(2) * weight).mean().sqrt() + 1e-8)
 
-    def _monitor_vars_learn(self) -> list[str]:
-        return ['cur_lr', 'total_loss', 'policy_loss', 'value_loss', 'entropy_loss', 'adv_abs_max', 'grad_norm']
-
     def _unrolled(self, data: dict[str, Any]) -> dict[str, Any]:
         """The model over all steps of sequences: ``logit`` and ``value``, time first."""
-        given = self._model_input(data['obs'])
-        if self._remembers:
-            given = {**given, 'prev_state': data['prev_state'], 'enable_fast_timestep': True}
+        obs = data['obs']
+        given = self._sequence_input(obs, data['prev_state']) if self._remembers else self._model_input(obs)
         return self._armor.forward(given)
 
     # ---- collect ----
@@ -156,7 +149,7 @@ class A2CPolicy(CommonPolicy):
 
     def _cut(self, steps: Batch, traj: Batch) -> Batch:
         """Steps (T, [N]) -> samples."""
-        return steps if steps['adv'].ndim == 1 else flatten_time(steps)
+        return without_time(steps, traj)
 
     def _next_values(
         self, traj: Batch, value: torch.Tensor, done: torch.Tensor, truncated: torch.Tensor
@@ -201,6 +194,7 @@ class PPOPolicy(A2CPolicy):
             ),
         ),
     )
+    _logs = f'{A2CPolicy._logs} approx_kl clipfrac'
 
     def _loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
         output = self._armor.forward(self._model_input(data['obs']))
@@ -216,9 +210,6 @@ class PPOPolicy(A2CPolicy):
         loss, info = error(fields, algo.clip_ratio, algo.use_value_clip, algo.dual_clip)
         total, log = self._weighed(loss, adv)
         return total, {**log, 'approx_kl': info.approx_kl, 'clipfrac': info.clipfrac}
-
-    def _monitor_vars_learn(self) -> list[str]:
-        return [*super()._monitor_vars_learn(), 'approx_kl', 'clipfrac']
 
 
 @POLICY_REGISTRY.register('ppo_recurrent')
@@ -242,12 +233,10 @@ class RecurrentPPOPolicy(PPOPolicy):
         ),
         eval=dict(env_num=1),
     )
+    _default_model = 'fcr_vac'
 
     _time_columns = ('obs', 'action', 'logit', 'value', 'adv', 'return_', 'mask')
-
-    def default_model(self) -> tuple[str, list[str]]:
-        """The registered name of the default model, and the modules to import for it."""
-        return 'fcr_vac', ['nervex.model']
+    _remembers = True
 
     def _build_model(self, model: Any) -> torch.nn.Module:
         built = super()._build_model(model)
@@ -255,10 +244,6 @@ class RecurrentPPOPolicy(PPOPolicy):
             name = type(built).__name__
             raise ConfigError([f"policy.model: {name} has no memory; take 'fcr_vac' or 'convr_vac', or policy 'ppo'"])
         return built
-
-    @property
-    def _remembers(self) -> bool:
-        return True
 
     def _loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
         real = data['mask']

@@ -11,7 +11,7 @@ from nervex.data import Batch
 from nervex.policy.batched import batched
 from nervex.policy.common_policy import CommonPolicy
 from nervex.policy.ppo import value_in
-from nervex.policy.traj_block import batched_steps
+from nervex.policy.traj_block import batched_steps, without_time
 from nervex.rl_utils import flatten_time
 from nervex.utils import POLICY_REGISTRY
 from nervex.utils.declare import setting, settings
@@ -43,16 +43,15 @@ class PPOVanillaPolicy(CommonPolicy):
             ),
         ),
     )
+    _default_model = 'fc_vac'
 
     action_kinds = ('discrete', 'continuous')
     action_range = (-1.0, 1.0)
     takes_action_mask = False
     no_nstep = 'generalised advantages weigh all numbers of steps, by gae_lambda'
-    resume_parts = ('_generator',)
-
-    def default_model(self) -> tuple[str, list[str]]:
-        """The registered name of the default model, and the modules to import for it."""
-        return 'fc_vac', ['nervex.model']
+    resume_parts: tuple[str, ...] = ('_generator',)
+    _losses = 'total_loss policy_loss value_loss entropy_loss'
+    _logs = f'cur_lr {_losses} approx_kl clipfrac grad_norm'
 
     # ---- learn ----
     def _init_learn(self) -> None:
@@ -87,10 +86,6 @@ class PPOVanillaPolicy(CommonPolicy):
         rate = self._optimizer.param_groups[0]['lr']
         return {'cur_lr': rate, 'total_loss': loss.detach(), 'grad_norm': norm, **info}
 
-    def _monitor_vars_learn(self) -> list[str]:
-        losses = ['total_loss', 'policy_loss', 'value_loss', 'entropy_loss']
-        return ['cur_lr', *losses, 'approx_kl', 'clipfrac', 'grad_norm']
-
     # ---- collect ----
     def _init_collect(self) -> None:
         self._generator = torch.Generator().manual_seed(int(torch.randint(2**62, ())))
@@ -124,7 +119,7 @@ class PPOVanillaPolicy(CommonPolicy):
         adv = self._advantages(value, self._values_of(traj_cache['next_obs'], done.shape), reward, done, truncated)
         kept = {key: traj_cache[key] for key in ('obs', 'action', 'log_prob')}
         steps = Batch.of({**kept, 'adv': adv.numpy(), 'return_': (adv + value).numpy()})
-        return steps if done.dim() == 1 else flatten_time(steps)
+        return without_time(steps, traj_cache)
 
     @torch.no_grad()
     def _values_of(self, next_obs: Any, shape: torch.Size) -> torch.Tensor:

@@ -28,10 +28,7 @@ class QRDQNPolicy(DQNPolicy):
             )
         ),
     )
-
-    def default_model(self) -> tuple[str, list[str]]:
-        """The registered name of the default model, and the modules to import for it."""
-        return 'qr_fc', ['nervex.model']
+    _default_model = 'qr_fc'
 
     def _error_of(self, output: dict, following: dict, taken: Any, weight: Any, kwargs: dict[str, Any]) -> TDLoss:
         fields = qrdqn_nstep_td_data(*(output['q'], following['q'], *taken, output['tau'], weight))

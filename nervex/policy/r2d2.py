@@ -9,11 +9,11 @@ import torch
 from easydict import EasyDict
 
 from nervex.data import Batch
-from nervex.policy.action_space import greedy, side_by_side
+from nervex.policy.action_space import Heads, greedy
 from nervex.policy.dqn import DQNPolicy, Forward
 from nervex.policy.sequences import map_tensors
 from nervex.policy.traj_block import batched_steps
-from nervex.rl_utils import rollout_nstep_data, rollout_nstep_return, value_inv_transform, value_transform
+from nervex.rl_utils import TDLoss, rollout_nstep_data, rollout_nstep_return, value_inv_transform, value_transform
 from nervex.utils import POLICY_REGISTRY
 from nervex.utils.declare import setting, settings
 
@@ -48,6 +48,9 @@ class R2D2Policy(DQNPolicy):
         ),
         eval=dict(env_num=1),
     )
+    _default_model = 'fcr_discrete_net'
+    _time_columns = ('obs', 'action', 'reward', 'done', 'mask')
+    _remembers = True
 
     @classmethod
     def check_config(cls, cfg: EasyDict) -> list[tuple[str, str]]:
@@ -59,45 +62,31 @@ class R2D2Policy(DQNPolicy):
             problems.append(('learn.algo.nstep', text))
         return problems
 
-    def default_model(self) -> tuple[str, list[str]]:
-        """The registered name of the default model, and the modules to import for it."""
-        return 'fcr_discrete_net', ['nervex.model']
-
-    _time_columns = ('obs', 'action', 'reward', 'done', 'mask')
-
-    @property
-    def _remembers(self) -> bool:
-        return True
-
     @cached_property
     def _burnin(self) -> int:
         return self._cfg.learn.algo.burnin_step
 
     # ---- learn ----
-    def _loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
-        error, q = self._sequence_error(data, self._armor.forward, self._armor.target_forward)
-        mask = data['mask'].float()
+    def _td_error(self, data: dict[str, Any], online: Forward, target: Forward) -> tuple[TDLoss, Any]:
+        """The loss of sequences with their priorities: largest error and mean one, without padding; and the values."""
+        error, q = self._sequence_error(data, online, target)
+        mask, eta = data['mask'].float(), self._cfg.learn.algo.priority_eta
         squared = error.pow(2) * mask if data['weight'] is None else error.pow(2) * mask * data['weight']
-        return squared.sum() / mask.sum(), {'td_error': self._priority(error.detach(), mask), 'q_value': q}
+        size = error.detach().abs() * mask
+        priority = eta * size.max(0).values + (1 - eta) * (size.sum(0) / mask.sum(0).clamp_min(1))
+        return TDLoss(squared.sum() / mask.sum(), priority), q
 
-    def _priority(self, error: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        """Of sequences (length, B): their largest error and their mean one; padding has no part in it."""
-        size, eta = error.abs() * mask, self._cfg.learn.algo.priority_eta
-        mean = size.sum(0) / mask.sum(0).clamp_min(1)
-        return eta * size.max(0).values + (1 - eta) * mean
-
-    def _sequence_error(self, data: dict[str, Any], online: Forward, target: Forward) -> tuple[torch.Tensor, Any]:
-        """Error of every step (length, B), the mean over the action heads, and the action values."""
+    def _sequence_error(self, data: dict[str, Any], online: Forward, target: Forward) -> tuple[torch.Tensor, Heads]:
+        """Error of every step (length, B), over several heads the root of the mean square; and the action values."""
         output = self._unrolled(data, online)
         with torch.no_grad():
             target_q = self._unrolled(data, target)['logit']
         q, mask, action = output['logit'], output.get('action_mask'), data['action']
         if isinstance(q, torch.Tensor):
-            return self._head_error(data, q, target_q, mask, action), q.detach()
+            return self._head_error(data, q, target_q, mask, action), q
         masks = [None] * len(q) if mask is None else mask
-        heads = zip(q, target_q, masks, action.unbind(-1))
-        errors = [self._head_error(data, *head) for head in heads]
-        return torch.stack(errors).pow(2).mean(0).add(1e-12).sqrt(), side_by_side(q).detach()
+        errors = [self._head_error(data, *head) for head in zip(q, target_q, masks, action.unbind(-1))]
+        return torch.stack(errors).pow(2).mean(0).add(1e-12).sqrt(), q
 
     def _head_error(
         self, data: dict[str, Any], q: torch.Tensor, target_q: torch.Tensor, legal: Any, action: torch.Tensor
@@ -127,22 +116,10 @@ class R2D2Policy(DQNPolicy):
             state = [stored if fresh else new for stored, new, fresh in zip(state, warm, data['fresh'].tolist())]
         return forward(self._sequence_input(map_tensors(obs, lambda x: x[burnin:]), state))
 
-    def _sequence_input(self, obs: Any, state: list[Any]) -> dict[str, Any]:
-        return {**self._model_input(obs), 'prev_state': state, 'enable_fast_timestep': True}
-
     # ---- collect ----
     def _get_traj_overlap(self) -> int:
         return self._burnin
 
     @batched_steps
     def _get_train_sample(self, traj_cache: Batch) -> Batch:
-        samples = self._sequences(traj_cache, self._burnin)
-        return self._with_priority(samples) if self._first_priority and len(samples) else samples
-
-    def _with_priority(self, samples: Batch) -> Batch:
-        """The sequences with their first priorities, by the model that acts."""
-        with torch.no_grad():
-            data = self._data_preprocess_learn(samples)
-            error, _ = self._sequence_error(data, self._model, self._model)
-        samples['priority'] = self._priority(error, data['mask']).cpu().numpy()
-        return samples
+        return self._with_priority(self._sequences(traj_cache, self._burnin))

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from nervex.policy.action_space import legal
-from nervex.policy.common_policy import OffPolicyACPolicy
+from nervex.policy.ddpg import OffPolicyACPolicy, smaller
 from nervex.torch_utils import Adam
 from nervex.torch_utils.flat import FlatParameters
 from nervex.utils import POLICY_REGISTRY
@@ -39,10 +39,9 @@ class SACPolicy(OffPolicyACPolicy):
             ),
         ),
     )
-
-    def default_model(self) -> tuple[str, list[str]]:
-        """The registered name of the default model, and the modules to import for it."""
-        return 'sac', ['nervex.model']
+    _default_model = 'sac'
+    _logs = f'{OffPolicyACPolicy._logs} alpha alpha_loss entropy'
+    learn_parts: tuple[str, ...] = ('_temperature', '_optimizer_alpha')
 
     def _init_learn(self) -> None:
         super()._init_learn()
@@ -52,14 +51,9 @@ class SACPolicy(OffPolicyACPolicy):
             raise ValueError(f'policy.learn.algo.alpha: got {start}, must be positive where the temperature is learned')
         self._temperature = Temperature(start).to(self._device)
         rate = learn.learning_rate if learn.learning_rate_alpha is None else learn.learning_rate_alpha
-        self._alpha_optimizer = Adam(FlatParameters(self._temperature), lr=rate) if algo.auto_alpha else None
+        if algo.auto_alpha:
+            self._optimizer_alpha = Adam(FlatParameters(self._temperature), lr=rate)
         self._target_entropy = algo.target_entropy
-
-    def _learn_parts(self) -> dict[str, Any]:
-        own: dict[str, Any] = {'temperature': self._temperature}
-        if self._alpha_optimizer is not None:
-            own['optimizer_alpha'] = self._alpha_optimizer
-        return {**super()._learn_parts(), **own}
 
     def _critic_loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
         with torch.no_grad():
@@ -85,10 +79,10 @@ class SACPolicy(OffPolicyACPolicy):
 
     def _update_actor(self, data: dict[str, Any]) -> dict[str, Any]:
         log = super()._update_actor(data)
-        if self._alpha_optimizer is not None:
+        if self._cfg.learn.algo.auto_alpha:
             wanted = log['entropy'].new_full((), self._entropy_wanted(data))
             inputs = {'entropy': log['entropy'], 'target_entropy': wanted}
-            log['alpha_loss'], _ = self._minimize(self._alpha_loss, inputs, self._alpha_optimizer)
+            log['alpha_loss'], _ = self._minimize(self._alpha_loss, inputs, self._optimizer_alpha)
         log['alpha'] = self._temperature().detach()
         return log
 
@@ -96,9 +90,6 @@ class SACPolicy(OffPolicyACPolicy):
         if self._target_entropy is None:
             self._target_entropy = -float(data['action'][0].numel())
         return self._target_entropy
-
-    def _monitor_vars_learn(self) -> list[str]:
-        return [*super()._monitor_vars_learn(), 'alpha', 'alpha_loss', 'entropy']
 
     def _forward_eval(self, data_id: list[int], data: dict) -> dict:
         param = {'mode': 'compute_action', 'deterministic': True}
@@ -122,15 +113,12 @@ class DiscreteSACPolicy(SACPolicy):
             ),
         ),
     )
+    _default_model = 'sac_discrete'
 
     action_kinds = ('discrete',)
     takes_action_mask = True
     _collects_by = 'multinomial_sample'
     _evaluates_by = 'argmax_sample'
-
-    def default_model(self) -> tuple[str, list[str]]:
-        """The registered name of the default model, and the modules to import for it."""
-        return 'sac_discrete', ['nervex.model']
 
     def _critic_loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
         with torch.no_grad():
@@ -165,8 +153,7 @@ class DiscreteSACPolicy(SACPolicy):
         chance = torch.empty_like(output['logit']).uniform_(generator=generator)
         return legal(chance, output.get('action_mask')).argmax(-1)
 
-    def _forward_eval(self, data_id: list[int], data: dict) -> dict:
-        return {'action': self._eval_armor.forward(data, param={'mode': 'compute_action'})['action']}
+    _forward_eval = OffPolicyACPolicy._forward_eval  # the sampler takes the best action
 
 
 class Temperature(nn.Module):
@@ -174,13 +161,8 @@ class Temperature(nn.Module):
 
     def __init__(self, alpha: float) -> None:
         super().__init__()
-        self.log_alpha = nn.Parameter(torch.tensor(math.log(alpha) if alpha > 0 else -math.inf))
+        self.log_alpha = nn.Parameter(torch.tensor(float(alpha)).log())
 
     def forward(self) -> torch.Tensor:
         """The outputs that the class describes."""
         return self.log_alpha.exp()
-
-
-def smaller(q_values: list[torch.Tensor]) -> torch.Tensor:
-    """The smaller value of twin critics, or the value of the only one."""
-    return q_values[0] if len(q_values) == 1 else torch.min(*q_values)

@@ -9,7 +9,6 @@ import numpy as np
 import torch
 
 from nervex.data import Batch
-from nervex.torch_utils.crossing import to_tensors
 from nervex.utils import tree
 
 
@@ -54,25 +53,6 @@ def state_before_first(model: Any, obs: Any) -> Any:
     with torch.no_grad():
         one = map_tensors(obs, lambda x: x[:1])
         return map_tensors(model({**one, 'prev_state': [None]})['next_state'][0], torch.zeros_like)
-
-
-class FirstStates:
-    """
-    Overview:
-        Puts the state before the first step in the place of the Nones that ``hidden_state`` gives for rows that start.
-    """
-
-    def __init__(self, model: torch.nn.Module) -> None:
-        self._model = model
-        self._first: Any = None
-
-    def fill(self, states: list[Any], obs: Any) -> list[Any]:
-        """``states`` of the rows of ``obs``, the model's input, each of them known."""
-        if all(state is not None for state in states):
-            return states
-        if self._first is None:
-            self._first = state_before_first(self._model, to_tensors(obs, next(self._model.parameters()).device))
-        return [self._first if state is None else state for state in states]
 
 
 def time_first(data: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 import torch
 
 from nervex.armor import Armor, IArmorStatelessPlugin
 from nervex.policy.action_space import Heads, legal, over_heads, side_by_side
 from nervex.policy.common_policy import CommonPolicy
+from nervex.policy.sac import Temperature
 from nervex.rl_utils import entropy, soft_q_nstep_td_data, soft_q_nstep_td_error
 from nervex.torch_utils import Adam
 from nervex.torch_utils.flat import FlatParameters
@@ -43,12 +43,12 @@ class SQNPolicy(CommonPolicy):
         ),
         collect=dict(algo=dict(nstep=1)),
     )
+    _default_model = 'sqn'
 
     action_kinds = ('discrete', 'multi_discrete')
-
-    def default_model(self) -> tuple[str, list[str]]:
-        """The registered name of the default model, and the modules to import for it."""
-        return 'sqn', ['nervex.model']
+    learn_parts: tuple[str, ...] = ('_temperature', '_optimizer_alpha')
+    collect_parts: tuple[str, ...] = ('_temperature',)
+    _logs = 'cur_lr total_loss q_value entropy alpha grad_norm'
 
     # ---- learn ----
     def _init_learn(self) -> None:
@@ -56,12 +56,12 @@ class SQNPolicy(CommonPolicy):
         algo = self._cfg.learn.algo
         self._target_entropy = algo.target_entropy
         if algo.auto_alpha:
-            self._alpha_optimizer = Adam(FlatParameters(self._log_alpha), lr=algo.learning_rate_alpha)
+            self._optimizer_alpha = Adam(FlatParameters(self._temperature), lr=algo.learning_rate_alpha)
 
     @cached_property
-    def _log_alpha(self) -> torch.nn.Parameter:
-        """The logarithm of the temperature, which learning and collecting share."""
-        return torch.nn.Parameter(torch.tensor(self._cfg.learn.algo.alpha, device=self._device).log())
+    def _temperature(self) -> Temperature:
+        """What learning and collecting share."""
+        return Temperature(self._cfg.learn.algo.alpha).to(self._device)
 
     def _loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
         alpha = data['alpha']
@@ -84,62 +84,33 @@ class SQNPolicy(CommonPolicy):
         }
 
     def _alpha_loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
-        return self._log_alpha * (data['entropy'] - self._target_entropy), {}
+        return self._temperature.log_alpha * (data['entropy'] - self._target_entropy), {}
 
     def _forward_learn(self, data: dict[str, Any]) -> dict[str, Any]:
-        data['alpha'] = alpha = self._log_alpha.detach().exp()
+        data['alpha'] = alpha = self._temperature().detach()
         log = super()._forward_learn(data)
         if self._cfg.learn.algo.auto_alpha:
-            self._minimize(self._alpha_loss, {'entropy': log['entropy']}, self._alpha_optimizer)
+            self._minimize(self._alpha_loss, {'entropy': log['entropy']}, self._optimizer_alpha)
         return {**log, 'alpha': alpha}
-
-    def _monitor_vars_learn(self) -> list[str]:
-        return ['cur_lr', 'total_loss', 'q_value', 'entropy', 'alpha', 'grad_norm']
-
-    def _learn_parts(self) -> dict[str, Any]:
-        parts = super()._learn_parts()
-        return {**parts, 'alpha_optimizer': self._alpha_optimizer} if self._cfg.learn.algo.auto_alpha else parts
-
-    def _state_dict_learn(self) -> dict[str, Any]:
-        return {**super()._state_dict_learn(), 'log_alpha': self._log_alpha.detach().clone()}
-
-    def _load_state_dict_learn(self, state_dict: dict[str, Any]) -> None:
-        super()._load_state_dict_learn(state_dict)
-        self._load_temperature(state_dict)
-
-    def _load_temperature(self, state_dict: dict[str, Any]) -> None:
-        with torch.no_grad():
-            self._log_alpha.copy_(state_dict['log_alpha'])
 
     # ---- collect ----
     def _init_collect(self) -> None:
         self._collect_armor = Armor(self._model)
         self._collect_armor.add_plugin('main', 'graph', backend='off')
-        self._collect_armor.add_plugin('main', _Temperature, log_alpha=self._log_alpha)
+        self._collect_armor.add_plugin('main', _SoftPolicy, temperature=self._temperature)
         self._collect_armor.add_plugin('main', 'multinomial_sample')
 
-    def _state_dict_collect(self) -> dict[str, Any]:
-        return {'model': self._model.state_dict(), 'log_alpha': self._log_alpha.detach().clone()}
 
-    def _load_state_dict_collect(self, state_dict: dict[str, Any]) -> None:
-        self._model.load_state_dict(state_dict['model'])
-        self._load_temperature(state_dict)
-
-
-class _Temperature(IArmorStatelessPlugin):
+class _SoftPolicy(IArmorStatelessPlugin):
     """Turns action values into the logits of the soft policy: Q / alpha."""
 
-    def __init__(self, log_alpha: torch.Tensor) -> None:
-        self._log_alpha = log_alpha
+    def __init__(self, temperature: Temperature) -> None:
+        self._temperature = temperature
 
     def wrap(self, forward: Any) -> Any:
         def soft_forward(data: Any, **kwargs: Any) -> dict:
-            output = forward(data, **kwargs)
-            alpha: Any = self._log_alpha.detach().exp()
-            logit = output['logit']
-            if any(isinstance(leaf, np.ndarray) for leaf in tree.leaves(logit)):
-                alpha = alpha.cpu().numpy()
-            return {**output, 'logit': tree.map(lambda head: head / alpha, logit)}
+            output, alpha = forward(data, **kwargs), self._temperature().item()
+            return {**output, 'logit': tree.map(lambda head: head / alpha, output['logit'])}
 
         return soft_forward
 

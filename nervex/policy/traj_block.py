@@ -9,6 +9,7 @@ from typing import Any
 
 from nervex.data import Batch
 from nervex.policy.batched import batched
+from nervex.rl_utils.flatten import flatten_time
 from nervex.torch_utils.crossing import to_tensors
 from nervex.utils import tree
 
@@ -37,6 +38,11 @@ _set_repeats = TrajBlock.repeats.__set__  # type: ignore[attr-defined]
 def repeats_of(traj: Batch, default: int) -> int:
     """Steps of a block that come again; ``default`` for a Batch that does not say. Never more than it has steps."""
     return min(getattr(traj, 'repeats', default), len(traj))
+
+
+def without_time(samples: Batch, traj: Batch) -> Batch:
+    """Samples of all steps of a block, one after the other; those of one env are that already."""
+    return samples if traj['done'].ndim == 1 else flatten_time(samples)
 
 
 def batched_steps(method: Callable[[Any, Batch], Batch]) -> Callable[[Any, Any], Any]:

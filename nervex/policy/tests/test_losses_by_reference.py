@@ -227,7 +227,7 @@ def test_the_temperature_falls_while_there_is_more_entropy_than_wanted(name, sid
     policy, data = make(name, name == 'sac', alpha=ALPHA, auto_alpha=True), batch(name == 'sac', 1)
     policy._target_entropy = -100.0 * side
     policy._forward_learn(data)
-    log_alpha = policy._log_alpha if name == 'sqn' else policy._temperature.log_alpha
+    log_alpha = policy._temperature.log_alpha
     assert side * (log_alpha.exp().item() - ALPHA) < 0
 
 

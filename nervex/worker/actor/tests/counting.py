@@ -61,7 +61,8 @@ class Hooks:
         return CollectMode(**{**hooks, **other})
 
     def eval_mode(self):
-        return EvalMode(self.preprocess, self.forward, self.postprocess, self.reset, nothing, nothing, dict, nothing)
+        hooks = (self.forward, self.reset, self.preprocess, nothing, nothing, dict, nothing, self.postprocess)
+        return EvalMode(*hooks)
 
 
 def check_rows(batch):
