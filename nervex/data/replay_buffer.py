@@ -234,6 +234,10 @@ class ReplayBuffer:
             columns.setdefault(name, Batch())
         return Batch.of(columns)
 
+    def next(self, index: Any) -> np.ndarray:
+        """Slots of the steps that follow these in their episodes; of a last step its own."""
+        return self._settle().after[self._slots(index)].astype(np.int64)
+
     def get(self, index: Any, key: str, stack_num: int | None = None) -> Any:
         """
         Overview:

@@ -25,6 +25,7 @@ __getattr__, __dir__, _LAZY = lazy_exports(
             'nervex.policy.sac': 'DiscreteSACPolicy SACPolicy',
             'nervex.policy.sqn': 'SQNPolicy',
             'nervex.run.build': 'load_policy',
+            'nervex.worker.actor.batch_style': 'BatchPolicy test_one_episode train_one_episode',
             'nervex.worker.actor.equivalence': 'check_batched',
         }
     ),
