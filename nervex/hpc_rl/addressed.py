@@ -46,18 +46,18 @@ _pointer: Any = intrinsic(_to_pointer)
 @cache
 def _kernels(number: type, flag: type) -> Addressed:
     @_compiled
-    def gae(value: int, reward: int, done: int, gamma: float, trace: float, adv: np.ndarray) -> None:
-        steps, width = adv.shape
+    def arrays(value: int, reward: int, done: int, like: np.ndarray) -> tuple:
+        steps, width = like.shape
         values = carray(_pointer(value), (steps + 1, width), number)
-        rewards, ends = carray(_pointer(reward), adv.shape, number), carray(_pointer(done), adv.shape, flag)
-        kernels.gae(values, rewards, ends, None, None, gamma, trace, adv)
+        return values, carray(_pointer(reward), like.shape, number), carray(_pointer(done), like.shape, flag)
+
+    @_compiled
+    def gae(value: int, reward: int, done: int, gamma: float, trace: float, adv: np.ndarray) -> None:
+        kernels.gae(*arrays(value, reward, done, adv), None, None, gamma, trace, adv)
 
     @_compiled
     def rollout_nstep(value: int, reward: int, done: int, gamma: float, nstep: int, result: np.ndarray) -> None:
-        steps, width = result.shape
-        values = carray(_pointer(value), (steps + 1, width), number)
-        rewards, ends = carray(_pointer(reward), result.shape, number), carray(_pointer(done), result.shape, flag)
-        kernels.rollout_nstep(values, rewards, ends, None, None, gamma, nstep, result)
+        kernels.rollout_nstep(*arrays(value, reward, done, result), None, None, gamma, nstep, result)
 
     @_compiled
     def vtrace(
@@ -70,13 +70,11 @@ def _kernels(number: type, flag: type) -> Addressed:
         rho_max: float,
         c_max: float,
         pg_max: float,
-        return_: np.ndarray,
         adv: np.ndarray,
+        return_: np.ndarray,
     ) -> None:
-        steps, width = adv.shape
-        values = carray(_pointer(value), (steps + 1, width), number)
-        rewards, ends = carray(_pointer(reward), adv.shape, number), carray(_pointer(done), adv.shape, flag)
-        kernels.vtrace(rho, values, rewards, ends, None, None, gamma, trace, rho_max, c_max, pg_max, return_, adv)
+        values, rewards, ends = arrays(value, reward, done, adv)
+        kernels.vtrace(rho, values, rewards, ends, None, None, gamma, trace, rho_max, c_max, pg_max, adv, return_)
 
     return Addressed(number, gae, rollout_nstep, vtrace)
 

@@ -148,7 +148,7 @@ def rollout_nstep(value, reward, done, truncated, next_value, gamma, nstep, resu
 
 
 @_compiled
-def vtrace(rho, value, reward, done, truncated, next_value, gamma, trace, rho_max, c_max, pg_max, return_, adv):
+def vtrace(rho, value, reward, done, truncated, next_value, gamma, trace, rho_max, c_max, pg_max, adv, return_):
     """V-trace value targets and advantages of the policy gradient."""
     steps, width = reward.shape
     number = reward.dtype.type

@@ -7,11 +7,10 @@ import torch
 
 from nervex.hpc_rl import kernels as compiled
 from nervex.hpc_rl.addressed import addressed
-from nervex.hpc_rl.tracing import is_traced
+from nervex.hpc_rl.wrapper import is_traced
 
 kernels: Any = compiled  # numba's own types do not describe a call
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
-_FLAG = np.dtype(np.bool_)
 
 
 def reverse_scan(a: torch.Tensor | float, b: torch.Tensor, init: torch.Tensor | None = None) -> torch.Tensor:
@@ -37,48 +36,13 @@ def reverse_scan(a: torch.Tensor | float, b: torch.Tensor, init: torch.Tensor | 
 
 
 def gae(data: Any, gamma: float = 0.99, lambda_: float = 0.97) -> torch.Tensor:
-    """
-    Overview:
-        :func:`nervex.rl_utils.gae` as one kernel.
-    Shapes:
-        - value (:obj:`torch.FloatTensor`): :math:`(T + 1, B)`; everything else :math:`(T, B)`
-    """
-    value, reward, done, truncated, next_value = data
-    if is_traced(reward):
-        return NotImplemented
-    if (by_address := addressed(value, reward, done, truncated, next_value)) is not None:
-        result = np.empty(reward.shape, by_address.number)
-        ends = done.data_ptr()
-        by_address.gae(value.data_ptr(), reward.data_ptr(), ends, 1.0 * gamma, 1.0 * gamma * lambda_, result)
-        return torch.from_numpy(result)
-    fields = _rollout(value, reward, done, truncated, next_value)
-    if fields is None:
-        return NotImplemented
-    result = np.empty_like(fields[1])
-    kernels.gae(*fields, float(gamma), float(gamma * lambda_), result)
-    return _tensor(result, data.reward)
+    """:func:`nervex.rl_utils.gae` as one kernel."""
+    return _run('gae', data, (1.0 * gamma, 1.0 * gamma * lambda_))
 
 
 def rollout_nstep_return(data: Any, gamma: float, nstep: int) -> torch.Tensor:
-    """
-    Overview:
-        :func:`nervex.rl_utils.rollout_nstep_return` as one kernel.
-    Shapes:
-        - value (:obj:`torch.FloatTensor`): :math:`(T + 1, B)`; everything else :math:`(T, B)`
-    """
-    value, reward, done, truncated, next_value = data
-    if nstep < 1 or is_traced(reward):
-        return NotImplemented
-    if (by_address := addressed(value, reward, done, truncated, next_value)) is not None:
-        result = np.empty(reward.shape, by_address.number)
-        by_address.rollout_nstep(value.data_ptr(), reward.data_ptr(), done.data_ptr(), 1.0 * gamma, nstep, result)
-        return torch.from_numpy(result)
-    fields = _rollout(value, reward, done, truncated, next_value)
-    if fields is None:
-        return NotImplemented
-    result = np.empty_like(fields[1])
-    kernels.rollout_nstep(*fields, float(gamma), nstep, result)
-    return _tensor(result, data.reward)
+    """:func:`nervex.rl_utils.rollout_nstep_return` as one kernel."""
+    return NotImplemented if nstep < 1 else _run('rollout_nstep', data, (1.0 * gamma, nstep))
 
 
 def vtrace_targets(
@@ -89,36 +53,46 @@ def vtrace_targets(
     c_clip_ratio: float = 1.0,
     rho_pg_clip_ratio: float = 1.0,
 ) -> tuple[torch.Tensor, torch.Tensor]:
+    """:func:`nervex.rl_utils.vtrace_targets` as one kernel."""
+    log_rho, _, reward, *_ = data
+    if not log_rho.is_cpu or (log_rho.requires_grad and torch.is_grad_enabled()):
+        return NotImplemented
+    if log_rho.dtype is not reward.dtype or log_rho.shape != reward.shape:
+        return NotImplemented
+    ratio = np.exp(_numpy(log_rho))
+    adv = np.empty_like(ratio)
+    clips = 1.0 * rho_clip_ratio, 1.0 * c_clip_ratio, 1.0 * rho_pg_clip_ratio  # ints would be compiled for once more
+    return_ = _run('vtrace', data[1:], (1.0 * gamma, 1.0 * gamma * lambda_, *clips), (ratio,), (adv,))
+    return return_ if return_ is NotImplemented else (return_, torch.from_numpy(adv))
+
+
+def _run(name: str, rollout: Any, numbers: tuple, before: tuple = (), after: tuple = ()) -> Any:
     """
     Overview:
-        :func:`nervex.rl_utils.vtrace_targets` as one kernel.
-    Shapes:
-        - value (:obj:`torch.FloatTensor`): :math:`(T + 1, B)`; everything else :math:`(T, B)`
+        A kernel's result for a rollout, value (T + 1, B), everything else (T, B): by addresses, or by arrays.
+    Arguments:
+        - numbers (:obj:`tuple`): of the kernel, behind the rollout
+        - before, after (:obj:`tuple`): arrays that it takes before the rollout, and behind the numbers
     """
-    log_rho, value, reward, done, truncated, next_value = data
-    if is_traced(reward) or not log_rho.is_cpu or (log_rho.requires_grad and torch.is_grad_enabled()):
+    value, reward, done, truncated, next_value = rollout
+    if is_traced(reward):
         return NotImplemented
-    clips = 1.0 * rho_clip_ratio, 1.0 * c_clip_ratio, 1.0 * rho_pg_clip_ratio  # ints would be compiled for once more
-    factors = 1.0 * gamma, 1.0 * gamma * lambda_
     by_address = addressed(value, reward, done, truncated, next_value)
-    if by_address is not None and log_rho.dtype is reward.dtype and log_rho.shape == reward.shape:
-        ratio = _numpy(log_rho)
-        return_, adv = np.empty_like(ratio), np.empty_like(ratio)
+    if by_address is not None:
+        result = np.empty(reward.shape, by_address.number)
         addresses = value.data_ptr(), reward.data_ptr(), done.data_ptr()
-        by_address.vtrace(np.exp(ratio), *addresses, *factors, *clips, return_, adv)
-        return torch.from_numpy(return_), torch.from_numpy(adv)
-    fields = _rollout(value, reward, done, truncated, next_value)
+        getattr(by_address, name)(*before, *addresses, *numbers, *after, result)
+        return torch.from_numpy(result)
+    fields = _arrays(value, reward, done, truncated, next_value)
     if fields is None:
         return NotImplemented
-    ratio, rewards = _numpy(log_rho), fields[1]
-    if ratio.dtype != rewards.dtype or log_rho.shape != reward.shape:
-        return NotImplemented
-    return_, adv = np.empty_like(rewards), np.empty_like(rewards)
-    kernels.vtrace(np.exp(ratio).reshape(rewards.shape), *fields, *factors, *clips, return_, adv)
-    return _tensor(return_, reward), _tensor(adv, reward)
+    result = np.empty(reward.shape, fields[1].dtype)
+    own = [[array.reshape(len(array), -1) for array in arrays] for arrays in (before, after, [result])]
+    getattr(kernels, name)(*own[0], *fields, *numbers, *own[1], *own[2])
+    return torch.from_numpy(result)
 
 
-def _rollout(
+def _arrays(
     value: torch.Tensor,
     reward: torch.Tensor,
     done: torch.Tensor | None,
@@ -126,42 +100,31 @@ def _rollout(
     next_value: torch.Tensor | None,
 ) -> list[Any] | None:
     """The fields as arrays (T, B); None for what is not made for a kernel, or wrong: the ordinary way explains it."""
-    learning = torch.is_grad_enabled()
-    arrays: list[Any] = []
-    for field in (value, reward, done, truncated, next_value):
-        if field is None:
-            arrays.append(None)
-        elif not getattr(field, 'is_cpu', False) or (learning and field.requires_grad):
-            return None
-        else:
-            arrays.append(_numpy(field))
+    learning, shape = torch.is_grad_enabled(), reward.shape
+    fields = value, reward, done, truncated, next_value
+    if not all(x is None or (getattr(x, 'is_cpu', False) and not (learning and x.requires_grad)) for x in fields):
+        return None
+    arrays: list[Any] = [None if field is None else _numpy(field) for field in fields]
     values, rewards, ends, cuts, following = arrays
-    dtype, shape = rewards.dtype, rewards.shape
-    longer = values.shape[0] - shape[0]
-    if dtype not in _FLOATS or values.dtype != dtype or not rewards.size or values.shape[1:] != shape[1:]:
+    longer = len(values) - shape[0]
+    if rewards.dtype not in _FLOATS or not rewards.size or values.shape[1:] != shape[1:]:
         return None
     if longer != 1 and (longer or following is None):
         return None
-    if ends is not None and (ends.shape != shape or (ends.dtype != _FLAG and ends.dtype != dtype)):
+    if any(x is not None and x.shape != shape for x in (ends, cuts, following)):
         return None
-    if following is not None and (following.shape != shape or following.dtype != dtype):
+    if any(x is not None and x.dtype != rewards.dtype for x in (values, following)):
         return None
-    if cuts is not None and (ends is None or following is None or cuts.shape != shape or cuts.dtype != ends.dtype):
+    if ends is not None and ends.dtype not in (np.dtype(np.bool_), rewards.dtype):
         return None
-    if len(shape) == 2:
-        return arrays
-    width = rewards[0].size
-    return [None if array is None else array.reshape(-1, width) for array in arrays]
+    if cuts is not None and (ends is None or following is None or cuts.dtype != ends.dtype):
+        return None
+    return arrays if len(shape) == 2 else [x if x is None else x.reshape(len(x), -1) for x in arrays]
 
 
 def _numpy(tensor: torch.Tensor) -> np.ndarray:
     array = tensor.detach().numpy() if tensor.requires_grad else tensor.numpy()
     return array if array.flags.c_contiguous else np.ascontiguousarray(array)
-
-
-def _tensor(result: np.ndarray, like: torch.Tensor) -> torch.Tensor:
-    tensor = torch.from_numpy(result)
-    return tensor if result.ndim == like.dim() else tensor.reshape(like.shape)
 
 
 #: what replaces which operator

@@ -5,11 +5,28 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
+import torch
+
 import nervex
 
 logger = logging.getLogger(__name__)
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
 _operators: dict[str, Callable] = {}
 _builtin_loaded = False
+
+
+def is_traced(tensor: torch.Tensor) -> bool:
+    """
+    Overview:
+        Whether a tracer or a transform (make_fx, torch.compile, vmap, ...) watches: it must see torch operators,
+        because results of NumPy and numba would be recorded as constants.
+    """
+    return (
+        type(tensor) not in _PLAIN
+        or torch.compiler.is_compiling()
+        or torch._C._len_torch_dispatch_stack() > 0
+        or torch._C._functorch.peek_interpreter_stack() is not None
+    )
 
 
 def register_hpc_op(name: str, operator: Callable) -> None:
@@ -72,34 +89,26 @@ def hpc_wrapper(
         chosen = namedtuple_data or include_args is not None or include_kwargs is not None
         as_it_is = shape_fn is None and not is_cls_method and not chosen
 
+        def by_operator(operator: Callable, args: tuple, kwargs: dict) -> Any:
+            inputs = args[1:] if is_cls_method else args
+            if shape_fn is not None:
+                shape = tuple(shape_fn(inputs))
+                if (operator, shape) not in instances:
+                    instances[operator, shape] = operator(*shape)
+                operator = instances[operator, shape]
+            first = inputs[0] if namedtuple_data else inputs[:1] if include_args is None else ()
+            rest = inputs[1:] if include_args is None else [inputs[i] for i in include_args if i < len(inputs)]
+            named = kwargs if include_kwargs is None else {k: kwargs[k] for k in include_kwargs if k in kwargs}
+            return operator(*first, *rest, **named)
+
         @functools.wraps(function)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
-            if nervex.enable_hpc_rl:
-                operator = find_hpc_op(operator_name)
-                if operator is not None:
-                    if as_it_is:
-                        result = operator(*args, **kwargs)
-                        return function(*args, **kwargs) if result is NotImplemented else result
-                    inputs = args[1:] if is_cls_method else args
-                    if shape_fn is not None:
-                        shape = tuple(shape_fn(inputs))
-                        if (operator, shape) not in instances:
-                            instances[operator, shape] = operator(*shape)
-                        operator = instances[operator, shape]
-                    positional = _select(inputs, namedtuple_data, include_args)
-                    named = kwargs if include_kwargs is None else {k: kwargs[k] for k in include_kwargs if k in kwargs}
-                    result = operator(*positional, **named)
-                    if result is not NotImplemented:
-                        return result
-            return function(*args, **kwargs)
+            operator = find_hpc_op(operator_name) if nervex.enable_hpc_rl else None
+            if operator is None:
+                return function(*args, **kwargs)
+            result = operator(*args, **kwargs) if as_it_is else by_operator(operator, args, kwargs)
+            return function(*args, **kwargs) if result is NotImplemented else result
 
         return wrapper
 
     return decorate
-
-
-def _select(inputs: tuple, namedtuple_data: bool, include_args: Sequence[int] | None) -> Sequence[Any]:
-    if include_args is None:
-        return (*inputs[0], *inputs[1:]) if namedtuple_data else inputs
-    chosen = [inputs[i] for i in include_args if i < len(inputs)]
-    return [*inputs[0], *chosen] if namedtuple_data else chosen

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from nervex.hpc_rl import hpc_wrapper
-from nervex.hpc_rl.tracing import is_traced
+from nervex.hpc_rl.wrapper import hpc_wrapper, is_traced
 from nervex.rl_utils.checks import ShapeError, check_tensor
 
 _ROWS = 8  # at most so many steps are cheaper one by one
