@@ -8,7 +8,6 @@ import torch.nn.functional as F
 from nervex.rl_utils.categorical import log_prob_and_entropy
 from nervex.rl_utils.checks import ShapeError, check_alike, check_rank, chosen, weighted_mean
 from nervex.rl_utils.scan import reverse_scan
-from nervex.rl_utils.td.returns import generalized_lambda_returns
 
 coma_data = namedtuple(
     'coma_data', ['logit', 'action', 'q_value', 'target_q_value', 'reward', 'weight', 'done'], defaults=(None,)
@@ -66,14 +65,7 @@ def _critic_loss(
     lambda_: float,
 ) -> torch.Tensor:
     reward = reward.detach().unsqueeze(-1).expand_as(target_taken)
-    if done is None:
-        if q_taken.shape[0] == 1:
-            return 0.0 * q_taken.sum()
-        target = generalized_lambda_returns(target_taken, reward[:-1], gamma, lambda_)
-        return weighted_mean(
-            F.mse_loss(q_taken[:-1], target, reduction='none'), None if weight is None else weight[:-1]
-        )
-    ended = done.to(reward.dtype).unsqueeze(-1).expand_as(target_taken)
+    ended = torch.zeros_like(reward) if done is None else done.to(reward.dtype).unsqueeze(-1).expand_as(target_taken)
     discount = gamma * (1 - ended[:-1])
     added = reward[:-1] + discount * (1 - lambda_) * target_taken[1:]
     last = torch.where(ended[-1] > 0, reward[-1], target_taken[-1])

@@ -46,10 +46,13 @@ def ppo_error(
     """
     policy_fields = (data.logit_new, data.logit_old, data.action, data.adv, data.weight)
     policy, info = ppo_policy_error(ppo_policy_data(*policy_fields), clip_ratio, dual_clip)
+    return ppo_loss(policy.policy_loss, _value_loss(data, clip_ratio, use_value_clip), policy.entropy_loss), info
+
+
+def _value_loss(data: ppo_data, clip_ratio: float, use_value_clip: bool) -> torch.Tensor:
     check_shape('ppo_error', value_new=(data.value_new, data.adv.shape))
-    value_fields = (data.value_new, data.value_old, data.return_, data.weight)
-    value_loss = ppo_value_error(ppo_value_data(*value_fields), clip_ratio, use_value_clip)
-    return ppo_loss(policy.policy_loss, value_loss, policy.entropy_loss), info
+    fields = (data.value_new, data.value_old, data.return_, data.weight)
+    return ppo_value_error(ppo_value_data(*fields), clip_ratio, use_value_clip)
 
 
 def ppo_error_continuous(
@@ -60,23 +63,19 @@ def ppo_error_continuous(
         :func:`ppo_error` for actions from a diagonal normal distribution, with :math:`\\rho = \\prod_i N(a_i; \\mu_i,
         \\sigma_i) / N(a_i; \\mu_{old,i}, \\sigma_{old,i})` (arXiv:1707.06347).
     Arguments:
-        - data (:obj:`ppo_data`): ``logit_new`` and ``logit_old`` are pairs (mu, sigma), or mappings with these keys
-        - clip_ratio, use_value_clip, dual_clip: as in :func:`ppo_error`
+        - data (:obj:`ppo_data`): ``logit_new`` and ``logit_old`` are pairs (mu, sigma), or mappings with these keys;
+          the rest as in :func:`ppo_error`
     Returns:
-        - loss (:obj:`ppo_loss`): policy_loss, value_loss, entropy_loss, 0-dim
-        - info (:obj:`ppo_info`): approx_kl and clipfrac, 0-dim, detached
+        - loss (:obj:`ppo_loss`), info (:obj:`ppo_info`): as of :func:`ppo_error`
     Shapes:
-        - mu, sigma, action (:obj:`torch.FloatTensor`): :math:`(B, D)`
-        - value_new, value_old, adv, return_, weight (:obj:`torch.FloatTensor`): :math:`(B, )`
+        - mu, sigma, action (:obj:`torch.FloatTensor`): :math:`(B, D)`; everything else :math:`(B, )`
     """
     logp_new, entropy = gaussian_log_prob_and_entropy(data.logit_new, data.action)
     with torch.no_grad():
         logp_old = gaussian_log_prob(data.logit_old, data.action)
-    where = 'ppo_error_continuous'
-    policy_loss, info = clipped_surrogate(where, logp_new, logp_old, data.adv, data.weight, clip_ratio, dual_clip)
-    check_shape(where, value_new=(data.value_new, data.adv.shape))
-    value_fields = (data.value_new, data.value_old, data.return_, data.weight)
-    value_loss = ppo_value_error(ppo_value_data(*value_fields), clip_ratio, use_value_clip)
+    old_and_weights = logp_old, data.adv, data.weight
+    policy_loss, info = clipped_surrogate('ppo_error_continuous', logp_new, *old_and_weights, clip_ratio, dual_clip)
+    value_loss = _value_loss(data, clip_ratio, use_value_clip)
     return ppo_loss(policy_loss, value_loss, weighted_mean(entropy, data.weight)), info
 
 
@@ -93,12 +92,9 @@ def ppo_policy_error(
     Arguments:
         - data (:obj:`ppo_policy_data`): logit_new, logit_old, action, adv, weight, as in :func:`ppo_error`
     Returns:
-        - loss (:obj:`ppo_policy_loss`): policy_loss, entropy_loss
-        - info (:obj:`ppo_info`): approx_kl and clipfrac, 0-dim, detached
+        - loss (:obj:`ppo_policy_loss`), info (:obj:`ppo_info`): as of :func:`ppo_error`
     Shapes:
-        - logit_new, logit_old (:obj:`torch.FloatTensor`): :math:`(B, N)`
-        - action (:obj:`torch.LongTensor`): :math:`(B, )`
-        - adv, weight (:obj:`torch.FloatTensor`): :math:`(B, )`
+        - logit_new, logit_old (:obj:`torch.FloatTensor`): :math:`(B, N)`; everything else :math:`(B, )`
     """
     logit_new, logit_old, action, adv, weight = data
     logp_new, entropy = log_prob_and_entropy(logit_new, action)
@@ -180,15 +176,12 @@ def ppg_joint_error(data: ppg_data, clip_ratio: float = 0.2, use_value_clip: boo
     Arguments:
         - data (:obj:`ppg_data`): fields as below; ``weight`` may be None, ``action`` is not used. Logits may be
           lists, one tensor per head
-        - clip_ratio (:obj:`float`): bound of the value's change, as in PPO
-        - use_value_clip (:obj:`bool`): whether to clip the change of the value
+        - clip_ratio, use_value_clip: as in :func:`ppo_error`
     Returns:
         - loss (:obj:`ppg_joint_loss`): auxiliary_loss (with its factor 0.5), behavioral_cloning_loss KL(old || new),
           0-dim
     Shapes:
-        - logit_new, logit_old (:obj:`torch.FloatTensor`): :math:`(B, N)`
-        - action (:obj:`torch.LongTensor`): :math:`(B, )`
-        - value_new, value_old, return_, weight (:obj:`torch.FloatTensor`): :math:`(B, )`
+        - logit_new, logit_old (:obj:`torch.FloatTensor`): :math:`(B, N)`; everything else :math:`(B, )`
     """
     fields = ppo_value_data(data.value_new, data.value_old, data.return_, data.weight)
     auxiliary_loss = ppo_value_error(fields, clip_ratio, use_value_clip)

@@ -88,7 +88,6 @@ def vtrace_targets(
     Arguments:
         - data (:obj:`vtrace_targets_data`): ``log_rho`` is :math:`\\log \\pi(a) - \\log \\mu(a)`; the rest as in
           :func:`vtrace_error`
-        - gamma, lambda_, rho_clip_ratio, c_clip_ratio, rho_pg_clip_ratio: as in :func:`vtrace_error`
     Returns:
         - return_, adv (:obj:`torch.Tensor`): value targets and advantages
     Shapes:

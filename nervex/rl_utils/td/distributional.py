@@ -32,14 +32,10 @@ def dist_1step_td_error(
         loss itself, so that losses can be summed. A Distributional Perspective on Reinforcement Learning
         (arXiv:1707.06887).
     Arguments:
-        - data (:obj:`dist_1step_td_data`): fields as in :func:`dist_nstep_td_error`, with rewards of one step
-        - gamma, v_min, v_max, n_atom: as in :func:`dist_nstep_td_error`
-    Returns:
-        - loss (:obj:`torch.Tensor`): weighted mean cross-entropy, 0-dim
+        - data (:obj:`dist_1step_td_data`): rewards of one step; the rest as in :func:`dist_nstep_td_error`
     Shapes:
         - dist, next_dist (:obj:`torch.FloatTensor`): :math:`(B, N, n\\_atom)`
-        - act, next_act (:obj:`torch.LongTensor`): :math:`(B, )`
-        - reward, done, weight (:obj:`torch.FloatTensor`): :math:`(B, )`
+        - act, next_act (:obj:`torch.LongTensor`), reward, done, weight (:obj:`torch.FloatTensor`): :math:`(B, )`
     """
     return dist_nstep_td_error(dist_nstep_td_data(*data), gamma, v_min, v_max, n_atom).loss
 
@@ -61,20 +57,15 @@ def dist_nstep_td_error(
         m_i \\log p_i(a))`, where m projects :math:`\\sum_{k<n} \\gamma^k r_k + \\gamma^n (1 - d) z`. A Distributional
         Perspective on Reinforcement Learning (arXiv:1707.06887); n steps as in Rainbow (arXiv:1710.02298).
     Arguments:
-        - data (:obj:`dist_nstep_td_data`): ``dist`` and ``next_n_dist`` are probabilities; ``done`` may be bool or
-          float, ``done`` and ``weight`` may be None
-        - gamma (:obj:`float`): discount factor in [0, 1]
+        - data (:obj:`dist_nstep_td_data`): ``dist`` and ``next_n_dist`` are probabilities
         - v_min, v_max (:obj:`float`): first and last atom of the support
-        - n_atom (:obj:`int`): number of atoms, at least 2
-        - nstep (:obj:`int`): number of rewards
-        - value_gamma (:obj:`torch.Tensor | float | None`): replaces :math:`\\gamma^n` where fewer steps were taken
+        - n_atom (:obj:`int`): number of atoms, at least 2; the rest as in :func:`q_nstep_td_error`
     Returns:
         - loss (:obj:`TDLoss`): the pair (weighted mean cross-entropy, 0-dim; cross-entropy per sample, detached)
     Shapes:
         - dist, next_n_dist (:obj:`torch.FloatTensor`): :math:`(B, N, n\\_atom)`
         - act, next_n_act (:obj:`torch.LongTensor`): :math:`(B, )`
-        - reward (:obj:`torch.FloatTensor`): :math:`(nstep, B)`, time first; :math:`(B, )` is accepted when nstep is 1
-        - done, weight, value_gamma, td_error_per_sample (:obj:`torch.FloatTensor`): :math:`(B, )`
+        - reward, done, weight, value_gamma, td_error_per_sample: as in :func:`q_nstep_td_error`
     """
     dist, next_dist, action, next_action, reward, done, weight = data
     where = 'dist_nstep_td_error'
@@ -136,22 +127,17 @@ def iqn_nstep_td_error(
         L_\\kappa(\\delta_{ij}) / \\kappa`, :math:`\\delta_{ij} = \\sum_{k<n} \\gamma^k r_k + \\gamma^n (1 - d)
         Q'_j(a') - Q_i(a)`. Implicit Quantile Networks (arXiv:1806.06923).
     Arguments:
-        - data (:obj:`iqn_nstep_td_data`): fields as below; ``done`` may be bool or float, ``done`` and ``weight`` may
-          be None
-        - gamma (:obj:`float`): discount factor in [0, 1]
-        - nstep (:obj:`int`): number of rewards
-        - kappa (:obj:`float`): where the Huber loss turns linear; 0 is the plain quantile loss
-        - value_gamma (:obj:`torch.Tensor | float | None`): replaces :math:`\\gamma^n` where fewer steps were taken
+        - data (:obj:`iqn_nstep_td_data`): fields as below
+        - kappa (:obj:`float`): where the Huber loss turns linear; 0 is the plain quantile loss; the rest as in
+          :func:`q_nstep_td_error`
     Returns:
         - loss (:obj:`TDLoss`): the pair (weighted mean loss, 0-dim; loss per sample, detached)
     Shapes:
         - q (:obj:`torch.FloatTensor`): :math:`(\\tau, B, N)`
         - next_n_q (:obj:`torch.FloatTensor`): :math:`(\\tau', B, N)`
-        - action, next_n_action (:obj:`torch.LongTensor`): :math:`(B, )`
-        - reward (:obj:`torch.FloatTensor`): :math:`(nstep, B)`, time first; :math:`(B, )` is accepted when nstep is 1
         - replay_quantiles (:obj:`torch.FloatTensor`): :math:`(\\tau, B)`, :math:`(\\tau, B, 1)` or :math:`(\\tau B,
           1)`: fractions of ``q``
-        - done, weight, value_gamma, td_error_per_sample (:obj:`torch.FloatTensor`): :math:`(B, )`
+        - action, next_n_action, reward, done, weight, td_error_per_sample: as in :func:`q_nstep_td_error`
     """
     q, next_q, action, next_action, reward, done, quantiles, weight = data
     where = 'iqn_nstep_td_error'
@@ -182,18 +168,14 @@ def qrdqn_nstep_td_error(
         L_\\kappa(\\delta_{ij}) / \\kappa`, :math:`\\delta_{ij} = \\sum_{k<n} \\gamma^k r_k + \\gamma^n (1 - d)
         Q'_j(a') - Q_i(a)`. Distributional RL with Quantile Regression (arXiv:1710.10044).
     Arguments:
-        - data (:obj:`qrdqn_nstep_td_data`): fields as below; ``done`` may be bool or float, ``done`` and ``weight``
-          may be None
-        - gamma, nstep, value_gamma, kappa: as in :func:`iqn_nstep_td_error`
+        - data (:obj:`qrdqn_nstep_td_data`): fields as below; the rest as in :func:`iqn_nstep_td_error`
     Returns:
         - loss (:obj:`TDLoss`): the pair (weighted mean loss, 0-dim; loss per sample, detached)
     Shapes:
         - q (:obj:`torch.FloatTensor`): :math:`(B, N, \\tau)`; next_n_q: :math:`(B, N, \\tau')`
-        - action, next_n_action (:obj:`torch.LongTensor`): :math:`(B, )`
-        - reward (:obj:`torch.FloatTensor`): :math:`(nstep, B)`, time first; :math:`(B, )` is accepted when nstep is 1
         - tau (:obj:`torch.FloatTensor`): the fractions, :math:`(\\tau, )`, :math:`(1, \\tau)` or :math:`(B, \\tau)`,
           also with a last axis of 1
-        - done, weight, value_gamma, td_error_per_sample (:obj:`torch.FloatTensor`): :math:`(B, )`
+        - action, next_n_action, reward, done, weight, td_error_per_sample: as in :func:`q_nstep_td_error`
     """
     q, next_q, action, next_action, reward, done, tau, weight = data
     where = 'qrdqn_nstep_td_error'

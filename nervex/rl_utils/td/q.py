@@ -158,10 +158,7 @@ def nstep_return(
         The n-step return, :math:`\\sum_{k<n} \\gamma^k r_k + \\gamma^n (1 - d) V_n`. Sutton and Barto, Reinforcement
         Learning: An Introduction, chapter 7.
     Arguments:
-        - data (:obj:`nstep_return_data`): fields as below; ``done`` may be bool, float or None
-        - gamma (:obj:`float`): discount factor in [0, 1]
-        - nstep (:obj:`int`): number of rewards
-        - value_gamma (:obj:`torch.Tensor | float | None`): replaces :math:`\\gamma^n` where fewer steps were taken
+        - data (:obj:`nstep_return_data`): fields as below; the rest as in :func:`q_nstep_td_error`
     Shapes:
         - reward (:obj:`torch.FloatTensor`): :math:`(nstep, B)`
         - next_value, done, value_gamma, result (:obj:`torch.FloatTensor`): :math:`(B, )`
@@ -179,16 +176,10 @@ def q_1step_td_error(data: q_1step_td_data, gamma: float, criterion: Criterion =
         loss itself, so that losses can be summed. The caller chooses the next action: plain and Double DQN share it.
         Playing Atari with Deep Reinforcement Learning (arXiv:1312.5602).
     Arguments:
-        - data (:obj:`q_1step_td_data`): fields as below; ``done`` may be bool or float, ``done`` and ``weight`` may
-          be None
-        - gamma (:obj:`float`): discount factor in [0, 1]
-        - criterion (:obj:`Criterion`): error of value and target, one per sample
-    Returns:
-        - loss (:obj:`torch.Tensor`): mean(weight * (r + gamma (1 - d) next_q[next_act] - q[act])^2), 0-dim
+        - data (:obj:`q_1step_td_data`): fields as below; the rest as in :func:`q_nstep_td_error`
     Shapes:
         - q, next_q (:obj:`torch.FloatTensor`): :math:`(B, N)`
-        - act, next_act (:obj:`torch.LongTensor`): :math:`(B, )`
-        - reward, done, weight (:obj:`torch.FloatTensor`): :math:`(B, )`
+        - act, next_act (:obj:`torch.LongTensor`), reward, done, weight (:obj:`torch.FloatTensor`): :math:`(B, )`
     """
     q, next_q, act, next_act, reward, done, weight = data
     value, next_value = take_actions('q_1step_td_error', q, next_q, act, next_act, weight)
@@ -251,15 +242,9 @@ def q_nstep_td_error_with_rescale(
         Experience Replay in Distributed Reinforcement Learning), section 2.3; Observe and Look Further
         (arXiv:1805.11593).
     Arguments:
-        - data, gamma, nstep, cum_reward, value_gamma, criterion: as in :func:`q_nstep_td_error`
-        - trans_fn, inv_trans_fn (:obj:`Callable`): h and its inverse
-    Returns:
-        - loss (:obj:`TDLoss`): the pair (weighted mean error, 0-dim; signed error target - q per sample, detached)
+        - trans_fn, inv_trans_fn (:obj:`Callable`): h and its inverse; the rest as in :func:`q_nstep_td_error`
     Shapes:
-        - q, next_n_q (:obj:`torch.FloatTensor`): :math:`(B, N)`
-        - action, next_n_action (:obj:`torch.LongTensor`): :math:`(B, )`
-        - reward (:obj:`torch.FloatTensor`): :math:`(nstep, B)`, time first; :math:`(B, )` is accepted when nstep is 1
-        - done, weight, value_gamma, td_error_per_sample (:obj:`torch.FloatTensor`): :math:`(B, )`
+        - q, next_n_q (:obj:`torch.FloatTensor`): :math:`(B, N)`; the rest as in :func:`q_nstep_td_error`
     """
     q, next_q, action, next_action, reward, done, weight = data
     where = 'q_nstep_td_error_with_rescale'
@@ -332,12 +317,7 @@ def v_1step_td_error(data: v_1step_td_data, gamma: float, criterion: Criterion =
         One-step TD error of state values, or of the values of taken actions as in DDPG (arXiv:1509.02971), TD3 and
         QMIX: :math:`mean(w (r + \\gamma (1 - d) V' - V)^2)`.
     Arguments:
-        - data (:obj:`v_1step_td_data`): fields as below; ``done`` may be bool or float, ``done`` and ``weight`` may
-          be None
-        - gamma (:obj:`float`): discount factor in [0, 1]
-        - criterion (:obj:`Criterion`): error of value and target, one per sample
-    Returns:
-        - loss (:obj:`TDLoss`): the pair (weighted mean error, 0-dim; signed error target - v per sample, detached)
+        - data (:obj:`v_1step_td_data`): fields as below; the rest as in :func:`q_nstep_td_error`
     Shapes:
         - v, next_v, reward, done, weight, td_error_per_sample (:obj:`torch.FloatTensor`): one shape, usually
           :math:`(B, )`
@@ -358,16 +338,9 @@ def v_nstep_td_error(
         n-step TD error of state values, :math:`mean(w (\\sum_{k<n} \\gamma^k r_k + \\gamma^n (1 - d) V_n - V)^2)`.
         Sutton and Barto, Reinforcement Learning: An Introduction, chapter 7.
     Arguments:
-        - data (:obj:`v_nstep_td_data`): fields as below; ``done``, ``weight`` and ``value_gamma`` may be None
-        - gamma (:obj:`float`): discount factor in [0, 1]
-        - nstep (:obj:`int`): number of rewards
-        - criterion (:obj:`Criterion`): error of value and target, one per sample
-    Returns:
-        - loss (:obj:`TDLoss`): the pair (weighted mean error, 0-dim; signed error target - v per sample, detached)
+        - data (:obj:`v_nstep_td_data`): fields as below; the rest as in :func:`q_nstep_td_error`
     Shapes:
-        - v, next_n_v, done, weight, td_error_per_sample (:obj:`torch.FloatTensor`): :math:`(B, )`
-        - reward (:obj:`torch.FloatTensor`): :math:`(nstep, B)`, time first; :math:`(B, )` is accepted when nstep is 1
-        - value_gamma (:obj:`torch.FloatTensor`): :math:`(B, )`, replaces :math:`\\gamma^n` where fewer steps were taken
+        - v, next_n_v (:obj:`torch.FloatTensor`): :math:`(B, )`; the rest as in :func:`q_nstep_td_error`
     """
     v, next_v, reward, done, weight, value_gamma = data
     where = 'v_nstep_td_error'
@@ -412,19 +385,10 @@ def soft_q_nstep_td_error(
         n-step TD error of soft Q-learning, :math:`mean(w (\\sum_{k<n} \\gamma^k r_k + \\gamma^n (1 - d) V_n -
         Q(a))^2)`, where :math:`V_n = \\alpha \\log \\sum_a e^{Q'(a) / \\alpha}` (arXiv:1702.08165).
     Arguments:
-        - data (:obj:`soft_q_nstep_td_data`): fields as below; ``done`` may be bool or float, ``done`` and ``weight``
-          may be None
-        - gamma (:obj:`float`): discount factor in [0, 1]
+        - data (:obj:`soft_q_nstep_td_data`): fields as below; the rest as in :func:`q_nstep_td_error`
         - alpha (:obj:`torch.Tensor | float`): temperature, positive
-        - nstep (:obj:`int`): number of rewards
-        - value_gamma (:obj:`torch.Tensor | float | None`): replaces :math:`\\gamma^n` where fewer steps were taken
-    Returns:
-        - loss (:obj:`TDLoss`): the pair (weighted mean error, 0-dim; signed error target - q per sample, detached)
     Shapes:
-        - q, next_n_q (:obj:`torch.FloatTensor`): :math:`(B, N)`
-        - action (:obj:`torch.LongTensor`): :math:`(B, )`
-        - reward (:obj:`torch.FloatTensor`): :math:`(nstep, B)`, time first; :math:`(B, )` is accepted when nstep is 1
-        - done, weight, value_gamma, td_error_per_sample (:obj:`torch.FloatTensor`): :math:`(B, )`
+        - q, next_n_q (:obj:`torch.FloatTensor`): :math:`(B, N)`; the rest as in :func:`q_nstep_td_error`
     """
     q, next_q, action, reward, done, weight = data
     where = 'soft_q_nstep_td_error'
