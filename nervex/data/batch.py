@@ -150,14 +150,12 @@ class Batch:
                 raise ValueError(f'{what} does not fit a Batch of {length} rows')
         self._columns[key] = value
 
-    def split(self, size: int, shuffle: bool = False, rng: np.random.Generator | None = None) -> Iterator[Batch]:
-        """Pieces of ``size`` rows, the last may be shorter; ``shuffle`` permutes them first, by ``rng`` if given."""
+    def split(self, size: int) -> Iterator[Batch]:
+        """Pieces of ``size`` rows, the last may be shorter."""
         if size < 1:
             raise ValueError(f'split: size must be at least 1 row, got {size}')
-        length = len(self)
-        whole = self[(rng or np.random.default_rng()).permutation(length)] if shuffle else self
-        of, columns = type(self).of, list(whole._columns.items())
-        parts = [slice(start, start + size) for start in range(0, length, size)]
+        of, columns = type(self).of, list(self._columns.items())
+        parts = [slice(start, start + size) for start in range(0, len(self), size)]
         return (of({name: column[rows] for name, column in columns}) for rows in parts)
 
     @staticmethod
@@ -212,7 +210,6 @@ class Batch:
         return self._apply('neg', lambda column, _: -column, None)
 
     def _apply(self, name: str, function: Callable, other: Any) -> Batch:
-        """``function(column, other)`` for every column; a Batch or dict as ``other`` column by column."""
         by_name = isinstance(other, (Batch, Mapping))
         batches = [self, other if isinstance(other, Batch) else Batch(other)] if by_name else [self]
 

@@ -23,7 +23,7 @@ from nervex.utils.errors import UnknownNameError, unknown_name
 from nervex.utils.registry_factory import BUFFER_REGISTRY
 
 logger = logging.getLogger(__name__)
-_VERSION = 2  # of the saved state
+_VERSION = 3  # of the saved state
 _KEYS = ('priority', 'replay_unique_id', 'replay_buffer_idx')
 
 
@@ -287,7 +287,6 @@ def _size(batch_size: Any) -> int:
 
 
 def _own_objects(column: Any) -> Any:
-    """A column whose Python objects are copies."""
     return copy.deepcopy(column) if isinstance(column, np.ndarray) and column.dtype.hasobject else column
 
 
@@ -319,7 +318,6 @@ def _as_batch(data: Any, buffer_name: Any) -> tuple[Batch, Any]:
 
 
 def _by_buffer(info: Mapping) -> dict[str, Mapping]:
-    """The priorities of a mixed update, by the buffer that the ids name."""
     ids = info['replay_unique_id']
     if owner := getattr(ids, 'buffer_name', ''):
         return {owner: info}

@@ -10,6 +10,8 @@ import torch
 
 from nervex.data.batch import Batch
 
+_ARRAYS, _FLOATS = (torch.Tensor, np.ndarray), (float, np.floating)
+
 
 def default_collate(batch: Sequence[Any] | Batch) -> Any:
     """
@@ -31,16 +33,14 @@ def default_collate(batch: Sequence[Any] | Batch) -> Any:
     if isinstance(batch, Batch):
         return _squeezed(batch.to_torch())
     first = _first(batch, 'default_collate')
-    if isinstance(first, (torch.Tensor, np.ndarray)):
+    if isinstance(first, _ARRAYS):
         if isinstance(first, np.ndarray) and first.dtype.kind in 'SUO':
             raise TypeError(f'default_collate: an array of dtype {first.dtype} cannot become a tensor')
         return _joined(torch.cat if first.shape == (1,) else torch.stack, batch)
     if isinstance(first, (bool, np.bool_)) and all(isinstance(v, (bool, np.bool_)) for v in batch):
         return torch.tensor([bool(v) for v in batch], dtype=torch.bool)
-    if isinstance(first, (float, int, np.floating, np.integer)):
-        if any(
-            isinstance(v, (float, np.floating)) for v in batch
-        ):  # an int among them is a float that is written short
+    if isinstance(first, (int, np.integer, *_FLOATS)):
+        if any(isinstance(v, _FLOATS) for v in batch):  # an int among them is a float that is written short
             return torch.tensor([float(v) for v in batch], dtype=torch.float32)
         return torch.tensor([int(v) for v in batch], dtype=torch.int64)
     if isinstance(first, (str, bytes)):
@@ -67,14 +67,12 @@ def _joined(join: Callable, batch: Sequence) -> torch.Tensor:
 
 
 def _collate_containers(batch: Sequence[Any], collate: Callable, name: str) -> Any:
-    """Rows that are containers: their parts are collated one by one."""
     first = batch[0]
-    if isinstance(first, (Mapping, Batch)):
+    if hasattr(first, 'keys'):
         for position, row in enumerate(batch):
-            if set(row.keys()) != set(first.keys()):
-                odd = sorted(set(row.keys()) ^ set(first.keys()), key=str)
+            if odd := sorted(set(row.keys()) ^ set(first.keys()), key=str):
                 raise KeyError(f'{name}: row {position} differs from row 0 in key(s) {odd}')
-        return {key: _of_key(collate, key, [row[key] for row in batch]) for key in list(first.keys())}
+        return _by_key(collate, batch, list(first.keys()))
     if isinstance(first, tuple) and hasattr(first, '_fields'):
         return type(first)(*(collate(parts) for parts in zip(*batch)))
     if isinstance(first, Sequence):
@@ -88,11 +86,14 @@ def _collate_containers(batch: Sequence[Any], collate: Callable, name: str) -> A
     )
 
 
-def _of_key(collate: Callable, key: Any, values: list) -> Any:
-    try:
-        return collate(values)
-    except (TypeError, ValueError) as e:
-        raise (TypeError if isinstance(e, TypeError) else ValueError)(f"key '{key}': {e}") from e
+def _by_key(collate: Callable, rows: Sequence[Any], keys: Sequence) -> dict:
+    out = {}
+    for key in keys:
+        try:
+            out[key] = collate([row[key] for row in rows])
+        except (TypeError, ValueError) as e:
+            raise (TypeError if isinstance(e, TypeError) else ValueError)(f"key '{key}': {e}") from e
+    return out
 
 
 def _squeezed(column: Any) -> Any:
@@ -120,27 +121,22 @@ def default_decollate(batch: Any, ignore: Sequence[str] = ('prev_state',)) -> li
         return list(batch.split(1)) if batch.dim() == 1 else list(batch.unbind(0))
     if isinstance(batch, np.ndarray):
         return list(np.split(batch, len(batch))) if batch.ndim == 1 and batch.dtype != object else list(batch)
-    if isinstance(batch, (Mapping, Batch)):
-        parts = {k: v if k in ignore else default_decollate(v, ignore) for k, v in batch.items()}
-        return [dict(zip(parts, row)) for row in _transposed(parts)]
-    if isinstance(batch, tuple) and hasattr(batch, '_fields'):
-        fields = {name: default_decollate(v, ignore) for name, v in zip(batch._fields, batch)}
-        return [type(batch)(*row) for row in _transposed(fields)]
-    if isinstance(batch, Sequence) and not isinstance(batch, (str, bytes)):
-        if not batch or isinstance(batch[0], (str, bytes)):
-            return list(batch)
-        return [list(row) for row in _transposed({k: default_decollate(v, ignore) for k, v in enumerate(batch)})]
-    raise TypeError(
-        f'default_decollate: {type(batch).__name__} is not supported; use tensors, arrays, dicts, '
-        'namedtuples or sequences of them'
-    )
-
-
-def _transposed(parts: dict) -> list[tuple]:
+    if isinstance(batch, (str, bytes)) or not isinstance(batch, (Mapping, Batch, Sequence)):
+        raise TypeError(
+            f'default_decollate: {type(batch).__name__} is not supported; use tensors, arrays, dicts, '
+            'namedtuples or sequences of them'
+        )
+    if isinstance(batch, Sequence) and (not batch or isinstance(batch[0], (str, bytes))):
+        return list(batch)
+    items = enumerate(batch) if isinstance(batch, Sequence) else batch.items()
+    parts = {key: value if key in ignore else default_decollate(value, ignore) for key, value in items}
     lengths = {key: len(value) for key, value in parts.items()}
     if len(set(lengths.values())) > 1:
         raise ValueError(f'default_decollate: parts with different numbers of rows: {lengths}')
-    return list(zip(*parts.values()))
+    rows = zip(*parts.values())
+    if hasattr(batch, '_fields'):
+        return [type(batch)(*row) for row in rows]
+    return [list(row) if isinstance(batch, Sequence) else dict(zip(parts, row)) for row in rows]
 
 
 def timestep_collate(batch: Sequence[Mapping] | Batch) -> dict[str, Any]:
@@ -155,11 +151,11 @@ def timestep_collate(batch: Sequence[Mapping] | Batch) -> dict[str, Any]:
         - B times T items :math:`(*)` -> :math:`(T, B, *)`
     """
     first = _first(batch, 'timestep_collate')
+    keys = [key for key in first.keys() if key != 'prev_state']
     if isinstance(batch, Batch):
-        columns = {k: v for k, v in batch.items() if k != 'prev_state'}
-        out = {k: _time_first(v) for k, v in Batch.of(columns).to_torch().items()}
+        out = {k: _time_first(v) for k, v in Batch.of({k: batch[k] for k in keys}).to_torch().items()}
     else:
-        out = {k: _of_key(_stack_time, k, [row[k] for row in batch]) for k in first.keys() if k != 'prev_state'}
+        out = _by_key(_stack_time, batch, keys)
     if 'prev_state' in first:
         states = batch['prev_state'] if isinstance(batch, Batch) else [row['prev_state'] for row in batch]
         out['prev_state'] = [list(step) for step in zip(*states)]
@@ -180,13 +176,13 @@ def _time_first(column: Any) -> Any:
 def _stack_time(values: Sequence[Any]) -> Any:
     """The values of one key in all rows -> (T, B, *)."""
     first = values[0]
-    if isinstance(first, (Mapping, Batch)):
-        return {k: _of_key(_stack_time, k, [v[k] for v in values]) for k in list(first.keys())}
-    if isinstance(first, (torch.Tensor, np.ndarray)) and getattr(first, 'ndim', 0) > 0:
+    if hasattr(first, 'keys'):
+        return _by_key(_stack_time, values, list(first.keys()))
+    if isinstance(first, _ARRAYS) and first.ndim > 0:
         return _time_first(_joined(torch.stack, values))
-    if isinstance(first, Sequence) and not isinstance(first, (str, bytes)):
-        return _stack_steps(default_collate(values))
-    return default_collate(values)
+    collated = default_collate(values)
+    steps = isinstance(first, Sequence) and not isinstance(first, (str, bytes))
+    return _stack_steps(collated) if steps else collated
 
 
 def _stack_steps(steps: Any) -> Any:
@@ -206,7 +202,7 @@ def diff_shape_collate(batch: Sequence[Any]) -> Any:
     first = _first(batch, 'diff_shape_collate')
     if any(v is None for v in batch):
         return list(batch)
-    if isinstance(first, (torch.Tensor, np.ndarray)):
+    if isinstance(first, _ARRAYS):
         tensors = [torch.as_tensor(v) for v in batch]
         return torch.stack(tensors) if len({t.shape for t in tensors}) == 1 else tensors
     if isinstance(first, (bool, int, float, str, bytes, np.generic)):

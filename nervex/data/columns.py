@@ -11,7 +11,6 @@ import torch
 from nervex.utils import tree
 
 _SCALARS = (bool, int, float, np.generic)
-_KINDS = (IndexError, TypeError, ValueError, RuntimeError)  # NumPy and torch raise classes of their own below these
 
 
 # ---- from values
@@ -121,7 +120,8 @@ def calculate(name: str, path: tuple, function: Callable, column: Any, other: An
     except (TypeError, ValueError, RuntimeError) as e:
         shape, dtype = (getattr(column, attribute, type(column).__name__) for attribute in ('shape', 'dtype'))
         what = f"column '{tree.label(path)}' of shape {shape} and dtype {dtype}"
-        raise _kind(e)(f'{name} does not work on {what}: {e}') from e
+        kind = next(kind for kind in (TypeError, ValueError, RuntimeError) if isinstance(e, kind))  # NumPy has its own
+        raise kind(f'{name} does not work on {what}: {e}') from e
 
 
 def equal(a: Any, b: Any) -> bool:
@@ -132,10 +132,6 @@ def equal(a: Any, b: Any) -> bool:
     if a.dtype == object or b.dtype == object:
         return a.shape == b.shape and all(equal(x, y) for x, y in zip(a.reshape(-1), b.reshape(-1)))
     return bool(np.array_equal(a, b))
-
-
-def _kind(error: Exception) -> type[Exception]:
-    return next(kind for kind in _KINDS if isinstance(error, kind))
 
 
 # ---- rows by index
@@ -186,7 +182,9 @@ def _assign(column: Any, key: Any, value: Any, name: str) -> None:
         value, fits = numpy_column(value), True
         if column.dtype != object:
             value = np.asarray(value)
-            fits = np.can_cast(value.dtype, column.dtype, 'same_kind') or _exact(value, column.dtype)
+            fits = np.can_cast(value.dtype, column.dtype, 'same_kind')
+            if value.ndim == 0 and value.dtype.kind in 'biuf' and column.dtype.kind in 'biuf':  # one number of any kind
+                fits = fits or bool(value.astype(column.dtype) == value)
     try:
         if not fits:
             raise TypeError('the value would not be kept exactly')
@@ -196,9 +194,3 @@ def _assign(column: Any, key: Any, value: Any, name: str) -> None:
             f"column '{name}' of shape {tuple(column.shape)} and dtype {column.dtype} does not take a value of shape "
             f'{tuple(getattr(value, "shape", ()))} and dtype {getattr(value, "dtype", type(value).__name__)}: {e}'
         ) from e
-
-
-def _exact(value: np.ndarray, dtype: np.dtype) -> bool:
-    """Whether a single number of another kind is kept as it is."""
-    numbers = value.ndim == 0 and value.dtype.kind in 'biuf' and dtype.kind in 'biuf'
-    return numbers and bool(value.astype(dtype) == value)

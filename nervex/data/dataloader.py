@@ -9,6 +9,7 @@ import queue
 import threading
 import weakref
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
@@ -58,8 +59,8 @@ class AsyncDataLoader(IDataLoader):
           own
         - chunk_size (:obj:`int | None`): functions that a worker process calls at a time; by default an equal share
         - collate_fn (:obj:`Callable | None`): rows -> batch; None means ``default_collate``
-        - num_workers (:obj:`int`): with more than 1, the functions of a list are called in that many processes, which
-          work on several batches at a time
+        - num_workers (:obj:`int`): with more than 1, the functions of a list are called in that many processes, and the
+          source is asked for so many lists ahead, as the processes work on several at a time
         - queue_size (:obj:`int`): finished batches that may wait
     Interfaces:
         __next__, __iter__, close
@@ -75,12 +76,9 @@ class AsyncDataLoader(IDataLoader):
         num_workers: int = 0,
         queue_size: int = 2,
     ) -> None:
-        for name, value, least in (
-            ('batch_size', batch_size, 1),
-            ('chunk_size', chunk_size or 1, 1),
-            ('num_workers', num_workers, 0),
-            ('queue_size', queue_size, 1),
-        ):
+        given = dict(batch_size=batch_size, chunk_size=chunk_size or 1, num_workers=num_workers, queue_size=queue_size)
+        for name, value in given.items():
+            least = 0 if name == 'num_workers' else 1
             if not isinstance(value, int) or value < least:
                 raise ValueError(f'AsyncDataLoader: {name} must be a number >= {least}, got {value!r}')
         device = torch.device(device)
@@ -88,41 +86,18 @@ class AsyncDataLoader(IDataLoader):
             raise ValueError(
                 f"AsyncDataLoader: device '{device}' was asked for, but torch finds no CUDA here; use 'cpu'"
             )
-        self._stop = threading.Event()
-        # the threads know nothing of the loader, which may be dropped without ``close``
-        make = partial(_make, collate_fn or default_collate, device)
+        self._ready: queue.Queue = queue.Queue(queue_size)
+        self._stop, self._ended = threading.Event(), False
+        pool = multiprocessing.get_context('spawn').Pool(num_workers) if num_workers > 1 else None
         chunk_size = chunk_size or -(-batch_size // max(num_workers, 1))
-        given = _given(data_source, batch_size)
-        self._batches = _Ahead(_made(given, make, num_workers, chunk_size, self._stop), queue_size, self._stop)
-        weakref.finalize(self, self._stop.set)
-
-    def __next__(self) -> Any:
-        return next(self._batches)
-
-    def close(self) -> None:
-        """
-        Overview:
-            End the thread and the processes; batches that wait are dropped. May be called twice. A source that does not
-            answer is not waited for: its thread ends as soon as it does.
-        """
-        self._stop.set()
-        self._batches.end(_PATIENCE_S)
-
-    def __enter__(self) -> AsyncDataLoader:
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self.close()
-
-
-class _Ahead(Iterator):
-    """What an iterator gives, taken by a thread ahead of its use; an error comes where the item would have come."""
-
-    def __init__(self, items: Iterator, size: int, stop: threading.Event) -> None:
-        self._ready: queue.Queue = queue.Queue(size)
-        self._stop, self._ended = stop, False
-        self._thread = threading.Thread(target=_take, args=(items, self._ready, stop), name='data loader', daemon=True)
+        rows = _rows(partial(data_source, batch_size), pool, chunk_size, num_workers, self._stop)
+        batches = (_finished(data, collate_fn or default_collate, device) for data in rows)
+        # the thread knows nothing of the loader, which may be dropped without ``close``
+        self._thread = threading.Thread(
+            target=_take, args=(batches, self._ready, self._stop), name='data loader', daemon=True
+        )
         self._thread.start()
+        self._release = weakref.finalize(self, _release, self._stop, pool)
 
     def __next__(self) -> Any:
         while not self._ended:
@@ -137,67 +112,80 @@ class _Ahead(Iterator):
             raise error
         raise StopIteration
 
-    def end(self, patience_s: float) -> None:
-        """Wait for the thread, and drop what waits."""
+    def close(self) -> None:
+        """
+        Overview:
+            End the thread and the processes; batches that wait are dropped. May be called twice. A source that does not
+            answer is not waited for: its thread ends as soon as it does.
+        """
         self._ended = True
+        self._release()
         if self._thread is not threading.current_thread():
-            self._thread.join(patience_s)
+            self._thread.join(_PATIENCE_S)
             if self._thread.is_alive():
-                logger.warning(
-                    'AsyncDataLoader: the data source does not answer; after %g s its thread is left alone', patience_s
-                )
+                text = 'AsyncDataLoader: the data source does not answer; after %g s its thread is left alone'
+                logger.warning(text, _PATIENCE_S)
         while not self._ready.empty():
             self._ready.get_nowait()
+
+    def __enter__(self) -> AsyncDataLoader:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+
+def _release(stop: threading.Event, pool: Any) -> None:
+    stop.set()
+    if pool is not None:
+        pool.terminate()
 
 
 def _take(items: Iterator, ready: queue.Queue, stop: threading.Event) -> None:
     """What the thread does: pairs (item, error) into the queue; the last one has an error, StopIteration at the end."""
-    try:
-        for item in items:
-            if not _put(ready, stop, (item, None)):
-                break
-        error: BaseException = StopIteration()
-    except BaseException as e:  # handed to the caller of next
-        error = e
-    items.close()  # type: ignore[attr-defined]  # of a generator
-    _put(ready, stop, (None, error))
-
-
-def _put(ready: queue.Queue, stop: threading.Event, item: tuple) -> bool:
-    while not stop.is_set():
+    error: BaseException | None = None
+    while error is None and not stop.is_set():
+        item = None
         try:
-            ready.put(item, timeout=_POLL_S)
-        except queue.Full:
-            continue
-        return True
-    return False
+            item = next(items)
+        except BaseException as e:  # handed to the caller of next
+            error = e
+        while not stop.is_set():
+            try:
+                ready.put((item, error), timeout=_POLL_S)
+                break
+            except queue.Full:
+                continue
 
 
-def _given(source: Callable[[int], Any], batch_size: int) -> Iterator[Any]:
-    """What the source gives, to its end."""
-    while (data := source(batch_size)) is not None:
-        yield data
+def _rows(source: Callable, pool: Any, chunk_size: int, ahead: int, stop: threading.Event) -> Iterator[Any]:
+    """What the source gives, to its end, with its functions called; by a pool those of several answers at a time."""
+    begun: deque[Callable] = deque()
+    while not stop.is_set():
+        if (data := source()) is not None:
+            begun.append(_begin(data, pool, chunk_size, stop))
+        if data is None and not begun:
+            return
+        if data is None or pool is None or len(begun) > ahead:
+            yield begun.popleft()()
 
 
-def _made(given: Iterator, make: Callable, num_workers: int, chunk_size: int, stop: threading.Event) -> Iterator[Any]:
-    """The finished batches. Where there are worker processes, so many batches are begun at a time."""
-    if num_workers <= 1:
-        yield from (make(_begin(data)()) for data in given)
-        return
-    with multiprocessing.get_context('spawn').Pool(num_workers) as pool:  # terminates it at the end
-        begin = partial(_begin, pool=pool, chunk_size=chunk_size, stop=stop)
-        for finish in _Ahead((begin(data) for data in given), num_workers, stop):
-            yield make(finish())
-
-
-def _begin(data: Any, pool: Any = None, chunk_size: int = 1, stop: Any = None) -> Callable[[], Any]:
+def _begin(data: Any, pool: Any, chunk_size: int, stop: threading.Event) -> Callable[[], Any]:
     """Have the functions called that the source gave, if it did; answers what waits for their rows."""
     if isinstance(data, (Batch, Mapping)) or not len(data) or not callable(data[0]):
         return lambda: data
     if pool is None:
         return lambda: [function() for function in data]
     chunks = [pickle.dumps(list(data[k : k + chunk_size])) for k in range(0, len(data), chunk_size)]
-    return partial(_rows, [pool.apply_async(_call_all, (chunk,)) for chunk in chunks], stop)
+    results = [pool.apply_async(_call_all, (chunk,)) for chunk in chunks]
+
+    def rows() -> list[Any]:
+        for result in results:
+            while not (result.ready() or stop.is_set()):
+                result.wait(_POLL_S)
+        return [row for result in results for row in result.get(0)]
+
+    return rows
 
 
 def _call_all(functions: bytes) -> list[Any]:
@@ -205,15 +193,7 @@ def _call_all(functions: bytes) -> list[Any]:
     return [function() for function in pickle.loads(functions)]
 
 
-def _rows(results: list, stop: threading.Event) -> list[Any]:
-    for result in results:
-        while not (result.ready() or stop.is_set()):
-            result.wait(_POLL_S)
-    return [row for result in results for row in result.get(0)]
-
-
-def _make(collate: Callable, device: torch.device, data: Any) -> Any:
-    """A batch of the rows, on the device."""
+def _finished(data: Any, collate: Callable, device: torch.device) -> Any:
     several = isinstance(data, Mapping)  # of several buffers
     batch = {name: collate(part) for name, part in data.items()} if several else collate(data)
     if device.type != 'cuda':

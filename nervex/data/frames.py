@@ -58,7 +58,6 @@ class FrameTable:
         return {**columns, **{name: self._numbers_of(name, part) for name, part in stacks.items()}}
 
     def _stacks(self, columns: Mapping) -> dict[str, np.ndarray]:
-        """The columns of stacks as (n, k, *frame)."""
         found = {}
         for name in (name for name in STACKED if name in columns):
             column = numpy_column(columns[name])

@@ -11,7 +11,7 @@ import numpy as np
 from nervex.data.batch import Batch
 from nervex.data.buffer import Buffer
 from nervex.data.ring import Ring, rows_of
-from nervex.data.sampling import Sampled, UniqueIds, described
+from nervex.data.sampling import Sampled, described
 
 logger = logging.getLogger(__name__)
 
@@ -72,9 +72,7 @@ class OnPolicyKind(Buffer):
         return sample
 
     def _describe(self, columns: dict, slots: np.ndarray, first: int, cur_learner_iter: int) -> dict[str, Any]:
-        """The additional columns of a sample."""
-        ids = UniqueIds.of(slots + first, self.name)
-        return described(ids, slots, np.ones(len(slots), dtype=np.int64), columns, cur_learner_iter)
+        return described(self.name, slots + first, slots, np.ones(len(slots), np.int64), columns, cur_learner_iter)
 
     def batches(self, batch_size: int, count: int, cur_learner_iter: int = 0) -> Iterator[Sampled]:
         """``count`` epochs of minibatches; the last one of an epoch may be short, unless ``drop_last``."""

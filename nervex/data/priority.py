@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from nervex.data.sum_tree import SumTree, bounded
+from nervex.data import sum_tree
 
 _FLOAT64 = np.dtype(np.float64)
 
@@ -23,24 +23,18 @@ class Priorities:
         would never be drawn, and would take all weight from the others.
     Arguments:
         - alpha, beta (:obj:`float`): as above; beta goes up to 1 linearly in ``anneal_step`` draws (0 or inf: never)
-        - eps (:obj:`float`): what stands for a priority of 0
-        - compiled (:obj:`bool | None`): use numba; None means if it is installed
     """
 
-    def __init__(
-        self,
-        capacity: int,
-        alpha: float = 0.6,
-        beta: float = 0.4,
-        anneal_step: float = 0,
-        eps: float = 1e-2,
-        compiled: bool | None = None,
-    ) -> None:
-        self.eps, self.max_priority, self.values = eps, 1.0, np.zeros(capacity)
+    eps = 1e-2  # what stands for a priority of 0
+
+    def __init__(self, capacity: int, alpha: float = 0.6, beta: float = 0.4, anneal_step: float = 0) -> None:
+        self.max_priority, self.values = 1.0, np.zeros(capacity)
         self._alpha, self._beta = np.array(alpha), np.array(beta, np.float32)  # twice as fast as Python's numbers
         self._first_beta, self._draws = beta, 0
         self._beta_step = (1.0 - beta) / anneal_step if 0 < anneal_step < math.inf else 0.0
-        self._tree = SumTree(capacity, compiled)
+        self._loops = sum_tree.fastest()
+        self._tree, self._offsets = sum_tree.empty_tree(capacity)
+        self.weights = self._tree[0, :capacity]  # the leaves
 
     def add(self, slots: np.ndarray, given: np.ndarray | None = None) -> None:
         """New rows in these slots; ``given`` are their priorities (NaN: none was given)."""
@@ -55,7 +49,11 @@ class Priorities:
             priority = np.where(priority == 0.0, self.eps, priority)
         self.values[slots] = priority
         self.max_priority = max(self.max_priority, float(priority.max(initial=0.0)))
-        self._tree.set(slots, bounded(np.power(priority, self._alpha)))
+        self._weigh(slots, sum_tree.bounded(np.power(priority, self._alpha)))
+
+    def _weigh(self, slots: np.ndarray, weights: Any) -> None:
+        self.weights[slots] = weights
+        self._loops.refresh(self._tree, self._offsets, slots)
 
     def draw(self, fractions: np.ndarray, next_number: int, uses: np.ndarray) -> tuple[np.ndarray, ...]:
         """
@@ -67,17 +65,21 @@ class Priorities:
         if self._beta_step:
             self._beta[...] = min(1.0, self._first_beta + self._draws * self._beta_step)
             self._draws += 1
-        slots, ratios, numbers, priority = self._tree.draw(fractions, next_number, self.values, uses)
-        return slots, np.power(ratios, self._beta, ratios), numbers, priority
+        n = fractions.size
+        found = np.empty(n, np.int64), np.empty(n, np.float32), np.empty(n, np.int64), np.empty(n)
+        self._loops.draw(self._tree, self._offsets, fractions, next_number, self.values, uses, *found)
+        np.power(found[1], self._beta, found[1])
+        return found
 
     def importance(self, slots: np.ndarray) -> np.ndarray:
         """The importance sampling weights of these slots, with the beta of the last draw."""
-        return (self._tree.smallest / self._tree.weights.take(slots)).astype(np.float32) ** self._beta
+        smallest = self._tree[2, self._offsets[-1] :].min()
+        return (smallest / self.weights.take(slots)).astype(np.float32) ** self._beta
 
     def update(
         self, numbers: np.ndarray, slots: np.ndarray, given: Any, oldest: int, newest: int, label: Callable[[int], str]
     ) -> None:
-        """New priorities, raised by ``eps``, of rows of a ring; those that are gone (see ``SumTree``) are skipped."""
+        """New priorities, raised by ``eps``, of rows of a ring; those that are gone (see ``set_rows``) are skipped."""
         if not (type(given) is np.ndarray and given.dtype is _FLOAT64 and given.ndim == 1):
             given = checked_priorities(given, label, 'update')
         priority = given + self.eps
@@ -87,7 +89,8 @@ class Priorities:
                 'replay_buffer_idx; there must be one of each per row'
             )
         weights = np.power(np.abs(priority), self._alpha)  # abs: NumPy shall not warn of negative ones, refused next
-        largest = self._tree.set_rows(numbers, slots, weights, priority, self.values, self.eps, oldest, newest)
+        rows = numbers, slots, weights, priority
+        largest = self._loops.set_rows(self._tree, self._offsets, *rows, self.values, self.eps, oldest, newest)
         if largest > self.max_priority:
             self.max_priority = largest
         elif largest < -1.0:
@@ -95,13 +98,13 @@ class Priorities:
 
     def remove(self, slots: np.ndarray) -> None:
         """These slots hold nothing any more: never draw them."""
-        self._tree.set(slots, 0.0)
+        self._weigh(slots, 0.0)
 
     def state_dict(self) -> dict[str, Any]:
         """Priorities, weights and counters."""
         return {
             'values': torch.from_numpy(self.values.copy()),
-            'weights': torch.from_numpy(self._tree.weights.copy()),
+            'weights': torch.from_numpy(self.weights.copy()),
             'max_priority': self.max_priority,
             'beta': float(self._beta),
             'draws': self._draws,
@@ -110,7 +113,7 @@ class Priorities:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Put back what ``state_dict`` gave."""
         self.values[:] = state['values'].numpy()
-        self._tree.set(np.arange(len(self.values)), state['weights'].numpy())
+        self._weigh(np.arange(len(self.values)), state['weights'].numpy())
         self.max_priority, self._draws = state['max_priority'], state['draws']
         self._beta[...] = state['beta']
 

@@ -65,7 +65,6 @@ class ReplayKind(Buffer):
 
     @property
     def _size(self) -> int:
-        """Slots in use."""
         return min(self._clock[0] - self._first, self.capacity)
 
     @property
@@ -139,14 +138,12 @@ class ReplayKind(Buffer):
             self._priorities.add(slots, given if given is None else given[-n:])
 
     def _prioritize(self) -> Priorities:
-        """From now on rows have priorities."""
         cfg = self._cfg
         self._priorities = priorities = Priorities(self.capacity, cfg.alpha, cfg.beta, cfg.anneal_step)
         priorities.set(self._rows(), np.ones(1))
         return priorities
 
     def _rows(self) -> np.ndarray:
-        """The slots that hold a row."""
         if self._alive is None:
             return np.arange(self._size)
         if self._alive_slots is None:
@@ -236,7 +233,6 @@ class ReplayKind(Buffer):
         return self._rows()[ranks] if self._removed else ranks
 
     def _counted(self) -> np.ndarray:
-        """Uses of every slot."""
         if not len(self._uses):
             self._uses = np.zeros(self.capacity, dtype=np.int32)
         if self._drawn:
@@ -260,7 +256,7 @@ class ReplayKind(Buffer):
         """The additional columns of a sample that was taken when ``next_row`` was the number of the next row."""
         numbers = next_row - 1 - (next_row - 1 - slots) % self.capacity
         uses = self._counted().take(slots) if uses is None else uses
-        return described(UniqueIds.of(numbers, self.name), slots, uses, columns, cur_learner_iter)
+        return described(self.name, numbers, slots, uses, columns, cur_learner_iter)
 
     def used_data(self) -> dict | None:
         """One of the rows that were removed for their number of uses, oldest first; None if there is none."""

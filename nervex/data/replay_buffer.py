@@ -32,7 +32,6 @@ class ReplayBuffer:
           same episode, the first step being repeated where the episode is too short
         - ignore_obs_next (:obj:`bool`): do not store ``obs_next``: it is the ``obs`` of the next step of the episode,
           and that of the step itself where there is none
-        - sample_avail (:obj:`bool`): sample only steps that have a full stack in their episode
         - seed (:obj:`int | None`): of the sampling
     Interfaces:
         add, extend, update, sample, get, reset
@@ -41,19 +40,12 @@ class ReplayBuffer:
     _priorities: Priorities | None = None  # of the prioritized variant
     _grows = False  # whether it keeps everything, also rows that differ in shape
 
-    def __init__(
-        self,
-        size: int,
-        stack_num: int = 1,
-        ignore_obs_next: bool = False,
-        sample_avail: bool = False,
-        seed: int | None = None,
-    ) -> None:
+    def __init__(self, size: int, stack_num: int = 1, ignore_obs_next: bool = False, seed: int | None = None) -> None:
         for name, value in (('size', size), ('stack_num', stack_num or 1)):
             if not isinstance(value, (int, np.integer)) or value < 1:
                 raise ValueError(f'{type(self).__name__}: {name} is a number of steps, at least 1, got {value!r}')
         self.stack_num = int(stack_num or 1)
-        self._ignore_obs_next, self._sample_avail = ignore_obs_next, sample_avail
+        self._ignore_obs_next = ignore_obs_next
         self._source, self._ring = IndexSource(seed), self._new_ring(int(size))
         self._plain = False  # whether the five plain columns are all that is stored
         self.reset()
@@ -124,7 +116,6 @@ class ReplayBuffer:
         return self._append(batch, None if env_id is None else np.asarray(env_id).reshape(-1))
 
     def _append(self, batch: Batch, env_id: np.ndarray | None) -> np.ndarray:
-        """The checked way of adding steps."""
         columns = {name: column for name, column in batch.items() if not (name in _OPEN and column is None)}
         if self._ignore_obs_next:
             columns.pop('obs_next', None)
@@ -199,15 +190,8 @@ class ReplayBuffer:
         """Slots of ``batch_size`` random steps; of all steps in their order of time if it is 0."""
         if batch_size < 0:
             raise ValueError(f'{type(self).__name__}: batch_size must be at least 0, got {batch_size}')
-        if batch_size == 0 or self._sample_avail:
-            slots = self._settle().order()
-            if self._sample_avail and self.stack_num > 1:
-                oldest = self._time.stack(slots, self.stack_num)[:, 1]
-                slots = slots[self._time.before[oldest] != oldest]
-            if batch_size == 0:
-                return slots
-            if len(slots):
-                return slots[self._source.rng.integers(0, len(slots), batch_size)]
+        if batch_size == 0:
+            return self._settle().order()
         if not len(self):
             raise ValueError(f'{type(self).__name__}: nothing to sample from, the buffer is empty')
         return self._source.draw(batch_size, len(self)).copy()
@@ -305,22 +289,15 @@ class PrioritizedReplayBuffer(ReplayBuffer):
     Arguments:
         - alpha, beta (:obj:`float`): the exponents above
         - anneal_step (:obj:`float`): samples after which beta has gone up to 1; 0 leaves it
-        - compiled (:obj:`bool | None`): use numba; None means if it is installed
     """
 
     def __init__(
-        self,
-        size: int,
-        alpha: float = 0.6,
-        beta: float = 0.4,
-        anneal_step: float = 0,
-        compiled: bool | None = None,
-        **options: Any,
+        self, size: int, alpha: float = 0.6, beta: float = 0.4, anneal_step: float = 0, **options: Any
     ) -> None:
         for name, value in (('alpha', alpha), ('beta', beta)):
             if not 0 <= value < math.inf:
                 raise ValueError(f'PrioritizedReplayBuffer: {name} must be finite and at least 0, got {value}')
-        self._options: dict[str, Any] = dict(alpha=alpha, beta=beta, anneal_step=anneal_step, compiled=compiled)
+        self._options = dict(alpha=alpha, beta=beta, anneal_step=anneal_step)
         super().__init__(size, **options)
 
     def add(self, *step: Any, weight: float | None = None, **more: Any) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from nervex.data.batch import Batch, nested
-from nervex.data.columns import object_column, tensor_column
+from nervex.data.columns import numpy_column, object_column, tensor_column
 from nervex.data.frames import FrameTable
 from nervex.data.memory import aligned_empty, check_memory, take_rows
 from nervex.data.writers import compile_writers
@@ -44,7 +44,7 @@ class Ring:
     def __init__(
         self,
         capacity: int,
-        name: str = 'buffer',
+        name: str,
         overhead: int = 0,
         frame_axis: int | None = None,
         ragged: bool = False,
@@ -67,8 +67,8 @@ class Ring:
         self._nested = any(type(name) is tuple for name in arrays)
         self.holds_objects = any(array.dtype == object for array in arrays.values())
         self._takes = [(name, array.take) for name, array in arrays.items()]
-        large = any(array[:1].nbytes >= 512 for array in arrays.values() if array.dtype != object)
-        self._simple = not (self._nested or torch_names or large or self.frames is not None)
+        small = all(array[:1].nbytes < 512 for array in arrays.values())
+        self._simple = small and not (self._nested or torch_names or self.frames is not None)
         self._pool: list[np.ndarray] = []  # memory of samples of large rows
         self._outputs: dict[int, list] = {}
 
@@ -77,7 +77,7 @@ class Ring:
         needed = 0
         if self.frames is not None:
             columns, needed = self.frames.plan(columns)
-        return needed + check_memory(self.name, self.capacity, _as_numpy(_flat(columns)), self._overhead)
+        return needed + check_memory(self.name, self.capacity, tree.map(_array, _flat(columns)), self._overhead)
 
     # ---- in
     def append(self, columns: Mapping) -> None:
@@ -89,7 +89,8 @@ class Ring:
         flat = _flat(columns if self.frames is None else self.frames.encode(columns))
         if self._put(Batch.of(flat)):
             return
-        given, n = _as_numpy(flat), rows_of(flat)
+        given = tree.map(_array, flat)
+        n = rows_of(given)
         if not self.arrays:
             check_memory(self.name, self.capacity, given, self._overhead)
             arrays = {name: _zeros(self.capacity, array) for name, array in given.items()}
@@ -119,9 +120,9 @@ class Ring:
                 f'{what} stores rows of shape {array.shape[1:]} and dtype {array.dtype}, got shape {column.shape} and '
                 f'dtype {column.dtype} for {n} row(s)'
             )
-        kinds = {array.dtype.kind, column.dtype.kind}
         if column.dtype == array.dtype or array.dtype == object:
             return column
+        kinds = {array.dtype.kind, column.dtype.kind}
         if kinds - set('biufc') or ('b' in kinds and len(kinds) > 1):
             raise ValueError(f'{what} stores {array.dtype}, got {column.dtype}')
         wide = np.promote_types(array.dtype, column.dtype)
@@ -150,10 +151,8 @@ class Ring:
 
     def grow(self, capacity: int) -> None:
         """More slots, for a ring that has not gone round."""
-        self.capacity = capacity
-        self._set_arrays(
-            {name: _zeros(capacity, a, a[: self.clock[0]]) for name, a in self.arrays.items()}, self._torch_names
-        )
+        self.capacity, used = capacity, self.clock[0]
+        self._set_arrays({name: _zeros(capacity, a, a[:used]) for name, a in self.arrays.items()}, self._torch_names)
 
     # ---- out
     def __contains__(self, name: object) -> bool:
@@ -172,7 +171,6 @@ class Ring:
         return self._columns(arrays)[name]
 
     def _columns(self, flat: dict) -> dict:
-        """Gathered arrays as columns in the form in which they were pushed."""
         for name in self._torch_names & flat.keys():
             flat[name] = torch.from_numpy(flat[name])
         if not self._nested:
@@ -263,20 +261,13 @@ def _zeros(capacity: int, like: np.ndarray, first: Any = ()) -> np.ndarray:
 
 
 def _flat(columns: Mapping) -> dict[Any, Any]:
-    """All columns as CPU tensors or arrays; the key is the name, or the tuple of names where columns are nested."""
-    return {path if len(path) > 1 else path[0]: _stored(column) for path, column in tree.zip(columns)}
+    """All columns; the key is the name, or the tuple of names where columns are nested."""
+    return {path if len(path) > 1 else path[0]: column for path, column in tree.zip(columns)}
 
 
-def _stored(column: Any) -> Any:
-    if isinstance(column, torch.Tensor):
-        column = column.detach().cpu()
-        return column.float() if column.dtype == torch.bfloat16 else column  # NumPy has no bfloat16
-    column = np.asarray(column)
+def _array(column: Any) -> np.ndarray:
+    column = np.asarray(numpy_column(column))
     return column.astype(object) if column.dtype.kind in 'USMmV' else column
-
-
-def _as_numpy(flat: dict) -> dict[Any, np.ndarray]:
-    return {name: column if isinstance(column, np.ndarray) else column.numpy() for name, column in flat.items()}
 
 
 def _label(name: Any) -> str:

@@ -61,21 +61,19 @@ class IndexSource:
         return self._fractions[start:end]
 
     def state_dict(self) -> dict[str, Any]:
-        """Generator state and what is left of the blocks."""
+        """The generator, and the blocks with the places up to which they were given out."""
         return {
             'generator': self.rng.bit_generator.state,
-            'bound': self._bound,
-            'left': torch.from_numpy(self._block[self._next :].copy()),
-            'fractions': torch.from_numpy(self._fractions[self._used :].copy()),
+            'at': [self._bound, self._next, self._used],
+            'integers': torch.from_numpy(self._block.copy()),
+            'fractions': torch.from_numpy(self._fractions.copy()),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on with the draws from where ``state_dict`` was called."""
         self.rng.bit_generator.state = state['generator']
-        left, fractions = state['left'].numpy(), state['fractions'].numpy()
-        self._bound, self._next, self._used = state['bound'], _BLOCK - len(left), _BLOCK - len(fractions)
-        self._block, self._fractions = np.zeros(_BLOCK, dtype=np.int64), np.zeros(_BLOCK)
-        self._block[self._next :], self._fractions[self._used :] = left, fractions
+        self._bound, self._next, self._used = state['at']
+        self._block, self._fractions = (state[name].numpy().copy() for name in ('integers', 'fractions'))
 
 
 class UniqueIds(np.ndarray):
@@ -90,13 +88,8 @@ class UniqueIds(np.ndarray):
     @staticmethod
     @cache
     def kind(buffer_name: str) -> type[UniqueIds]:
-        """The class for one buffer. It has the name, so that its arrays need not be given it one by one."""
+        """The class for one buffer, ``numbers.view`` of it. Its arrays need not be given the name one by one."""
         return type('UniqueIds', (UniqueIds,), {'buffer_name': buffer_name})
-
-    @staticmethod
-    def of(numbers: np.ndarray, buffer_name: str) -> UniqueIds:
-        """Ids of the given buffer."""
-        return numbers.view(UniqueIds.kind(buffer_name))
 
     def __getitem__(self, key: Any) -> Any:
         found = super().__getitem__(key)
@@ -115,7 +108,11 @@ class UniqueIds(np.ndarray):
     __str__ = __repr__
 
     def __reduce__(self) -> tuple:
-        return UniqueIds.of, (np.array(self.view(np.ndarray)), self.buffer_name)
+        return _ids, (np.array(self.view(np.ndarray)), self.buffer_name)
+
+
+def _ids(numbers: np.ndarray, buffer_name: str) -> np.ndarray:
+    return numbers.view(UniqueIds.kind(buffer_name))
 
 
 class Sampled(Batch):
@@ -197,14 +194,14 @@ tree.register(Sampled, lambda sample: sample._columns, Batch.of)
 
 
 def described(
-    ids: UniqueIds, slots: np.ndarray, uses: np.ndarray, columns: Mapping, cur_learner_iter: int
+    name: str, numbers: np.ndarray, slots: np.ndarray, uses: np.ndarray, columns: Mapping, cur_learner_iter: int
 ) -> dict[str, Any]:
-    """The additional columns of a sample whose rows have no priorities."""
+    """The additional columns of a sample of a buffer, whose rows have no priorities."""
     n, born = len(slots), columns.get('collect_iter')
     return {
         'IS': np.ones(n, dtype=np.float32),
         'priority': np.ones(n),
-        'replay_unique_id': ids,
+        'replay_unique_id': _ids(numbers, name),
         'replay_buffer_idx': slots.copy(),
         'use': uses,
         'staleness': np.zeros(n, np.int64) if born is None else cur_learner_iter - collected_at(born),

@@ -46,8 +46,7 @@ class TrajectoryWriter:
     """
 
     def __init__(self, folder: str, episodes_per_file: int = EPISODES_PER_FILE, bytes_per_file: int = 1 << 28) -> None:
-        if not 1 <= episodes_per_file <= EPISODES_PER_FILE:
-            raise ValueError(f'episodes_per_file must be in 1 .. {EPISODES_PER_FILE}, got {episodes_per_file}')
+        _check_number(episodes_per_file)
         os.makedirs(folder, exist_ok=True)
         self.folder, self._per_file, self._max_bytes = folder, episodes_per_file, bytes_per_file
         self._episodes: list[Batch] = []
@@ -195,27 +194,29 @@ def write_trajectory_file(path: str, episodes: Sequence[Batch]) -> None:
     Arguments:
         - episodes (:obj:`Sequence[Batch]`): all with the same columns, at most 1000
     """
-    if not 0 < len(episodes) <= EPISODES_PER_FILE:
-        raise ValueError(f'a trajectory file holds 1 to {EPISODES_PER_FILE} episodes, got {len(episodes)}')
+    _check_number(len(episodes))
     arrays: dict[str, np.ndarray] = {'lengths': np.array([len(e) for e in episodes], dtype=np.int64)}
     columns = []
-    for path_of, column in tree.zip(Batch.cat(episodes)):
-        name = tree.label(path_of)
-        key = f'column.{name}'
+    for names, column in tree.zip(Batch.cat(episodes)):
+        key = f'column.{tree.label(names)}'
         if key in arrays:
-            raise TrajectoryError(f"two columns are called '{name}' when nested names are joined by dots")
-        arrays[key], kind = _stored(name, column)
-        columns.append({'key': key, 'path': list(path_of), 'kind': kind})
+            raise TrajectoryError(f"two columns are called '{key[7:]}' when nested names are joined by dots")
+        arrays[key], kind = _stored(key[7:], column)
+        columns.append({'key': key, 'path': list(names), 'kind': kind})
     meta = json.dumps({'format': FORMAT, 'version': VERSION, 'columns': columns})
     with atomic_write(path) as f:
         np.savez(f, meta=np.array(meta), **arrays)  # type: ignore[arg-type]
 
 
+def _check_number(episodes: int) -> None:
+    if not 0 < episodes <= EPISODES_PER_FILE:
+        raise ValueError(f'a trajectory file holds 1 to {EPISODES_PER_FILE} episodes, got {episodes}')
+
+
 def _stored(label: str, column: Any) -> tuple[np.ndarray, str]:
     if isinstance(column, torch.Tensor):
-        if column.dtype == torch.bfloat16:
-            return column.detach().cpu().view(torch.int16).numpy(), 'bfloat16'
-        return column.detach().cpu().numpy(), 'torch'
+        half = column.dtype == torch.bfloat16
+        return (column.view(torch.int16) if half else column).detach().cpu().numpy(), 'bfloat16' if half else 'torch'
     if column.dtype != object:
         if column.dtype.hasobject:
             raise TrajectoryError(f"column '{label}' of dtype {column.dtype} cannot be stored: it holds Python objects")
@@ -244,17 +245,18 @@ def read_trajectory_file(path: str) -> list[Batch]:
         names it and what was expected.
     """
     try:
-        with open(path, 'rb') as f:
-            if not zipfile.is_zipfile(f):
-                raise ValueError('it is no .npz archive, or only the beginning of one')
+        os.stat(path)
+        if not zipfile.is_zipfile(path):
+            raise ValueError('it is no .npz archive, or only the beginning of one')
         check_archive(path)
         with np.load(path, allow_pickle=False) as archive:
             meta = json.loads(str(archive['meta'][()]))
-            if meta.get('format') != FORMAT:
-                raise ValueError(f'its format is {meta.get("format")!r}')
-            if meta['version'] != VERSION:
-                raise ValueError(f'its version is {meta["version"]!r}')
-            lengths = _checked_lengths(archive['lengths'])
+            if (kind := (meta.get('format'), meta.get('version'))) != (FORMAT, VERSION):
+                raise ValueError(f'its format and version are {kind}')
+            lengths = archive['lengths']
+            if lengths.ndim != 1 or lengths.dtype.kind not in 'iu' or not len(lengths) or lengths.min() < 1:
+                found = f'of dtype {lengths.dtype} and shape {lengths.shape}: {str(lengths)[:60]}'
+                raise ValueError(f"'lengths' must be a list of numbers of steps, it is {found}")
             steps = int(lengths.sum())
             columns = []
             for column in meta['columns']:
@@ -271,22 +273,12 @@ def read_trajectory_file(path: str) -> list[Batch]:
     return [whole[end - length : end] for end, length in zip(ends, lengths.tolist())]
 
 
-def _checked_lengths(lengths: np.ndarray) -> np.ndarray:
-    if lengths.ndim != 1 or lengths.dtype.kind not in 'iu' or not len(lengths) or lengths.min() < 1:
-        raise ValueError(
-            f"'lengths' must be a list of numbers of steps, it is of dtype {lengths.dtype} and shape "
-            f'{lengths.shape}: {str(lengths)[:60]}'
-        )
-    return lengths
-
-
 def _loaded(array: np.ndarray, kind: str) -> Any:
     if kind == 'numpy':
         return array
-    if kind == 'torch':
-        return torch.from_numpy(array)
-    if kind == 'bfloat16':
-        return torch.from_numpy(array).view(torch.bfloat16)
+    if kind in ('torch', 'bfloat16'):
+        tensor = torch.from_numpy(array)
+        return tensor if kind == 'torch' else tensor.view(torch.bfloat16)
     if kind == 'json':
         return object_column([json.loads(text) for text in array.tolist()])
     raise ValueError(f'a column is of the unknown kind {kind!r}')

@@ -125,7 +125,7 @@ def test_functions_are_called_in_worker_processes():
 
 def test_a_loader_that_is_dropped_ends_its_thread():
     loader = AsyncDataLoader(lambda n: [{'a': 1}] * n, 4)
-    thread, _ = loader._batches._thread, next(loader)
+    thread, _ = loader._thread, next(loader)
     del loader
     gc.collect()
     thread.join(timeout=10.0)

@@ -1,5 +1,6 @@
 """Prioritized sampling: frequencies, weights, limits, both kinds of sum tree."""
 
+import importlib
 import importlib.util
 import math
 
@@ -9,8 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nervex.data import Batch, BufferManager
-from nervex.data.sum_tree import SumTree
+from nervex.data import Batch, BufferManager, sum_tree
 
 needs_numba = pytest.mark.skipif(importlib.util.find_spec('numba') is None, reason='numba is not installed')
 
@@ -33,6 +33,31 @@ def priority_of(buffer):
     return dict(zip(batch.action.tolist(), batch.priority.tolist()))
 
 
+class Tree:
+    """A sum tree and the loops over it."""
+
+    def __init__(self, capacity, compiled):
+        self.loops = importlib.import_module('nervex.data.sum_tree_compiled') if compiled else sum_tree
+        self.tree, self.offsets = sum_tree.empty_tree(capacity)
+        self.weights = self.tree[0, :capacity]
+
+    total = property(lambda self: float(self.tree[1, -1]))
+    smallest = property(lambda self: float(self.tree[2, self.offsets[-1] :].min()))
+
+    def set(self, slots, weights):
+        self.weights[slots] = weights
+        self.loops.refresh(self.tree, self.offsets, slots)
+
+    def set_rows(self, *rows):
+        return self.loops.set_rows(self.tree, self.offsets, *rows)
+
+    def draw(self, fractions, next_number, priorities, uses):
+        n = fractions.size
+        found = np.empty(n, np.int64), np.empty(n, np.float32), np.empty(n, np.int64), np.empty(n)
+        self.loops.draw(self.tree, self.offsets, fractions, next_number, priorities, uses, *found)
+        return found
+
+
 def draw(tree, fractions):
     """Slots and ratios of a draw."""
     capacity = len(tree.weights)
@@ -45,8 +70,7 @@ def draw(tree, fractions):
 @given(capacity=st.integers(1, 700), seed=st.integers(0, 10**6))
 def test_compiled_and_plain_trees_are_equal_to_the_bit(capacity, seed):
     rng = np.random.default_rng(seed)
-    plain, compiled = SumTree(capacity, compiled=False), SumTree(capacity, compiled=True)
-    assert compiled.compiled and not plain.compiled
+    plain, compiled = Tree(capacity, compiled=False), Tree(capacity, compiled=True)
     weights = np.zeros(capacity)
     for _ in range(4):
         slots = rng.integers(0, capacity, rng.integers(1, 20))
@@ -58,7 +82,7 @@ def test_compiled_and_plain_trees_are_equal_to_the_bit(capacity, seed):
             tree.set(np.arange(start, stop), 0.25)
         weights[slots] = new
         weights[start:stop] = 0.25
-        assert (plain.weights == weights).all() and (compiled._tree[1] == plain._tree[1]).all()
+        assert (plain.weights == weights).all() and (compiled.tree[1] == plain.tree[1]).all()
         assert math.isclose(plain.total, weights.sum(), rel_tol=1e-12) and plain.total == compiled.total
         assert plain.smallest == compiled.smallest == weights[weights > 0].min()
         fractions = rng.random(50)
@@ -76,7 +100,7 @@ def test_compiled_and_plain_trees_are_equal_to_the_bit(capacity, seed):
 @given(capacity=st.integers(1, 60), seed=st.integers(0, 10**6))
 def test_both_trees_name_and_count_the_rows_that_they_draw(capacity, seed):
     rng = np.random.default_rng(seed)
-    plain, compiled = SumTree(capacity, compiled=False), SumTree(capacity, compiled=True)
+    plain, compiled = Tree(capacity, compiled=False), Tree(capacity, compiled=True)
     next_number = int(rng.integers(1, 4 * capacity))
     stored = np.arange(max(next_number - capacity, 0), next_number)
     priorities = rng.random(capacity)
@@ -99,7 +123,7 @@ def test_both_trees_name_and_count_the_rows_that_they_draw(capacity, seed):
 def test_both_trees_refuse_wrong_priorities(bad):
     rows, ones = np.arange(4), np.ones(4)
     for compiled in (False, True):
-        tree, priorities = SumTree(4, compiled), np.zeros(4)
+        tree, priorities = Tree(4, compiled), np.zeros(4)
         tree.set(rows, ones)
         good = np.array([0.01, 2.0, 1e300, 1.0])
         assert tree.set_rows(rows, rows, ones, good, priorities, 0.01, 0, 3) == 1e300 and (priorities == good).all()
@@ -123,7 +147,7 @@ def test_a_prioritized_buffer_gives_the_same_with_and_without_numba(cfg, monkeyp
         return seen
 
     compiled = go()
-    monkeypatch.setattr('nervex.data.sum_tree._numba_installed', lambda: False)
+    monkeypatch.setattr(sum_tree, 'fastest', lambda: sum_tree)
     plain = go()
     assert len(compiled) == len(plain) > 50
     assert all((a == b).all() for one, other in zip(compiled, plain) for a, b in zip(one, other))
@@ -132,7 +156,7 @@ def test_a_prioritized_buffer_gives_the_same_with_and_without_numba(cfg, monkeyp
 @needs_numba
 def test_no_rounding_error_is_left_behind_by_huge_weights():
     for compiled in (False, True):
-        tree = SumTree(100, compiled)
+        tree = Tree(100, compiled)
         tree.set(np.arange(100), np.full(100, 0.1))
         tree.set(np.array([3]), np.array([1e250]))
         assert set(draw(tree, np.random.default_rng(0).random(50))[0].tolist()) == {3}
@@ -144,7 +168,7 @@ def test_no_rounding_error_is_left_behind_by_huge_weights():
 @needs_numba
 def test_the_edge_of_the_last_interval_is_a_row():
     for compiled in (False, True):
-        tree = SumTree(9, compiled)
+        tree = Tree(9, compiled)
         tree.set(np.arange(3), np.array([0.1, 0.2, 0.3]))
         assert draw(tree, np.array([1.0 - 2.0**-53]))[0].tolist() == [2]
         assert draw(tree, np.array([0.0]))[0].tolist() == [0]
@@ -155,7 +179,7 @@ def test_the_edge_of_the_last_interval_is_a_row():
 @given(capacity=st.integers(1, 60), seed=st.integers(0, 10**6))
 def test_rows_that_are_gone_are_skipped_alike_by_both_trees(capacity, seed):
     rng = np.random.default_rng(seed)
-    plain, compiled = SumTree(capacity, compiled=False), SumTree(capacity, compiled=True)
+    plain, compiled = Tree(capacity, compiled=False), Tree(capacity, compiled=True)
     start = np.where(rng.random(capacity) < 0.8, rng.random(capacity), 0.0)  # some slots hold nothing
     oldest = int(rng.integers(0, 200))
     newest = oldest + capacity - 1
@@ -172,7 +196,7 @@ def test_rows_that_are_gone_are_skipped_alike_by_both_trees(capacity, seed):
         if oldest <= number <= newest and number % capacity == slot and start[slot] > 0:
             expected[slot] = p
     assert (stored[0] == expected).all() and (stored[1] == expected).all() and largest[0] == largest[1]
-    assert (plain._tree == compiled._tree).all()
+    assert (plain.tree == compiled.tree).all()
 
 
 # ---- frequencies and weights
@@ -332,11 +356,11 @@ def test_a_numba_that_does_not_work_is_named_once_and_not_used(monkeypatch, capl
 
     monkeypatch.setattr(module.importlib.util, 'find_spec', lambda name: object())
     monkeypatch.setattr(module.importlib, 'import_module', broken)
-    module._numba_installed.cache_clear()
+    module.fastest.cache_clear()
     try:
-        assert not any(SumTree(4).compiled for _ in range(3))
+        assert all(module.fastest() is module for _ in range(3))
     finally:
-        module._numba_installed.cache_clear()
+        module.fastest.cache_clear()
     assert [r.message for r in caplog.records] == [
         'prioritized sampling goes on without numba, which does not work here: Numba needs NumPy 2.0 or less'
     ]

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nervex.data import Batch, ListReplayBuffer, PrioritizedReplayBuffer, ReplayBuffer
+from nervex.data import Batch, ListReplayBuffer, PrioritizedReplayBuffer, ReplayBuffer, sum_tree
 
 
 def filled(size, steps, cls=ReplayBuffer, **options):
@@ -153,13 +153,6 @@ def test_sampling_is_seeded_and_uniform():
         ReplayBuffer(3).sample(1)
     order = filled(10, 15)
     assert order.sample(0)[0].obs.tolist() == list(range(5, 15))
-
-
-def test_sample_avail_gives_full_stacks_only():
-    buf = filled(20, 16, stack_num=3, sample_avail=True)  # episodes 0 | 1-5 | 6-10 | 11-15
-    batch, _ = buf.sample(200)
-    assert set(batch.obs[:, -1].tolist()) == {3, 4, 5, 8, 9, 10, 13, 14, 15}
-    assert (np.diff(batch.obs, axis=1) == 1).all()
 
 
 def test_pickling_keeps_contents_and_draws():
@@ -308,9 +301,11 @@ def test_update_appends_in_order_and_does_not_join_episodes(first, second, envs,
 
 
 # ---- priorities
-@pytest.mark.parametrize('compiled', [False, None])
-def test_prioritized_buffer_draws_by_weight_and_corrects_for_it(compiled):
-    buf = PrioritizedReplayBuffer(4, alpha=1.0, beta=0.5, seed=0, compiled=compiled)
+@pytest.mark.parametrize('numba', [False, True])
+def test_prioritized_buffer_draws_by_weight_and_corrects_for_it(numba, monkeypatch):
+    if not numba:
+        monkeypatch.setattr(sum_tree, 'fastest', lambda: sum_tree)
+    buf = PrioritizedReplayBuffer(4, alpha=1.0, beta=0.5, seed=0)
     for k in range(4):
         buf.add(obs=k, act=k, rew=0.0, done=False, obs_next=k, weight=float(k))
     batch, index = buf.sample(6000)
