@@ -50,32 +50,27 @@ class Ledger:
     """
 
     def __init__(self) -> None:
-        self._next: dict[tuple[int, int], int] = {}
-        self._beyond: dict[tuple[int, int], set[int]] = {}
+        self._taken: dict[tuple[int, int], tuple[int, set[int]]] = {}
 
     def take(self, actor: int, incarnation: int, seq: int) -> bool:
         """Note a block; False if it was taken before."""
-        who = actor, incarnation
-        following, beyond = self._next.get(who, 0), self._beyond.setdefault(who, set())
+        following, beyond = self._taken.get((actor, incarnation), (0, set()))
         if seq < following or seq in beyond:
             return False
         beyond.add(seq)
         while following in beyond:
             beyond.remove(following)
             following += 1
-        self._next[who] = following
+        self._taken[actor, incarnation] = following, beyond
         return True
 
     def state_dict(self) -> dict[str, Any]:
         """Plain lists."""
-        return {
-            'taken': [[*who, following, sorted(self._beyond.get(who, ()))] for who, following in self._next.items()]
-        }
+        return {'taken': [[*who, following, sorted(beyond)] for who, (following, beyond) in self._taken.items()]}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Put back what ``state_dict`` gave."""
-        self._next = {(actor, incarnation): n for actor, incarnation, n, _ in state['taken']}
-        self._beyond = {(actor, incarnation): set(seqs) for actor, incarnation, _, seqs in state['taken']}
+        self._taken = {(actor, life): (following, set(beyond)) for actor, life, following, beyond in state['taken']}
 
 
 # ---- blocks ----

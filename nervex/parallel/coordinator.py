@@ -133,7 +133,7 @@ class Coordinator:
 
     # ---- learning ----
     def _send_learn(self, blocks: list[tuple[Header, Any]], updates: int) -> None:
-        notes = self.notes() if self._schedule.due() and self.weights is not None else None
+        notes = self._run.notes() if self._schedule.due() and self.weights is not None else None
         if notes is not None:
             self._schedule.put_off()
         request = {
@@ -226,8 +226,6 @@ class Coordinator:
         if slot.spec.resume_iter is not None:
             self.pace.restarted(counters)
         if notes is not None and not self.tally.blocks:  # the run goes on from an earlier process
-            self.tally.load_state_dict(notes)
-            self.evaluator.load_state_dict(notes['evaluator'])
             self._run.resumed_from(notes)
 
     def _until(self, done: Callable[[], bool], timeout_s: float) -> bool:
@@ -258,24 +256,19 @@ class Coordinator:
             self._ask_evaluators(learner, force=True)
             self._until(lambda: not self._evaluations, until - self.roster.carrier.now())
 
-    def finish(self, save: bool, timeout_s: float) -> bool:
-        """Last checkpoint, and the complete state if asked for; whether the learner answered in time."""
-        self._draining = True
+    def finish(self, timeout_s: float) -> bool:
+        """Last checkpoint, and the complete state; whether the learner answered in time."""
+        self._draining, self._ended = True, False
         if self._learner() is None:
             return False
-        self._ended = False
         for slot in reversed(self.roster.of('learner')):
-            self.roster.ask(slot, 'finish', self.notes() if save else None, done=self._finished)
+            self.roster.ask(slot, 'finish', self._run.notes(), done=self._finished)
         return self._until(lambda: self._ended, timeout_s)
 
     def _finished(self, task: Task) -> None:
         if not task.hold.spec.index:
             self.last_checkpoint = task.result['last_checkpoint']
             self._ended = True
-
-    def notes(self) -> dict[str, Any]:
-        """What a later process must know to go on."""
-        return {**self.tally.state_dict(), 'evaluator': self.evaluator.state_dict(), **self._run.notes()}
 
     # ---- what goes wrong ----
     def _lost(self, task: Task) -> None:

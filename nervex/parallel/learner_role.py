@@ -9,6 +9,7 @@ import os
 import time
 from collections.abc import Iterator
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -60,7 +61,7 @@ class LearnerGroup:
                 dist_init(backend, self.rank, self.count, f'file://{place}', timeout_s=_MEET_S)
             stack.callback(dist_finalize)
             if first:
-                stack.callback(_remove, place)
+                stack.callback(Path(place).unlink, missing_ok=True)
 
     def agree(self, count: int) -> int:
         """The smallest of what all learners say."""
@@ -79,20 +80,20 @@ class LearnerGroup:
                 raise SlaveDied(f'another learner is gone: {str(e).splitlines()[0][:120]}') from e
             raise
 
-    def common_state(self) -> tuple[str | None, dict[str, Any] | None]:
-        """The newest saved state that all learners have."""
-        if self.count == 1:
-            return newest_state(self.ckpt_path)
-        everyone: list[Any] = [None] * self.count
-        states = whole_states(self.ckpt_path)
-        torch.distributed.all_gather_object(everyone, list(states))
-        common = set(everyone[0]).intersection(*everyone[1:])
-        return (None, None) if not common else (states[max(common)], read_file(states[max(common)]))
-
 
 def learner_folder(ckpt_path: str, index: int) -> str:
     """Where a learner keeps its checkpoints and states: the first one in the run's folder, the others below it."""
     return os.path.join(ckpt_path, f'learner{index}') if index else ckpt_path
+
+
+def common_state(ckpt_path: str, rank: int, learners: int) -> tuple[str | None, dict[str, Any] | None]:
+    """The newest saved state that all learners have, as this one saved it; (None, None) if there is none."""
+    if learners == 1:
+        return newest_state(ckpt_path)
+    states = [whole_states(learner_folder(ckpt_path, k)) for k in range(learners)]
+    common = set(states[0]).intersection(*states[1:])
+    path = states[rank][max(common)] if common else None
+    return path, None if path is None else read_file(path)
 
 
 def sizes_of_saved_logs(ckpt_path: str, learners: int) -> dict[str, int]:
@@ -102,26 +103,15 @@ def sizes_of_saved_logs(ckpt_path: str, learners: int) -> dict[str, int]:
         if there is none, so that they begin anew. A state of another number of learners is an error.
     """
     _, state = newest_state(ckpt_path)
-    if state is None:
-        return {}
-    wrote = state.get('learners', 1)
+    wrote = learners if state is None else state.get('learners', 1)
     if wrote != learners:
         raise ConfigError(
             f'parallel.learner_num: is {learners}, but the state of the run in {os.path.dirname(ckpt_path)} was saved '
             f'by {wrote}, each with its part of the data; resume with parallel.learner_num={wrote}'
         )
     if learners > 1:
-        states = whole_states(ckpt_path)
-        common = set(states).intersection(*(whole_states(learner_folder(ckpt_path, k)) for k in range(1, learners)))
-        if not common:
-            return {}
-        state = read_file(states[max(common)])
-    return state['log_sizes']
-
-
-def _remove(path: str) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        os.remove(path)
+        _, state = common_state(ckpt_path, 0, learners)
+    return {} if state is None else state['log_sizes']
 
 
 @COMM_LEARNER_REGISTRY.register('ray')
@@ -152,9 +142,7 @@ class LearnerRole(Role):
         self.buffer = build_buffer(cfg, spec.exp_path, spec.role_seed, info, self.stack)
         self.ledger = Ledger()
         self.notes: dict[str, Any] | None = None  # of the coordinator, in the state that this role goes on from
-        self._collect_mode = self.policy.collect_mode
-        self._published = -1
-        self._publish_at = 0.0
+        self._published, self._publish_at = -1, 0.0
         self._snapshots: dict[int, dict] = {}
         self._inserted = self._sampled = 0
         self._restored = spec.resume_iter is not None and self._restore()
@@ -238,31 +226,26 @@ class LearnerRole(Role):
             self._inserted += header.rows
 
     def _batches(self, updates: int | None) -> Any:
-        train_iter, size = self.learner.train_iter, self.policy._get_batch_size()
+        group, train_iter, size = self.group, self.learner.train_iter, self.policy._get_batch_size()
+        rows = largest(size) or 1
         if updates is None:
             batches = self.policy.batches(self.buffer, train_iter)
-            if self.group.count == 1:
+            if group.count == 1:
                 return batches
-            return islice(batches, self.group.agree(self._updates_of_a_round(size)))
-        if not updates:
-            return ()
-        if self.group.count > 1:  # all or none: an update waits for the others
-            updates = self.group.agree(updates if self.buffer.count() >= (largest(size) or 1) else 0)
+            learn = self.cfg.policy.learn
+            epochs = learn.epochs if 'epochs' in learn else None
+            a_round = learn.train_step if epochs is None else epochs * math.ceil(self.buffer.count() / rows)
+            return islice(batches, group.agree(a_round))
+        if updates and group.count > 1:  # all or none: an update waits for the others
+            updates = group.agree(updates if self.buffer.count() >= rows else 0)
         return self.buffer.batches(size, updates, train_iter) if updates else ()
-
-    def _updates_of_a_round(self, size: Any) -> int:
-        """Updates that a round gives."""
-        learn = self.cfg.policy.learn
-        epochs = learn.epochs if 'epochs' in learn else None
-        return learn.train_step if epochs is None else epochs * math.ceil(self.buffer.count() / (largest(size) or 1))
 
     def _new_weights(self, always: bool = False) -> dict | None:
         """The weights, if there are new ones and handing them out does not take too much of the time."""
-        if self.group.rank:
-            return None  # the first learner speaks for all
         parallel, now = self.cfg.parallel, time.monotonic()
         fresh = self.learner.train_iter - self._published
-        if not always and (not fresh or (fresh < parallel.publish_iters or now < self._publish_at)):
+        due = fresh >= max(parallel.publish_iters, 1) and now >= self._publish_at
+        if self.group.rank or not (always or due):  # the first learner speaks for all
             return None
         self._published = self.learner.train_iter
         weights = self._weights()
@@ -272,7 +255,7 @@ class LearnerRole(Role):
 
     def _weights(self) -> dict[str, Any]:
         """Those that actors need, with the statistics of the scaling that they were trained with."""
-        weights = pack_weights(self._collect_mode.state_dict())
+        weights = pack_weights(self.policy.collect_mode.state_dict())
         return weights if self.scaling is None else {**weights, SCALING: self.scaling.state_dict()}
 
     # ---- checkpoints ----
@@ -293,10 +276,9 @@ class LearnerRole(Role):
             self.learner.save_state(state, 'ckpt_best.pth.tar')
         return {'last_checkpoint': self.learner.last_checkpoint}
 
-    def finish(self, notes: dict[str, Any] | None) -> dict[str, Any]:
-        """Hooks after the run, which save the last checkpoint; the complete state too, if the run may go on later."""
-        if notes is not None:
-            self.save(notes)
+    def finish(self, notes: dict[str, Any]) -> dict[str, Any]:
+        """Save the complete state; hooks after the run, which save the last checkpoint."""
+        self.save(notes)
         self.learner.call_hook('after_run')
         counters = self.counters()
         self.close()
@@ -330,7 +312,7 @@ class LearnerRole(Role):
         return {name: size for name, size in log_sizes(folder).items() if name.startswith(mine)}
 
     def _restore(self) -> bool:
-        path, state = self.group.common_state()
+        path, state = common_state(self.spec.ckpt_path, self.group.rank, self.group.count)
         if state is None:
             logger.warning('there is no saved state yet: the learner begins anew')
             return False

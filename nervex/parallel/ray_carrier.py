@@ -14,12 +14,18 @@ from nervex.interaction.base import RayHandle
 from nervex.interaction.slave import Host
 from nervex.parallel.carrier import Carrier
 from nervex.parallel.ray_cluster import Guard, check_address, import_ray, join_cluster, start_cluster
-from nervex.utils import ConfigError
+from nervex.utils import ConfigError, TrainingError
 
 logger = logging.getLogger(__name__)
 _LOGICAL_CPUS = 4096  # of a cluster of our own: roles share the machine as processes do, none is kept waiting
-_NOT_SHOWN = ('A worker died or was killed', 'worker processes have been started on node')
+_NOT_SHOWN = (
+    'A worker died or was killed',
+    'worker processes have been started on node',
+    'Raylet is terminated',
+    'has been marked dead',
+)
 _LIFE = 'life'  # the thread of a role that answers while another one works
+_ASK_S = 2.0  # between two questions whether the head of another's cluster is there
 _AVOIDED_S = 60.0  # Ray takes up to half of it to notice that a node is gone
 
 
@@ -45,11 +51,10 @@ class RayCarrier(Carrier):
 
     def __init__(self, address: str | None = None, object_store_mb: int = 300, show_output: bool = False) -> None:
         super().__init__()
-        self._own = address is None
         self._guard: Guard | None = None
         if address is not None:
             check_address(address)
-        self._ray = ray = import_ray(alone=self._own)
+        self._ray = ray = import_ray(alone=address is None)
         options: dict[str, Any] = dict(
             log_to_driver=show_output, logging_level=logging.ERROR, configure_logging=True, namespace='nervex'
         )
@@ -62,6 +67,7 @@ class RayCarrier(Carrier):
         self._shell = ray.remote(concurrency_groups={_LIFE: 1})(Host)
         self._avoided: dict[str, float] = {}  # ids of nodes, and until when
         self._where = (os.getcwd(), [entry for entry in sys.path if entry])
+        self._ask_at, self._head = 0.0, ray.get_runtime_context().gcs_address
         self._open = True
 
     def spawn(self, name: str, role: Any, kwargs: dict[str, Any], resources: dict[str, Any]) -> RayHandle:
@@ -69,11 +75,13 @@ class RayCarrier(Carrier):
         now = self.now()
         self._avoided = {node_id: until for node_id, until in self._avoided.items() if until > now}
         turn = getattr(kwargs.get('spec'), 'index', 0)
-        if self._own:
-            check_room(self._ray.nodes(), name, resources)
+        if self._guard is not None:
+            nodes = self._ray.nodes()
+            self._guard.check(gone=not any(node['Alive'] for node in nodes))
+            check_room(nodes, name, resources)
         options = actor_options(self._ray, resources, turn, self._avoided)
         actor = self._shell.options(max_restarts=0, **options).remote(role, kwargs, self._where)
-        return RoleHandle(name, actor, None if self._own else actor.node_id.remote())
+        return RoleHandle(name, actor, None if self._guard else actor.node_id.remote())
 
     def kill(self, handle: RayHandle) -> None:
         """End its process."""
@@ -85,6 +93,17 @@ class RayCarrier(Carrier):
             node_id = self._ray.get(handle.node_id, timeout=0) if handle.node_id is not None else None
             if node_id is not None:
                 self._avoided[node_id] = self.now() + _AVOIDED_S
+
+    def check(self) -> None:
+        """Raise an error if a daemon of our own cluster has ended, or nothing answers where the head of another was."""
+        if self._guard is not None:
+            self._guard.check()
+        elif self.now() > self._ask_at:
+            self._ask_at = self.now() + _ASK_S
+            try:
+                check_address(self._head)
+            except ConfigError as e:
+                raise TrainingError(f"Ray's head is gone: {e}") from e
 
     def close(self) -> None:
         """Leave the cluster, or end it."""

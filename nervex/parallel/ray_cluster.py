@@ -7,6 +7,7 @@ import importlib.util
 import os
 import re
 import secrets
+import shutil
 import socket
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from nervex.utils import ConfigError, ExtraMissingError, NervexError
+from nervex.utils import ConfigError, ExtraMissingError, NervexError, TrainingError
 
 _ANSWER_S = 5.0
 _SCRIPT = Path(__file__).resolve().parents[1] / 'scripts' / 'end_with_me.sh'
@@ -178,33 +179,58 @@ def fewer_daemons(show_output: bool) -> Iterator[None]:
 class Guard:
     """
     Overview:
-        A shell that outlives this process for a moment, to end what would outlive it for ever: every process that has
-        ``variables`` in its environment, as the daemons of Ray have that are started with them, and what those start.
+        Of a cluster of our own: says when one of its daemons has ended, and leaves nothing of it. A shell outlives this
+        process for a moment, to end what would outlive it for ever: every process that has ``variables`` in its
+        environment, as the daemons of Ray have that are started with them, and what those start.
     Interfaces:
-        watch, dismiss
+        watch, check, dismiss
     """
 
     def __init__(self) -> None:
         mark = f'NERVEX_RUN_{uuid.uuid4().hex}'
         self.variables = {mark: '1'}
+        self.broken = ''  # what has ended, and why
         self._shell = subprocess.Popen(
-            ['/bin/sh', str(_SCRIPT), mark], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL, start_new_session=True, text=True,
-        )  # fmt: skip
+            ['/bin/sh', str(_SCRIPT), mark],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,
+            text=True,
+        )
         self._input: Any = self._shell.stdin
+        self._daemons: dict[str, Any] = {}
+        self._folder = ''
 
     def watch(self, node: Any) -> None:
-        """End the daemons of this node too, and the children that they have by now, whatever they do to their marks."""
-        daemons = [entry.process.pid for entries in node.all_processes.values() for entry in entries]
+        """Know the daemons of this node, the children that they have by now, whatever they do to their marks, and where
+        they write."""
+        self._daemons = {name: entries[0].process for name, entries in node.all_processes.items()}
+        self._folder = node.get_session_dir_path()
+        daemons = [process.pid for process in self._daemons.values()]
         pids = sorted({pid for daemon in daemons for pid in (daemon, *_children(daemon))})
-        self._input.write(' '.join([*map(str, pids), '\n']))
+        self._input.write(f'{" ".join(map(str, pids))}\n{self._folder}\n')
         self._input.flush()
 
+    def check(self, gone: bool = False) -> None:
+        """Raise an error if a daemon has ended, or the node is known to be gone with it."""
+        codes = {name: process.poll() for name, process in self._daemons.items()}
+        ended = next((name for name, code in codes.items() if code is not None), 'raylet' if gone else None)
+        if ended is not None:
+            code = codes[ended]
+            how = f'was killed by signal {-code}' if code and code < 0 else 'has ended, as with each of its agents'
+            self.broken = f"Ray's {ended} {how}; its logs are in {self._folder}/logs"
+            raise TrainingError(f'{self.broken}. No role can be reached: start the run again, with --resume')
+
     def dismiss(self) -> None:
-        """The daemons have been ended in order: nothing is left to do."""
+        """The daemons have been ended in order: what they wrote goes, unless it tells why one of them ended before."""
         self._shell.kill()
         self._shell.wait()
         self._input.close()
+        if self._folder and not self.broken:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            newest = Path(self._folder).with_name('session_latest')
+            if newest.is_symlink() and not newest.exists():
+                newest.unlink(missing_ok=True)
 
 
 def _children(pid: int) -> list[int]:

@@ -7,7 +7,7 @@ import math
 import os
 import time
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -16,7 +16,7 @@ from easydict import EasyDict
 from nervex.parallel.blocks import Header, load_weights, pack_block
 from nervex.parallel.pace import role_seed
 from nervex.policy import Policy
-from nervex.run.build import EVALUATION_SEED_OFFSET, EnvSetting, Passed, build_env_managers, build_policy, policy_class
+from nervex.run.build import EVALUATION_SEED_OFFSET, Passed, build_env_managers, build_policy, policy_class
 from nervex.utils import ACTOR_REGISTRY, COMM_ACTOR_REGISTRY, tree
 from nervex.utils.default_helper import set_pkg_seed
 from nervex.utils.import_helper import import_modules
@@ -25,6 +25,7 @@ from nervex.worker.actor import BaseSerialEvaluator
 from nervex.worker.actor.env_manager import NormalizedEnvManager
 
 SCALING = 'normalizer'  # the running statistics that scale observations and rewards, beside the weights
+_LINE_STEPS, _LINE_SHARE = 1000, 0.1  # env steps between two lines of an actor's log; that part of all, if it is more
 
 
 @dataclass(frozen=True)
@@ -68,20 +69,21 @@ class RoleSpec:
             cfg.policy.learn.batch_size = tree.map(lambda rows: math.ceil(rows / self.count), size)
         if self.kind == 'actor':
             cfg.env.actor_env_num = self.envs
-            collect = cfg.policy.collect
-            if 'env_num' in collect:
-                collect.env_num = self.envs * self.count
-            if 'env_offset' in collect:
-                collect.env_offset = self.envs * self.index
+            if cfg.actor.n_sample is not None:
+                cfg.actor.n_sample = math.ceil(cfg.actor.n_sample / self.count)
+            for key, value in (('env_num', self.envs * self.count), ('env_offset', self.envs * self.index)):
+                if key in cfg.policy.collect:
+                    cfg.policy.collect[key] = value
         return cfg
 
-    def own_env_setting(self) -> EnvSetting | None:
-        """Of the env configs that the caller passed, those of this actor."""
+    def own_passed(self) -> Passed:
+        """What the caller passed; of its configs of envs, an actor takes those in its turn."""
         if self.passed.env_setting is None or self.kind != 'actor':
-            return self.passed.env_setting
+            return self.passed
         env_fn, collecting, evaluating = self.passed.env_setting
         first = self.envs * self.index
-        return env_fn, [collecting[(first + k) % len(collecting)] for k in range(self.envs)], evaluating
+        mine = [collecting[(first + k) % len(collecting)] for k in range(self.envs)]
+        return replace(self.passed, env_setting=(env_fn, mine, evaluating))
 
 
 class Role:
@@ -93,7 +95,7 @@ class Role:
     """
 
     def __init__(self, spec: RoleSpec) -> None:
-        self.spec = spec
+        self.spec, self.passed = spec, spec.own_passed()
         self.cfg = spec.own_config()
         self.events: Any = None
         self.stack = contextlib.ExitStack()
@@ -103,8 +105,7 @@ class Role:
 
     def build_policy(self, env_info: Any, modes: tuple[str, ...]) -> Policy:
         """The policy of the run, with these modes."""
-        passed = self.spec.passed
-        return build_policy(self.cfg, policy_class(self.cfg, passed.policy), passed.model, env_info, modes)
+        return build_policy(self.cfg, policy_class(self.cfg, self.passed.policy), self.passed.model, env_info, modes)
 
     def begin(self) -> dict[str, Any]:
         """Answered when the role has been built."""
@@ -132,7 +133,7 @@ class ActingRole(Role):
 
     def __init__(self, spec: RoleSpec, env_role: str, seed: int) -> None:
         super().__init__(spec)
-        (self.envs,) = build_env_managers(self.cfg, spec.own_env_setting(), seed, self.stack, roles=(env_role,))
+        (self.envs,) = build_env_managers(self.cfg, self.passed.env_setting, seed, self.stack, roles=(env_role,))
         self.scaling = self.envs.normalizer if isinstance(self.envs, NormalizedEnvManager) else None
         self._steps, self._advance = 0, self.envs.advance
         self.envs.advance = self._counted
@@ -172,20 +173,19 @@ class ActorRole(ActingRole):
             self.scaling.share()
         cfg = self.cfg
         policy = self.build_policy(self.envs.env_info(), ('collect',))
-        if cfg.actor.n_sample is not None:
-            cfg.actor.n_sample = math.ceil(cfg.actor.n_sample / spec.count)
-        cfg.actor.collect_print_freq = 0  # the header tells more, and sooner
-        actor_class = ACTOR_REGISTRY.get(cfg.actor.actor_type)
-        self.actor = actor_class(cfg.actor, spec.exp_path, None, spec.role_seed, log_name=None)
+        cfg.actor.collect_print_freq = 0  # see ``_say``
+        self.actor = ACTOR_REGISTRY.get(cfg.actor.actor_type)(
+            cfg.actor, spec.exp_path, None, spec.role_seed, log_name=None
+        )
         self.stack.callback(self.actor.close)
         self.actor.env, self.actor.policy = self.envs, policy.collect_mode
         self.actor.recent_returns = deque()  # since the last answer
         ahead = 1 + (self.actor.policy.get_attribute('traj_overlap') or 0)  # steps to the next observation
         self._lags = (ahead * self.envs.env_num, ahead)  # in rows: of envs in step, of envs one after the other
-        self._seq = 0
-        self._version = -1
-        self._train_iter = 0
+        self._seq, self._say_at = 0, _LINE_STEPS
+        self._version, self._train_iter = -1, 0
         self._task_id: str | None = None
+        self._returns: deque[float] = deque(maxlen=100)
 
     def collect(self, task: dict[str, Any], request: dict[str, Any], weights: dict | None) -> tuple[Header, dict]:
         """
@@ -225,8 +225,21 @@ class ActorRole(ActingRole):
             statistics=None if self.scaling is None else self.scaling.share(),
         )
         self._seq += 1
+        self._returns.extend(header.returns)
         self.actor.recent_returns.clear()
+        if info['total_step'] >= self._say_at:
+            self._say(info, request['setting'])
         return header, columns
+
+    def _say(self, info: dict[str, Any], setting: dict[str, Any]) -> None:
+        """A line of the log: what came of the collecting so far."""
+        steps, mean = info['total_step'], sum(self._returns) / max(len(self._returns), 1)
+        self._say_at = steps + max(_LINE_STEPS, int(_LINE_SHARE * steps))
+        self.actor.log.line(
+            f'env step {steps}, {info["total_episode"]} episodes, mean return of the last {len(self._returns)} '
+            f'{mean:.3f}, {steps / max(info["total_duration"], 1e-9):.0f} steps/s, {self._seq} blocks, '
+            f'weights of update {self._train_iter}, setting {setting}'
+        )
 
 
 @COMM_ACTOR_REGISTRY.register('ray_evaluator')

@@ -113,13 +113,13 @@ class Roster(Master):
     # ---- answers ----
     def answers(self, timeout_s: float) -> None:
         """Wait for answers; start those whose time has come."""
+        self.carrier.check()
         for slot in self.slots:
             if slot.start_at is not None and slot.start_at <= self.carrier.now():
                 slot.spec = self._renew(slot)
                 self.restarts += 1
                 self._start(slot)
         super().answers(timeout_s)
-        self.carrier.check()
 
     def completed(self, task: Task, answer: Any) -> None:
         """An answer came, with what the role has to tell."""
@@ -182,6 +182,7 @@ class Roster(Master):
         """
         if slot.start_at is not None:
             return  # it is being replaced already
+        self.carrier.check()  # or all of them are gone
         slot.fruitless += bool(slot.work()) or not slot.ready  # who waits for work is not to blame
         others = self.of('learner', ready=False) if slot.spec.kind == 'learner' else []
         group = [slot, *(other for other in others if other is not slot and other.start_at is None)]

@@ -28,8 +28,8 @@ from nervex.worker.learner.checkpoints import Checkpoints
 
 _CLOSE_S = 60.0  # for the last checkpoint
 _INTERRUPT_S = 3.0  # and after Ctrl-C
-_INCARNATIONS = 1000  # numbers of incarnations that one process may use
 _NOTHING = Passed()
+_INCARNATIONS = 1000  # numbers of incarnations that one process may use
 # what happened to the run is no result of it: it stays, whatever the newest saved state knows
 _KEPT_LOGS = (*ABOUT_THE_RUN, 'coordinator_logger.txt')
 
@@ -39,6 +39,7 @@ class ParallelRun:
     Overview:
         The coordinator with everything around it; a context manager that ends all roles.
     Arguments:
+        - carrier (:obj:`Carrier`): where roles run; it is closed with the run
         - sizes (:obj:`dict`): bytes of the logs of a run that goes on, at its saved state
         - started (:obj:`float`): when it was asked for, on the clock of ``time.perf_counter``
     """
@@ -51,9 +52,8 @@ class ParallelRun:
             stack.callback(self.signals.close)  # last: a second Ctrl-C is to cut the end short too
             self.folder = launch.open_folder(stack, sizes, _KEPT_LOGS)
             stack.callback(carrier.close)
-            self._ckpt_path = os.path.abspath(
-                launch.saved.ckpt_path if launch.saved else Checkpoints(self.folder.path, None, None).folder
-            )
+            ckpt_path = launch.saved.ckpt_path if launch.saved else Checkpoints(self.folder.path, None, None).folder
+            self._ckpt_path = os.path.abspath(ckpt_path)
             launch.describe(self.folder, self._ckpt_path)
             self._resumed = self.folder.count_resumes(launch.saved is not None)
             self._build(carrier, stack)
@@ -61,19 +61,17 @@ class ParallelRun:
         self.show(False)
 
     def _build(self, carrier: Carrier, stack: contextlib.ExitStack) -> None:
-        cfg, log_path = self.cfg, self.folder.log
+        cfg, folder = self.cfg, self.folder
         self.plan = plan = make_plan(cfg, self._passed.env_setting)
         self.tally = self.actor = self.learner = Tally()
-        self.log = TextLogger(log_path, 'coordinator')
-        stack.callback(self.log.close)
-        self.evaluator = BaseSerialEvaluator(cfg.evaluator, self.folder.path, seed=self.seed + EVALUATION_SEED_OFFSET)
-        stack.callback(self.evaluator.close)
+        self.log = TextLogger(folder.log, 'coordinator')
+        self.evaluator = BaseSerialEvaluator(cfg.evaluator, folder.path, seed=self.seed + EVALUATION_SEED_OFFSET)
         command = policy_class(cfg, self._passed.policy)(cfg.policy, enable_field=('command',)).command_mode
-        self.commander = COMMANDER_REGISTRY.get(cfg.parallel.commander_type)(
-            cfg.commander, self.tally, self.tally, self.evaluator, None, command
-        )
-        self.commander_log = CommanderLog(self, *build_logger(os.path.join(log_path, 'commander'), 'commander'))
-        stack.callback(self.commander_log.close)
+        commander_class = COMMANDER_REGISTRY.get(cfg.parallel.commander_type)
+        self.commander = commander_class(cfg.commander, self.tally, self.tally, self.evaluator, None, command)
+        self.commander_log = CommanderLog(self, *build_logger(os.path.join(folder.log, 'commander'), 'commander'))
+        for part in (self.log, self.evaluator, self.commander_log):
+            stack.callback(part.close)
         self.pace = (Rounds if plan.rounds else Overlap)(plan, cfg.parallel, carrier.measures)
         self.roster = Roster(carrier, cfg.parallel, self.log.info, self._renewed)
         self.coordinator = Coordinator(self)
@@ -98,23 +96,23 @@ class ParallelRun:
         """Time spent on this run, with what came before a resume."""
         return self._seconds_before + time.perf_counter() - self._start
 
-    def notes(self) -> dict[str, Any]:
-        """What a later process must know, beside the counters."""
-        return {
-            'seconds': self.seconds,
-            'commander': self.commander.state_dict(),
-            'log_sizes': log_sizes(self.folder.log),
-        }
-
+    # ---- what the coordinator tells, and asks for ----
     def evaluated(self, result: Evaluation) -> None:
-        """Told after every evaluation."""
+        """There is an evaluation."""
         self.commander_log.evaluated(*self.evaluator.history[-1][:2], result)
         self.progress.evaluated()
 
+    def notes(self) -> dict[str, Any]:
+        """What a later process must know, beside what the learner does."""
+        parts = {'evaluator': self.evaluator.state_dict(), 'commander': self.commander.state_dict()}
+        return {**self.tally.state_dict(), **parts, 'seconds': self.seconds, 'log_sizes': log_sizes(self.folder.log)}
+
     def resumed_from(self, notes: dict[str, Any]) -> None:
         """Go on from the notes of an earlier process."""
-        self._seconds_before = notes['seconds']
+        self.tally.load_state_dict(notes)
+        self.evaluator.load_state_dict(notes['evaluator'])
         self.commander.load_state_dict(notes.get('commander', {}))
+        self._seconds_before = notes['seconds']
 
     # ---- roles ----
     def begin(self) -> None:
@@ -130,30 +128,26 @@ class ParallelRun:
             ('evaluator', plan.evaluators, COMM_ACTOR_REGISTRY, parallel.comm_evaluator_type),
         ):
             for index in range(count):
-                self.roster.add(self._spec(kind, index, count), registry.get(name), resources_of(self.cfg, kind))
-
-    def _spec(self, kind: str, index: int, count: int) -> RoleSpec:
-        return RoleSpec(
-            kind=kind,
-            index=index,
-            incarnation=self._resumed * _INCARNATIONS,
-            count=count,
-            cfg=self.cfg,
-            seed=self.seed,
-            exp_path=os.path.abspath(self.folder.path),
-            envs=self.plan.envs_per_actor,
-            passed=self._passed,
-            ckpt_path=self._ckpt_path,
-            resume_iter=0 if self._resumed and kind == 'learner' else None,
-        )
+                spec = RoleSpec(
+                    kind=kind,
+                    index=index,
+                    incarnation=self._resumed * _INCARNATIONS,
+                    count=count,
+                    cfg=self.cfg,
+                    seed=self.seed,
+                    exp_path=os.path.abspath(self.folder.path),
+                    envs=plan.envs_per_actor,
+                    passed=self._passed,
+                    ckpt_path=self._ckpt_path,
+                    resume_iter=0 if self._resumed and kind == 'learner' else None,
+                )
+                self.roster.add(spec, registry.get(name), resources_of(self.cfg, kind))
 
     def _renewed(self, slot: Slot) -> RoleSpec:
-        spec = dataclasses.replace(slot.spec, incarnation=slot.spec.incarnation + 1)
-        if spec.kind == 'learner':
-            spec = dataclasses.replace(spec, resume_iter=self.coordinator.saved_iter or 0)
-        return spec
+        resume_iter = self.coordinator.saved_iter or 0 if slot.spec.kind == 'learner' else None
+        return dataclasses.replace(slot.spec, incarnation=slot.spec.incarnation + 1, resume_iter=resume_iter)
 
-    # ---- the loop ----
+    # ---- the loop, and its end ----
     def going_on(self) -> bool:
         """Asked between two steps: whether there is another one."""
         if self.signals.stop_wanted:
@@ -166,16 +160,15 @@ class ParallelRun:
         """Evaluate what the learner ended with, unless it was just evaluated."""
         self.coordinator.final_evaluation(_CLOSE_S)
 
-    # ---- the end ----
     def finish(self) -> RunResult:
         """Last checkpoint, and the complete state in case that its limits are raised; note how the run ended."""
         with self.signals.held():
             self.coordinator.drain(_CLOSE_S)
-            self.coordinator.finish(True, _CLOSE_S)
-            result = self.result()
+            self.coordinator.finish(_CLOSE_S)
+            result = RunResult.of(self, self.coordinator.solved, self._ckpt_path, self.coordinator.last_checkpoint)
             self.folder.ended(result)
             self.commander_log.write()
-            result.notes = self.verdict
+            result.notes = verdict(self)
             for line in result.notes:
                 self.log.info(line)
         return result
@@ -183,18 +176,9 @@ class ParallelRun:
     def interrupted(self) -> KeyboardInterrupt:
         """Save the run that is stopped; the exception carries the path of its checkpoint."""
         with self.signals.held():
-            if not self.coordinator.finish(True, _INTERRUPT_S):
+            if not self.coordinator.finish(_INTERRUPT_S):
                 self.log.warning('stopped before the learner could save: the newest earlier state is what remains')
         return KeyboardInterrupt(self.coordinator.last_checkpoint)
-
-    @property
-    def verdict(self) -> list[str]:
-        """Whether it was worth while, in words."""
-        return verdict(self)
-
-    def result(self) -> RunResult:
-        """Counters and paths, for the caller."""
-        return RunResult.of(self, self.coordinator.solved, self._ckpt_path, self.coordinator.last_checkpoint)
 
 
 def build_parallel(
@@ -204,41 +188,35 @@ def build_parallel(
     overrides: tuple[str, ...] = (),
     resume: str | None = None,
     carrier: Carrier | None = None,
-    show_output: bool = False,
 ) -> ParallelRun:
-    """
-    Overview:
-        Check and resolve the config, then build the run. A config error is raised before any file or process exists.
-    Arguments:
-        - carrier (:obj:`Carrier | None`): None makes the one that ``parallel.carrier`` names
-    """
-    return start_parallel(prepare_launch(cfg, seed, passed, overrides, resume), carrier, show_output)
+    """``start_parallel`` of what ``prepare_launch`` makes of the same arguments."""
+    return start_parallel(prepare_launch(cfg, seed, passed, overrides, resume), carrier)
 
 
 def start_parallel(launch: Launch, carrier: Carrier | None = None, show_output: bool = False) -> ParallelRun:
-    """Build the run, on what its earlier states know where it goes on."""
-    started = time.perf_counter()
-    settings = launch.cfg.parallel
+    """
+    Overview:
+        Build the run, on what its earlier states know where it goes on.
+    Arguments:
+        - carrier (:obj:`Carrier | None`): None makes the one that ``parallel.carrier`` names
+        - show_output (:obj:`bool`): what roles print appears here
+    """
+    started, settings, sizes = time.perf_counter(), launch.cfg.parallel, {}
     import_modules(settings.import_names or [])
     COMMANDER_REGISTRY.get(settings.commander_type)  # a name that nobody registered is told now
     COMM_LEARNER_REGISTRY.get(settings.comm_learner_type)
     for name in (settings.comm_actor_type, settings.comm_evaluator_type):
         COMM_ACTOR_REGISTRY.get(name)
-    sizes = {}
     if launch.saved is not None:
         sizes = sizes_of_saved_logs(os.path.abspath(launch.saved.ckpt_path), settings.learner_num)
+    if carrier is None and settings.carrier == 'inline':
+        carrier = InlineCarrier()
+    elif carrier is None:
+        from nervex.parallel.ray_carrier import RayCarrier
+
+        carrier = RayCarrier(settings.address, settings.object_store_mb, show_output)
     with contextlib.ExitStack() as stack:
-        carrier = carrier or make_carrier(settings, show_output)
         stack.callback(carrier.close)
         run = ParallelRun(launch, carrier, sizes, started)
         stack.pop_all()
     return run
-
-
-def make_carrier(settings: Any, show_output: bool = False) -> Carrier:
-    """The carrier that the config names."""
-    if settings.carrier == 'inline':
-        return InlineCarrier()
-    from nervex.parallel.ray_carrier import RayCarrier
-
-    return RayCarrier(settings.address, settings.object_store_mb, show_output)

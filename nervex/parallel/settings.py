@@ -7,6 +7,12 @@ from typing import Any
 from nervex.utils.declare import setting, settings
 
 _CPUS = setting(1, 'number >= 0', 'CPUs of one')
+_NO_GPU = setting(0, 'number >= 0', 'GPUs of one')
+_GPUS = dict(
+    actor=_NO_GPU,
+    evaluator=_NO_GPU,
+    learner=setting(None, 'number >= 0 | None', 'GPUs of one; None: 1 with policy.use_cuda'),
+)
 _HOSTS = setting(None, 'list of str | None', 'names or addresses of the nodes that it may run on')
 _CUSTOM = setting(None, 'dict | None', "Ray's own resources")
 
@@ -57,18 +63,9 @@ class ParallelSettings:
         ),
         address=setting(None, 'str | None', 'of a running Ray cluster; None: a cluster of its own on this machine'),
         object_store_mb=setting(300, 'int >= 80', 'memory for what is under way, in a cluster of its own'),
-        resources=dict(
-            actor=dict(num_cpus=_CPUS, num_gpus=setting(0, 'number >= 0', 'GPUs of one'), hosts=_HOSTS, custom=_CUSTOM),
-            evaluator=dict(
-                num_cpus=_CPUS, num_gpus=setting(0, 'number >= 0', 'GPUs of one'), hosts=_HOSTS, custom=_CUSTOM
-            ),
-            learner=dict(
-                num_cpus=_CPUS,
-                num_gpus=setting(None, 'number >= 0 | None', 'GPUs of one; None: 1 with policy.use_cuda'),
-                hosts=_HOSTS,
-                custom=_CUSTOM,
-            ),
-        ),
+        resources={
+            kind: dict(num_cpus=_CPUS, num_gpus=gpus, hosts=_HOSTS, custom=_CUSTOM) for kind, gpus in _GPUS.items()
+        },
         slurm=dict(  # of the batch script that -p slurm submits
             partition=setting(None, 'str | None', 'where the job runs'),
             account=setting(None, 'str | None', 'who pays'),

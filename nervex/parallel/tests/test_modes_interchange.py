@@ -99,3 +99,17 @@ def test_without_a_frequency_neither_mode_evaluates_also_not_at_the_end(tmp_path
     parallel = parallel_pipeline({**CONFIG, 'exp_name': f'{tmp_path}/b'}, 3, overrides=(*off, *INLINE))
     assert serial.history == parallel.history == []
     assert serial.verdict == parallel.verdict == 'finished: not evaluated' and parallel.env_steps >= 200
+
+
+def test_the_logs_of_actors_and_of_the_commander_show_what_happens(tmp_path):
+    often = ('commander.max_env_step=6000', 'evaluator.stop_val=100000', 'evaluator.eval_freq=200', *INLINE[:3])
+    result = parallel_pipeline({**CONFIG, 'exp_name': str(tmp_path)}, 3, overrides=often)
+    for path in (tmp_path / 'log' / 'actor').glob('*_logger.txt'):
+        lines = path.read_text().splitlines()
+        assert len(lines) >= 3 and 'mean return of the last' in lines[1] and "'eps'" in lines[2]
+    said = (tmp_path / 'log' / 'commander' / 'commander_logger.txt').read_text()
+    for train_iter, env_step, mean in result.history:
+        assert (
+            f'evaluation of update {train_iter}, asked for at env step {env_step}: 1 episodes, mean return {mean:.3f}'
+            in said
+        )

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from nervex.parallel.ray_cluster import Guard, fewer_daemons, own_token
+from nervex.utils import TrainingError
 
 
 @pytest.fixture
@@ -58,8 +59,10 @@ with RayCarrier(None, 100) as carrier:
 @pytest.mark.slow
 def test_ray_finds_the_token_that_was_made_for_it_and_leaves_it_as_it_is(token):
     pytest.importorskip('ray')  # which reads the token once a process
-    done = subprocess.run([sys.executable, '-c', RAY], capture_output=True, text=True, timeout=100)
+    env = {**os.environ, 'RAY_TMPDIR': str(token.parent.parent / 'tmp')}
+    done = subprocess.run([sys.executable, '-c', RAY], capture_output=True, text=True, timeout=100, env=env)
     assert done.stdout == '1\n', done.stderr
+    assert not list((token.parent.parent / 'tmp').glob('ray/session*')), 'what Ray wrote is gone'
     assert mode(token) == 0o600 and len(token.read_text()) == 64
 
 
@@ -169,14 +172,53 @@ def test_what_was_started_for_the_run_and_what_that_started_ends_and_nothing_els
             process.stdout.close()
 
 
+def watch(guard, folder, **processes):
+    session = folder / 'session_1'
+    session.mkdir()
+    (folder / 'session_latest').symlink_to(session)
+    daemons = {name: [SimpleNamespace(process=process)] for name, process in processes.items()}
+    guard.watch(SimpleNamespace(all_processes=daemons, get_session_dir_path=lambda: str(session)))
+
+
+class Daemon:
+    def __init__(self, code=None):
+        self.pid, self.code = 2**30, code
+
+    def poll(self):
+        return self.code
+
+
+def test_a_cluster_that_ended_in_order_leaves_no_folder(tmp_path):
+    guard = Guard()
+    watch(guard, tmp_path, raylet=Daemon())
+    guard.check()
+    guard.dismiss()
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ('code', 'gone', 'said'),
+    [(-9, False, 'killed by signal 9'), (1, True, 'has ended, as with each'), (None, True, 'raylet has ended')],
+)
+def test_the_end_of_a_daemon_is_an_error_that_says_where_its_logs_are_and_they_stay(tmp_path, code, gone, said):
+    guard = Guard()
+    watch(guard, tmp_path, gcs_server=Daemon(), raylet=Daemon(code))
+    with pytest.raises(TrainingError, match=rf"Ray's raylet .*{tmp_path}/session_1/logs.*--resume") as e:
+        guard.check(gone)
+    assert said in str(e.value)
+    guard.dismiss()
+    assert (tmp_path / 'session_1').exists()
+
+
 @pytest.mark.skipif(not os.path.exists('/proc/self/environ'), reason='there is no /proc')
-def test_a_daemon_that_was_named_ends_with_its_children_though_it_lost_its_mark():
+def test_a_daemon_that_was_named_ends_with_its_children_though_it_lost_its_mark(tmp_path, capfd):
     guard = Guard()
     process, child = daemon()
-    guard.watch(SimpleNamespace(all_processes={'raylet': [SimpleNamespace(process=process)]}))
+    watch(guard, tmp_path, raylet=process)
     guard._shell.stdin.close()
     guard._shell.wait(20)
     try:
+        assert 'the run was cut short' in capfd.readouterr().err and not list(tmp_path.iterdir())
         assert process.wait(10) == -signal.SIGKILL and gone(child)
     finally:
         process.stdin.close()
