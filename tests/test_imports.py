@@ -20,7 +20,7 @@ ALLOWED = {
     'hpc_rl': {'rl_utils'},
     'torch_utils': set(),
     'graph': {'torch_utils'},
-    'model': {'graph', 'torch_utils'},
+    'model': {'graph', 'rl_utils', 'torch_utils'},
     'armor': {'graph', 'model', 'torch_utils'},
     'envs': set(),
     'interaction': set(),

@@ -5,40 +5,28 @@ Networks: plain modules that take and return dicts of tensors. Submodules are im
     q = model({'obs': obs})['logit']
 """
 
+from nervex.model import common, discrete_net
 from nervex.utils.lazy import homes, lazy_exports
 from nervex.utils.registry_factory import MODEL_REGISTRY
 
 __getattr__, __dir__, _LAZY = lazy_exports(
     __name__,
-    {
-        **homes(
-            {
-                'nervex.model.actor_critic': 'ConvRValueAC ConvValueAC FCRValueAC FCValueAC ValueAC',
-                'nervex.model.atoc': 'ATOC ATOCQAC',
-                'nervex.model.coma': 'ComaNetwork',
-                'nervex.model.common.encoder': 'ConvEncoder FCEncoder',
-                'nervex.model.common.heads': (
-                    'DiscreteHead DistributionHead DuelingHead GaussianHead MultiHead QuantileHead '
-                    'QuantileRegressionHead RegressionHead'
-                ),
-                'nervex.model.common.modes': 'ActorCriticBase ModeNet',
-                'nervex.model.create': 'create_model',
-                'nervex.model.discrete_net': (
-                    'ConvDiscreteNet ConvRDiscreteNet DiscreteNet FCDiscreteNet FCRDiscreteNet '
-                    'NoiseDistributionConvDiscreteNet NoiseDistributionFCDiscreteNet NoiseFCDiscreteNet '
-                    'NoiseQuantileConvDiscreteNet NoiseQuantileFCDiscreteNet QRConvDiscreteNet QRFCDiscreteNet '
-                    'SQNDiscreteNet'
-                ),
-                'nervex.model.ppg': 'ConvPPG FCPPG PPG',
-                'nervex.model.qac': 'QAC',
-                'nervex.model.qmix': 'CollaQ Mixer QMix',
-                'nervex.model.sac': 'DiscreteSACModel SACModel',
-                'nervex.torch_utils.network': 'MLP NoiseLinearLayer RNN',
-                'nervex.torch_utils.network.shapes': 'InputShapeError',
-            }
-        ),
-        'ReparameterizationHead': 'nervex.model.common.heads:GaussianHead',
-    },
+    homes(
+        {
+            'nervex.model.actor_critic': 'ConvRValueAC ConvValueAC FCRValueAC FCValueAC ValueAC',
+            'nervex.model.atoc': 'ATOC ATOCQAC',
+            'nervex.model.coma': 'ComaNetwork',
+            'nervex.model.common': ' '.join(common.__all__),
+            'nervex.model.create': 'create_model',
+            'nervex.model.discrete_net': ' '.join(discrete_net.__all__),
+            'nervex.model.ppg': 'ConvPPG FCPPG PPG',
+            'nervex.model.qac': 'QAC',
+            'nervex.model.qmix': 'CollaQ Mixer QMix',
+            'nervex.model.sac': 'DiscreteSACModel SACModel',
+            'nervex.torch_utils.network': 'MLP NoiseLinearLayer RNN',
+            'nervex.torch_utils.network.shapes': 'InputShapeError',
+        }
+    ),
 )
 register_model = MODEL_REGISTRY.register
 __all__ = ['MODEL_REGISTRY', 'register_model', *_LAZY]

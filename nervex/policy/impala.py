@@ -12,12 +12,10 @@ from nervex.data import Batch
 from nervex.policy.action_space import joined, legal
 from nervex.policy.batched import batched
 from nervex.policy.ppo import A2CPolicy
-from nervex.policy.sequences import map_tensors
+from nervex.policy.sequences import map_tensors, sequence_settings
 from nervex.policy.traj_block import batched_steps
 from nervex.rl_utils import (
-    gaussian_log_prob,
     gaussian_log_prob_and_entropy,
-    log_prob,
     log_prob_and_entropy,
     vtrace_targets,
     vtrace_targets_data,
@@ -51,12 +49,7 @@ class IMPALAPolicy(A2CPolicy):
                 rho_pg_clip_ratio=setting(1.0, 'number > 0', "largest importance weight of the policy's gradient"),
             ),
         ),
-        collect=dict(
-            env_num=1,
-            unroll_len=setting(16, 'int >= 1', 'steps of a sequence'),
-            traj_len=setting(16, 'int >= 1 | inf', 'steps of one env between two cuts into sequences'),
-        ),
-        eval=dict(env_num=1),
+        **sequence_settings(16),
     )
     no_nstep = 'V-trace looks as far as the sequence reaches, policy.collect.unroll_len'
     _logs = f'{A2CPolicy._logs} approx_kl clipfrac'
@@ -119,11 +112,9 @@ class IMPALAPolicy(A2CPolicy):
     # ---- collect ----
     def _forward_collect(self, data_id: list[int], data: dict) -> dict:
         output = super()._forward_collect(data_id, data)
-        pair = mu_sigma_of(output['logit'])
-        if pair is not None:
-            return {**output, 'log_prob': gaussian_log_prob(pair, output['drawn'])}
-        logit = legal(output['logit'], output.get('action_mask'))
-        return {**output, 'log_prob': log_prob(logit, joined(output['action']))}
+        taken = output['drawn'] if 'drawn' in output else joined(output['action'])
+        log_prob, _ = _log_prob_and_entropy(output['logit'], output.get('action_mask'), taken)
+        return {**output, 'log_prob': log_prob}
 
     @batched
     def _process_transition(self, obs: Any, armor_output: dict, timestep: Any) -> dict:

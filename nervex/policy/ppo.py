@@ -12,7 +12,7 @@ from nervex.data import Batch
 from nervex.policy.action_space import legal
 from nervex.policy.batched import batched
 from nervex.policy.common_policy import CommonPolicy
-from nervex.policy.sequences import map_tensors, unpack_states
+from nervex.policy.sequences import map_tensors, sequence_settings, unpack_states
 from nervex.policy.traj_block import batched_steps, without_time
 from nervex.rl_utils import (
     a2c_data,
@@ -226,12 +226,7 @@ class RecurrentPPOPolicy(PPOPolicy):
             graph='off',  # recurrent layers cannot be recorded
             batch_size=8,
         ),
-        collect=dict(
-            env_num=1,
-            unroll_len=setting(16, 'int >= 1', 'steps of a sequence'),
-            traj_len=setting(16, 'int >= 1 | inf', 'steps of one env between two cuts into sequences'),
-        ),
-        eval=dict(env_num=1),
+        **sequence_settings(16),
     )
     _default_model = 'fcr_vac'
 

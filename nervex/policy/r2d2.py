@@ -11,7 +11,7 @@ from easydict import EasyDict
 from nervex.data import Batch
 from nervex.policy.action_space import Heads, greedy
 from nervex.policy.dqn import DQNPolicy, Forward
-from nervex.policy.sequences import map_tensors
+from nervex.policy.sequences import map_tensors, sequence_settings
 from nervex.policy.traj_block import batched_steps
 from nervex.rl_utils import TDLoss, rollout_nstep_data, rollout_nstep_return, value_inv_transform, value_transform
 from nervex.utils import POLICY_REGISTRY
@@ -41,12 +41,7 @@ class R2D2Policy(DQNPolicy):
                 huber=setting(False, 'False', 'rescaled values need none'),
             ),
         ),
-        collect=dict(
-            unroll_len=setting(20, 'int >= 1', 'steps of a sequence that are learned'),
-            traj_len=setting(20, 'int >= 1 | inf', 'steps of one env between two cuts into sequences'),
-            algo=dict(nstep=5),
-        ),
-        eval=dict(env_num=1),
+        **sequence_settings(20, algo=dict(nstep=5)),
     )
     _default_model = 'fcr_discrete_net'
     _time_columns = ('obs', 'action', 'reward', 'done', 'mask')

@@ -10,6 +10,20 @@ import torch
 
 from nervex.data import Batch
 from nervex.utils import tree
+from nervex.utils.declare import setting
+
+
+def sequence_settings(length: int, **collect: Any) -> dict[str, Any]:
+    """What policies declare whose samples are sequences, for ``settings``: their length, and envs with states."""
+    return dict(
+        collect=dict(
+            env_num=1,
+            unroll_len=setting(length, 'int >= 1', 'steps of a sequence that are learned'),
+            traj_len=setting(length, 'int >= 1 | inf', 'steps of one env between two cuts into sequences'),
+            **collect,
+        ),
+        eval=dict(env_num=1),
+    )
 
 
 def pack_states(states: Any) -> Any:

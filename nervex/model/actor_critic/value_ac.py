@@ -3,17 +3,17 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import torch.nn as nn
 from torch import Tensor
 
-from nervex.model.common.encoder import make_encoder
+from nervex.model.common.encoder import conv, make_encoder
 from nervex.model.common.heads import policy_head
 from nervex.model.common.initialise import orthogonal, orthogonal_out
 from nervex.model.common.modes import ActorCriticBase, obs_of, with_mask
-from nervex.model.common.named import conv, memory, named_net
+from nervex.model.common.named import memory, named_net
 from nervex.torch_utils.network.activation import Activation
 from nervex.torch_utils.network.mlp import mlp
 from nervex.torch_utils.network.rnn import RNN, unrolled
-from nervex.utils.errors import UnknownNameError, unknown_name
 
 
 class ValueAC(ActorCriticBase):
@@ -83,39 +83,34 @@ class ValueAC(ActorCriticBase):
         if rnn is not None:
             self.rnn = rnn
 
-    def forward(self, data: Tensor | dict[str, Any], mode: str | None = None, **kwargs: Any) -> dict[str, Any]:
+    def compute_action_value(self, data: Tensor | dict[str, Any]) -> dict[str, Any]:
         """
+        Overview:
+            Policy and value in one pass over a shared encoder: what forward does without a mode.
         Arguments:
             - data (:obj:`dict | torch.Tensor`): ``obs``, and optionally ``action_mask``, which is passed on; a bare
               tensor is the observation
-            - mode (:obj:`str | None`): None and 'compute_action_value' give both outputs, 'compute_action' the logit
-              only, 'compute_value' the value only
         Returns:
             - output (:obj:`dict`): ``logit`` (a list for several heads, a pair (mu, sigma) for continuous actions)
               and ``value``
         """
-        name = mode or 'compute_action_value'
-        if name not in self.modes:
-            raise UnknownNameError(unknown_name('mode', name, self.modes))
-        return getattr(self, name)(data)
-
-    def compute_action_value(self, data: Tensor | dict[str, Any]) -> dict[str, Any]:
-        """Policy and value in one pass over a shared encoder: what forward does without a mode."""
-        modules: dict[str, Any] = self._modules  # looked up here: an attribute of a module costs five times as much
-        obs = obs_of(data)
-        x = modules['encoder'](obs)
-        critic_encoder = self.critic_encoder
-        value = modules['critic'](x if critic_encoder is None else critic_encoder(obs)).squeeze(-1)
-        return with_mask({'logit': modules['actor'](x), 'value': value}, data)
+        x, more = self._encoded(data, self.encoder)
+        y = x if self.critic_encoder is None else self._encoded(data, self.critic_encoder)[0]
+        return with_mask({'logit': self.actor(x), 'value': self.critic(y).squeeze(-1), **more}, data)
 
     def compute_action(self, data: Tensor | dict[str, Any]) -> dict[str, Any]:
         """The policy alone."""
-        return with_mask({'logit': self.actor(self.encoder(obs_of(data)))}, data)
+        x, more = self._encoded(data, self.encoder)
+        return with_mask({'logit': self.actor(x), **more}, data)
 
     def compute_value(self, data: Tensor | dict[str, Any]) -> dict[str, Any]:
         """The value alone."""
-        encoder = self.encoder if self.critic_encoder is None else self.critic_encoder
-        return {'value': self.critic(encoder(obs_of(data))).squeeze(-1)}
+        y, more = self._encoded(data, self.encoder if self.critic_encoder is None else self.critic_encoder)
+        return {'value': self.critic(y).squeeze(-1), **more}
+
+    def _encoded(self, data: Tensor | dict[str, Any], encoder: nn.Module) -> tuple[Tensor, dict[str, Any]]:
+        """The features, and what else belongs into the output."""
+        return encoder(obs_of(data)), {}
 
 
 class RecurrentValueAC(ValueAC):
@@ -127,29 +122,15 @@ class RecurrentValueAC(ValueAC):
         forward, compute_action_value, compute_action, compute_value, initial_state
     """
 
-    def compute_action_value(self, data: Tensor | dict[str, Any]) -> dict[str, Any]:
-        """``logit``, ``value`` and ``next_state``."""
-        y, state = self._remembered(data)
-        return with_mask({'logit': self.actor(y), 'value': self.critic(y).squeeze(-1), 'next_state': state}, data)
-
-    def compute_action(self, data: Tensor | dict[str, Any]) -> dict[str, Any]:
-        """``logit`` and ``next_state``."""
-        y, state = self._remembered(data)
-        return with_mask({'logit': self.actor(y), 'next_state': state}, data)
-
-    def compute_value(self, data: Tensor | dict[str, Any]) -> dict[str, Any]:
-        """``value`` and ``next_state``."""
-        y, state = self._remembered(data)
-        return {'value': self.critic(y).squeeze(-1), 'next_state': state}
-
     def initial_state(self) -> Any:
         """The state of one row before its first step; fits ``hidden_state(init_fn=model.initial_state)``."""
         return self.rnn.initial_state()
 
-    def _remembered(self, data: Tensor | dict[str, Any]) -> tuple[Tensor, list[Any]]:
+    def _encoded(self, data: Tensor | dict[str, Any], encoder: nn.Module) -> tuple[Tensor, dict[str, Any]]:
         obs = obs_of(data)
         given = {} if isinstance(data, Tensor) else data
-        return unrolled(self.rnn, self.encoder(obs), obs, self.encoder.obs_shape, given)
+        y, state = unrolled(self.rnn, encoder(obs), obs, self.encoder.obs_shape, given)
+        return y, {'next_state': state}
 
 
 @named_net()
@@ -157,8 +138,6 @@ class FCValueAC(ValueAC):
     """
     Overview:
         Actor-critic over a vector observation.
-    Arguments:
-        - see ``ValueAC``
     Shapes:
         - obs :math:`(*, obs\\_dim)`, logit :math:`(*, A)`, value :math:`(*)`
     """

@@ -8,8 +8,8 @@ import torch.nn as nn
 import torch.nn.functional as F
 from torch import Tensor
 
+from nervex.model.common.encoder import widths_of
 from nervex.model.common.modes import ModeNet, entry_of
-from nervex.model.common.named import widths_of
 from nervex.model.qmix.qmix import AgentNet, as_sequence
 from nervex.torch_utils.network.activation import Activation
 from nervex.torch_utils.network.mlp import MLP

@@ -7,7 +7,7 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
-from nervex.model.common.named import widths_of
+from nervex.model.common.named import settings_of
 from nervex.torch_utils.network.activation import Activation, get_activation
 from nervex.torch_utils.network.mlp import MLP, LinearType
 from nervex.torch_utils.network.shapes import InputShapeError, KnowsDtype, as_dtype, as_shape, misfit
@@ -120,6 +120,24 @@ def channels_last(shape: Sequence[int]) -> bool:
 
 
 _ENCODERS = {'fc': FCEncoder, 'conv': ConvEncoder}
+#: what the settings of an encoder may be, for nets with names of their own
+fc = settings_of({FCEncoder: 'norm'})
+conv = settings_of({ConvEncoder: 'channels kernels strides layout'}, encoder_type='conv')
+
+
+def widths_of(embedding_dim: int, hidden_dim_list: Sequence[int] | None, *before: int) -> list[int]:
+    """
+    Overview:
+        Widths of an encoder's layers: ``hidden_dim_list``, or those before and then ``embedding_dim``.
+    """
+    if hidden_dim_list is not None:
+        return list(hidden_dim_list)
+    if not isinstance(embedding_dim, int) or embedding_dim < 1:
+        raise ValueError(
+            f'embedding_dim is the size of the features, one positive int, got {embedding_dim!r}; '
+            'the widths of several layers are hidden_dim_list=[...]'
+        )
+    return [*before, embedding_dim]
 
 
 def make_encoder(

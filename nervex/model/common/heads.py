@@ -20,12 +20,7 @@ from nervex.utils.errors import UnknownNameError, unknown_name
 
 # ---- values of discrete actions ----
 class LinearHead(nn.Linear):
-    """
-    Overview:
-        Action values (or logits) as one linear layer.
-    Shapes:
-        - input :math:`(*, hidden\\_dim)`, logit :math:`(*, A)`
-    """
+    """Action values (or logits) :math:`(*, A)` as one linear layer over features :math:`(*, hidden\\_dim)`."""
 
     def forward(self, x: Tensor) -> dict[str, Tensor]:  # type: ignore[override]
         """The outputs that the class describes."""
@@ -61,17 +56,17 @@ class DiscreteHead(nn.Module):
         return {'logit': self.q(x)}
 
 
-class DuelingHead(nn.Module):
+class Dueling(nn.Module):
     """
     Overview:
-        Dueling action values, Q = V + A - mean(A) (Wang et al. 2016, https://arxiv.org/abs/1511.06581). The two streams
-        see the same features, so their first layers are one layer of twice the width.
+        V + A - mean(A) (Wang et al. 2016, https://arxiv.org/abs/1511.06581). The two streams see the same features, so
+        their first layers are one layer of twice the width.
     Arguments:
         - layer_num (:obj:`int`): hidden layers of each of the two streams
         - outputs (:obj:`int`): numbers for each action, e.g. the atoms of a distribution
         - hidden_dim, action_dim, activation, linear: see ``DiscreteHead``
     Shapes:
-        - input :math:`(*, hidden\\_dim)`, logit :math:`(*, A)`, or :math:`(*, A, outputs)` if there are several
+        - input :math:`(*, hidden\\_dim)`, output :math:`(*, A)`, or :math:`(*, A, outputs)` if there are several
     """
 
     def __init__(
@@ -84,30 +79,29 @@ class DuelingHead(nn.Module):
         outputs: int = 1,
     ) -> None:
         super().__init__()
-        self._outputs = outputs
-        self._action_dim = action_dim
+        self._shape = (action_dim, outputs)
         self._act = get_activation(activation)
         self.streams = None if layer_num == 0 else linear(hidden_dim, 2 * hidden_dim)
         widths = [hidden_dim] * (layer_num - 1)
         self.value = mlp(hidden_dim, widths, outputs, activation, linear)
         self.advantage = mlp(hidden_dim, widths, action_dim * outputs, activation, linear)
 
-    def forward(self, x: Tensor) -> dict[str, Tensor]:
+    def forward(self, x: Tensor) -> Any:
         """The outputs that the class describes."""
-        return {'logit': self.combined(x)}
-
-    def combined(self, x: Tensor) -> Tensor:
-        """V + A - mean(A)."""
-        if self.streams is None:
-            value, advantage = self.value(x), self.advantage(x)
-        else:
-            for_value, for_advantage = self._act(self.streams(x)).chunk(2, -1)
-            value, advantage = self.value(for_value), self.advantage(for_advantage)
-        if self._outputs > 1:
-            value = value.unsqueeze(-2)
-            advantage = advantage.unflatten(-1, (self._action_dim, self._outputs))
+        features = (x, x) if self.streams is None else self._act(self.streams(x)).chunk(2, -1)
+        value, advantage = self.value(features[0]), self.advantage(features[1])
+        if self._shape[1] > 1:
+            value, advantage = value.unsqueeze(-2), advantage.unflatten(-1, self._shape)
             return value + (advantage - advantage.mean(-2, keepdim=True))
         return value + (advantage - advantage.mean(-1, keepdim=True))
+
+
+class DuelingHead(Dueling):
+    """Dueling action values as ``logit``; arguments and shapes: see ``Dueling``."""
+
+    def forward(self, x: Tensor) -> dict[str, Tensor]:
+        """The outputs that the class describes."""
+        return {'logit': super().forward(x)}
 
 
 def make_q_head(
@@ -119,11 +113,9 @@ def make_q_head(
     linear: LinearType = nn.Linear,
 ) -> nn.Module:
     """The cheapest head that does what is asked."""
-    if dueling:
-        return DuelingHead(hidden_dim, action_dim, layer_num, activation, linear)
-    if layer_num == 0 and linear is nn.Linear:
+    if not dueling and layer_num == 0 and linear is nn.Linear:
         return LinearHead(hidden_dim, action_dim)
-    return DiscreteHead(hidden_dim, action_dim, layer_num, activation, linear)
+    return (DuelingHead if dueling else DiscreteHead)(hidden_dim, action_dim, layer_num, activation, linear)
 
 
 class MultiHead(nn.Module):
@@ -145,31 +137,21 @@ class MultiHead(nn.Module):
         return {key: [output[key] for output in outputs] for key in outputs[0]}
 
 
-def one_or_many(make_head: Callable[[int], nn.Module], action_dim: int | Sequence[int]) -> nn.Module:
-    """A single head for an int, a ``MultiHead`` for a list."""
-    return make_head(action_dim) if isinstance(action_dim, int) else MultiHead(make_head, action_dim)
-
-
 # ---- distributions of the return ----
-def _outputs(
+def outputs_of_actions(
     hidden_dim: int,
     action_dim: int,
     outputs: int,
-    dueling: bool,
-    layer_num: int,
-    activation: str | Activation,
-    linear: LinearType,
+    dueling: bool = True,
+    layer_num: int = 1,
+    activation: str | Activation = 'relu',
+    linear: LinearType = nn.Linear,
 ) -> nn.Module:
-    """A module (*, hidden_dim) -> (*, A, outputs), or (*, A) for a single output."""
+    """The layers of a head: (*, hidden_dim) -> (*, A, outputs), or (*, A) for a single output; see ``Dueling``."""
     if dueling:
-        return DuelingHead(hidden_dim, action_dim, layer_num, activation, linear, outputs)
+        return Dueling(hidden_dim, action_dim, layer_num, activation, linear, outputs)
     last = mlp(hidden_dim, [hidden_dim] * layer_num, action_dim * outputs, activation, linear)
     return last if outputs == 1 else nn.Sequential(last, nn.Unflatten(-1, (action_dim, outputs)))
-
-
-def _run(module: nn.Module, x: Tensor) -> Tensor:
-    y = module(x)
-    return y['logit'] if isinstance(y, dict) else y
 
 
 class DistributionHead(nn.Module):
@@ -179,7 +161,7 @@ class DistributionHead(nn.Module):
         et al. 2017, https://arxiv.org/abs/1707.06887).
     Arguments:
         - n_atom (:obj:`int`), v_min (:obj:`float`), v_max (:obj:`float`): the returns that have a probability
-        - dueling, layer_num, activation, linear: see ``DuelingHead``
+        - layers: ``dueling``, ``layer_num``, ``activation``, ``linear`` of ``outputs_of_actions``
     Shapes:
         - input :math:`(*, hidden\\_dim)`, distribution :math:`(*, A, n\\_atom)`, logit :math:`(*, A)`
     """
@@ -193,20 +175,17 @@ class DistributionHead(nn.Module):
         n_atom: int = 51,
         v_min: float = -10.0,
         v_max: float = 10.0,
-        dueling: bool = True,
-        layer_num: int = 1,
-        activation: str | Activation = 'relu',
-        linear: LinearType = nn.Linear,
+        **layers: Any,
     ) -> None:
         super().__init__()
         if n_atom < 2 or v_min >= v_max:
             raise ValueError(f'a distribution needs n_atom >= 2 and v_min < v_max, got {n_atom}, {v_min}, {v_max}')
-        self.atoms = _outputs(hidden_dim, action_dim, n_atom, dueling, layer_num, activation, linear)
+        self.atoms = outputs_of_actions(hidden_dim, action_dim, n_atom, **layers)
         self.register_buffer('support', torch.linspace(v_min, v_max, n_atom), persistent=False)
 
     def forward(self, x: Tensor) -> dict[str, Tensor]:
         """The outputs that the class describes."""
-        distribution = _run(self.atoms, x).softmax(-1)
+        distribution = self.atoms(x).softmax(-1)
         return {'logit': (distribution * self.support).sum(-1), 'distribution': distribution}
 
 
@@ -215,6 +194,8 @@ class QuantileRegressionHead(nn.Module):
     Overview:
         The return at ``num_quantiles`` fixed quantiles for each action (Dabney et al. 2018,
         https://arxiv.org/abs/1710.10044).
+    Arguments:
+        - layers: see ``DistributionHead``
     Shapes:
         - input :math:`(*, hidden\\_dim)`, q :math:`(*, A, num\\_quantiles)`, logit :math:`(*, A)`,
           tau :math:`(*, num\\_quantiles, 1)`: midpoints of the quantiles
@@ -222,26 +203,18 @@ class QuantileRegressionHead(nn.Module):
 
     midpoints: Tensor
 
-    def __init__(
-        self,
-        hidden_dim: int,
-        action_dim: int,
-        num_quantiles: int = 32,
-        dueling: bool = False,
-        layer_num: int = 0,
-        activation: str | Activation = 'relu',
-        linear: LinearType = nn.Linear,
-    ) -> None:
+    def __init__(self, hidden_dim: int, action_dim: int, num_quantiles: int = 32, **layers: Any) -> None:
         super().__init__()
         if num_quantiles < 2:
             raise ValueError(f'num_quantiles is at least 2, got {num_quantiles}')
-        self.quantiles = _outputs(hidden_dim, action_dim, num_quantiles, dueling, layer_num, activation, linear)
+        layers = {'dueling': False, 'layer_num': 0, **layers}
+        self.quantiles = outputs_of_actions(hidden_dim, action_dim, num_quantiles, **layers)
         midpoints = (torch.arange(num_quantiles) + 0.5) / num_quantiles
         self.register_buffer('midpoints', midpoints.unsqueeze(-1), persistent=False)
 
     def forward(self, x: Tensor) -> dict[str, Tensor]:
         """The outputs that the class describes."""
-        q = _run(self.quantiles, x)
+        q = self.quantiles(x)
         return {'logit': q.mean(-1), 'q': q, 'tau': self.midpoints.expand(*x.shape[:-1], -1, -1)}
 
 
@@ -256,7 +229,7 @@ class QuantileHead(nn.Module):
         - beta_function_type (:obj:`str | Callable`): 'uniform', 'CPW', 'CVaR', 'Pow' or a function: distorts the
           quantiles, which makes the greedy action averse to risk or seek it
         - beta_eta (:obj:`float`): its parameter
-        - dueling, layer_num, activation, linear: see ``DuelingHead``
+        - activation, layers: see ``DistributionHead``
     Shapes:
         - input :math:`(*, hidden\\_dim)` of B rows, q :math:`(\\tau, *, A)`, quantiles :math:`(\\tau B, 1)`,
           logit :math:`(*, A)`
@@ -272,14 +245,12 @@ class QuantileHead(nn.Module):
         quantile_embedding_dim: int = 128,
         beta_function_type: str | Callable[[Tensor], Tensor] = 'uniform',
         beta_eta: float = 0.71,
-        dueling: bool = True,
-        layer_num: int = 1,
         activation: str | Activation = 'relu',
-        linear: LinearType = nn.Linear,
+        **layers: Any,
     ) -> None:
         super().__init__()
         self.embed = nn.Linear(quantile_embedding_dim, hidden_dim)
-        self.q = _outputs(hidden_dim, action_dim, 1, dueling, layer_num, activation, linear)
+        self.q = outputs_of_actions(hidden_dim, action_dim, 1, activation=activation, **layers)
         self.register_buffer('frequencies', math.pi * torch.arange(1.0, quantile_embedding_dim + 1), persistent=False)
         self._num_quantiles = num_quantiles
         self._beta = _beta_function(beta_function_type, beta_eta)
@@ -291,35 +262,18 @@ class QuantileHead(nn.Module):
         lead = x.shape[:-1]
         quantiles = self._beta(torch.rand(count * lead.numel(), 1, dtype=x.dtype, device=x.device))
         embedded = self._act(self.embed(torch.cos(quantiles * self.frequencies)))
-        q = _run(self.q, x.unsqueeze(0) * embedded.reshape(count, *lead, -1))
+        q = self.q(x.unsqueeze(0) * embedded.reshape(count, *lead, -1))
         return {'logit': q.mean(0), 'q': q, 'quantiles': quantiles}
 
 
 def _beta_function(kind: str | Callable[[Tensor], Tensor], eta: float) -> Callable[[Tensor], Tensor]:
-    """The distortions of section 3.2 of the paper."""
+    from nervex.rl_utils.beta_function import beta_function_map as known  # no other network needs it
+
     if callable(kind):
         return kind
-    known = {'uniform': _uniform, 'CPW': _cpw, 'CVaR': _cvar, 'Pow': _pow}
     if kind not in known:
         raise UnknownNameError(unknown_name('beta_function_type', kind, known))
-    return partial(known[kind], eta=eta)
-
-
-def _uniform(tau: Tensor, eta: float) -> Tensor:
-    return tau
-
-
-def _cpw(tau: Tensor, eta: float) -> Tensor:
-    return tau**eta / (tau**eta + (1.0 - tau) ** eta) ** (1.0 / eta)
-
-
-def _cvar(tau: Tensor, eta: float) -> Tensor:
-    return tau * eta
-
-
-def _pow(tau: Tensor, eta: float) -> Tensor:
-    exponent = 1.0 / (1.0 + abs(eta))
-    return tau**exponent if eta >= 0.0 else 1.0 - (1.0 - tau) ** exponent
+    return known[kind] if kind == 'uniform' else partial(known[kind], eta=eta)
 
 
 # ---- policies ----
@@ -356,9 +310,9 @@ class GaussianHead(nn.Module):
         self.mu = mlp(hidden_dim, widths, action_dim, activation)
         log_sigma = torch.full((action_dim,), float(sigma)).log()
         if sigma_type == 'conditioned':
-            self.log_sigma: nn.Module | Tensor = mlp(hidden_dim, widths, action_dim, activation)
+            self.log_sigma: Any = mlp(hidden_dim, widths, action_dim, activation)
             with torch.no_grad():
-                next(reversed(list(self.log_sigma.parameters()))).add_(log_sigma)  # bias of the last layer
+                list(self.log_sigma.parameters())[-1].add_(log_sigma)  # bias of the last layer
         elif sigma_type == 'independent':
             self.log_sigma = nn.Parameter(log_sigma)
         else:
@@ -368,12 +322,10 @@ class GaussianHead(nn.Module):
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """The outputs that the class describes."""
-        mu = self.mu(x)
-        if self._bound_mu:
-            mu = torch.tanh(mu)
+        mu = torch.tanh(self.mu(x)) if self._bound_mu else self.mu(x)
         if self._conditioned:
-            return mu, self.log_sigma(x).clamp(-20.0, 2.0).exp()  # type: ignore[operator]
-        return mu, self.log_sigma.exp().expand_as(mu)  # type: ignore[operator,union-attr]
+            return mu, self.log_sigma(x).clamp(-20.0, 2.0).exp()
+        return mu, self.log_sigma.exp().expand_as(mu)
 
 
 class LogitHeads(nn.Module):
@@ -418,12 +370,8 @@ class RegressionHead(MLP):
     Overview:
         Linear layers with a number for each output, on request squashed into (-1, 1), as for bounded actions.
     Arguments:
-        - hidden_dim (:obj:`int | Sequence[int]`): size or shape of the input
-        - output_dim (:obj:`int`): number of outputs
-        - widths (:obj:`Sequence[int]`): hidden layers
-        - activation (:obj:`str | Callable`): 'relu', 'tanh', ...
         - final_tanh (:obj:`bool`): squash the outputs
-        - name (:obj:`str`): what an error calls the input
+        - the others: see ``MLP``
     Shapes:
         - input :math:`(*, hidden\\_dim)`, output :math:`(*, output\\_dim)`
     """
@@ -453,8 +401,7 @@ class QOfAction(nn.Module):
         Q(s, a): one network over the joined observation and action.
     Arguments:
         - obs_dim, action_dim (:obj:`int | Sequence[int]`): sizes of observation and action
-        - hidden_dim_list (:obj:`Sequence[int]`): widths of the hidden layers
-        - activation (:obj:`str | Callable`): after each hidden layer
+        - hidden_dim_list, activation: see ``MLP``
     Shapes:
         - obs :math:`(*, obs\\_dim)`, action :math:`(*, action\\_dim)`, or :math:`(*)` if it has one dimension; q
           :math:`(*)`

@@ -2,7 +2,7 @@
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 
@@ -49,35 +49,25 @@ def named_net(defaults: Mapping[str, Any] | None = None, **parts: Any) -> Callab
     return name
 
 
-def widths_of(embedding_dim: int, hidden_dim_list: Sequence[int] | None, *before: int) -> list[int]:
+def settings_of(
+    sources: Mapping[Any, str], defaults: Mapping[str, Any] | None = None, **fixed: Any
+) -> Callable[..., Any]:
     """
     Overview:
-        Widths of an encoder's layers: ``hidden_dim_list``, or those before and then ``embedding_dim``.
+        A part for ``named_net``: its settings are these arguments of classes or functions, beside what is ``fixed``.
+    Arguments:
+        - sources (:obj:`Mapping`): class or function -> names of arguments
+        - defaults (:obj:`Mapping | None`): where they are other ones
     """
-    if hidden_dim_list is not None:
-        return list(hidden_dim_list)
-    if not isinstance(embedding_dim, int) or embedding_dim < 1:
-        raise ValueError(
-            f'embedding_dim is the size of the features, one positive int, got {embedding_dim!r}; '
-            'the widths of several layers are hidden_dim_list=[...]'
-        )
-    return [*before, embedding_dim]
 
+    def part(**given: Any) -> dict[str, Any]:
+        return {**fixed, **given}
 
-# ---- what the settings of a part may be ----
-def fc(norm: bool = False) -> dict[str, Any]:
-    """An encoder of linear layers."""
-    return {'norm': norm}
-
-
-def conv(
-    channels: Sequence[int] = (32, 64, 64),
-    kernels: Sequence[int] = (8, 4, 3),
-    strides: Sequence[int] = (4, 2, 1),
-    layout: str = 'auto',
-) -> dict[str, Any]:
-    """An encoder of convolutions."""
-    return {'encoder_type': 'conv', 'channels': channels, 'kernels': kernels, 'strides': strides, 'layout': layout}
+    settings = [inspect.signature(source).parameters[n] for source, names in sources.items() for n in names.split()]
+    part.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [p.replace(default=(defaults or {}).get(p.name, p.default)) for p in settings]
+    )
+    return part
 
 
 def memory(lstm_type: str = 'lstm', lstm_hidden_dim: int | None = None, lstm_layer_num: int = 1) -> dict[str, Any]:

@@ -1,4 +1,9 @@
 """Networks of action values."""
 
-from nervex.model.discrete_net.discrete_net import *  # noqa: F403
-from nervex.model.discrete_net.discrete_net import __all__  # noqa: F401
+from nervex.utils.lazy import homes, lazy_exports
+
+_NETS = """
+    ConvDiscreteNet ConvRDiscreteNet DiscreteNet FCDiscreteNet FCRDiscreteNet NoiseDistributionConvDiscreteNet
+    NoiseDistributionFCDiscreteNet NoiseFCDiscreteNet NoiseQuantileConvDiscreteNet NoiseQuantileFCDiscreteNet
+    QRConvDiscreteNet QRFCDiscreteNet SQNDiscreteNet"""
+__getattr__, __dir__, __all__ = lazy_exports(__name__, homes({'nervex.model.discrete_net.discrete_net': _NETS}))

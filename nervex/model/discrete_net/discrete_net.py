@@ -1,6 +1,6 @@
 """Networks of action values for discrete actions: encoder, on request a memory, head."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -8,30 +8,14 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
-from nervex.model.common.encoder import make_encoder
-from nervex.model.common.heads import one_or_many
+from nervex.model.common.encoder import conv, fc, make_encoder
+from nervex.model.common.heads import DistributionHead, MultiHead, QuantileHead, QuantileRegressionHead
 from nervex.model.common.modes import action_heads, obs_of, with_mask
-from nervex.model.common.named import conv, fc, memory, named_net
+from nervex.model.common.named import memory, named_net, settings_of
 from nervex.torch_utils.network.activation import Activation
 from nervex.torch_utils.network.noisy import NoiseLinearLayer
 from nervex.torch_utils.network.rnn import RNN, unrolled
 from nervex.utils.registry_factory import HEAD_REGISTRY
-
-__all__ = [
-    'ConvDiscreteNet',
-    'ConvRDiscreteNet',
-    'DiscreteNet',
-    'FCDiscreteNet',
-    'FCRDiscreteNet',
-    'NoiseDistributionConvDiscreteNet',
-    'NoiseDistributionFCDiscreteNet',
-    'NoiseFCDiscreteNet',
-    'NoiseQuantileConvDiscreteNet',
-    'NoiseQuantileFCDiscreteNet',
-    'QRConvDiscreteNet',
-    'QRFCDiscreteNet',
-    'SQNDiscreteNet',
-]
 
 
 class DiscreteNet(nn.Module):
@@ -123,7 +107,6 @@ def make_head(
     Overview:
         The head, or one for each entry of ``action_dim``.
     Arguments:
-        - layer_num (:obj:`int | None`): hidden layers in the head; None is 1 if dueling, else 0
         - head_type (:obj:`str | type`): 'base' (values), 'dist' (C51), 'quantile' (IQN), 'qr' (QR-DQN), another name in
           ``HEAD_REGISTRY``, or a class with the arguments of ``DistributionHead``
         - noise (:obj:`bool`), noise_sigma (:obj:`float`): noisy linear layers, and how noisy they start
@@ -133,46 +116,19 @@ def make_head(
     layers = int(dueling) if layer_num is None else layer_num
     linear = partial(NoiseLinearLayer, sigma0=noise_sigma) if noise else nn.Linear
     settings = {'dueling': dueling, 'layer_num': layers, 'activation': activation, 'linear': linear, **kwargs}
-    return one_or_many(lambda n: build(hidden_dim, n, **settings), action_heads(action_dim))
-
-
-# ---- heads of the named nets ----
-def _noisy(noise_sigma: float = 0.4) -> dict[str, Any]:
-    return {'noise': True, 'noise_sigma': noise_sigma}
-
-
-def _c51(
-    v_min: float = -10.0, v_max: float = 10.0, n_atom: int = 51, noise: bool = True, noise_sigma: float = 0.4
-) -> dict[str, Any]:
-    support = {'v_min': v_min, 'v_max': v_max, 'n_atom': n_atom}
-    return {'head_type': 'dist', **support, 'noise': noise, 'noise_sigma': noise_sigma}
-
-
-def _iqn(
-    num_quantiles: int = 32,
-    quantile_embedding_dim: int = 128,
-    beta_function_type: str | Callable[[Tensor], Tensor] = 'uniform',
-    beta_eta: float = 0.71,
-    noise: bool = True,
-    noise_sigma: float = 0.4,
-) -> dict[str, Any]:
-    return {
-        'head_type': 'quantile',
-        'num_quantiles': num_quantiles,
-        'quantile_embedding_dim': quantile_embedding_dim,
-        'beta_function_type': beta_function_type,
-        'beta_eta': beta_eta,
-        'noise': noise,
-        'noise_sigma': noise_sigma,
-    }
-
-
-def _qr(num_quantiles: int = 32) -> dict[str, Any]:
-    return {'head_type': 'qr', 'num_quantiles': num_quantiles}
+    heads = action_heads(action_dim)
+    make = partial(build, hidden_dim, **settings)
+    return make(heads) if isinstance(heads, int) else MultiHead(make, heads)
 
 
 # ---- named nets: FC or Conv by the encoder, R with a memory, Noise with noisy layers in the head ----
 _IMAGES = {'embedding_dim': 512}
+_NOISE = {make_head: 'noise noise_sigma'}
+_noisy = settings_of({make_head: 'noise_sigma'}, noise=True)
+_c51 = settings_of({DistributionHead: 'v_min v_max n_atom', **_NOISE}, {'noise': True}, head_type='dist')
+_cosines = 'num_quantiles quantile_embedding_dim beta_function_type beta_eta'
+_iqn = settings_of({QuantileHead: _cosines, **_NOISE}, {'noise': True}, head_type='quantile')
+_qr = settings_of({QuantileRegressionHead: 'num_quantiles'}, head_type='qr')
 
 
 @named_net(encoder_kwargs=fc)

@@ -7,9 +7,9 @@ import torch.nn as nn
 from torch import Tensor
 
 from nervex.model.actor_critic.value_ac import ValueAC
-from nervex.model.common.encoder import make_encoder
+from nervex.model.common.encoder import conv, make_encoder
 from nervex.model.common.modes import ModeNet, obs_of
-from nervex.model.common.named import conv, named_net
+from nervex.model.common.named import named_net
 from nervex.torch_utils.network.activation import Activation
 from nervex.torch_utils.network.mlp import mlp
 
@@ -66,19 +66,9 @@ class _SizedPPG(PPG):
         continuous: bool | None = None,
         encoder_kwargs: Mapping[str, Any] | None = None,
     ) -> None:
-        policy_net = ValueAC(
-            obs_dim,
-            action_dim,
-            embedding_dim,
-            head_hidden_dim,
-            continous,
-            hidden_dim_list,
-            head_layer_num,
-            activation=activation,
-            ortho_init=ortho_init,
-            continuous=continuous,
-            encoder_kwargs=encoder_kwargs,
-        )
+        sizes = (obs_dim, action_dim, embedding_dim, head_hidden_dim, continous, hidden_dim_list, head_layer_num, True)
+        rest: dict[str, Any] = {'continuous': continuous, 'encoder_kwargs': encoder_kwargs}
+        policy_net = ValueAC(*sizes, activation, ortho_init, **rest)
         encoder = make_encoder(obs_dim, embedding_dim, hidden_dim_list, (128,), activation, **(encoder_kwargs or {}))
         value = mlp(encoder.out_dim, [head_hidden_dim] * head_layer_num, 1, activation)
         super().__init__(policy_net, nn.Sequential(encoder, value))

@@ -7,8 +7,8 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
+from nervex.model.common.encoder import widths_of
 from nervex.model.common.modes import entry_of
-from nervex.model.common.named import widths_of
 from nervex.torch_utils.network.activation import Activation
 from nervex.torch_utils.network.mlp import MLP
 from nervex.torch_utils.network.rnn import RNN
