@@ -24,7 +24,7 @@ from easydict import EasyDict
 from nervex.config.save import plain_config, save_config
 from nervex.run.result import RunResult
 from nervex.utils import CheckpointError, ConfigError, NervexError, tree
-from nervex.utils.file_helper import atomic_write
+from nervex.utils.file_helper import atomic_write, remove_unfinished
 from nervex.utils.trust import UntrustedError, signature
 
 _LOCK = '.nervex_lock'
@@ -58,6 +58,7 @@ class RunFolder:
         self.log = os.path.join(path, 'log')
         os.makedirs(path, exist_ok=True)
         self._lock = self._own()
+        remove_unfinished(self.log)
         if not resume and os.path.exists(os.path.join(self.log, 'config.yaml')):  # a log of ours
             taken = itertools.takewhile(os.path.exists, (f'{self.log}_{n}' for n in itertools.count(1)))
             os.rename(self.log, f'{self.log}_{len(list(taken)) + 1}')

@@ -114,8 +114,7 @@ class Launch:
         folder = RunFolder(self.cfg.exp_name or '.', resume=self.saved is not None)
         stack.callback(folder.close)
         if self.saved is not None:
-            for left in (self.saved.ckpt_path, folder.log):
-                remove_unfinished(left)
+            remove_unfinished(self.saved.ckpt_path)
             cut_logs(folder.log, sizes, kept)
         return folder
 

@@ -1,0 +1,32 @@
+"""A run that is killed at any one of its file operations, and resumed, ends as if it had never been killed."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nervex.config import save_config
+
+HARNESS = Path(__file__).parent / 'kill_harness.py'
+
+
+@pytest.mark.parametrize(
+    'operations', [range(2, 300, 40), pytest.param(range(1, 301), marks=pytest.mark.slow)], ids=['some', 'all']
+)
+def test_killed_at_a_file_operation_and_resumed_is_as_never_killed(short_dqn, operations):
+    short_dqn.policy.use_priority = True
+    short_dqn.env.update(actor_env_num=4, evaluator_env_num=2)
+    short_dqn.evaluator.n_episode = 2
+    short_dqn.commander.max_env_step = 120
+    short_dqn.learner = dict(
+        resume=dict(interval_s=0.0, max_cost=None), hook=dict(log_show=dict(ext_args=dict(freq=10)))
+    )
+    save_config(short_dqn, 'config.yaml')
+    command = [sys.executable, str(HARNESS), 'config.yaml', *map(str, operations)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found.pop('operations') > 300 and found.pop('killed') == len(operations)
+    assert not found
