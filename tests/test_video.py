@@ -13,6 +13,8 @@ from nervex.entry import eval, serial_pipeline
 from nervex.entry.video import CannotDrawError, eval_and_show, picture_of
 from nervex.entry.viewers import Album
 from nervex.envs import GymEnv
+from nervex.envs.tests import fakes
+from nervex.utils import NervexError
 from nervex.utils.film import padded
 
 
@@ -267,3 +269,30 @@ def test_record_video_films_every_whole_episode():
     names = sorted(os.listdir('films'))
     assert [name.split('_')[1] for name in names] == ['0', '1']
     assert [len(frames_of(os.path.join('films', name))) for name in names] == [4, 4]  # the first and three steps
+
+
+@pytest.mark.parametrize('kind', ['base', 'sync_subprocess'])
+def test_replay_path_films_evaluations_while_training_and_in_eval_mode(kind):
+    pytest.importorskip('imageio_ffmpeg')
+    overrides = (
+        *('commander.max_env_step=64', 'evaluator.eval_freq=4', 'evaluator.n_episode=2', 'env.evaluator_env_num=2'),
+        *(f'env.env_manager_type={kind}', 'exp_name=run', 'env.replay_path=films', 'policy.learn.init_data_count=0'),
+    )
+    result = serial_pipeline('cartpole_dqn', seed=0, overrides=overrides)
+    films = [os.path.join('films', name) for name in sorted(os.listdir('films'))]
+    assert len(films) > 1 and all(len(frames_of(path)) > 5 for path in films)
+    before = len(films)
+    played = eval('cartpole_dqn', load_path=result.checkpoint, n_episode=2, overrides=overrides)
+    (new,) = set(os.listdir('films')) - {os.path.basename(path) for path in films}
+    assert len(os.listdir('films')) == before + 1
+    assert len(frames_of(os.path.join('films', new))) == played.lengths[0] + 1  # of its first env; the first picture
+
+
+def test_replay_path_of_an_env_that_cannot_draw_itself_says_so(tmp_path):
+    cfg = dict(
+        env=dict(env_type=fakes.CounterEnv, replay_path='films', evaluator_env_num=1),
+        policy=dict(policy_type='dqn'),
+        actor=dict(n_sample=8),
+    )
+    with pytest.raises(NervexError, match=r'env.replay_path: CounterEnv cannot save replays.*leave replay_path out'):
+        serial_pipeline(cfg, seed=0, overrides=('commander.max_env_step=8', 'exp_name=run'))

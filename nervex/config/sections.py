@@ -58,7 +58,7 @@ COMMON_ENV = settings(
     manager={},
     actor_env_num=setting(1, 'int >= 1', 'envs that collect'),
     evaluator_env_num=setting(1, 'int >= 1', 'envs that evaluate'),
-    replay_path=setting(None, 'str | None', 'folder for videos'),
+    replay_path=setting(None, 'str | None', 'folder for videos of the first evaluating env, and of -m eval --video'),
     max_episode_steps=setting(check='int >= 1 | None', meaning='time limit of an episode'),
 )
 #: what an env that does not declare them says to settings of the envs that are made by an id

@@ -70,6 +70,7 @@ def eval_and_show(
             if video is not None:
                 album = stack.enter_context(Album(*_place(resolved), video, fps))
                 viewers.append(album)
+            resolved.env.replay_path = None  # the viewers see all
             if render:
                 viewers.append(stack.enter_context(closing(Window(fps))))
                 env_cfgs = env_cfgs[:1]

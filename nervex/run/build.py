@@ -16,6 +16,7 @@ from nervex.config.model import find_model
 from nervex.config.save import plain_config
 from nervex.data import BufferManager
 from nervex.envs import get_vec_env_setting
+from nervex.envs.wrappers.video import FilmedEnvs
 from nervex.loader.problems import Problems
 from nervex.policy import Policy
 from nervex.policy.suits import action_kind, check_env
@@ -121,12 +122,15 @@ def build_env_managers(
     """
     Overview:
         Launched and seeded env managers, one a role; ``stack`` closes them. The evaluator seeds its envs again before
-        every evaluation.
+        every evaluation; with ``env.replay_path`` its first env saves a video of each of its episodes.
     """
     env_fn, *env_cfgs = _envs(cfg, env_setting)
     managers = []
     for role, cfgs in zip(('actor', 'evaluator'), env_cfgs):
         if role in roles:
+            if role == 'evaluator' and cfg.env.replay_path:  # the episodes of its first env are filmed
+                env_fn, cfgs = FilmedEnvs(env_fn), [{**c, 'replay_path': None} for c in cfgs]
+                cfgs[0]['replay_path'] = cfg.env.replay_path
             manager = create_env_manager(cfg.env.env_manager_type, env_fn, cfgs, cfg.env.manager)
             stack.callback(manager.close)
             manager.seed(seed + (0 if role == 'actor' else EVALUATION_SEED_OFFSET), dynamic_seed=True)

@@ -146,8 +146,12 @@ class BaseEnv(ABC):
         return [copy.deepcopy(cfg) for _ in range(_env_num(cfg, 'evaluator_env_num'))]
 
     def enable_save_replay(self, replay_path: str) -> None:
-        """Save a video of every following episode in ``replay_path``, if the env can."""
-        raise NotImplementedError(f'{type(self).__name__} cannot save replays')
+        """Save a video of every following episode in ``replay_path``, if the env draws itself (``render``)."""
+        if type(self).render is BaseEnv.render:
+            raise NotImplementedError(f'{type(self).__name__} cannot save replays: it has no render() that draws it')
+        from nervex.envs.wrappers.video import film_episodes
+
+        film_episodes(self, replay_path)
 
     @property
     def observation_space(self) -> Any:
