@@ -9,15 +9,14 @@ from typing import Any
 import numpy as np
 from easydict import EasyDict
 
-from nervex.data import Batch
-from nervex.data.trajectories import TrajectoryWriter
 from nervex.run.build import EVALUATION_SEED_OFFSET, build_env_managers, build_policy, policy_class
 from nervex.run.launch import EnvSetting, Passed, prepare_launch
-from nervex.utils import CheckpointError, tree
+from nervex.utils import CheckpointError
 from nervex.utils.default_helper import set_pkg_seed
 from nervex.worker.actor import BaseSerialEvaluator
 from nervex.worker.actor.base_serial_evaluator import Evaluation
-from nervex.worker.actor.env_manager.normalize import NormalizedEnvManager, load_for_evaluation
+from nervex.worker.actor.env_manager.normalize import load_for_evaluation
+from nervex.worker.actor.recorder import EpisodeRecorder
 from nervex.worker.learner.checkpoints import load_checkpoint_file
 
 
@@ -73,7 +72,8 @@ def collect(
     """
     passed = Passed(env_setting, policy_type, model)
     resolved = config_to_play(cfg, seed, passed, load_path, overrides)
-    with trained_evaluator(resolved, seed, passed) as evaluator, TrajectoryWriter(folder) as writer:
+    writer = EpisodeRecorder(folder)
+    with trained_evaluator(resolved, seed, passed) as evaluator, writer:
         manager = evaluator.env
         if manager.asynchronous:
             raise ValueError(
@@ -82,29 +82,7 @@ def collect(
             )
 
         def record(block: Any, action: np.ndarray, step: Any) -> None:
-            for env_id in step.abnormal:
-                writer.drop(int(env_id))
-            if not len(step):
-                return
-            before: Any = (block.env_id, block.obs)
-            after = step
-            if isinstance(manager, NormalizedEnvManager):  # what the envs gave, not what was made of it
-                before, after = manager.raw_observed, manager.raw_step
-
-            def of_step(ids: np.ndarray, column: Any) -> Any:
-                """The rows of the envs that stepped."""
-                order = np.argsort(ids)
-                return tree.index(column, order[np.searchsorted(ids, step.env_id, sorter=order)])
-
-            columns = {
-                'obs': of_step(*before),
-                'action': of_step(block.env_id, action),
-                'reward': step.reward.copy(),
-                'next_obs': of_step(after.env_id, after.obs),
-                'done': step.done.copy(),
-                'truncated': step.truncated.copy(),
-            }
-            writer.record(Batch(columns), env_id=step.env_id)
+            writer.see(manager, block.env_id, block.obs, action, step)
 
         result = evaluator.evaluate(n_episode, on_step=record)
         writer.flush()

@@ -174,6 +174,8 @@ class ActorRole(ActingRole):
         cfg = self.cfg
         policy = self.build_policy(self.envs.env_info(), ('collect',))
         cfg.actor.collect_print_freq = 0  # see ``_say``
+        if cfg.actor.get('collect_traj'):
+            cfg.actor.collect_traj = os.path.join(cfg.actor.collect_traj, spec.name)
         self.actor = ACTOR_REGISTRY.get(cfg.actor.actor_type)(
             cfg.actor, spec.exp_path, None, spec.role_seed, log_name=None
         )

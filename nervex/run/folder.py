@@ -255,7 +255,9 @@ def reaching_out(config: dict[str, Any]) -> list[str]:
             return text.partition('.')[0] not in ('nervex', 'app_zoo')
         if path == 'exp_name' or path.startswith('parallel.k8s.'):  # is not used; names of images look like code
             return False
-        leads_out = os.path.isabs(text) or '..' in text.split('/') or path.endswith(('replay_path', 'log_path'))
+        leads_out = (
+            os.path.isabs(text) or '..' in text.split('/') or path.endswith(('replay_path', 'log_path', 'collect_traj'))
+        )
         return bool(text) and (leads_out or re.match(r'[\w.]+:[^\W\d]', text) is not None)
 
     return [

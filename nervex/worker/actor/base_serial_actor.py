@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections import deque
 from typing import Any
@@ -16,6 +17,7 @@ from nervex.policy.batched import is_batched
 from nervex.utils import ACTOR_REGISTRY, tree
 from nervex.utils.declare import setting, settings
 from nervex.worker.actor.collect_log import CollectLog
+from nervex.worker.actor.recorder import EpisodeRecorder
 from nervex.worker.actor.rollout import ColumnRollout
 from nervex.worker.actor.rows import (
     ObsBlock,
@@ -51,6 +53,9 @@ class BaseSerialActor:
         traj_len=setting(None, 'int >= 1 | inf | None', 'window length', same_as='policy.collect.traj_len'),
         traj_print_freq=setting(100, 'int >= 0', 'episodes between two lines in the log; 0: none'),
         collect_print_freq=setting(100, 'int >= 0', 'rounds between two lines in the log; 0: none'),
+        collect_traj=setting(
+            None, 'str | None', 'folder, below that of the run, for files of whole episodes; None: none'
+        ),
         transform=setting({}, TRANSFORMS, 'changes to samples before they are stored, by name: dict(her=dict(k=4))'),
     )
 
@@ -65,6 +70,8 @@ class BaseSerialActor:
         self._cfg = EasyDict(complete(type(self), cfg, 'actor', own_only=False))
         self.log = CollectLog(exp_name, log_name, tb_logger)
         self._transform = SampleTransforms(self._cfg, seed) if self._cfg.transform else None
+        folder = self._cfg.collect_traj
+        self._recorder = None if folder is None else EpisodeRecorder(os.path.join(exp_name, folder))
         self._env: Any = None
         self._policy: Any = None
         self._open = True
@@ -125,13 +132,15 @@ class BaseSerialActor:
     def reset(self) -> None:
         """Forget unfinished episodes, and start the envs and the policy's state anew."""
         self._env.reset()
-        self._policy.reset()
+        self.forget_unfinished()
         self._prepare()
 
     def forget_unfinished(self) -> None:
         """Drop the steps of all unfinished episodes, for envs that begin anew."""
         for env_id in range(self._env.env_num):
             self._rollout.drop(env_id)
+            if self._recorder is not None:
+                self._recorder.drop(env_id)
         self._pool.clear()
         self._policy.reset()
 
@@ -209,8 +218,11 @@ class BaseSerialActor:
                 self._pool.pop(int(env_id), None)
         if env.asynchronous or not step.whole:
             obs, output = self._answered(ids, obs, output, step.env_id)
+            ids = step.env_id
             if not len(step):
                 return []
+        if self._recorder is not None:
+            self._recorder.see(env, ids, obs, as_array(output['action']), step)
         self.total_step += len(step.env_id)
         ends = 1 in step.done.tobytes()  # the quickest way to ask a few bools
         samples = self._rollout.take(obs, output, step, ends)
@@ -263,6 +275,7 @@ class BaseSerialActor:
             **{name: list(getattr(self, name)) for name in _RECENT},
             'by_episodes': self._by_episodes,
             'rollout': self._rollout.state_dict(),
+            'recording': list(range(self._env.env_num)) if self._recorder is None else self._recorder.running(),
             'transform': {} if self._transform is None else self._transform.state_dict(),
             'spare': [to_state(piece) for piece in self._spare],
             'pool': {str(i): to_state(waiting) for i, waiting in self._pool.items()},
@@ -279,6 +292,8 @@ class BaseSerialActor:
         self._rollout.load_state_dict(state['rollout'])
         if self._transform is not None:
             self._transform.load_state_dict(state['transform'])
+        if self._recorder is not None:
+            self._recorder.begun = set(state['recording'])
         self._spare = [from_state(piece) for piece in state['spare']]
         self._pool = {int(i): from_state(waiting) for i, waiting in state['pool'].items()}
 
@@ -286,6 +301,8 @@ class BaseSerialActor:
         """Log the totals, close the envs and the log file; closing twice is fine."""
         if self._env is not None:
             self._env.close()
+        if self._recorder is not None:
+            self._recorder.close()
         if self._open:
             self._open = False
             self.log.totals(self, self.last_iter)
