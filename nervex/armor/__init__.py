@@ -13,9 +13,9 @@ from nervex.utils.lazy import homes, lazy_exports
 _OTHER_NAMES = {
     'GradHelper': 'nervex.armor.running:GradPlugin',
     'HiddenStateHelper': 'nervex.armor.hidden_state:HiddenStatePlugin',
-    'ArgmaxSampleHelper': 'nervex.armor.sampling:ArgmaxSamplePlugin',
+    'ArgmaxSampleHelper': 'nervex.armor.by_policy:ArgmaxSamplePlugin',
     'EpsGreedySampleHelper': 'nervex.armor.sampling:EpsGreedySamplePlugin',
-    'MultinomialSampleHelper': 'nervex.armor.sampling:MultinomialSamplePlugin',
+    'MultinomialSampleHelper': 'nervex.armor.by_policy:MultinomialSamplePlugin',
     'ActionNoiseHelper': 'nervex.armor.noise:ActionNoisePlugin',
     'TargetNetworkHelper': 'nervex.armor.armor:TargetPlugin',
     'TeacherNetworkHelper': 'nervex.armor.armor:TeacherPlugin',
@@ -27,6 +27,7 @@ _HOMES = {
     'nervex.armor.noise': 'ActionNoisePlugin',
     'nervex.armor.plugin': 'IArmorPlugin IArmorStatefulPlugin IArmorStatelessPlugin add_plugin register_plugin',
     'nervex.armor.running': 'GradPlugin GraphPlugin',
-    'nervex.armor.sampling': 'ArgmaxSamplePlugin Draws EpsGreedySamplePlugin MultinomialSamplePlugin mu_sigma_of',
+    'nervex.armor.by_policy': 'ArgmaxSamplePlugin MultinomialSamplePlugin mu_sigma_of',
+    'nervex.armor.sampling': 'Draws EpsGreedySamplePlugin',
 }
 __getattr__, __dir__, __all__ = lazy_exports(__name__, {**homes(_HOMES), **_OTHER_NAMES})

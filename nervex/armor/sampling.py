@@ -1,8 +1,8 @@
-"""Plugins that turn ``logit`` into ``action``, their source of chance, and what heads and masks mean to them."""
+"""Exploring among discrete actions: the plugin, its source of chance, and what heads and masks mean to it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -87,31 +87,7 @@ class Draws:
         self._coins, self._races = state['coins'].tolist(), state['races'].numpy().copy()
 
 
-# ---- the samplers
-class ArgmaxSamplePlugin(IArmorStatelessPlugin):
-    """
-    Overview:
-        ``output['action']``: the likeliest one. Of logits the legal action with the largest, for each row and head (a
-        row without any legal action gets action 0); of a normal distribution, a pair (mu, sigma), the mean within
-        [-1, 1].
-    Shapes:
-        - logit (:obj:`torch.FloatTensor`): :math:`(*, A)`, or a list of them; action_mask: 1 is legal, broadcasts; or a
-          pair :math:`(*, D)`
-        - action (:obj:`torch.LongTensor`): :math:`(*)`, or a list of them; or :math:`(*, D)`; arrays for arrays
-    """
-
-    def wrap(self, forward: Callable[..., Any]) -> Callable[..., Any]:
-        """The forward with this plugin around it."""
-
-        def argmax_forward(data: Any, *args: Any, **kwargs: Any) -> dict:
-            output = forward(data, *args, **kwargs)
-            pair = mu_sigma_of(_logit_of(output))
-            return {**output, 'action': per_head(output, _argmax) if pair is None else pair[0].clip(-1.0, 1.0)}
-
-        return argmax_forward
-
-
-class _DrawingPlugin(IArmorStatelessPlugin):
+class DrawingPlugin(IArmorStatelessPlugin):
     """A sampler with a source of chance of its own."""
 
     def __init__(self, seed: int | None = None) -> None:
@@ -126,44 +102,7 @@ class _DrawingPlugin(IArmorStatelessPlugin):
         self._draws.load_state_dict(state)
 
 
-class MultinomialSamplePlugin(_DrawingPlugin):
-    """
-    Overview:
-        ``output['action']`` drawn from the policy. Of logits from their softmax over the legal actions, for each row
-        and head, by the exponential race: argmax(p_i / e_i) with e_i ~ Exp(1) has probabilities p, and needs no
-        normalisation. Of a pair (mu, sigma) from the normal distribution: then ``action`` is the draw within [-1, 1],
-        which is what an env may get, ``drawn`` the draw itself, whose probability is known, and ``logit`` a dict of
-        ``mu`` and ``sigma``.
-    Arguments:
-        - seed (:obj:`int | None`): of the source of chance, see ``Draws``
-    Shapes:
-        - as ``argmax_sample``
-    """
-
-    def wrap(self, forward: Callable[..., Any]) -> Callable[..., Any]:
-        """The forward with this plugin around it."""
-
-        def multinomial_forward(data: Any, *args: Any, **kwargs: Any) -> dict:
-            output = forward(data, *args, **kwargs)
-            pair = mu_sigma_of(_logit_of(output))
-            if pair is None:
-                return {**output, 'action': per_head(output, self._choose)}
-            mu, sigma = pair
-            drawn = mu + sigma * self._draws.normal(mu)
-            drawn = drawn.detach() if isinstance(drawn, Tensor) else drawn
-            logit = {'mu': mu, 'sigma': sigma}
-            return {**output, 'logit': logit, 'drawn': drawn, 'action': drawn.clip(-1.0, 1.0)}
-
-        return multinomial_forward
-
-    def _choose(self, logit: Any, mask: Any) -> Any:
-        def choose(logit: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
-            return (_legal(logit, mask) - self._draws.races(logit.shape)).argmax(-1)
-
-        return _in_arrays(choose, logit, mask)
-
-
-class EpsGreedySamplePlugin(_DrawingPlugin):
+class EpsGreedySamplePlugin(DrawingPlugin):
     """
     Overview:
         With probability ``eps`` a random legal action, else the greedy one. Each row and each head tosses its own coin.
@@ -188,11 +127,11 @@ class EpsGreedySamplePlugin(_DrawingPlugin):
         return eps_greedy_forward
 
     def _explore(self, logit: Any, mask: Any, eps: Any) -> Any:
-        return _in_arrays(self._greedy_or_not, logit, mask, eps)
+        return in_arrays(self._greedy_or_not, logit, mask, eps)
 
     def _greedy_or_not(self, logit: np.ndarray, mask: np.ndarray | None, eps: Any) -> np.ndarray:
         """One number u for each row is enough: u < eps decides, and then u / eps, uniform again, picks the action."""
-        action = np.asarray(_argmax(logit, mask))
+        action = np.asarray(argmax(logit, mask))
         rows = action.reshape(-1)
         coins = self._draws.coins(len(rows))
         if isinstance(eps, (float, int)):
@@ -210,16 +149,6 @@ class EpsGreedySamplePlugin(_DrawingPlugin):
         return action
 
 
-def mu_sigma_of(logit: Any) -> tuple[Any, Any] | None:
-    """The pair (mu, sigma) of a continuous policy, given as a tuple or a mapping; None for logits of actions."""
-    if isinstance(logit, tuple):
-        mu, sigma = logit
-        return mu, sigma
-    if isinstance(logit, Mapping) and 'mu' in logit:
-        return logit['mu'], logit['sigma']
-    return None
-
-
 # ---- heads, rows, masks
 def per_head(output: Any, choose: Callable[..., Any], *args: Any) -> Any:
     """
@@ -232,7 +161,7 @@ def per_head(output: Any, choose: Callable[..., Any], *args: Any) -> Any:
     Returns:
         - action (:obj:`torch.LongTensor | list`): a list if the logits are a list, arrays for arrays
     """
-    logit, mask = _logit_of(output), output.get('action_mask')
+    logit, mask = logit_of(output), output.get('action_mask')
     if isinstance(logit, (np.ndarray, Tensor)):
         if mask is not None and not isinstance(mask, (Tensor, np.ndarray)):
             raise ValueError(f'one logit tensor needs one action_mask tensor, got a {type(mask).__name__}')
@@ -248,7 +177,7 @@ def per_head(output: Any, choose: Callable[..., Any], *args: Any) -> Any:
     return [choose(head, head_mask, *args) for head, head_mask in zip(logit, masks)]
 
 
-def _logit_of(output: Any) -> Any:
+def logit_of(output: Any) -> Any:
     try:
         return output['logit']
     except (KeyError, TypeError, IndexError) as error:
@@ -256,7 +185,7 @@ def _logit_of(output: Any) -> Any:
         raise UnknownNameError(f"sampling an action needs a model output dict with 'logit', got {got}") from error
 
 
-def _in_arrays(choose: Callable[..., np.ndarray], logit: Any, mask: Any, *args: Any) -> Any:
+def in_arrays(choose: Callable[..., np.ndarray], logit: Any, mask: Any, *args: Any) -> Any:
     """Chance is drawn for arrays only, so that arrays and tensors meet the same one."""
     mask = None if mask is None else to_arrays(mask)
     if isinstance(logit, np.ndarray):
@@ -266,11 +195,11 @@ def _in_arrays(choose: Callable[..., np.ndarray], logit: Any, mask: Any, *args: 
     return torch.as_tensor(choose(to_arrays(logit), mask, *args), device=logit.device)
 
 
-def _argmax(logit: Any, mask: Any) -> Any:
-    return _legal(logit, mask).argmax(-1)
+def argmax(logit: Any, mask: Any) -> Any:
+    return legal(logit, mask).argmax(-1)
 
 
-def _legal(logit: Any, mask: Any) -> Any:
+def legal(logit: Any, mask: Any) -> Any:
     """A copy of the logits with illegal actions (mask 0) at minus infinity; the stored logits stay as they are."""
     if mask is None:
         return logit

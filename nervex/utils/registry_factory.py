@@ -110,9 +110,9 @@ ARMOR_PLUGIN_REGISTRY = Registry(
     'armor plugin',
     {
         'grad': 'nervex.armor.running:GradPlugin',
-        'argmax_sample': 'nervex.armor.sampling:ArgmaxSamplePlugin',
+        'argmax_sample': 'nervex.armor.by_policy:ArgmaxSamplePlugin',
         'eps_greedy_sample': 'nervex.armor.sampling:EpsGreedySamplePlugin',
-        'multinomial_sample': 'nervex.armor.sampling:MultinomialSamplePlugin',
+        'multinomial_sample': 'nervex.armor.by_policy:MultinomialSamplePlugin',
         'graph': 'nervex.armor.running:GraphPlugin',
         'hidden_state': 'nervex.armor.hidden_state:HiddenStatePlugin',
         'action_noise': 'nervex.armor.noise:ActionNoisePlugin',

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from typing import Any
 
@@ -13,11 +12,11 @@ from easydict import EasyDict
 from nervex.data.names import missing_column
 from nervex.loader.sections import complete
 from nervex.policy.batched import name_of
-from nervex.utils import LEARNER_REGISTRY, CheckpointError, TrainingError, tree
+from nervex.utils import LEARNER_REGISTRY
 from nervex.utils.autolog import LoggedModel
 from nervex.utils.declare import setting, settings
 from nervex.utils.import_helper import import_modules
-from nervex.worker.learner.checkpoints import CHECKPOINT_VERSION, Checkpoints, load_checkpoint_file
+from nervex.worker.learner.checkpoints import Checkpoints, load_checkpoint_file, put_back, state_of
 from nervex.worker.learner.learner_hook import HOOKS, LearnerHook, add_learner_hook, build_learner_hook_by_cfg
 from nervex.worker.learner.learner_log import LearnerLog, usual_monitor
 
@@ -71,7 +70,7 @@ class BaseLearner:
         self._hooks = build_learner_hook_by_cfg(self.cfg.hook)
         self._policy: Any = None
         self._checkpoints = Checkpoints(exp_name, self.cfg.keep_ckpt, self.cfg.keep_ckpt_every, self.log.text.info)
-        self._attached: dict[str, Any] = {}
+        self.attached: dict[str, Any] = {}
         self.run_config: dict[str, Any] | None = None  # in plain values, for whoever opens a checkpoint
         self.train_iter = self.envstep = 0
         self._done = False  # the hooks after the run began
@@ -106,7 +105,7 @@ class BaseLearner:
 
     def attach(self, name: str, part: Any) -> None:
         """Something beside the policy whose ``state_dict`` belongs into every checkpoint, and comes back with it."""
-        self._attached[name] = part
+        self.attached[name] = part
 
     @property
     def last_iter(self) -> int:
@@ -145,7 +144,7 @@ class BaseLearner:
         self.log.fresh.append(log_vars)
         self.train_iter += 1
         if self.priority_info is not None and not np.isfinite(self.priority_info['priority']).all():
-            self.check_finite()  # the buffer would refuse them, and blame the priorities
+            self.log.check_finite(self)  # the buffer would refuse them, and blame the priorities
         self.call_hook('after_iter')
         self.train_seconds += time.perf_counter() - start
         return log_vars
@@ -192,28 +191,11 @@ class BaseLearner:
     # ---- log ----
     def write_log(self) -> None:
         """Text: values of the last update. TensorBoard: window means, against updates and env steps."""
-        if self.log.last is not None:
-            self.check_finite()
-            self.log.write(self.train_iter, self.envstep, self.train_seconds)
-
-    def check_finite(self) -> None:
-        """Stop at a value of the log window that is not finite, and name the first update that has one."""
-        if odd := self.log.odd(self.train_iter):
-            raise self._diverged(odd)
+        self.log.write(self)
 
     def check_weights(self) -> None:
         """Stop at a log value or weight that is NaN or infinite (a mask may be minus infinity): none is ever saved."""
-        self.check_finite()
-        for path, value in tree.zip(self._policy.state_dict().get('model', {})):
-            floats = isinstance(value, torch.Tensor) and value.is_floating_point() and value.numel()
-            if floats and not (most := float(value.max())) < math.inf:
-                raise self._diverged(f'iteration {self.train_iter}: {most} is in the weights {tree.label(path)}')
-
-    def _diverged(self, what: str) -> TrainingError:
-        return TrainingError(
-            f'{what}; training stopped. Last checkpoint: {self.last_checkpoint or "none"}. Lower '
-            'policy.learn.learning_rate, or set grad_clip_norm: --resume goes on from before it with both'
-        )
+        self.log.check_weights(self)
 
     # ---- checkpoints ----
     @property
@@ -252,31 +234,11 @@ class BaseLearner:
 
     def state_dict(self) -> dict[str, Any]:
         """The policy's learn state (``model``, ``optimizer``, ...) and ``config``, ``last_iter``, ``envstep``, ..."""
-        return {
-            **self._policy.state_dict(),
-            'attached': {name: part.state_dict() for name, part in self._attached.items()},
-            'config': self.run_config,
-            'last_iter': self.train_iter,
-            'envstep': self.envstep,
-            'version': CHECKPOINT_VERSION,
-        }
+        return state_of(self)
 
     def load_state_dict(self, state: dict[str, Any], source: str = 'state dict') -> None:
-        """Put back what ``state_dict`` gave."""
-        try:
-            self._policy.load_state_dict(state)
-        except (RuntimeError, KeyError) as e:
-            raise CheckpointError(f'{source}: does not fit this policy and model: {e}') from e
-        saved = state.get('attached', {})
-        if set(saved) != set(self._attached):
-            raise CheckpointError(
-                f'{source}: was saved with {", ".join(sorted(saved)) or "nothing"} beside the policy, this run has '
-                f'{", ".join(sorted(self._attached)) or "nothing"}; env.manager.norm_... and learner.learner_type must '
-                'be the same'
-            )
-        for name, part in self._attached.items():
-            part.load_state_dict(saved[name])
-        self.train_iter, self.envstep = int(state.get('last_iter', 0)), int(state.get('envstep', 0))
+        """Put back what ``state_dict`` gave; ``source`` is what an error names."""
+        put_back(self, state, source)
 
     def run_state_dict(self) -> dict[str, Any]:
         """

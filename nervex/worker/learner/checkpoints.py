@@ -1,4 +1,4 @@
-"""Checkpoint files of one run: where they are, how they are written, which of them are kept."""
+"""Checkpoints of one run: what is in them, where they are, how they are written, which of them are kept."""
 
 from __future__ import annotations
 
@@ -98,3 +98,34 @@ def load_checkpoint_file(path: str) -> dict[str, Any]:
             f'{CHECKPOINT_VERSION}; update nervex'
         )
     return state
+
+
+# ---- what is in them
+def state_of(learner: Any) -> dict[str, Any]:
+    """The learn state of a learner's policy, of what is attached to it, and its counters."""
+    return {
+        **learner.policy.state_dict(),
+        'attached': {name: part.state_dict() for name, part in learner.attached.items()},
+        'config': learner.run_config,
+        'last_iter': learner.train_iter,
+        'envstep': learner.envstep,
+        'version': CHECKPOINT_VERSION,
+    }
+
+
+def put_back(learner: Any, state: dict[str, Any], source: str) -> None:
+    """Put a learner where ``state_of`` saw another one; what does not fit is an error that names the source."""
+    try:
+        learner.policy.load_state_dict(state)
+    except (RuntimeError, KeyError) as e:
+        raise CheckpointError(f'{source}: does not fit this policy and model: {e}') from e
+    saved = state.get('attached', {})
+    if set(saved) != set(learner.attached):
+        raise CheckpointError(
+            f'{source}: was saved with {", ".join(sorted(saved)) or "nothing"} beside the policy, this run has '
+            f'{", ".join(sorted(learner.attached)) or "nothing"}; env.manager.norm_... and learner.learner_type must '
+            'be the same'
+        )
+    for name, part in learner.attached.items():
+        part.load_state_dict(saved[name])
+    learner.train_iter, learner.envstep = int(state.get('last_iter', 0)), int(state.get('envstep', 0))

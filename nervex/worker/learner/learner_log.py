@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from nervex.utils import TrainingError, tree
 from nervex.utils.autolog import LoggedModel, LoggedValue, TickTime, monitor_type
 from nervex.utils.log_helper import TBLogger, TextLogger
 
@@ -51,13 +52,18 @@ class LearnerLog:
         self._known = [name for name, variable in variables.items() if isinstance(variable, LoggedValue)]
         self.fresh: deque[dict[str, Any]] = deque(maxlen=math.ceil(monitor.expire))
 
-    def write(self, train_iter: int, envstep: int, seconds: float) -> None:
+    def write(self, learner: Any) -> None:
         """Text: values of the last update. TensorBoard: the monitor's statistics, against updates and env steps."""
-        monitor, last = self.monitor, self.last or {}
+        if self.last is None:
+            return
+        self.check_finite(learner)
+        train_iter, envstep = learner.train_iter, learner.envstep
+        speed = {'updates_per_s': train_iter / max(learner.train_seconds, 1e-9)}
+        monitor, last = self.monitor, self.last
         values = {name: float(_number(last[name])) for name in self._known if last.get(name) is not None}
         shown = ', '.join(f'{name} {value:.6g}' for name, value in values.items())
         self.text.info(f'iteration {train_iter}, env step {envstep}: {shown}')
-        statistics = {**dict(self._statistics(monitor)), 'updates_per_s': train_iter / max(seconds, 1e-9)}
+        statistics = {**dict(self._statistics(monitor)), **speed}
         for axis, x in (('iter', train_iter), ('envstep', envstep)):
             self.tb.add_values({f'learner_{axis}/{name}': value for name, value in statistics.items()}, x)
         for key, value in last.items():
@@ -73,17 +79,25 @@ class LearnerLog:
                     value = getattr(monitor, statistic)[name]()
                     yield name if statistic == 'avg' else f'{name}_{statistic}', value
 
-    def odd(self, train_iter: int) -> str:
-        """The first update that is remembered with a value that is no finite number, and that; '' if there is none."""
+    def check_finite(self, learner: Any) -> None:
+        """Stop at a value of the window that is not finite, and name the first update that has one."""
         found = []
         for name, remembered in self.monitor.state_dict()['values'].items():
             ages = [age for age, v in remembered if isinstance(v, numbers.Real) and not math.isfinite(v)]
             found += [(age, name, age == remembered[0][0], dict(remembered)[age]) for age in ages[:1]]
-        if not found:
-            return ''
-        age, name, forgotten, value = max(found, key=lambda item: item[0])
-        first = train_iter - age + 1
-        return f'iteration {first}{" (or before)" if forgotten and first > 1 else ""}: {name} is {value}'
+        if found:
+            age, name, forgotten, value = max(found, key=lambda item: item[0])
+            first = learner.train_iter - age + 1
+            before = ' (or before)' if forgotten and first > 1 else ''
+            raise _diverged(learner, f'iteration {first}{before}: {name} is {value}')
+
+    def check_weights(self, learner: Any) -> None:
+        """The same, and at a weight that is not; a mask may be minus infinity."""
+        self.check_finite(learner)
+        for path, value in tree.zip(learner.policy.state_dict().get('model', {})):
+            floats = isinstance(value, torch.Tensor) and value.is_floating_point() and value.numel()
+            if floats and not (most := float(value.max())) < math.inf:
+                raise _diverged(learner, f'iteration {learner.train_iter}: {most} is in the weights {tree.label(path)}')
 
     def reduce(self, allreduce: Callable[[torch.Tensor], Any]) -> None:
         """Replace the monitored values of the last update by their mean over all processes."""
@@ -98,6 +112,13 @@ class LearnerLog:
         """Close the log files; closing twice is fine."""
         self.text.close()
         self.tb.close()
+
+
+def _diverged(learner: Any, what: str) -> TrainingError:
+    return TrainingError(
+        f'{what}; training stopped. Last checkpoint: {learner.last_checkpoint or "none"}. Lower '
+        'policy.learn.learning_rate, or set grad_clip_norm: --resume goes on from before it with both'
+    )
 
 
 def usual_monitor(names: Iterable[str], window: int) -> LoggedModel:
