@@ -8,6 +8,7 @@ import torch
 from easydict import EasyDict
 
 from app_zoo.classic_control.cartpole.entry import cartpole_dqn_default_config
+from nervex.config import read_config
 from nervex.entry import serial_pipeline
 from nervex.utils import ConfigError
 
@@ -45,6 +46,22 @@ def test_a_policy_written_from_scratch_runs_over_a_shipped_config(nstep, short_d
     assert named.train_iters == passed.train_iters > 0 and named.history == passed.history
 
 
+@pytest.mark.parametrize('name', ['acrobot_dqn', 'bitflip_dqn', 'cartpole_dqn_vanilla', 'mountaincar_dqn'])
+@pytest.mark.parametrize('nstep, traj_len', [(1, 'null'), (3, 'null'), (3, 'inf'), (3, 10)])
+def test_the_documented_hooks_of_a_policy_run_over_other_shipped_configs(name, nstep, traj_len):
+    from scratch_dqn import ScratchDQN
+
+    class Documented(ScratchDQN):
+        def _process_transition(self, obs, armor_output, timestep):
+            keys = {'obs': obs, 'next_obs': timestep.obs, 'action': armor_output['action']}
+            return EasyDict({**keys, 'reward': timestep.reward, 'done': timestep.done})
+
+    algo = [f'policy.learn.algo.nstep={nstep}', f'policy.collect.algo.nstep={nstep}']
+    few = ['policy.learn.init_data_count=64', 'commander.max_train_iter=3', 'env.actor_env_num=2']
+    less = ['env.evaluator_env_num=1', 'evaluator.n_episode=1', f'policy.collect.traj_len={traj_len}']
+    assert serial_pipeline(name, seed=0, policy_fn=Documented, overrides=(*algo, *few, *less)).train_iters >= 3
+
+
 def test_every_transition_of_a_row_policy_gets_its_full_nstep_target(monkeypatch):
     """Rewards are all 1 in CartPole, so a padded target shows as a zero; only ends of episodes may have one."""
     from nervex.data import BufferManager
@@ -79,6 +96,32 @@ class OwnNet(torch.nn.Module):
 
     def forward(self, x):
         return {'logit': self.layers(x['obs'])}
+
+
+class FCDQN(torch.nn.Module):
+    """The tutorial's network, for the shapes that ``env.info()`` tells."""
+
+    def __init__(self, obs_shape, act_shape):
+        super().__init__()
+        self.layers = torch.nn.Sequential(torch.nn.Linear(obs_shape, 64), torch.nn.ReLU())
+        self.head = torch.nn.Linear(64, act_shape)
+
+    def forward(self, x):
+        return {'logit': self.head(self.layers(x['obs']))}
+
+
+@pytest.mark.parametrize('name', ['dqn', 'dqn_vanilla'])
+@pytest.mark.parametrize('form', ['class', 'instance'])
+def test_the_tutorials_network_runs_as_a_class_and_as_an_instance(name, form):
+    from app_zoo.classic_control.cartpole.envs import CartPoleEnv
+
+    info, few = CartPoleEnv({}).info(), ('policy.learn.init_data_count=64', 'commander.max_train_iter=3')
+    built = FCDQN(info.obs_space.shape[0], info.act_space.shape[0])
+    cfg = read_config(f'cartpole_{name}')
+    if form == 'class':
+        cfg.policy.pop('model')
+    result = serial_pipeline(cfg, seed=0, model=FCDQN if form == 'class' else built, overrides=few)
+    assert result.train_iters >= 3
 
 
 @pytest.mark.parametrize('kwargs', [dict(model_type=OwnNet), dict(model=OwnNet(4, 2))], ids=['class', 'instance'])

@@ -80,6 +80,34 @@ def test_a_config_overrules_the_choice(caplog):
     assert model.model_type == 'conv_discrete_net' and model.channels == [8]
 
 
+@pytest.mark.parametrize('policy', ['sqn', 'sac_discrete'])
+def test_a_policy_without_a_net_for_images_refuses_them_with_words(policy):
+    with pytest.raises(
+        ConfigError, match=r'policy.model.model_type: .* images, \(48, 40, 3\), .* to have them flattened'
+    ):
+        serial_pipeline(config(policy, Wide), seed=0)
+    named = 'sqn' if policy == 'sqn' else 'sac_discrete'
+    assert serial_pipeline(config(policy, Wide, model_type=named), seed=0).train_iters > 0
+
+
+class Steered(Wide):
+    """Images, and an action that is a number."""
+
+    action_space = gymnasium.spaces.Box(-1.0, 1.0, (1,), np.float32)
+
+    def step(self, action):
+        return super().step(int(action[0] > 0))
+
+
+@pytest.mark.parametrize('policy', ['ddpg', 'td3', 'sac', 'ppo', 'a2c', 'impala'])
+def test_continuous_actions_on_images(policy):
+    if policy in ('ppo', 'a2c', 'impala'):
+        assert serial_pipeline(config(policy, Steered), seed=0).train_iters > 0
+    else:
+        with pytest.raises(ConfigError, match='the policy has no net for them'):
+            serial_pipeline(config(policy, Steered), seed=0)
+
+
 def test_the_layout_changes_nothing_but_the_axes():
     torch.manual_seed(0)
     first = ConvDiscreteNet([3, 48, 40], 2)

@@ -202,7 +202,10 @@ class _Compiler:
         section = get_path(given, 'policy.model') or {}
         dense = [n for n in MODEL_REGISTRY.query() if 'fc' in n and n.replace('fc', 'conv') in MODEL_REGISTRY]
         name = next((n for n in dense if self._is_default and MODEL_REGISTRY.get(n) is self.model), None)
-        if name is None or not isinstance(shape, (tuple, list)) or len(shape) != 3:
+        if not isinstance(shape, (tuple, list)) or len(shape) != 3:
+            return []
+        if name is None:
+            self._refuse_images(tuple(shape))
             return []
         conv = name.replace('fc', 'conv')
         layout = section.get('layout', 'auto')
@@ -223,6 +226,17 @@ class _Compiler:
         )
         sizes = ['channels=[16, 32]', 'kernels=[3, 3]', 'strides=[1, 1]'] if small else []
         return [f'policy.model.{text}' for text in (f'model_type={conv}', *sizes)]
+
+    def _refuse_images(self, shape: tuple[int, ...]) -> None:
+        """A mistake where the policy's own net would flatten images, and nobody chose it."""
+        of_nervex = getattr(self.model, '__module__', '').startswith('nervex.model')
+        if self._is_default and of_nervex and 'channels' not in inspect.signature(self.model).parameters:
+            own = next(name for name in MODEL_REGISTRY.query() if MODEL_REGISTRY.get(name) is self.model)
+            self._problems.add(
+                'policy.model.model_type',
+                f'observations are images, {shape}, and the policy has no net for them; name a net of your own, '
+                f"another policy ('dqn', 'ppo'), or '{own}' to have them flattened",
+            )
 
     def lacks_sizes(self, resolved: EasyDict) -> bool:
         """Whether the model takes sizes that only the env knows."""

@@ -36,5 +36,5 @@ def create_model(cfg: Mapping[str, Any]) -> nn.Module:
     except TypeError as error:
         name, takes = getattr(model_type, '__name__', model_type), inspect.signature(build)
         remedy = 'Give it in policy.model; nervex.config.compile_config(cfg) asks the env for sizes'
-        raise ConfigError(f"model '{name}': {error}; it takes {takes}. {remedy}") from error
+        raise ConfigError(f"model '{name}': {error}. {remedy}. It takes {takes}") from error
     return build(**arguments)

@@ -20,10 +20,10 @@ from nervex.torch_utils.flat import FlatParameters
 from nervex.utils.declare import one_of, setting, settings
 
 EPSILON = settings(
-    type=setting(check="'exp' | 'linear'", meaning='form of the decay', needed=True),
-    start=setting(check='number in [0, 1]', meaning='share of random actions at the start', needed=True),
-    end=setting(check='number in [0, 1]', meaning='and at the end', needed=True),
-    decay=setting(check='number >= 1', meaning='steps of the decay', needed=True),
+    type=setting('exp', "'exp' | 'linear'", 'form of the decay'),
+    start=setting(0.95, 'number in [0, 1]', 'share of random actions at the start'),
+    end=setting(0.1, 'number in [0, 1]', 'and at the end'),
+    decay=setting(10000, 'number >= 1', 'steps of the decay'),
 )
 
 

@@ -12,7 +12,7 @@ from nervex.model.common.initialise import orthogonal, orthogonal_out
 from nervex.model.common.modes import ActorCriticBase, obs_of, with_mask
 from nervex.model.common.named import memory, named_net
 from nervex.torch_utils.network.activation import Activation
-from nervex.torch_utils.network.mlp import mlp
+from nervex.torch_utils.network.mlp import Layers, mlp
 from nervex.torch_utils.network.rnn import RNN, unrolled
 
 
@@ -48,7 +48,7 @@ class ValueAC(ActorCriticBase):
         embedding_dim: int = 64,
         head_hidden_dim: int = 128,
         continous: bool = False,
-        hidden_dim_list: Sequence[int] | None = None,
+        hidden_dim_list: Layers | None = None,
         head_layer_num: int = 1,
         share_encoder: bool = True,
         activation: str | Activation = 'relu',

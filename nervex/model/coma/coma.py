@@ -12,7 +12,7 @@ from nervex.model.common.encoder import widths_of
 from nervex.model.common.modes import ModeNet, entry_of
 from nervex.model.qmix.qmix import AgentNet, as_sequence
 from nervex.torch_utils.network.activation import Activation
-from nervex.torch_utils.network.mlp import MLP
+from nervex.torch_utils.network.mlp import MLP, Layers
 from nervex.torch_utils.network.shapes import as_size
 
 
@@ -34,7 +34,7 @@ class ComaCritic(nn.Module):
         obs_dim: int,
         global_obs_dim: int,
         action_dim: int,
-        hidden_dim_list: Sequence[int],
+        hidden_dim_list: Layers,
         activation: str | Activation = 'relu',
     ) -> None:
         super().__init__()
@@ -81,7 +81,7 @@ class ComaNetwork(ModeNet):
         obs_dim: int | Sequence[int] | Mapping[str, Any],
         action_dim: int,
         embedding_dim: int = 64,
-        hidden_dim_list: Sequence[int] | None = None,
+        hidden_dim_list: Layers | None = None,
         global_obs_dim: int | Sequence[int] | None = None,
         lstm_type: str = 'gru',
         activation: str | Activation = 'relu',

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from nervex.model.common.named import settings_of
 from nervex.torch_utils.network.activation import Activation, get_activation
-from nervex.torch_utils.network.mlp import MLP, LinearType
+from nervex.torch_utils.network.mlp import MLP, Layers, LinearType, as_layers
 from nervex.torch_utils.network.shapes import InputShapeError, KnowsDtype, as_dtype, as_shape, misfit
 from nervex.utils.errors import UnknownNameError, unknown_name
 
@@ -29,7 +29,7 @@ class FCEncoder(MLP):
     def __init__(
         self,
         obs_dim: int | Sequence[int],
-        hidden_dim_list: Sequence[int] = (128, 128, 64),
+        hidden_dim_list: Layers = (128, 128, 64),
         activation: str | Activation = 'relu',
         norm: bool = False,
         linear: LinearType = nn.Linear,
@@ -59,7 +59,7 @@ class ConvEncoder(KnowsDtype):
     def __init__(
         self,
         obs_dim: Sequence[int],
-        hidden_dim_list: Sequence[int] = (512,),
+        hidden_dim_list: Layers = (512,),
         channels: Sequence[int] = (32, 64, 64),
         kernels: Sequence[int] = (8, 4, 3),
         strides: Sequence[int] = (4, 2, 1),
@@ -125,12 +125,13 @@ fc = settings_of({FCEncoder: 'norm'})
 conv = settings_of({ConvEncoder: 'channels kernels strides layout'}, encoder_type='conv')
 
 
-def widths_of(embedding_dim: int, hidden_dim_list: Sequence[int] | None, *before: int) -> list[int]:
+def widths_of(embedding_dim: int, hidden_dim_list: Layers | None, *before: int) -> list[Any]:
     """
     Overview:
         Widths of an encoder's layers: ``hidden_dim_list``, or those before and then ``embedding_dim``.
     """
     if hidden_dim_list is not None:
+        as_layers(hidden_dim_list, 'relu')  # says what is wrong
         return list(hidden_dim_list)
     if not isinstance(embedding_dim, int) or embedding_dim < 1:
         raise ValueError(
@@ -143,7 +144,7 @@ def widths_of(embedding_dim: int, hidden_dim_list: Sequence[int] | None, *before
 def make_encoder(
     obs_dim: int | Sequence[int],
     embedding_dim: int,
-    hidden_dim_list: Sequence[int] | None,
+    hidden_dim_list: Layers | None,
     before: Sequence[int],
     activation: str | Activation,
     encoder_type: str | type = 'fc',
@@ -162,6 +163,6 @@ def make_encoder(
     """
     if isinstance(encoder_type, str) and encoder_type not in _ENCODERS:
         raise UnknownNameError(unknown_name('encoder_type', encoder_type, _ENCODERS))
-    widths = widths_of(embedding_dim, hidden_dim_list, *(() if encoder_type == 'conv' else before))
+    widths: Layers = widths_of(embedding_dim, hidden_dim_list, *(() if encoder_type == 'conv' else before))
     build: Any = _ENCODERS[encoder_type] if isinstance(encoder_type, str) else encoder_type
     return build(obs_dim, widths, activation=activation, **kwargs)

@@ -13,7 +13,7 @@ from torch import Tensor
 from nervex.model.common.initialise import orthogonal_out
 from nervex.model.common.modes import action_heads
 from nervex.torch_utils.network.activation import Activation, get_activation
-from nervex.torch_utils.network.mlp import MLP, LinearType, mlp
+from nervex.torch_utils.network.mlp import MLP, Layers, LinearType, mlp
 from nervex.torch_utils.network.shapes import InputShapeError, as_shape, as_size, flattened
 from nervex.utils.errors import UnknownNameError, unknown_name
 
@@ -296,7 +296,7 @@ class GaussianHead(nn.Module):
         self,
         hidden_dim: int,
         action_dim: int,
-        widths: Sequence[int] = (),
+        widths: Layers = (),
         activation: str | Activation = 'relu',
         sigma_type: str = 'independent',
         sigma: float = 1.0,
@@ -344,7 +344,7 @@ def policy_head(
     hidden_dim: int,
     action_dim: int | Sequence[int],
     continuous: bool,
-    widths: Sequence[int],
+    widths: Layers,
     activation: str | Activation,
     ortho_init: bool,
     sigma_type: str,
@@ -380,7 +380,7 @@ class RegressionHead(MLP):
         self,
         hidden_dim: int | Sequence[int],
         output_dim: int,
-        widths: Sequence[int] = (),
+        widths: Layers = (),
         activation: str | Activation = 'relu',
         final_tanh: bool = False,
         name: str = 'features',
@@ -411,7 +411,7 @@ class QOfAction(nn.Module):
         self,
         obs_dim: int | Sequence[int],
         action_dim: int | Sequence[int],
-        hidden_dim_list: Sequence[int] = (256, 256),
+        hidden_dim_list: Layers = (256, 256),
         activation: str | Activation = 'relu',
     ) -> None:
         super().__init__()

@@ -63,6 +63,13 @@ def action_heads(action_dim: int | Sequence[int]) -> tuple[int, ...] | int:
     return shape[0] if len(shape) == 1 else shape
 
 
+def as_flag(value: bool, name: str) -> bool:
+    """A switch; a list of widths in its place is a mistake that would pass as True."""
+    if not isinstance(value, bool):
+        raise ValueError(f'{name} is True or False, got {value!r}; the widths of layers are hidden_dim_list=[...]')
+    return value
+
+
 def entry_of(data: Any, key: str) -> Any:
     """An entry that a model's input must have."""
     if isinstance(data, Tensor) or key not in data:

@@ -13,6 +13,7 @@ from nervex.model.common.heads import DistributionHead, MultiHead, QuantileHead,
 from nervex.model.common.modes import action_heads, obs_of, with_mask
 from nervex.model.common.named import memory, named_net, settings_of
 from nervex.torch_utils.network.activation import Activation
+from nervex.torch_utils.network.mlp import Layers
 from nervex.torch_utils.network.noisy import NoiseLinearLayer
 from nervex.torch_utils.network.rnn import RNN, unrolled
 from nervex.utils.registry_factory import HEAD_REGISTRY
@@ -46,7 +47,7 @@ class DiscreteNet(nn.Module):
         obs_dim: int | Sequence[int],
         action_dim: int | Sequence[int],
         embedding_dim: int = 64,
-        hidden_dim_list: Sequence[int] | None = None,
+        hidden_dim_list: Layers | None = None,
         dueling: bool = True,
         head_layer_num: int | None = None,
         activation: str | Activation = 'relu',
@@ -269,7 +270,7 @@ class SQNDiscreteNet(nn.Module):
         obs_dim: int | Sequence[int],
         action_dim: int | Sequence[int],
         embedding_dim: int = 64,
-        hidden_dim_list: Sequence[int] | None = None,
+        hidden_dim_list: Layers | None = None,
         dueling: bool = False,
         head_layer_num: int | None = None,
         activation: str | Activation = 'relu',

@@ -11,7 +11,7 @@ from nervex.model.common.encoder import conv, make_encoder
 from nervex.model.common.modes import ModeNet, obs_of
 from nervex.model.common.named import named_net
 from nervex.torch_utils.network.activation import Activation
-from nervex.torch_utils.network.mlp import mlp
+from nervex.torch_utils.network.mlp import Layers, mlp
 
 
 class PPG(ModeNet):
@@ -59,7 +59,7 @@ class _SizedPPG(PPG):
         embedding_dim: int = 64,
         head_hidden_dim: int = 128,
         continous: bool = False,
-        hidden_dim_list: Sequence[int] | None = None,
+        hidden_dim_list: Layers | None = None,
         head_layer_num: int = 1,
         activation: str | Activation = 'relu',
         ortho_init: bool = False,

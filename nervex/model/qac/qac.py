@@ -6,8 +6,9 @@ from typing import Any
 from torch import Tensor
 
 from nervex.model.common.heads import QOfAction, RegressionHead, TwinQ
-from nervex.model.common.modes import ModeNet, entry_of, obs_of
+from nervex.model.common.modes import ModeNet, as_flag, entry_of, obs_of
 from nervex.torch_utils.network.activation import Activation
+from nervex.torch_utils.network.mlp import Layers
 from nervex.torch_utils.network.shapes import as_size
 
 
@@ -34,9 +35,9 @@ class QAC(ModeNet):
         obs_dim: int | Sequence[int],
         action_dim: int | Sequence[int],
         use_twin_critic: bool = False,
-        hidden_dim_list: Sequence[int] = (256, 256),
-        actor_hidden_dim_list: Sequence[int] | None = None,
-        critic_hidden_dim_list: Sequence[int] | None = None,
+        hidden_dim_list: Layers = (256, 256),
+        actor_hidden_dim_list: Layers | None = None,
+        critic_hidden_dim_list: Layers | None = None,
         activation: str | Activation = 'relu',
     ) -> None:
         super().__init__()
@@ -44,7 +45,7 @@ class QAC(ModeNet):
         critic_widths = hidden_dim_list if critic_hidden_dim_list is None else critic_hidden_dim_list
         self.actor = RegressionHead(obs_dim, as_size(action_dim, 'action_dim'), actor_widths, activation, True, 'obs')
         critic = (obs_dim, action_dim, critic_widths, activation)
-        self.critic = TwinQ(2, *critic) if use_twin_critic else QOfAction(*critic)
+        self.critic = TwinQ(2, *critic) if as_flag(use_twin_critic, 'use_twin_critic') else QOfAction(*critic)
 
     def compute_action(self, data: Tensor | dict[str, Any]) -> dict[str, Tensor]:
         """

@@ -10,6 +10,7 @@ from torch import Tensor
 from nervex.model.common.encoder import widths_of
 from nervex.model.common.modes import entry_of
 from nervex.torch_utils.network.activation import Activation
+from nervex.torch_utils.network.mlp import Layers
 from nervex.torch_utils.network.shapes import InputShapeError, as_shape, as_size
 
 from .qmix import AgentNet, Mixer, as_sequence, team_values
@@ -76,7 +77,7 @@ class CollaQ(nn.Module):
         global_obs_dim: int,
         action_dim: int,
         embedding_dim: int = 64,
-        hidden_dim_list: Sequence[int] | None = None,
+        hidden_dim_list: Layers | None = None,
         attention: bool = False,
         self_feature_range: Sequence[int] | None = None,
         ally_feature_range: Sequence[int] | None = None,
@@ -101,7 +102,7 @@ class CollaQ(nn.Module):
         self.colla_net = AgentNet(colla_dim, action_dim, widths, lstm_type, activation)
         self.alone_net = AgentNet(alone_obs_dim, action_dim, widths, lstm_type, activation)
         state_dim = as_size(global_obs_dim, 'global_obs_dim')
-        self.mixer = Mixer(agent_num, state_dim, widths[-1], hypernet_dim) if use_mixer else None
+        self.mixer = Mixer(agent_num, state_dim, self.colla_net.encoder.out_dim, hypernet_dim) if use_mixer else None
 
     def forward(self, data: dict[str, Any], single_step: bool | None = None) -> dict[str, Any]:
         """

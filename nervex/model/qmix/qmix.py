@@ -10,7 +10,7 @@ from torch import Tensor
 from nervex.model.common.encoder import widths_of
 from nervex.model.common.modes import entry_of
 from nervex.torch_utils.network.activation import Activation
-from nervex.torch_utils.network.mlp import MLP
+from nervex.torch_utils.network.mlp import MLP, Layers
 from nervex.torch_utils.network.rnn import RNN
 from nervex.torch_utils.network.shapes import InputShapeError, as_size, misfit
 
@@ -36,7 +36,7 @@ class AgentNet(nn.Module):
         self,
         obs_dim: int | Sequence[int],
         action_dim: int,
-        hidden_dim_list: Sequence[int] = (128, 64),
+        hidden_dim_list: Layers = (128, 64),
         lstm_type: str = 'gru',
         activation: str | Activation = 'relu',
     ) -> None:
@@ -174,7 +174,7 @@ class QMix(nn.Module):
         global_obs_dim: int,
         action_dim: int,
         embedding_dim: int = 64,
-        hidden_dim_list: Sequence[int] | None = None,
+        hidden_dim_list: Layers | None = None,
         use_mixer: bool = True,
         lstm_type: str = 'gru',
         activation: str | Activation = 'relu',
@@ -185,7 +185,7 @@ class QMix(nn.Module):
         self.agent_num = agent_num
         self.agent_net = AgentNet(obs_dim, action_dim, widths, lstm_type, activation)
         state_dim = as_size(global_obs_dim, 'global_obs_dim')
-        self.mixer = Mixer(agent_num, state_dim, widths[-1], hypernet_dim) if use_mixer else None
+        self.mixer = Mixer(agent_num, state_dim, self.agent_net.encoder.out_dim, hypernet_dim) if use_mixer else None
 
     def forward(self, data: dict[str, Any], single_step: bool | None = None) -> dict[str, Any]:
         """

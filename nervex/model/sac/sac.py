@@ -10,9 +10,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from nervex.model.common.heads import TwinQ
-from nervex.model.common.modes import ModeNet, action_heads, entry_of, obs_of, with_mask
+from nervex.model.common.modes import ModeNet, action_heads, as_flag, entry_of, obs_of, with_mask
 from nervex.torch_utils.network.activation import Activation
-from nervex.torch_utils.network.mlp import MLP
+from nervex.torch_utils.network.mlp import MLP, Layers
 from nervex.torch_utils.network.shapes import as_size
 
 _LOG_SIGMA_MIN, _LOG_SIGMA_MAX = -20.0, 2.0
@@ -30,7 +30,7 @@ class SquashedGaussianActor(nn.Module):
         self,
         obs_dim: int | Sequence[int],
         action_dim: int,
-        hidden_dim_list: Sequence[int],
+        hidden_dim_list: Layers,
         activation: str | Activation,
     ) -> None:
         super().__init__()
@@ -66,13 +66,15 @@ class SACModel(ModeNet):
         action_dim: int | Sequence[int],
         use_twin_q: bool = True,
         use_value_net: bool = False,
-        hidden_dim_list: Sequence[int] = (256, 256),
+        hidden_dim_list: Layers = (256, 256),
         activation: str | Activation = 'relu',
     ) -> None:
         super().__init__()
         action_size = as_size(action_dim, 'action_dim')
         self.actor = SquashedGaussianActor(obs_dim, action_size, hidden_dim_list, activation)
-        self.critic = TwinQ(2 if use_twin_q else 1, obs_dim, action_size, hidden_dim_list, activation)
+        self.critic = TwinQ(
+            2 if as_flag(use_twin_q, 'use_twin_q') else 1, obs_dim, action_size, hidden_dim_list, activation
+        )
         self.value = MLP(obs_dim, hidden_dim_list, 1, activation, name='obs') if use_value_net else None
 
     def compute_action(
@@ -150,14 +152,17 @@ class DiscreteSACModel(ModeNet):
         obs_dim: int | Sequence[int],
         action_dim: int | Sequence[int],
         use_twin_q: bool = True,
-        hidden_dim_list: Sequence[int] = (128, 128),
+        hidden_dim_list: Layers = (128, 128),
         activation: str | Activation = 'relu',
     ) -> None:
         super().__init__()
         heads = action_heads(action_dim)
         if not isinstance(heads, int):
             raise ValueError(f'soft actor-critic for discrete actions has one action head, got action_dim {action_dim}')
-        parts = [MLP(obs_dim, hidden_dim_list, heads, activation, name='obs') for _ in range(3 if use_twin_q else 2)]
+        parts = [
+            MLP(obs_dim, hidden_dim_list, heads, activation, name='obs')
+            for _ in range(3 if as_flag(use_twin_q, 'use_twin_q') else 2)
+        ]
         self.actor = parts[0]
         self.critic = nn.ModuleList(parts[1:])
 

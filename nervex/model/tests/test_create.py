@@ -11,7 +11,9 @@ import torch
 from easydict import EasyDict
 
 import nervex.model
+from nervex.config import compile_config
 from nervex.model import MODEL_REGISTRY, FCDiscreteNet, create_model
+from nervex.policy import create_policy
 
 AGENTS = {'agent_num': 3, 'obs_dim': 4, 'global_obs_dim': 5, 'action_dim': 2}
 ARGUMENTS = {
@@ -148,3 +150,48 @@ def test_importing_one_name_imports_no_other():
     code = 'import sys; from nervex.model import FCDiscreteNet; print("nervex.model.qmix.qmix" in sys.modules)'
     answer = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == 'False'
+
+
+LAYERS = [
+    {'layer_type': 'linear', 'layer_dim': [12], 'activation': 'tanh'},
+    {'layer_type': 'linear', 'layer_dim': 8, 'activation': 'relu'},
+]
+
+
+@pytest.mark.parametrize('name', sorted(set(ARGUMENTS) - {'atoc'}))
+def test_layers_as_dicts_have_their_widths_and_activations(name):
+    arguments = {k: v for k, v in ARGUMENTS[name].items() if k != 'embedding_dim'}
+    models = []
+    for layers in (LAYERS, [12, 8], [12, {'layer_dim': [8]}]):
+        torch.manual_seed(0)
+        models.append(create_model({'model_type': name, **arguments, 'hidden_dim_list': layers}))
+    weights = [[p.detach() for p in model.parameters()] for model in models]
+    assert all(all(map(torch.equal, weights[0], other)) for other in weights[1:])
+    obs, outputs = observation_of(name), []
+    for model in models:
+        torch.manual_seed(1)
+        outputs.append(torch.cat([x.flatten() for x in tensors(model({'obs': obs}))]))
+    assert torch.equal(outputs[1], outputs[2]) and not torch.allclose(outputs[0], outputs[1])
+
+
+@pytest.mark.parametrize('wrong', [[8, 'x'], [-1], 8, '8', [{'layer_type': 'conv', 'layer_dim': 8}], [{'width': 3}]])
+@pytest.mark.parametrize('name', ['fc_discrete_net', 'fc_vac', 'qac', 'sac', 'qmix'])
+def test_wrong_layers_are_named_with_the_rule_and_the_remedy(name, wrong):
+    with pytest.raises(ValueError, match=r'hidden_dim_list holds the widths of layers, .* got .*; write \[64, 64\]'):
+        create_model({'model_type': name, **ARGUMENTS[name], 'hidden_dim_list': wrong})
+
+
+@pytest.mark.parametrize('name', ['FCDiscreteNet', 'FCValueAC', 'QAC', 'SACModel', 'SQNDiscreteNet', 'FCPPG'])
+def test_widths_in_the_place_of_another_argument_are_a_mistake_with_a_remedy(name):
+    with pytest.raises(ValueError, match=r'got \[8\]; the widths of .*layers are hidden_dim_list=\[\.\.\.\]'):
+        getattr(nervex.model, name)(4, 2, [8])
+
+
+@pytest.mark.parametrize('policy, key', [('dqn', 'value_layers'), ('ppo', 'value_layers'), ('td3', 'critic_layers')])
+def test_a_config_may_list_layers_as_dicts(policy, key):
+    env = dict(env_type='gym', env_id='Pendulum-v1' if policy == 'td3' else 'CartPole-v1')
+    cfg = dict(env=env, policy=dict(policy_type=policy, model={key: LAYERS}), actor=dict(n_sample=8))
+    resolved = compile_config(cfg)
+    assert compile_config(resolved) == resolved
+    net = str(create_policy(resolved.policy)._model)
+    assert 'out_features=12' in net and 'out_features=8' in net

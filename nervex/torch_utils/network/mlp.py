@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from typing import Any
 
 import torch.nn as nn
 from torch import Tensor
@@ -10,6 +11,29 @@ from nervex.torch_utils.network.activation import Activation, get_activation
 from nervex.torch_utils.network.shapes import KnowsDtype, as_dtype, as_shape, as_size, flattened, misfit
 
 LinearType = Callable[[int, int], nn.Module]
+#: widths of layers, or layers as dicts, see ``as_layers``
+Layers = Sequence[int | dict]
+
+
+def as_layers(given: Layers, activation: str | Activation) -> list[tuple[int, str | Activation]]:
+    """
+    Overview:
+        Width and activation of each layer. A layer is its width, or ``{'layer_type': 'linear', 'layer_dim': 64,
+        'activation': 'tanh'}``, where ``layer_dim`` may stand in a list, and the activation may be left out.
+    """
+    layers: list[tuple[int, str | Activation]] = []
+    for layer in given if isinstance(given, Sequence) else [None]:
+        own: dict[str, Any] = dict(layer) if isinstance(layer, dict) else {'layer_dim': [layer]}
+        width, act, kind = (own.pop(key, None) for key in ('layer_dim', 'activation', 'layer_type'))
+        if isinstance(width, (list, tuple)) and len(width) == 1:
+            width = width[0]
+        if own or kind not in ('linear', None) or not isinstance(width, int) or width < 1:
+            raise ValueError(
+                f'hidden_dim_list holds the widths of layers, positive ints, got {given!r}; write [64, 64], or '
+                "[{'layer_type': 'linear', 'layer_dim': 64, 'activation': 'tanh'}]"
+            )
+        layers.append((width, act or activation))
+    return layers
 
 
 class MLP(KnowsDtype, nn.Sequential):
@@ -19,7 +43,7 @@ class MLP(KnowsDtype, nn.Sequential):
         activations are functions, not modules: for small layers that saves as much as the wrapping costs.
     Arguments:
         - in_dim (:obj:`int | Sequence[int]`): size of the last axis of the input, or shape of its last axes
-        - hidden_dim_list (:obj:`Sequence[int]`): widths of the layers
+        - hidden_dim_list (:obj:`Layers`): widths of the layers, or layers as dicts, see ``as_layers``
         - out_dim (:obj:`int | None`): None ends after the last hidden layer
         - activation (:obj:`str | Callable`): 'relu', 'tanh', ... or a function
         - norm (:obj:`bool`): LayerNorm before each activation
@@ -32,17 +56,19 @@ class MLP(KnowsDtype, nn.Sequential):
     def __init__(
         self,
         in_dim: int | Sequence[int],
-        hidden_dim_list: Sequence[int],
+        hidden_dim_list: Layers,
         out_dim: int | None = None,
         activation: str | Activation = 'relu',
         norm: bool = False,
         linear: LinearType = nn.Linear,
         name: str = 'input',
     ) -> None:
-        sizes = [as_size(in_dim, f'size of {name}'), *hidden_dim_list]
-        if min(sizes) < 1:
-            raise ValueError(f'hidden_dim_list holds the widths of layers, positive ints, got {list(hidden_dim_list)}')
+        given = as_layers(hidden_dim_list, activation)
+        sizes = [as_size(in_dim, f'size of {name}'), *(width for width, _ in given)]
         layers = [nn.Sequential(linear(i, o), nn.LayerNorm(o)) if norm else linear(i, o) for i, o in pairwise(sizes)]
+        if any(act is not activation for _, act in given):  # then each layer brings its own
+            layers = [nn.Sequential(layer, _Act(act)) for layer, (_, act) in zip(layers, given)]
+            activation = _unchanged
         super().__init__(*layers, *([] if out_dim is None else [linear(sizes[-1], out_dim)]))
         self.in_shape = as_shape(in_dim)
         self.weights_dtype = next(self.parameters()).dtype
@@ -83,9 +109,22 @@ class MLP(KnowsDtype, nn.Sequential):
         return error if fits else misfit(x, self.in_shape, self._name)
 
 
+class _Act(nn.Module):
+    def __init__(self, activation: str | Activation) -> None:
+        super().__init__()
+        self._act = get_activation(activation)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self._act(x)
+
+
+def _unchanged(x: Tensor) -> Tensor:
+    return x
+
+
 def mlp(
     in_dim: int,
-    hidden_dim_list: Sequence[int],
+    hidden_dim_list: Layers,
     out_dim: int,
     activation: str | Activation = 'relu',
     linear: LinearType = nn.Linear,
