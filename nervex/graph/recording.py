@@ -52,8 +52,9 @@ def _describe(source: Source, item: Any, text: str, facts: list[str], inputs: li
             _describe(source, part, f'{name}[{source.constant(key)}]', facts, inputs)
     elif item is not None:
         details = {'shape': item.shape, 'dtype': item.dtype}
-        if isinstance(item, torch.Tensor):
-            details |= {'stride()': item.stride(), 'device': item.device}
+        if isinstance(item, torch.Tensor):  # by the cheaper question where there are two
+            details |= {'is_contiguous()': True} if item.is_contiguous() else {'stride()': item.stride()}
+            details |= {'is_cpu': True} if item.is_cpu else {'device': item.device}
         facts.extend(f'{name}.{attribute} == {source.constant(value)}' for attribute, value in details.items())
         inputs.append(f'{name}, ')
 

@@ -62,11 +62,7 @@ class GraphedLoss(Recorded):
             - loss (:obj:`torch.Tensor`): 0-dim, detached
             - aux (:obj:`dict[str, torch.Tensor]`): the second result of ``loss_fn``, detached
         """
-        if self.backend == 'off' or _autocast():
-            return self.eager(data)
-        if not self.flat.intact():
-            self.flat.check()
-        return super().__call__(data)
+        return self.eager(data) if self.backend == 'off' or _autocast() else super().__call__(data)
 
     def eager(self, data: dict) -> LossAndLog:
         """By ``loss_fn`` and autograd."""
@@ -100,6 +96,7 @@ class GraphedLoss(Recorded):
 
     def _checked(self, plan: Any, data: dict, inputs: Sequence) -> LossAndLog:
         ways: list[tuple] = []
+        self.flat.check()  # the optimizer looks at every step
 
         def tensors(loss: torch.Tensor, aux: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
             ways.append((self.flat.grad, self.flat.unused, loss, aux))
