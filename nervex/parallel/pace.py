@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from easydict import EasyDict
 
 if TYPE_CHECKING:
@@ -74,11 +75,11 @@ def make_plan(cfg: EasyDict, env_setting: Any = None) -> Plan:
     )
 
 
-def resources_of(cfg: EasyDict, kind: str) -> dict[str, Any]:
-    """What one role of a kind holds."""
+def resources_of(cfg: EasyDict, kind: str, here: bool = False) -> dict[str, Any]:
+    """What one role of a kind holds; ``here`` says that all run on this machine, whose GPU may be missing."""
     resources = dict(cfg.parallel.resources[kind])
     if resources['num_gpus'] is None:
-        resources['num_gpus'] = int(cfg.policy.use_cuda)
+        resources['num_gpus'] = int(cfg.policy.use_cuda and (torch.cuda.is_available() or not here))
     return resources
 
 

@@ -141,7 +141,8 @@ class ParallelRun:
                     ckpt_path=self._ckpt_path,
                     resume_iter=0 if self._resumed and kind == 'learner' else None,
                 )
-                self.roster.add(spec, registry.get(name), resources_of(self.cfg, kind))
+                resources = resources_of(self.cfg, kind, here=parallel.address is None)
+                self.roster.add(spec, registry.get(name), resources)
 
     def _renewed(self, slot: Slot) -> RoleSpec:
         resume_iter = self.coordinator.saved_iter or 0 if slot.spec.kind == 'learner' else None

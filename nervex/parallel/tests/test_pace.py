@@ -6,7 +6,7 @@ import pytest
 
 from nervex.config import compile_config
 from nervex.entry import parallel_pipeline, serial_pipeline
-from nervex.parallel.pace import Overlap, Plan, Rounds, given_up, make_plan, role_seed
+from nervex.parallel.pace import Overlap, Plan, Rounds, given_up, make_plan, resources_of, role_seed
 
 
 def plan(**changes):
@@ -42,6 +42,13 @@ def sent(pace):
 def learned(pace, updates, done=None, stale=0):
     done = updates if done is None else done
     pace.learned(updates, {'updates': done, 'learn_seconds': updates * 1e-3, 'stale': stale})
+
+
+def test_a_gpu_is_asked_for_where_one_may_be(monkeypatch):
+    cfg = compile_config('cartpole_dqn', overrides=['policy.use_cuda=true'])
+    for gpu, here, wanted in ((False, True, 0), (False, False, 1), (True, True, 1)):
+        monkeypatch.setattr('torch.cuda.is_available', lambda gpu=gpu: gpu)
+        assert resources_of(cfg, 'learner', here)['num_gpus'] == wanted
 
 
 def test_learning_begins_when_the_buffer_holds_enough():
