@@ -246,33 +246,15 @@ class _Writer:
         rows = self._array(call.args[0]).size // max(total.size, 1)  # there may be none
         return self.apply(call, np.divide, total, rows)
 
-    def argmax(self, call: Call) -> np.ndarray:
-        """Along an axis."""
-        if len(call.args) < 2 or call.args[1] is None:
-            raise _no_form(call)
-        array, axis, keep = self._array(call.args[0]), call.args[1], len(call.args) > 2 and bool(call.args[2])
-        buffer = np.argmax(array, axis, keepdims=keep)
-        return self._line(np.argmax, f'{self._text(array)}, {axis}', buffer, more=f', keepdims={keep}')
-
     def softmax(self, call: Call) -> np.ndarray:
         """Probabilities."""
-        powers = self.apply(call, np.exp, self._below_largest(call))
-        return self.apply(call, np.divide, powers, self._reduce(np.add, powers, call.args[1], True))
-
-    def log_softmax(self, call: Call) -> np.ndarray:
-        """Their logarithms."""
-        shifted = self._below_largest(call)
-        total = self._reduce(np.add, self.apply(call, np.exp, shifted), call.args[1], True)
-        return self.apply(call, np.subtract, shifted, self.apply(call, np.log, total))
-
-    def _below_largest(self, call: Call) -> np.ndarray:
         largest = self._reduce(np.maximum, call.args[0], call.args[1], True)
-        return self.apply(call, np.subtract, call.args[0], largest)
+        powers = self.apply(call, np.exp, self.apply(call, np.subtract, call.args[0], largest))
+        return self.apply(call, np.divide, powers, self._reduce(np.add, powers, call.args[1], True))
 
 
 _PLAIN: dict[tuple[str, int], Callable[[_Writer, Call], np.ndarray]] = {  # name and number of arguments, none by name
     ('mm', 2): lambda to, call: to.product(*call.args),
-    ('bmm', 2): lambda to, call: to.apply(call, np.matmul, *call.args),
     ('addmm', 3): lambda to, call: to.apply(call, np.add, to.product(*call.args[1:]), call.args[0]),
     ('rsub', 2): lambda to, call: to.apply(call, np.subtract, call.args[1], call.args[0]),
     ('relu', 1): lambda to, call: to.apply(call, np.maximum, call.args[0], 0),
@@ -288,9 +270,7 @@ _OTHERS: dict[str, Callable[[_Writer, Call], np.ndarray]] = {
     'clamp': _Writer.clamp,
     'sum': _Writer.sum,
     'mean': _Writer.mean,
-    'argmax': _Writer.argmax,
     '_softmax': _Writer.softmax,
-    '_log_softmax': _Writer.log_softmax,
 }
 
 

@@ -78,12 +78,7 @@ def kl_divergence(logit_old: Logits, logit_new: Logits) -> torch.Tensor:
 
 
 def check_logits(where: str, name: str, logit: Logits, other: Logits) -> None:
-    """
-    Overview:
-        Logits of two policies must have the same shapes, head by head.
-    Arguments:
-        - name (:obj:`str`): what ``logit`` is called; ``other`` says what is expected
-    """
+    """Logits of two policies must have the same shapes, head by head; ``name`` is what the first are called."""
     pairs: Any = [(logit, other)] if isinstance(other, torch.Tensor) else zip(logit, other)
     for head, expected in pairs:
         check_shape(where, **{name: (head, expected.shape)})

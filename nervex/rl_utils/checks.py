@@ -11,13 +11,7 @@ class ShapeError(ValueError, AssertionError):
 
 
 def check_shape(where: str, **tensors: tuple[torch.Tensor | None, Sequence[int]]) -> None:
-    """
-    Overview:
-        Compare tensors with the shapes that they must have; None passes, because an optional field is absent.
-    Arguments:
-        - where (:obj:`str`): the operator's name, for the message
-        - tensors (:obj:`dict`): field name -> (tensor, expected shape)
-    """
+    """Compare tensors with the shapes that they must have, field name -> (tensor, shape); None is an absent field."""
     for name, (tensor, shape) in tensors.items():
         if tensor is not None and not (isinstance(tensor, torch.Tensor) and tensor.shape == torch.Size(shape)):
             check_tensor(where, name, tensor, f'of shape {tuple(shape)}')
@@ -25,46 +19,27 @@ def check_shape(where: str, **tensors: tuple[torch.Tensor | None, Sequence[int]]
 
 
 def check_alike(where: str, shape: Sequence[int], **tensors: torch.Tensor | None) -> None:
-    """
-    Overview:
-        :func:`check_shape` for tensors that must all have one shape.
-    """
+    """As :func:`check_shape`, for tensors that must all have one shape."""
     for name, tensor in tensors.items():
         if tensor is not None and not (isinstance(tensor, torch.Tensor) and tensor.shape == shape):
             check_shape(where, **{name: (tensor, shape)})
 
 
 def check_tensor(where: str, name: str, value: Any, which: str) -> None:
-    """
-    Overview:
-        TypeError for anything but a tensor, with the remedy.
-    Arguments:
-        - which (:obj:`str`): what tensor is expected, e.g. ``'of shape (4, )'``
-    """
+    """TypeError for anything but a tensor; ``which`` says what tensor is expected."""
     if not isinstance(value, torch.Tensor):
         raise TypeError(f'{where}: {name} is a {type(value).__name__}, expected a tensor {which}: torch.as_tensor(...)')
 
 
 def check_rank(where: str, name: str, tensor: torch.Tensor, rank: int, layout: str) -> None:
-    """
-    Overview:
-        Compare one tensor's rank with the documented one.
-    Arguments:
-        - layout (:obj:`str`): what the axes mean, e.g. ``'(B, N)'``
-    """
+    """Compare a tensor's rank with the documented one; ``layout`` says what its axes mean, e.g. '(B, N)'."""
     check_tensor(where, name, tensor, f'with {rank} axes {layout}')
     if tensor.dim() != rank:
         raise ShapeError(f'{where}: {name} has shape {tuple(tensor.shape)}, expected {rank} axes {layout}')
 
 
 def chosen(where: str, table: torch.Tensor, action: torch.Tensor) -> torch.Tensor:
-    """
-    Overview:
-        The entries of the actions in the last axis of ``table``.
-    Shapes:
-        - table (:obj:`torch.Tensor`): :math:`(*, N)`
-        - action (:obj:`torch.LongTensor`), result: :math:`(*)`
-    """
+    """The entries (*) of the actions (*) in the last axis of ``table`` (*, N)."""
     try:
         return table.gather(-1, action.unsqueeze(-1)).squeeze(-1)
     except RuntimeError as error:  # looked at only now: on a GPU each look would wait for all work before it
@@ -78,10 +53,7 @@ def chosen(where: str, table: torch.Tensor, action: torch.Tensor) -> torch.Tenso
 
 
 def not_done(done: torch.Tensor | None, like: torch.Tensor) -> torch.Tensor | None:
-    """
-    Overview:
-        The factor of the bootstrap value, ``1 - done``, for ``done`` as bool, integer or float. None stays None.
-    """
+    """``1 - done``, the factor of the bootstrap value, for ``done`` as bool, integer or float. None stays None."""
     if done is None:
         return None
     if done.dtype is torch.bool:
@@ -90,8 +62,5 @@ def not_done(done: torch.Tensor | None, like: torch.Tensor) -> torch.Tensor | No
 
 
 def weighted_mean(loss: torch.Tensor, weight: torch.Tensor | None) -> torch.Tensor:
-    """
-    Overview:
-        ``mean(weight * loss)``: the importance weights scale the samples, the divisor stays the number of samples.
-    """
+    """``mean(weight * loss)``: weights scale the samples, the divisor stays the number of samples."""
     return loss.mean() if weight is None else (loss * weight).mean()

@@ -12,10 +12,7 @@ _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
 
 def mu_sigma(logit: MuSigma) -> tuple[torch.Tensor, torch.Tensor]:
-    """
-    Overview:
-        Mean and standard deviation from a pair ``(mu, sigma)`` or a mapping with these keys.
-    """
+    """Mean and standard deviation from a pair ``(mu, sigma)`` or a mapping with these keys."""
     mu, sigma = (logit['mu'], logit['sigma']) if isinstance(logit, Mapping) else logit
     if torch.broadcast_shapes(mu.shape, sigma.shape) != mu.shape:
         raise ShapeError(f'sigma has shape {tuple(sigma.shape)}, it must fit mu {tuple(mu.shape)}')

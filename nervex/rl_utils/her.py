@@ -13,43 +13,24 @@ GoalReward = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
 def split_halves(obs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """
-    Overview:
-        Observation, desired goal and achieved goal of ``concat(state, goal)``: the achieved goal is the state itself.
-    Shapes:
-        - obs (:obj:`torch.Tensor`): :math:`(2 n, )`; each result has shape :math:`(n, )`
-    """
+    """State, desired goal and achieved goal (n, ) of ``concat(state, goal)`` (2 n, ): the state itself is achieved."""
     obs = torch.as_tensor(obs)
     half = obs.shape[-1] // 2
     return obs[..., :half], obs[..., half:], obs[..., :half]
 
 
 def merge_halves(state: torch.Tensor, goal: torch.Tensor) -> torch.Tensor:
-    """
-    Overview:
-        The inverse of :func:`split_halves`: ``concat(state, goal)``.
-    """
+    """The inverse of :func:`split_halves`: ``concat(state, goal)``."""
     return torch.cat([state, goal], dim=-1)
 
 
 def reached(achieved: torch.Tensor, desired: torch.Tensor) -> torch.Tensor:
-    """
-    Overview:
-        Reward 1 where the goal is reached exactly, otherwise 0.
-    Shapes:
-        - achieved, desired (:obj:`torch.Tensor`): :math:`(n, )`; the result has shape :math:`(1, )`
-    """
+    """Reward (1, ): 1 where the goal (n, ) is reached exactly, otherwise 0."""
     return (achieved == desired).all(dim=-1, keepdim=True).float()
 
 
 def goal_sources(strategy: str, steps: int, k: int, generator: np.random.Generator) -> np.ndarray:
-    """
-    Overview:
-        For each step the k steps whose outcome becomes the new goal: ``'final'`` the last one, ``'future'`` any from
-        this step on, ``'episode'`` any of the episode.
-    Shapes:
-        - result (:obj:`np.ndarray`): :math:`(steps, k)`
-    """
+    """For each step the k steps, (steps, k), whose outcome becomes the new goal; ``strategy`` as of the Adder."""
     if strategy == 'final':
         return np.full((steps, k), steps - 1)
     first = np.arange(steps)[:, None] if strategy == 'future' else np.zeros((steps, 1), np.int64)

@@ -114,12 +114,7 @@ def clipped_surrogate(
     clip_ratio: float,
     dual_clip: float | None,
 ) -> tuple[torch.Tensor, ppo_info]:
-    """
-    Overview:
-        The policy part from log-probabilities, whatever the distribution.
-    Shapes:
-        - logp_new, logp_old, adv, weight (:obj:`torch.FloatTensor`): one shape, usually :math:`(B, )`
-    """
+    """The policy part from log-probabilities of one shape, usually (B, ), whatever the distribution."""
     if dual_clip is not None and not dual_clip > 1.0:
         raise ValueError(f'{where}: dual_clip must be above 1, got {dual_clip}; None turns it off')
     shape = logp_new.shape

@@ -3,6 +3,8 @@
 import torch
 import torch.nn.functional as F
 
+Chosen = torch.Tensor | tuple[torch.Tensor, dict]
+
 
 class Pd:
     """A probability distribution made from the output of a network by ``update_logits``."""
@@ -11,7 +13,7 @@ class Pd:
         """Negative log-probability of a value."""
         raise NotImplementedError
 
-    def sample(self) -> torch.Tensor | tuple[torch.Tensor, dict]:
+    def sample(self) -> Chosen:
         """A random value."""
         raise NotImplementedError
 
@@ -19,7 +21,8 @@ class Pd:
 class CategoricalPd(Pd):
     """
     Overview:
-        Over the last axis of the logits; any leading axes. ``reduction`` is 'none' or 'mean' over them.
+        Over the last axis of the logits; any leading axes. ``reduction`` is 'none' or 'mean' over them. With ``viz`` a
+        value comes with the logits that it was chosen by, as ``{'logit': ...}``.
     Interfaces:
         update_logits, neglogp, entropy, mode, sample, noise_mode
     """
@@ -45,23 +48,19 @@ class CategoricalPd(Pd):
     def entropy(self, reduction: str = 'mean') -> torch.Tensor:
         """Entropy; a logit of -inf counts as an impossible value."""
         log_p = F.log_softmax(self._given(), dim=-1)
-        p = log_p.exp()
-        return _reduced(-torch.where(p > 0, p * log_p, torch.zeros_like(p)).sum(-1), reduction)
+        return _reduced(torch.special.entr(log_p.exp()).sum(-1), reduction)
 
-    def mode(self, viz: bool = False) -> torch.Tensor | tuple[torch.Tensor, dict]:
-        """The likeliest value; with ``viz`` also the logits, as ``{'logit': ...}``."""
+    def mode(self, viz: bool = False) -> Chosen:
+        """The likeliest value."""
         return _chosen(self._given(), viz)
 
-    def sample(
-        self, viz: bool = False, generator: torch.Generator | None = None
-    ) -> torch.Tensor | tuple[torch.Tensor, dict]:
+    def sample(self, viz: bool = False, generator: torch.Generator | None = None) -> Chosen:
         """A value drawn by its probability: the argmax of logits plus Gumbel noise."""
-        tiny = torch.finfo(self._given().dtype).tiny
-        return _chosen(self._given() - torch.log(-torch.log(self._uniform(generator).clamp(tiny, 1.0 - 1e-7))), viz)
+        uniform = self._uniform(generator)
+        uniform = uniform.clamp(torch.finfo(uniform.dtype).tiny, 1.0 - 1e-7)
+        return _chosen(self._given() - torch.log(-torch.log(uniform)), viz)
 
-    def noise_mode(
-        self, viz: bool = False, generator: torch.Generator | None = None
-    ) -> torch.Tensor | tuple[torch.Tensor, dict]:
+    def noise_mode(self, viz: bool = False, generator: torch.Generator | None = None) -> Chosen:
         """The argmax of logits plus uniform noise from [0, 1): explores among near ties only."""
         return _chosen(self._given() + self._uniform(generator), viz)
 
@@ -98,7 +97,7 @@ class CategoricalPdPytorch(CategoricalPd):
         self.logits = probs.log()
 
 
-def _chosen(logits: torch.Tensor, viz: bool) -> torch.Tensor | tuple[torch.Tensor, dict]:
+def _chosen(logits: torch.Tensor, viz: bool) -> Chosen:
     action = logits.argmax(-1)
     return (action, {'logit': logits.detach()}) if viz else action
 

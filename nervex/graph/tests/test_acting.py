@@ -223,8 +223,6 @@ class Everything(nn.Module):
         first, second = y.split([2, 4], -1)
         return {
             'softmax': torch.softmax(x, -1),
-            'log_softmax': torch.log_softmax(y, -1),
-            'action': x.argmax(-1),
             'clamp': torch.clamp(x, -0.1, 0.2),
             'parts': torch.cat([left, right, first], -1),
             'second': second.unsqueeze(1),

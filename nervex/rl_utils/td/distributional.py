@@ -99,9 +99,7 @@ def project_distribution(prob: torch.Tensor, atoms: torch.Tensor, v_min: float, 
     """
     Overview:
         Share the probability of each moved atom between its two neighbours on the even support from v_min to v_max.
-        Atoms beyond the support count as its ends.
-    Shapes:
-        - prob, atoms, result (:obj:`torch.FloatTensor`): :math:`(B, n\\_atom)`
+        Atoms beyond the support count as its ends. All tensors have shape :math:`(B, n\\_atom)`.
     """
     last = prob.shape[1] - 1
     position = (atoms.clamp(v_min, v_max) - v_min) * (last / (v_max - v_min))

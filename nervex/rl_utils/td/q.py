@@ -59,11 +59,7 @@ class TDLoss(NamedTuple):
 def reduce_td(
     value: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None, criterion: Criterion, where: str
 ) -> TDLoss:
-    """
-    Overview:
-        The weighted mean of ``criterion(value, target)`` beside the signed error ``target - value`` of each sample,
-        which serves as priority and carries no gradient.
-    """
+    """The weighted mean of ``criterion(value, target)``, and the signed error of each sample, which is its priority."""
     target = target.detach()
     per_sample = criterion(value, target)
     if per_sample.shape != value.shape:
@@ -76,12 +72,7 @@ def reduce_td(
 
 # ---- targets ----
 def discounted_sum(reward: torch.Tensor, gamma: float) -> torch.Tensor:
-    """
-    Overview:
-        :math:`\\sum_k \\gamma^k r_k` over the first axis.
-    Shapes:
-        - reward (:obj:`torch.FloatTensor`): :math:`(nstep, *)`; the result has shape :math:`(*)`
-    """
+    """:math:`\\sum_k \\gamma^k r_k` over the first axis."""
     total = reward[-1]
     for k in range(reward.shape[0] - 2, -1, -1):
         total = torch.add(reward[k], total, alpha=gamma)
@@ -89,10 +80,7 @@ def discounted_sum(reward: torch.Tensor, gamma: float) -> torch.Tensor:
 
 
 def check_nstep_reward(where: str, reward: torch.Tensor, batch: int, nstep: int) -> torch.Tensor:
-    """
-    Overview:
-        Rewards as :math:`(nstep, B)`. With ``nstep == 1`` rewards :math:`(B, )` are taken as one row.
-    """
+    """Rewards as :math:`(nstep, B)`. With ``nstep == 1`` rewards :math:`(B, )` are taken as one row."""
     check_tensor(where, 'reward', reward, f'(nstep, B) = {(nstep, batch)}')
     if nstep < 1:
         raise ValueError(f'{where}: nstep is the number of rewards, at least 1, got {nstep}')
@@ -261,12 +249,7 @@ def take_actions(
     next_action: torch.Tensor,
     weight: torch.Tensor | None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """
-    Overview:
-        The values of the taken and of the next actions, after the checks that all action-value errors share.
-    Shapes:
-        - q, next_q (:obj:`torch.FloatTensor`): :math:`(B, N)`; everything else :math:`(B, )`
-    """
+    """The values (B, ) of the taken and of the next actions, after the checks that all action-value errors share."""
     check_rank(where, 'q', q, 2, '(B, N)')
     batch = q.shape[:1]
     check_alike(where, q.shape, next_q=next_q)
