@@ -46,7 +46,7 @@ def reverse_scan(a: torch.Tensor | float, b: torch.Tensor, init: torch.Tensor | 
     elif init is not None:
         init = b.new_full(b.shape[1:], init)
     if torch.is_grad_enabled() and (b.requires_grad or _learns(a) or _learns(init)):
-        return _ReverseScan.apply(a, b, init)
+        return _solve_torch(a, b, init)  # whose operators autograd knows
     return _solve(a, b, init)
 
 
@@ -60,39 +60,6 @@ def _fitted(name: str, argument: torch.Tensor, shape: torch.Size) -> torch.Tenso
 
 def _learns(argument: Any) -> bool:
     return isinstance(argument, torch.Tensor) and argument.requires_grad
-
-
-class _ReverseScan(torch.autograd.Function):
-    """The gradient of a reverse scan is a forward scan over the same factors, so no level of the solution is kept."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(a: torch.Tensor | float, b: torch.Tensor, init: torch.Tensor | None) -> torch.Tensor:
-        return _solve(a, b, init)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple, output: torch.Tensor) -> None:
-        a, _, init = inputs
-        ctx.factor = None if isinstance(a, torch.Tensor) else a
-        ctx.save_for_backward(a if ctx.factor is None else None, init, output)
-
-    @staticmethod
-    def backward(ctx: Any, grad: torch.Tensor) -> tuple:
-        a, init, y = ctx.saved_tensors
-        if a is None:
-            grad_b = reverse_scan(ctx.factor, grad.flip(0)).flip(0)
-            last = ctx.factor * grad_b[-1]
-            return None, grad_b, last if ctx.needs_input_grad[2] else None
-        shifted = torch.cat([a[:-1].flip(0), torch.zeros_like(a[:1])])
-        grad_b = reverse_scan(shifted, grad.flip(0)).flip(0)
-        grad_a = grad_init = None
-        if ctx.needs_input_grad[0]:
-            following = torch.cat([y[1:], (torch.zeros_like(y[0]) if init is None else init).unsqueeze(0)])
-            grad_a = grad_b * following
-        if ctx.needs_input_grad[2]:
-            grad_init = a[-1] * grad_b[-1]
-        return grad_a, grad_b, grad_init
 
 
 @hpc_wrapper(name='reverse_scan')
@@ -109,10 +76,7 @@ def _solve(a: Any, b: torch.Tensor, init: torch.Tensor | None) -> torch.Tensor:
         else:
             _solve_numpy(factors, terms, y)
         return torch.from_numpy(y)
-    if init is not None:
-        last = b[-1] + (a[-1] if isinstance(a, torch.Tensor) else a) * init
-        b = torch.cat([b[:-1], last.unsqueeze(0)])
-    return _solve_torch(a, b)
+    return _solve_torch(a, b, init)
 
 
 def _solve_numpy(a: Any, b: np.ndarray, y: np.ndarray) -> None:
@@ -140,10 +104,13 @@ def _solve_numpy(a: Any, b: np.ndarray, y: np.ndarray) -> None:
     y[-1] = b[-1]
 
 
-def _solve_torch(a: Any, b: torch.Tensor) -> torch.Tensor:
+def _solve_torch(a: Any, b: torch.Tensor, init: torch.Tensor | None = None) -> torch.Tensor:
     """The same sums in the same order as by NumPy, so that a recorded update equals the ordinary one bit for bit."""
     steps = b.shape[0]
     scalar = not isinstance(a, torch.Tensor)
+    if init is not None:
+        last = b[-1] + (a if scalar else a[-1]) * init
+        b = torch.cat([b[:-1], last.unsqueeze(0)])
     if steps <= _ROWS:
         solved = [b[-1]]
         for t in range(steps - 2, -1, -1):

@@ -71,10 +71,11 @@ class CheckpointHelper:
             - prefix_op (:obj:`str | None`): 'add' or 'remove' ``prefix`` at the names of the model's state
         """
         parts = dict(optimizer=optimizer, lr_scheduler=lr_scheduler, dataset=dataset, actor_info=actor_info)
-        counts = dict(last_iter=last_iter, last_epoch=last_epoch, last_frame=last_frame)
+        parts |= dict(last_iter=last_iter, last_epoch=last_epoch, last_frame=last_frame)
         state: dict[str, Any] = {'version': VERSION, 'model': _prefixed(model.state_dict(), prefix_op, prefix)}
-        state |= {key: part.state_dict() for key, part in parts.items() if part is not None}
-        state |= {key: count.val for key, count in counts.items() if count is not None}
+        for key, part in parts.items():
+            if part is not None:
+                state[key] = part.val if isinstance(part, CountVar) else part.state_dict()
         save_file(path, state)
         logger.info('saved %s', path)
 

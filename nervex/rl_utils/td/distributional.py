@@ -1,6 +1,7 @@
 """Temporal-difference errors of value distributions: categorical (C51) and by quantiles (IQN, QR-DQN)."""
 
 from collections import namedtuple
+from typing import Any
 
 import torch
 
@@ -80,10 +81,7 @@ def dist_nstep_td_error(
         )
     with torch.no_grad():
         support = torch.linspace(v_min, v_max, n_atom, device=dist.device, dtype=dist.dtype)
-        zero = torch.zeros_like(dist[:, 0, 0])
-        shift = nstep_target(reward, zero, done, gamma, nstep, value_gamma, where=where)
-        scale = nstep_target(zero, torch.ones_like(zero), done, gamma, nstep, value_gamma, True, where)
-        atoms = torch.addcmul(shift.unsqueeze(1), scale.unsqueeze(1), support)
+        atoms = _moved(where, support.expand(len(dist), -1), reward, done, gamma, nstep, value_gamma)
         target = project_distribution(_of_action(where, next_dist, next_action), atoms, v_min, v_max)
     log_p = _of_action(where, dist, action).clamp_min(torch.finfo(dist.dtype).tiny).log()
     cross_entropy = -(target * log_p).sum(-1)
@@ -137,7 +135,7 @@ def iqn_nstep_td_error(
           1)`: fractions of ``q``
         - action, next_n_action, reward, done, weight, td_error_per_sample: as in :func:`q_nstep_td_error`
     """
-    q, next_q, action, next_action, reward, done, quantiles, weight = data
+    q, next_q, action, next_action, _, _, quantiles, weight = data
     where = 'iqn_nstep_td_error'
     check_rank(where, 'q', q, 3, '(tau, B, N)')
     check_rank(where, 'next_n_q', next_q, 3, "(tau', B, N)")
@@ -149,7 +147,7 @@ def iqn_nstep_td_error(
     value = chosen(where, q, action.expand(tau, batch)).t()
     next_value = chosen(where, next_q, next_action.expand(len(next_q), batch)).t()
     fractions = quantiles.reshape(tau, batch).t()
-    return _quantile_td(value, next_value, fractions, reward, done, weight, gamma, nstep, kappa, value_gamma, where)
+    return _quantile_td(where, value, next_value, fractions, data, kappa, gamma, nstep, value_gamma)
 
 
 def qrdqn_nstep_td_error(
@@ -175,7 +173,7 @@ def qrdqn_nstep_td_error(
           also with a last axis of 1
         - action, next_n_action, reward, done, weight, td_error_per_sample: as in :func:`q_nstep_td_error`
     """
-    q, next_q, action, next_action, reward, done, tau, weight = data
+    q, next_q, action, next_action, _, _, tau, weight = data
     where = 'qrdqn_nstep_td_error'
     check_rank(where, 'q', q, 3, '(B, N, tau)')
     check_rank(where, 'next_n_q', next_q, 3, "(B, N, tau')")
@@ -187,32 +185,36 @@ def qrdqn_nstep_td_error(
     value = chosen(where, q.transpose(1, 2), action.unsqueeze(1).expand(batch, count))
     next_value = chosen(where, next_q.transpose(1, 2), next_action.unsqueeze(1).expand(batch, next_q.shape[2]))
     fractions = tau.reshape(-1, count)
-    return _quantile_td(value, next_value, fractions, reward, done, weight, gamma, nstep, kappa, value_gamma, where)
+    return _quantile_td(where, value, next_value, fractions, data, kappa, gamma, nstep, value_gamma)
 
 
 def _quantile_td(
+    where: str,
     value: torch.Tensor,
     next_value: torch.Tensor,
     fractions: torch.Tensor,
-    reward: torch.Tensor,
-    done: torch.Tensor | None,
-    weight: torch.Tensor | None,
-    gamma: float,
-    nstep: int,
+    data: Any,
     kappa: float,
-    value_gamma: torch.Tensor | float | None,
-    where: str,
+    *how: Any,
 ) -> TDLoss:
-    """Shapes: value (B, tau), next_value (B, tau'), fractions (B or 1, tau)."""
+    """Shapes: value (B, tau), next_value (B, tau'), fractions (B or 1, tau); ``how`` are gamma, nstep, value_gamma."""
     if kappa < 0:
         raise ValueError(f'{where}: kappa is a width, at least 0, got {kappa}')
     with torch.no_grad():
-        zero = torch.zeros_like(next_value[:, 0])
-        shift = nstep_target(reward, zero, done, gamma, nstep, value_gamma, where=where)
-        scale = nstep_target(zero, torch.ones_like(zero), done, gamma, nstep, value_gamma, True, where)
-        target = torch.addcmul(shift.unsqueeze(1), scale.unsqueeze(1), next_value)
+        target = _moved(where, next_value, data.reward, data.done, *how)
     per_sample = quantile_huber_loss(value, target, fractions, kappa)
-    return TDLoss(weighted_mean(per_sample, weight), per_sample.detach())
+    return TDLoss(weighted_mean(per_sample, data.weight), per_sample.detach())
+
+
+def _moved(
+    where: str, values: torch.Tensor, reward: torch.Tensor, done: torch.Tensor | None, *how: Any
+) -> torch.Tensor:
+    """The n-step targets of several values a sample, (B, N); ``how`` are gamma, nstep, value_gamma."""
+    zero = torch.zeros_like(values[:, 0])
+    gamma, nstep, value_gamma = how
+    shift = nstep_target(reward, zero, done, gamma, nstep, value_gamma, where=where)
+    scale = nstep_target(zero, torch.ones_like(zero), done, gamma, nstep, value_gamma, True, where)
+    return torch.addcmul(shift.unsqueeze(1), scale.unsqueeze(1), values)
 
 
 def quantile_huber_loss(
