@@ -2,13 +2,16 @@
 
 import os
 import sys
+import time
 
 import gymnasium
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from nervex.config import compile_config
 from nervex.entry import serial_pipeline
+from nervex.entry.cli import main
 from nervex.utils import ConfigError
 
 
@@ -199,3 +202,106 @@ def test_what_only_the_builder_can_tell_is_one_message_too(short_dqn, tmp_path, 
         main(['-m', 'serial', '-c', str(tmp_path / 'short.yaml'), '-o', override])
     assert stop.value.code == 2
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    'text, said',
+    [
+        ('seed: !!int x', 'not valid YAML'),
+        ('seed: !!timestamp x', 'not valid YAML'),
+        ('seed: ' + '9' * 4300, 'seed: got'),
+        ('seed: ' + '9' * 200_000 + 'x', 'seed: got'),
+        ('exp_name: "\\U00110000"', 'not valid YAML'),
+        ('exp_name: "\\ud800"', 'must be text'),
+        ('seed: &a [*a]', 'holds itself'),
+        ('seed: ' + '[' * 5000, 'nested too deep'),
+        ('seed: ' + '[' * 100 + ']' * 100, 'more than 30 levels'),
+        ('3: 4', 'the key 3 is a int'),
+        ('actor: {__class__: 3, n_sample: 8}', "the key '__class__' is a name of Python itself"),
+        ('a: &a [x, x, x, x, x, x, x, x, x]\n' + ''.join(
+            f'{here}: &{here} [{", ".join([f"*{before}"] * 9)}]\n' for before, here in zip('abcdefg', 'bcdefgh')
+        ), 'more than 100000 values'),
+        ('a: &a {x: 1, y: 2, z: 3}\n' + ''.join(
+            f'{here}: &{here} {{<<: [{", ".join([f"*{before}"] * 9)}]}}\n' for before, here in zip('abcdefg', 'bcdefgh')
+        ), 'brings too many keys'),
+    ],
+)  # fmt: skip
+def test_a_text_that_is_no_config_is_one_report_at_once(tmp_path, text, said):
+    path = tmp_path / 'c.yaml'
+    path.write_text('env: {env_type: cartpole}\npolicy: {policy_type: dqn}\n' + text, encoding='utf-8')
+    began = time.process_time()
+    with pytest.raises(ConfigError) as error:
+        compile_config(str(path))
+    assert said in str(error.value) and time.process_time() - began < 5
+
+
+def test_a_date_is_a_word(tmp_path):
+    path = tmp_path / 'c.yaml'
+    path.write_text(
+        '{env: {env_type: cartpole}, policy: {policy_type: dqn}, actor: {n_sample: 8}, exp_name: 2024-02-30}'
+    )
+    assert compile_config(str(path)).exp_name == '2024-02-30'
+
+
+def test_a_python_config_that_holds_itself_is_reported():
+    config = dict(env=dict(env_type='cartpole'), policy=dict(policy_type='dqn'), actor=dict(n_sample=10**5000))
+    assert 'int that cannot be shown' in problems(config)
+    config['policy']['learn'] = config
+    assert 'holds itself' in problems(config)
+
+
+@pytest.mark.parametrize(
+    'override, said',
+    [
+        ('env.actor_env_num=1000000', 'must be an int in [1, 65536]'),
+        ('replay_buffer.agent.meta_maxlen=1000000000000', 'are free'),
+        ('replay_buffer.agent.meta_maxlen=9223372036854775807', 'at most 2**53'),
+        ('replay_buffer.agent.frame_axis=7', 'not a stack of images'),
+        ('policy.learn.algo.nstep=9223372036854775807', 'must be an int in [1, 10000]'),
+        ('policy.model.hidden_dim_list=[10000000000]', 'more memory than there is'),
+        ('env.manager.norm_clip=-1', 'norm_clip'),
+        ('env.env_manager_type=vector', 'has no create_vector_env'),
+        ('env.manager.auto_reset=false', 'must be True in a run'),
+        ('policy.command.eps.start=0.01', 'must be at least policy.command.eps.end'),
+        ('policy.torch_threads=1000000000', 'must be an int in [1, 1024]'),
+        ('policy.learn={__class__: 3}', 'a name of Python itself'),
+        ('policy.__class__=3', 'a name of Python itself'),
+        ('.'.join(['a'] * 5000) + '=1', 'more than 30 levels'),
+    ],
+)
+def test_sizes_and_rules_between_settings_are_checked_before_the_run(capsys, override, said):
+    with pytest.raises(SystemExit) as stop:
+        main(['-m', 'serial', '-c', 'cartpole_dqn', '-s', '0', '-o', override])
+    assert stop.value.code == 2 and said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    'arguments, said',
+    [
+        (['-s', '-1'], '-s'),
+        (['-s', '9' * 30], '-s'),
+        (['-m', 'parallel', '-lh', 'a[1-999999999]'], 'at most 10000 names'),
+        (['-m', 'parallel', '-ah', 'a[1-9999][1-9999]'], 'at most 10000 names'),
+    ],
+)
+def test_options_are_bounded(capsys, arguments, said):
+    with pytest.raises(SystemExit) as stop:
+        main(['-m', 'serial', '-c', 'cartpole_dqn', *arguments])
+    assert stop.value.code == 2 and said in capsys.readouterr().err
+
+
+def test_a_path_on_the_command_line_is_no_yaml(capsys):
+    with pytest.raises(SystemExit):
+        main(['-m', 'serial', '-c', 'cartpole_dqn', '-s', '0', '--load', 'a #1: [x/y.pth.tar'])
+    assert 'a #1: [x/y.pth.tar' in capsys.readouterr().err
+
+
+def test_a_misspelt_env_id_stands_beside_other_mistakes_of_its_section():
+    config = dict(
+        env=dict(env_type='gym', env_id='CartPol-v1', actr_env_num=3, manager=dict(step_timeout='long')),
+        policy=dict(policy_type='dqn', learn=dict(batch_size=0)),
+        actor=dict(n_sample=8),
+    )
+    said = problems(config)
+    for word in ("did you mean 'CartPole-v1'?", "did you mean 'actor_env_num'?", 'step_timeout', 'batch_size'):
+        assert word in said

@@ -27,12 +27,13 @@ from nervex.config.sections import (
 )
 from nervex.config.tree import get_path, readable
 from nervex.config.utils import serial_form
+from nervex.loader.errors import shown
 from nervex.loader.problems import Problems
 from nervex.loader.sections import check_value, merge_section
 from nervex.utils.declare import Section, declared_by
 from nervex.utils.errors import NervexError, nearest
 from nervex.utils.import_helper import load_attribute, raised_at
-from nervex.utils.registry_factory import MODEL_REGISTRY, POLICY_REGISTRY
+from nervex.utils.registry_factory import ENV_REGISTRY, MODEL_REGISTRY, POLICY_REGISTRY
 
 logger = logging.getLogger(__name__)
 
@@ -110,7 +111,7 @@ def _top_level(given: dict[str, Any], passed: set[str], problems: Problems) -> d
             elif section not in misspelt:
                 problems.add(section, f'missing section; {MANDATORY[section]}')
         if not isinstance(given.get(section, {}), dict):
-            problems.add(section, f'got {given[section]!r}, must be a dict')
+            problems.add(section, f'got {shown(given[section])}, must be a dict')
             given[section] = {}
     top = {key: check_value(key, entry, given.get(key, entry.default), problems) for key, entry in declared.leaves()}
     import_listed('import_names', None if problems.about('import_names') else top['import_names'], problems)
@@ -186,7 +187,13 @@ class _Compiler:
 
     def env_info(self, resolved: EasyDict, env: Any, needed: bool) -> Any:
         """What one env says of itself, which is made for that; None if it cannot be, a problem if it is needed."""
-        if 'env' not in resolved or self._problems.about('env') or self._problems.about('import_names'):
+        if 'env' not in resolved or self._problems.about('import_names'):
+            return None
+        if self._problems.about('env'):
+            kind = resolved.env.get('env_type')
+            found: Any = ENV_REGISTRY.get(kind) if isinstance(kind, str) and kind in ENV_REGISTRY else None
+            for path, text in found.check_config(resolved.env) if needed and hasattr(found, 'check_config') else ():
+                self._problems.add(f'env.{path}', text)
             return None
         setting: Any = env if env is None or isinstance(env, (tuple, list)) else (env, [resolved.env], [])
         try:

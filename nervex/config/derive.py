@@ -68,10 +68,8 @@ def settle_exclusive(resolved: dict[str, Any], given: Mapping, problems: Problem
         stated = [path for path in stated if path in strong] or stated
         first, second = pair
         if len(stated) == 2:
-            problems.add(
-                first,
-                f'got {get_path(given, first)!r} and {second} = {get_path(given, second)!r}; give only one of them',
-            )
+            got = [shown(get_path(given, path)) for path in pair]
+            problems.add(first, f'got {got[0]} and {second} = {got[1]}; give only one of them')
         elif stated:
             set_path(resolved, second if stated == [first] else first, None)
         elif get_path(resolved, first) is None and get_path(resolved, second) is None:
@@ -93,6 +91,11 @@ def cross_check(resolved: dict[str, Any], problems: Problems) -> None:
                     f"got {rows}, must be at most the size of buffer '{name}' (replay_buffer.{name}."
                     f'meta_maxlen = {size}), which would never hold enough; make one of them fit',
                 )
+    if get_path(resolved, 'env.manager.auto_reset') is False:
+        problems.add(
+            'env.manager.auto_reset',
+            'got False, must be True in a run, whose actors play on; an env manager by hand may have it',
+        )
     unroll, traj = (_number(get_path(resolved, f'policy.collect.{key}')) for key in ('unroll_len', 'traj_len'))
     if unroll is not None and traj is not None and unroll > traj:
         problems.add(

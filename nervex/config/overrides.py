@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from nervex.config.tree import get_path, pop_path, readable, set_path
+from nervex.config.tree import MISSING, get_path, pop_path, readable, set_path
+from nervex.loader.errors import shown
 from nervex.loader.problems import Problems
 from nervex.utils.class_config import merge_config
 from nervex.utils.config_helper import load_yaml
@@ -29,11 +30,12 @@ def override(tree: dict[str, Any], overrides: Iterable[str], problems: Problems)
         try:
             value = load_yaml(written) if written.strip() else ''
         except ConfigError as error:
-            problems.add(path, f'the value {written!r} is {error}')
+            problems.add(path, f'the value {shown(written)} is {error}')
             continue
         wrapped: dict[str, Any] = {}
         set_path(wrapped, path, value)
-        if get_path(readable(wrapped, problems), path, problems) is problems:
+        value = get_path(readable(wrapped, problems), path, MISSING)
+        if value is MISSING:
             continue
         old = get_path(tree, path)
         if not set_path(
@@ -63,4 +65,4 @@ def _blocking(tree: Any, path: str) -> str:
     parts = path.split('.')
     ways = ['.'.join(parts[:n]) for n in range(1, len(parts))]
     way = next(way for way in ways if not isinstance(get_path(tree, way), dict))
-    return f'{way} ({get_path(tree, way)!r})'
+    return f'{way} ({shown(get_path(tree, way))})'

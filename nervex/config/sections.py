@@ -6,6 +6,7 @@ import importlib
 from collections.abc import Mapping
 from typing import Any
 
+from nervex.loader.errors import shown
 from nervex.loader.problems import Problems
 from nervex.utils.declare import Section, declared_by, setting, settings
 from nervex.utils.errors import unknown_name
@@ -56,8 +57,8 @@ COMMON_ENV = settings(
     import_names=setting(None, _NAMES, 'modules to import first, so that their registrations happen'),
     env_manager_type=setting('base', 'str | class', 'registered name of the env manager: how the envs are run'),
     manager={},
-    actor_env_num=setting(1, 'int >= 1', 'envs that collect'),
-    evaluator_env_num=setting(1, 'int >= 1', 'envs that evaluate'),
+    actor_env_num=setting(1, 'int in [1, 65536]', 'envs that collect'),
+    evaluator_env_num=setting(1, 'int in [1, 65536]', 'envs that evaluate'),
     replay_path=setting(None, 'str | None', 'folder for videos of the first evaluating env, and of -m eval --video'),
     max_episode_steps=setting(check='int >= 1 | None', meaning='time limit of an episode'),
 )
@@ -69,11 +70,11 @@ def import_listed(path: str, names: Any, problems: Problems) -> None:
     """Import every module of the list; what is wrong with any of them becomes one problem each."""
     names = [names] if isinstance(names, str) else [] if names is None else names
     if not isinstance(names, (list, tuple)):
-        problems.add(path, f'got {names!r}, must be a list of module names')
+        problems.add(path, f'got {shown(names)}, must be a list of module names')
         return
     for name in names:
         if not isinstance(name, str) or not name:
-            problems.add(path, f'got {name!r} in the list, must be the dotted name of a module')
+            problems.add(path, f'got {shown(name)} in the list, must be the dotted name of a module')
             continue
         try:
             importlib.import_module(name)
@@ -86,7 +87,7 @@ def look_up(registry: Registry, path: str, name: Any, problems: Problems) -> Any
     if isinstance(name, type):
         return name
     if not isinstance(name, str):
-        problems.add(path, f'got {name!r}, must be the name of a {registry.what}: {", ".join(registry.query())}')
+        problems.add(path, f'got {shown(name)}, must be the name of a {registry.what}: {", ".join(registry.query())}')
         return None
     if name not in registry:
         problems.add(path, unknown_name(registry.what, name, registry))

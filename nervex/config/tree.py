@@ -1,12 +1,15 @@
 """Nested dicts addressed by dotted paths: look up, set, remove, copy what can be read."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
+from nervex.loader.errors import shown
 from nervex.loader.problems import Problems
 from nervex.utils.class_config import plain_copy as plain_copy
 
 MISSING = object()
+_NO_TEXT = re.compile('[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]')
 DEEPEST, MOST = 30, 100_000  # levels and values of a config
 
 
@@ -72,14 +75,17 @@ def readable(tree: Mapping, problems: Problems) -> dict[str, Any]:
             kept = {}
             for key, part in dict.items(value) if isinstance(value, dict) else value.items():
                 if not isinstance(key, str):
-                    problems.add(path, f'the key {key!r} is a {type(key).__name__}, must be a str')
+                    problems.add(path, f'the key {shown(key)} is a {type(key).__name__}, must be a str')
                 elif key.startswith('__') and key.endswith('__'):
-                    problems.add(path, f'the key {key!r} is a name of Python itself, and no setting')
+                    problems.add(path, f'the key {shown(key)} is a name of Python itself, and no setting')
                 else:
                     kept[key] = copied(part, f'{path}.{key}' if path else key, level + 1)
             return kept
         if type(value) in (list, tuple):
             return type(value)(copied(part, path, level + 1) for part in value)
+        if isinstance(value, str) and _NO_TEXT.search(value):
+            problems.add(path, f'got {shown(value)}, must be text without control characters or halves of one')
+            return ''
         return value
 
     try:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nervex.loader.base import optional
+from nervex.loader.errors import shown
 from nervex.loader.problems import Problems
 from nervex.loader.rules import registered
 from nervex.loader.sections import merge_section
@@ -83,7 +84,7 @@ def merge_buffers(given: Any, declared: Section, problems: Problems) -> dict[str
         buffer; a dict that is not itself a setting is a buffer; without any name there is one, called ``armor``.
     """
     if not isinstance(given, Mapping):
-        problems.add('replay_buffer', f'got {given!r}, must be a dict')
+        problems.add('replay_buffer', f'got {shown(given)}, must be a dict')
         given = {}
     names, known = _names(given, declared, problems), declared.known()
     shared = {}
@@ -96,7 +97,7 @@ def merge_buffers(given: Any, declared: Section, problems: Problems) -> dict[str
     for name in names:
         own = given.get(name, {})
         if not isinstance(own, Mapping):
-            problems.add(f'replay_buffer.{name}', f'got {own!r}, must be a dict: the settings of that buffer')
+            problems.add(f'replay_buffer.{name}', f'got {shown(own)}, must be a dict: the settings of that buffer')
             own = {}
         path = f'replay_buffer.{name}' if name in given else 'replay_buffer'
         merged[name] = merge_section(path, declared, merge_config(shared, own), problems)
@@ -108,9 +109,9 @@ def _names(given: Mapping, declared: Section, problems: Problems) -> list[str]:
     if listed is not None:
         listed = as_names(listed) if isinstance(listed, (str, list, tuple)) else []
         if not listed or not all(isinstance(n, str) and n for n in listed):
-            problems.add('replay_buffer.buffer_name', f'got {given["buffer_name"]!r}, must be a list of names')
+            problems.add('replay_buffer.buffer_name', f'got {shown(given["buffer_name"])}, must be a list of names')
         elif len(set(listed)) < len(listed):
-            problems.add('replay_buffer.buffer_name', f'got {listed!r}: a name is there twice')
+            problems.add('replay_buffer.buffer_name', f'got {shown(listed)}: a name is there twice')
         else:
             return listed
         return [DEFAULT_NAME]

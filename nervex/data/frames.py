@@ -11,6 +11,7 @@ import torch
 
 from nervex.data.columns import numpy_column
 from nervex.data.memory import check_memory, take_rows
+from nervex.utils.errors import ConfigError
 
 STACKED = ('obs', 'next_obs')
 _REMEMBERED = 8192  # recent frames that a new one is compared with
@@ -62,7 +63,7 @@ class FrameTable:
         for name in (name for name in STACKED if name in columns):
             column = numpy_column(columns[name])
             if not isinstance(column, np.ndarray) or column.ndim < 3:
-                raise ValueError(f"{self._name}: frame_axis is set, but column '{name}' is not a stack of images")
+                raise ConfigError(f"{self._name}: frame_axis is set, but column '{name}' is not a stack of images")
             found[name] = np.ascontiguousarray(np.moveaxis(column, self._stack_axis(column.ndim), 1))
         if not found:
             raise KeyError(f"{self._name}: frame_axis is set, but the rows have no column 'obs'")

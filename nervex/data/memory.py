@@ -9,10 +9,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from nervex.utils.errors import ConfigError
+
 _ALIGNMENT = 64
 
 
-class BufferMemoryError(MemoryError, ValueError):
+class BufferMemoryError(ConfigError, MemoryError):
     """A buffer of the configured size does not fit into memory; the text says how many bytes it needs."""
 
 

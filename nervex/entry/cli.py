@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import sys
 import threading
@@ -36,7 +37,9 @@ class _Mode(click.Choice):
 @click.option('-v', '--version', is_flag=True, help='Show the version and leave.')
 @click.option('-m', '--mode', type=_Mode(list(MODES)), help='What to run; module:function runs that, with all options.')
 @click.option('-c', '--config', help='Config file (.py or .yaml), or the name of a built-in one: nervex -q config.')
-@click.option('-s', '--seed', type=int, help='Seed; a random one is drawn and shown if it is left out.')
+@click.option(
+    '-s', '--seed', type=click.IntRange(0, 2**31 - 1), help='Seed; a random one is drawn and shown if it is left out.'
+)
 @click.option(
     '-o',
     '--override',
@@ -189,14 +192,14 @@ def _where(options: dict[str, Any]) -> tuple[str, ...]:
     """Overrides that say where roles run."""
     from nervex.utils.slurm_helper import node_list
 
-    found = [f'parallel.address={options["address"]}'] if options['address'] else []
+    found = [f'parallel.address={json.dumps(options["address"])}'] if options['address'] else []
     for kind in ('learner', 'actor'):
         try:
             hosts = node_list(options[f'{kind}_host'])
         except ValueError as e:
             raise click.UsageError(f'-{kind[0]}h: {e}') from e
         if hosts != ['0.0.0.0']:
-            found.append(f'parallel.resources.{kind}.hosts=[{", ".join(hosts)}]')
+            found.append(f'parallel.resources.{kind}.hosts={json.dumps(hosts)}')
     return tuple(found)
 
 
@@ -224,7 +227,7 @@ def _config(options: dict[str, Any]) -> Any:
 
 
 def _how_to_train(options: dict[str, Any]) -> dict[str, Any]:
-    overrides = options['override'] + ((f'learner.load_path={options["load"]}',) if options['load'] else ())
+    overrides = options['override'] + ((f'learner.load_path={json.dumps(options["load"])}',) if options['load'] else ())
     return dict(overrides=overrides, progress=True, resume=options['resume'], trust=options['trust'])
 
 
@@ -309,6 +312,11 @@ def main(argv: list[str] | None = None) -> None:
     except (NervexError, OSError) as e:
         click.echo(f'error: {e}', err=True)
         sys.exit(EXIT_FAILURE)
+    except (MemoryError, RuntimeError) as e:
+        if not isinstance(e, MemoryError) and "can't allocate memory" not in str(e):
+            raise
+        click.echo(f'config error:\n  its sizes need more memory than there is: {" ".join(str(e).split())}', err=True)
+        sys.exit(EXIT_USAGE)
     finally:
         for stream in filter(None, (sys.stdout, sys.stderr)):
             try:

@@ -159,6 +159,18 @@ class GymEnv(BaseEnv):
         """One config for each env that evaluates."""
         return _with_role(BaseEnv.create_evaluator_env_cfg(cfg), 'evaluator')
 
+    @staticmethod
+    def check_config(cfg: dict) -> list[tuple[str, str]]:
+        """What is wrong with the id, as pairs (setting, text): where other mistakes forbid to make the env."""
+        env_id = cfg.get('env_id')
+        if cfg.get('package') != 'gymnasium' or not isinstance(env_id, str):
+            return []
+        try:
+            known_spec(env_id)
+        except (UnknownNameError, ExtraMissingError) as error:
+            return [('env_id', str(error))]
+        return []
+
     def state_dict(self) -> dict[str, Any]:
         """Its own attributes and those of the Gym object and of its wrappers, as BaseEnv says."""
         self._build()
@@ -337,6 +349,22 @@ def find_spec(env_id: str) -> Any:
     return gymnasium.spec(name)
 
 
+def known_spec(env_id: str) -> Any:
+    """As ``find_spec``; an id that is not there names the nearest."""
+    import gymnasium
+
+    try:
+        return find_spec(env_id)
+    except gymnasium.error.Error as error:
+        near = nearest(env_id, gymnasium.registry)
+        hint = f"; did you mean '{near}'?" if near else ''
+        raise UnknownNameError(
+            f"Gymnasium has no env '{env_id}'{hint} Ids of packages that register their own are written with their "
+            f"module, 'package:Id-v0'. "
+            f'({error})'
+        ) from error
+
+
 def make_gymnasium(env_id: str, kwargs: dict) -> tuple[Any, int | None]:
     """
     Overview:
@@ -346,18 +374,10 @@ def make_gymnasium(env_id: str, kwargs: dict) -> tuple[Any, int | None]:
     """
     import gymnasium
 
+    spec = copy.deepcopy(known_spec(env_id))
+    spec.order_enforce, limit = False, spec.max_episode_steps
     try:
-        spec = copy.deepcopy(find_spec(env_id))
-        spec.order_enforce, limit = False, spec.max_episode_steps
         return gymnasium.make(spec, disable_env_checker=True, max_episode_steps=-1, **kwargs), limit
-    except (gymnasium.error.UnregisteredEnv, gymnasium.error.DeprecatedEnv) as error:
-        near = nearest(env_id, gymnasium.registry)
-        hint = f"; did you mean '{near}'?" if near else ''
-        raise UnknownNameError(
-            f"Gymnasium has no env '{env_id}'{hint} Ids of packages that register their own are written with their "
-            f"module, 'package:Id-v0'. "
-            f'({error})'
-        ) from error
     except gymnasium.error.DependencyNotInstalled as error:
         extra = next((EXTRAS[name] for name in EXTRAS if f'gymnasium[{name}]' in str(error)), None)
         remedy = f': pip install "nervex[{extra}]"' if extra else ''

@@ -17,7 +17,15 @@ def mismatch(kind: type[Exception], value: Any, what: str, hint: str = '') -> Ex
 
 def shown(value: Any, limit: int = 80) -> str:
     """``repr`` of a value, cut where it would fill the screen."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except Exception as error:  # an int of too many digits, say
+        text = f'<{type(value).__name__} that cannot be shown: {error}>'
+    return shortened(text, limit)
+
+
+def shortened(text: str, limit: int) -> str:
+    """The beginning of a text that is longer."""
     return text if len(text) <= limit else text[: limit - 3] + '...'
 
 

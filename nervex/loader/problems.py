@@ -6,8 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from nervex.loader.errors import CompositeStructureError, shown
+from nervex.loader.errors import CompositeStructureError, shortened, shown
 from nervex.utils.errors import ConfigError, UnknownNameError, nearest
+
+LONGEST = 2000  # characters of a line
 
 
 @dataclass(frozen=True)
@@ -28,10 +30,11 @@ class _Unknown:
             near = places.get(nearest(key, places) or '')
         hint = f"; did you mean '{near}'?" if near else ';'
         where = 'here' if parent else 'at the top'
+        path = shortened(' '.join(self.path.splitlines()), LONGEST // 2)
         accepts = ', '.join(sorted(self.known)) or 'nothing'
         if self.note:
-            return f'{self.path}: got {shown(self.value)}, but {self.owner} does not read it: {self.note}'
-        return f'{self.path}: unknown setting{hint} got {shown(self.value)}; {self.owner} accepts {where}: {accepts}'
+            return f'{path}: got {shown(self.value)}, but {self.owner} does not read it: {self.note}'
+        return f'{path}: unknown setting{hint} got {shown(self.value)}; {self.owner} accepts {where}: {accepts}'
 
 
 class Problems:
@@ -57,7 +60,7 @@ class Problems:
 
     def add(self, path: str, text: str) -> None:
         """A mistake in words."""
-        entry = f'{path}: {text}' if path else text
+        entry = shortened(' '.join((f'{path}: {text}' if path else text).splitlines()), LONGEST)
         if entry not in self._entries:
             self._entries.append(entry)
 

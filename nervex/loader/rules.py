@@ -8,7 +8,7 @@ import math
 import re
 from typing import Any
 
-from nervex.loader.base import Loader, checked, keep, optional
+from nervex.loader.base import Loader, checked, instance_of, keep, optional
 from nervex.loader.errors import mismatch
 from nervex.loader.structures import collection, mapping
 from nervex.loader.values import enum, interval, is_callable, is_type, numeric
@@ -20,10 +20,19 @@ def _whole(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
+def _int(value: Any) -> int:
+    if not instance_of(value, int):
+        raise mismatch(TypeError, value, 'an int')
+    if abs(value) > 2**53:  # what a float still counts
+        raise mismatch(ValueError, value, 'an int', ', and of at most 2**53')
+    return value
+
+
 def _named(value: Any) -> Any:
     return load_attribute(value) if isinstance(value, str) else value
 
 
+_INT = Loader(_int, 'an int')
 Rule = tuple[Loader, dict[str, Any]]
 #: word -> (the loader, its JSON schema)
 KINDS: dict[str, Rule] = {
@@ -33,11 +42,11 @@ KINDS: dict[str, Rule] = {
     'class': (is_type(type), {}),
     'dict': (is_type(dict), {'type': 'object'}),
     'inf': (checked("'inf'", (str, float), lambda value: value in ('inf', math.inf)), {'const': 'inf'}),
-    'int': (is_type(int), {'type': 'integer'}),
+    'int': (_INT, {'type': 'integer'}),
     'list': (checked('a list', (list, tuple), answer=list), {'type': 'array'}),
     'number': (numeric(inf_ok=False), {'type': 'number'}),
     'str': (is_type(str), {'type': 'string'}),
-    'whole': (Loader(Loader(_whole) >> int, 'an int'), {'type': 'integer'}),  # 1e5 is one, too
+    'whole': (Loader(Loader(_whole) >> _INT, 'an int'), {'type': 'integer'}),  # 1e5 is one, too
 }
 _NUMBERS = ('int', 'number', 'whole')
 _KEYWORDS = {'>=': 'minimum', '>': 'exclusiveMinimum', '<=': 'maximum', '<': 'exclusiveMaximum'}
@@ -132,6 +141,6 @@ def _bounded(kind: str, limits: dict[str, float]) -> Rule:
         try:
             return loader(value)
         except (TypeError, ValueError) as error:
-            raise mismatch(type(error), value, loader.what) from None
+            raise mismatch(type(error), value, loader.what, getattr(error, 'hint', '')) from None
 
     return Loader(load, loader.what), {**schema, **{_KEYWORDS[sign]: edge for sign, edge in limits.items()}}

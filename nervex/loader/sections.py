@@ -40,7 +40,9 @@ def merge_section(path: str, section: Section, given: Any, problems: Problems) -
         replaces, None is a value, and a dict whose ``type`` differs from the default's replaces it.
     """
     if not isinstance(given, Mapping):
-        problems.add(path, f'got {given!r}, must be a dict' + (' (write {} for an empty one)' if given is None else ''))
+        problems.add(
+            path, f'got {shown(given)}, must be a dict' + (' (write {} for an empty one)' if given is None else '')
+        )
         return section.defaults()
     known, type_ = section.known(), section.entries.get('type')
     other_type = isinstance(type_, Setting) and 'type' in given and type_.default not in (UNSET, None, given['type'])
@@ -145,7 +147,7 @@ def _remedy(loader: Loader, value: Any) -> str:
                 return '; write it without quotes'
         except ValueError:
             continue
-    return f'; write [{value!r}]' if loader.check([value]) else ''
+    return f'; write [{shown(value)}]' if loader.check([value]) else ''
 
 
 def _plain_number(value: Any) -> Any:

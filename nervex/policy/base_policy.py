@@ -41,7 +41,9 @@ class Policy(HasModes):
         on_policy=setting(False, 'bool', 'learn only from what was collected since the last round of updates'),
         use_cuda=setting(False, 'bool', 'run on the GPU'),
         use_distributed=setting(False, 'bool', 'average gradients over the processes of torch.distributed'),
-        torch_threads=setting(None, 'int >= 1 | None', 'CPU threads; None: 1 unless a layer is 256 wide or wider'),
+        torch_threads=setting(
+            None, 'int in [1, 1024] | None', 'of the CPU; None: 1 unless a layer is 256 wide or wider'
+        ),
         use_priority=setting(False, 'bool', 'prioritized replay: weights from the buffer, priorities back to it'),
         model=setting({}, 'dict', "arguments of the model's constructor, and its model_type: nervex -q model"),
         learn=dict(
@@ -53,7 +55,7 @@ class Policy(HasModes):
             weight_decay=setting(check='number >= 0', meaning='L2 penalty'),
             algo=dict(
                 discount_factor=setting(check='number in [0, 1]', meaning='gamma'),
-                nstep=setting(check='int >= 1', meaning='rewards summed before the target network takes over'),
+                nstep=setting(check='int in [1, 10000]', meaning='rewards summed before the target network takes over'),
                 gae_lambda=setting(check='number in [0, 1]', meaning='lambda of the advantages'),
                 target_update_freq=setting(check='int >= 1', meaning='updates between two copies into the target'),
                 target_theta=setting(check='number in (0, 1]', meaning='share of the networks in their targets'),
@@ -68,7 +70,7 @@ class Policy(HasModes):
             env_num=setting(check='int >= 1', meaning='envs that collect', same_as='env.actor_env_num'),
             algo=dict(
                 discount_factor=setting(check='number in [0, 1]', same_as='policy.learn.algo.discount_factor'),
-                nstep=setting(check='int >= 1', same_as='policy.learn.algo.nstep'),
+                nstep=setting(check='int in [1, 10000]', same_as='policy.learn.algo.nstep'),
             ),
         ),
         eval=dict(env_num=setting(check='int >= 1', meaning='envs that evaluate', same_as='env.evaluator_env_num')),

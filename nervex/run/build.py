@@ -143,6 +143,8 @@ def build_env_managers(
 
 def env_info(cfg: EasyDict, env_setting: EnvSetting | None) -> Any:
     """The description of the collecting envs, of which none is launched."""
+    if env_setting is None:
+        cfg = EasyDict(cfg, env={**cfg.env, 'actor_env_num': 1, 'evaluator_env_num': 1})
     env_fn, env_cfgs, _ = _envs(cfg, env_setting)
     with contextlib.closing(create_env_manager(cfg.env.env_manager_type, env_fn, env_cfgs, cfg.env.manager)) as manager:
         return manager.env_info()

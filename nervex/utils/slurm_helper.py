@@ -3,8 +3,11 @@
 import os
 import re
 import subprocess
+from collections.abc import Iterator
+from itertools import islice
 
-_NUMBERS = r'\[\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*\]'
+MOST_NODES = 10_000
+_NUMBERS = r'\[[0-9]{1,9}(?:-[0-9]{1,9})?(?:,[0-9]{1,9}(?:-[0-9]{1,9})?)*\]'
 _NAME = rf'(?:[^\s,\[\]]|{_NUMBERS})+'
 _SHORT_FORM = re.compile(rf'{_NAME}(?:,{_NAME})*')
 
@@ -22,23 +25,23 @@ def node_list(text: str | None = None) -> list[str]:
         raise ValueError('no node list: SLURM_NODELIST is not set, so this is no slurm allocation')
     if not _SHORT_FORM.fullmatch(text):
         raise ValueError(f"got {text!r}, must be names of nodes in slurm's short form, such as gpu1,cpu[01-08,12]")
-    names = []
-    for part in re.findall(r'(?:[^,\[]|\[[^\]]*\])+', text):
-        names += _expand(part)
+    parts = re.findall(r'(?:[^,\[]|\[[^\]]*\])+', text)
+    names = list(islice((name for part in parts for name in _expand(part)), MOST_NODES + 1))
+    if len(names) > MOST_NODES:
+        raise ValueError(f'got {text!r}, must be at most {MOST_NODES} names of nodes')
     return names
 
 
-def _expand(part: str) -> list[str]:
+def _expand(part: str) -> Iterator[str]:
     match = re.match(r'([^\[]*)\[([^\]]*)\](.*)', part)
     if match is None:
-        return [part]
+        yield part
+        return
     head, inside, tail = match.groups()
-    numbers = []
     for item in inside.split(','):
         low, _, high = item.partition('-')
-        width = len(low)
-        numbers += [str(i).zfill(width) for i in range(int(low), int(high or low) + 1)]
-    return [head + n + rest for n in numbers for rest in _expand(tail)]
+        for number in range(int(low), int(high or low) + 1):
+            yield from (f'{head}{number:0{len(low)}}{rest}' for rest in _expand(tail))
 
 
 def node_to_host(node: str) -> str:

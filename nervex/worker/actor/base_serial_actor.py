@@ -48,8 +48,8 @@ class BaseSerialActor:
 
     config = settings(
         actor_type=setting('base', 'str | class', 'registered name of an actor'),
-        n_sample=setting(None, 'int >= 1 | None', 'training samples of one round; give this or n_episode'),
-        n_episode=setting(None, 'int >= 1 | None', 'whole episodes of one round'),
+        n_sample=setting(None, 'int in [1, 1000000000] | None', 'training samples of one round; this, or n_episode'),
+        n_episode=setting(None, 'int in [1, 1000000000] | None', 'whole episodes of one round'),
         traj_len=setting(None, 'int >= 1 | inf | None', 'window length', same_as='policy.collect.traj_len'),
         traj_print_freq=setting(100, 'int >= 0', 'episodes between two lines in the log; 0: none'),
         collect_print_freq=setting(100, 'int >= 0', 'rounds between two lines in the log; 0: none'),

@@ -55,7 +55,7 @@ class BaseSerialEvaluator:
     """
 
     config = settings(
-        n_episode=setting(5, 'int >= 1', 'episodes of one evaluation'),
+        n_episode=setting(5, 'int in [1, 1000000]', 'episodes of one evaluation'),
         eval_freq=setting(50, 'int >= 1 | None', 'updates between two evaluations; None: there are none'),
         max_episode_step=setting(30_000, 'int >= 1 | None', 'an episode is cut there, with its return so far'),
         stop_val=setting(None, 'number | None', 'mean return at which the run counts as solved; None: never'),

@@ -10,6 +10,7 @@ import torch
 from easydict import EasyDict
 
 from nervex.data import Batch
+from nervex.loader.errors import shown
 from nervex.loader.problems import Problems
 from nervex.loader.rules import registered
 from nervex.loader.sections import Parts, check_value, complete, merge_section
@@ -51,7 +52,7 @@ class SampleTransform:
 def _kind(path: str, name: str, given: Any, problems: Problems) -> Any:
     """The class of one entry of ``actor.transform``, with its settings checked; None where there is none."""
     if not isinstance(given, Mapping) and given is not None:
-        problems.add(path, f'got {given!r}, must be a dict: the settings of that transform')
+        problems.add(path, f'got {shown(given)}, must be a dict: the settings of that transform')
         return None
     own = dict(given or {})
     kind, before = own.pop('type', name), len(problems)

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
+from nervex.loader.errors import shown
 from nervex.loader.problems import Problems
 from nervex.loader.rules import registered
 from nervex.loader.sections import Parts, check_value, merge_section
@@ -123,7 +124,7 @@ def _complete(path: str, name: str, item: Any, problems: Problems) -> dict[str, 
         if position is None:
             ends = ', '.join(f'_{p}' for p in POSITIONS)
             rule = f'a dict with type and position, or the name must end in one of {ends}'
-            problems.add(path, f'got {item!r}, must be {rule}')
+            problems.add(path, f'got {shown(item)}, must be {rule}')
             return None
         kind = check_value(path, _TYPE, name[: -len(position) - 1], problems)
         key, rule = ('load_path', 'str') if kind == 'load_ckpt' else ('freq', 'True | int >= 1')
