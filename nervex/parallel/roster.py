@@ -39,29 +39,38 @@ class Slot(Hold):
         self.progress = -1.0  # what it said of itself last
         self.moved_at = 0.0  # when that changed, or it had nothing to do
         self.stuck = False  # a line said that it does not get on
+        self._ping_at = 0.0
 
     def work(self) -> list[Task]:
         """Tasks of the coordinator's business that it has."""
         return [task for task in self.tasks() if task.method not in _FORMAL]
 
-    def greet(self) -> None:
-        """Whether it lives, and gets on with its work."""
-        if self.ready:
-            self.master.look_at(self)
-            if self.ready and not any(task.method == 'ping' for task in self.tasks()):
-                self.new('ping').start()
-
-    def patience_s(self, task: Task) -> float | None:
-        """As the settings say."""
+    def look_after(self, now: float) -> None:
+        """Whether it lives, answers in time, and gets on with its work."""
         limits = self.master.settings
-        return {'begin': limits.start_timeout_s, 'ping': None}.get(task.method, limits.task_timeout_s)
+        for task in self.tasks():
+            limit = {'begin': limits.start_timeout_s, 'ping': None}.get(task.method, limits.task_timeout_s)
+            if limit is not None and now - task.since > limit and not self.gone:
+                if self.was_ready:
+                    self.master.end(self, f'no answer to {task.method} within {limit:g} s')
+                else:
+                    self.master.never_came(self, task, limit)
+                return
+        if self.ready and limits.stall_s is not None:
+            self._look_at_progress(now - self.moved_at, limits.stall_s)
+        if self.ready and now >= self._ping_at and not any(task.method == 'ping' for task in self.tasks()):
+            self._ping_at = now + self.greets_s
+            self.new('ping').start()
 
-    def silent(self, task: Task, limit: float) -> None:
-        """End who hangs; who was never there may have no room."""
-        if self.was_ready:
-            self.master.end(self, f'no answer to {task.method} within {limit:g} s')
-        elif not self.gone:
-            self.master.never_came(self, task, limit)
+    def _look_at_progress(self, still_s: float, limit: float) -> None:
+        """Say once that it does not get on, and end it if that lasts."""
+        stuck, self.stuck = self.stuck, still_s > _SAID * limit
+        doing = ', '.join(sorted({task.method for task in self.work()})) or 'its life'
+        said = f'no progress for {still_s:.0f} s in {doing}'
+        if still_s > limit:
+            self.master.end(self, said)
+        elif self.stuck and not stuck:
+            self.master.log(f'{self.name}: {said}; it is started anew after {limit:g} s (parallel.stall_s)')
 
 
 class Roster(Master):
@@ -77,7 +86,7 @@ class Roster(Master):
         self, carrier: Carrier, settings: Any, log: Callable[[str], None], renew: Callable[[Slot], RoleSpec]
     ) -> None:
         super().__init__('coordinator', carrier)
-        self.carrier, self.settings, self._log, self._renew = carrier, settings, log, renew
+        self.carrier, self.settings, self.log, self._renew = carrier, settings, log, renew
         self.slots: list[Slot] = []
         self.restarts = 0
         self.on_begun: Callable[[Task], Any] = lambda task: None  # told when a role is there
@@ -134,7 +143,7 @@ class Roster(Master):
         if formal:
             slot.progress = answer['progress']
             for event in answer['events']:
-                self._log(f'{slot.name}: {event}')
+                self.log(f'{slot.name}: {event}')
 
     def failed(self, task: Task, error: NervexError) -> None:
         """A death is survived, and so is the loss of data; what the code of a role raises ends the run."""
@@ -152,7 +161,7 @@ class Roster(Master):
         elif isinstance(error, TaskFail):
             raise TaskFail(None, f'{slot.name} failed in {task.method}:\n{error}') from error
         else:
-            self._log(f'{slot.name} failed in {task.method}: {error}')
+            self.log(f'{slot.name} failed in {task.method}: {error}')
             raise error
 
     def _is_ready(self, slot: Slot, answer: dict[str, Any]) -> None:
@@ -160,7 +169,7 @@ class Roster(Master):
         since = slot.died_at
         missing = '' if since is None else f', {self.carrier.now() - since:.1f} s after the death of the last'
         slot.died_at = None
-        self._log(f'{slot.name} is there: process {answer["pid"]}, incarnation {slot.spec.incarnation}{missing}')
+        self.log(f'{slot.name} is there: process {answer["pid"]}, incarnation {slot.spec.incarnation}{missing}')
 
     def never_came(self, slot: Slot, task: Task, limit: float) -> None:
         """A role was not built in time, nor was it ever: there may be no room for it."""
@@ -170,7 +179,7 @@ class Roster(Master):
         )
         if slot.spec.kind == 'learner' or not self.of(slot.spec.kind):
             raise TrainingError(said)
-        self._log(f'{said}; the run goes on without it until there is')
+        self.log(f'{said}; the run goes on without it until there is')
         task.since = self.carrier.now()
 
     # ---- deaths ----
@@ -191,7 +200,7 @@ class Roster(Master):
             said = reason if member is slot else f'ended together with {slot.name}'
             member.ready, member.died_at = False, member.died_at or self.carrier.now()
             collects = sum(task.method == 'collect' for task in member.tasks())
-            self._log(f'{member.name} died ({said}); {collects} collect calls lost')
+            self.log(f'{member.name} died ({said}); {collects} collect calls lost')
             self.give_up(member, SlaveDied(said))
         start_at = self.carrier.now() + max(self._delay(member, reason) for member in group)
         for member in group:
@@ -209,21 +218,7 @@ class Roster(Master):
                 said = f'{slot.name} died {slot.fruitless} times, and did nothing in between'
             if not self.of(slot.spec.kind, ready=False) or slot.spec.kind == 'learner':
                 raise TrainingError(f'{said}, the last time so: {reason}')
-            self._log(f'{said}: the run goes on without it')
+            self.log(f'{said}: the run goes on without it')
             return 0.0
         slot.starts.append(now)
         return 0.0 if slot.fruitless < 2 else 0.25 * 2.0**slot.fruitless
-
-    def look_at(self, slot: Slot) -> None:
-        """Say once that a role does not get on, and end it if that lasts."""
-        limit, still_s = self.settings.stall_s, self.carrier.now() - slot.moved_at
-        if limit is None or still_s <= _SAID * limit:
-            slot.stuck = False
-            return
-        doing = ', '.join(sorted({task.method for task in slot.work()})) or 'its life'
-        said = f'no progress for {still_s:.0f} s in {doing}'
-        if still_s > limit:
-            self.end(slot, said)
-        elif not slot.stuck:
-            slot.stuck = True
-            self._log(f'{slot.name}: {said}; it is started anew after {limit:g} s (parallel.stall_s)')

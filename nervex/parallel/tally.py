@@ -95,27 +95,19 @@ class ParallelProgress(Progress):
         super().__init__(cast(Any, run), enabled, total_log)
         self._marks: list[tuple[float, int, int]] = [(time.perf_counter(), 0, 0)]
 
-    def speeds(self) -> tuple[float, float]:
-        """Env steps and updates a second, of late."""
+    def line(self) -> str:
+        """The line itself; the speeds are those of the newest seconds."""
         run, now = self._run, time.perf_counter()
         tally = run.tally
         if now - self._marks[-1][0] > _WINDOW_S / 5:
             self._marks = [*self._marks[-5:], (now, tally.run_steps, tally.updates)]
         then, steps, updates = self._marks[0]
-        seconds = max(now - then, 1e-9)
-        return (tally.run_steps - steps) / seconds, (tally.updates - updates) / seconds
-
-    def line(self) -> str:
-        """The line itself."""
-        run = self._run
-        tally = run.tally
-        collecting, learning = self.speeds()
-        staleness = tally.mean_staleness()
+        per_s = 1.0 / max(now - then, 1e-9)
         return (
-            f'env steps {tally.total_step:,} ({collecting:,.0f}/s) | updates {tally.train_iter:,} ({learning:,.0f}/s)'
+            f'env steps {tally.total_step:,} ({(tally.run_steps - steps) * per_s:,.0f}/s)'
+            f' | updates {tally.train_iter:,} ({(tally.updates - updates) * per_s:,.0f}/s)'
             f' | actors {len(run.roster.of("actor"))} of {run.plan.actors}'
-            f' | staleness {0.0 if staleness is None else staleness:.1f} | queue {len(run.pace.waiting)}'
-            f'{self.returns()}'
+            f' | staleness {tally.mean_staleness() or 0.0:.1f} | queue {len(run.pace.waiting)}{self.returns()}'
         )
 
 
@@ -174,18 +166,16 @@ def verdict(run: ParallelRun) -> list[str]:
     tally, plan = run.tally, run.plan
     if not tally.run_steps or not tally.updates:
         return []
-    collect, learn = tally.collect_s / tally.run_steps, tally.learn_s / tally.run_steps
+    collect, learn = (1000.0 * seconds / tally.run_steps for seconds in (tally.collect_s, tally.learn_s))
     shared = collect / plan.actors
     gain = (collect + learn) / ((shared + learn) if plan.rounds else max(shared, learn))
-    ms = 1000.0
-    lines = [
-        f'collecting: {collect * ms:.3f} ms an env step of one actor, {shared * ms:.3f} ms with {plan.actors} actors; '
-        f'learning: {learn * ms:.3f} ms an env step',
-    ]
     if plan.rounds:
-        lines.append(f'in rounds, the actors save at most {1 - 1 / gain:.0%} of the time of one process')
-    elif learn > shared:
-        lines.append(f'the learner is the slower part: at most {gain:.1f}x of one process; more actors gain nothing')
+        which = f'in rounds, the actors save at most {1 - 1 / gain:.0%} of the time of one process'
     else:
-        lines.append(f'collecting is the slower part: at most {gain:.1f}x of one process; more actors would help')
-    return lines
+        slower, more = ('learner', 'gain nothing') if learn > shared else ('collecting', 'would help')
+        which = f'{slower} is the slower part: at most {gain:.1f}x of one process; more actors {more}'
+    return [
+        f'collecting: {collect:.3f} ms an env step of one actor, {shared:.3f} ms with {plan.actors} actors; '
+        f'learning: {learn:.3f} ms an env step',
+        which,
+    ]

@@ -128,8 +128,7 @@ class Hold:
         told; ``Connection`` adds the talk with a ``Slave``.
     """
 
-    greets_s = 1.0  # seconds between two greetings
-    greet_at = 0.0
+    greets_s = 1.0  # seconds between two looks at it, at most
 
     def __init__(self, name: str, master: Master, handle: Handle | None) -> None:
         self.name, self.master = name, master
@@ -148,15 +147,8 @@ class Hold:
         answer = self.handle.call(task.method, *task.args, returns=task.returns)
         task.answer, task.beside = (answer, None) if task.returns == 1 else answer
 
-    def greet(self) -> None:
-        """Ask whether it lives; called every ``greets_s``."""
-
-    def patience_s(self, task: Task) -> float | None:
-        """How long a task may take; None: as long as the slave lives."""
-        return None
-
-    def silent(self, task: Task, limit: float) -> None:
-        """A task took longer than there is patience for."""
+    def look_after(self, now: float) -> None:
+        """Ask whether it lives, and give up who is silent; called after every look at the answers."""
 
     def lose(self, error: InteractionError) -> None:
         """The slave is gone."""
@@ -200,8 +192,7 @@ class Master(Life):
         Overview:
             Wait for answers and end their tasks, whose callbacks run here; then look after those who said nothing.
         """
-        spans = [hold.greets_s for hold in self.holds()]
-        for there in self.line.wait(list(self.calls), min([timeout_s, *spans])):
+        for there in self.line.wait(list(self.calls), min([timeout_s, *(hold.greets_s for hold in self.holds())])):
             task = self.calls.get(there)
             if task is None:  # its slave was given up meanwhile
                 continue
@@ -211,15 +202,8 @@ class Master(Life):
                 self.failed(task, error)
             else:
                 self.completed(task, answer)
-        now = self.line.now()
-        for task in list(self.calls.values()):
-            limit = task.hold.patience_s(task)
-            if limit is not None and now - task.since > limit and task.status is TaskStatus.STARTED:
-                task.hold.silent(task, limit)
         for hold in self.holds():
-            if now >= hold.greet_at:
-                hold.greet_at = now + hold.greets_s
-                hold.greet()
+            hold.look_after(self.line.now())
 
     def completed(self, task: Task, answer: Any) -> None:
         """An answer came."""
@@ -352,7 +336,7 @@ class Connection(Hold):
         if heartbeat_span_s <= 0:
             raise ValueError(f'{name}: got a heartbeat span of {heartbeat_span_s} s, must be positive')
         self.greets_s, self._tolerance_s, self._request_s = heartbeat_span_s, heartbeat_tolerance_s, request_timeout_s
-        self._data, self._token = data, ''
+        self._data, self._token, self._greet_at = data, '', 0.0
 
     @property
     def is_connected(self) -> bool:
@@ -370,7 +354,7 @@ class Connection(Hold):
         except BaseException:
             self.master.forget(self)
             raise
-        self.greet_at = self.master.line.now() + self.greets_s
+        self._greet_at = self.master.line.now() + self.greets_s
         self._token = token
         return self
 
@@ -418,18 +402,14 @@ class Connection(Hold):
             task.args = self._token, task.task_id
         super().hand_over(task)
 
-    def greet(self) -> None:
-        """One heartbeat at a time: an unanswered one is silence."""
-        if self.is_connected and not any(task.method == 'heartbeat' for task in self.tasks()):
+    def look_after(self, now: float) -> None:
+        """A heartbeat is to be answered, however busy the slave is; one at a time: an unanswered one is silence."""
+        beats = [task for task in self.tasks() if task.method == 'heartbeat']
+        if beats and now - beats[0].since > self._tolerance_s:
+            self.lose(ConnectionLost(f'{self.name}: silent for more than {self._tolerance_s:g} s'))
+        elif not beats and self.is_connected and now >= self._greet_at:
+            self._greet_at = now + self.greets_s
             self.new('heartbeat', self._token).on_fail(lambda task: self.lose(task.error)).start()
-
-    def patience_s(self, task: Task) -> float | None:
-        """A greeting is to be answered, however busy the slave is."""
-        return self._tolerance_s if task.method == 'heartbeat' else None
-
-    def silent(self, task: Task, limit: float) -> None:
-        """The slave hangs, or cannot be reached."""
-        self.lose(ConnectionLost(f'{self.name}: silent for more than {limit:g} s'))
 
     def lose(self, error: Any) -> None:
         """The slave is gone."""

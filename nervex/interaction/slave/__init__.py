@@ -8,29 +8,17 @@ import sys
 import threading
 import time
 import traceback
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
+from nervex.interaction import exception as errors
 from nervex.interaction.base import Life
 from nervex.interaction.config import HEARTBEAT_TOLERANCE_S
-from nervex.interaction.exception import (
-    ConnectionRefuse,
-    DisconnectionRefuse,
-    MasterUnknown,
-    SlaveAlreadyConnected,
-    SlaveConnectionRefused,
-    SlaveDisconnectionRefused,
-    SlaveNotConnected,
-    SlaveSystemShuttingDown,
-    TaskAlreadyExist,
-    TaskFail,
-    TaskRefuse,
-    TaskRefused,
-    TaskUnknown,
-)
 
 logger = logging.getLogger(__name__)
+_KEPT = 20  # warnings
 _THREADS = 8  # one waits for the task, one greets, the rest answer requests
 
 
@@ -104,11 +92,13 @@ class Slave(Life):
         with self._lock:
             self._must_run()
             if self.is_connected:
-                raise SlaveAlreadyConnected(f'{self.name} is connected to {self._master!r}, not free for {master!r}')
+                raise errors.SlaveAlreadyConnected(
+                    f'{self.name} is connected to {self._master!r}, not free for {master!r}'
+                )
             try:
                 self._before_connection(data)
-            except ConnectionRefuse as refusal:
-                raise SlaveConnectionRefused(f'{self.name}: {refusal}') from refusal
+            except errors.ConnectionRefuse as refusal:
+                raise errors.SlaveConnectionRefused(f'{self.name}: {refusal}') from refusal
             self._master, self._heard_at = master, self._clock()
 
     def disconnect(self, master: str, data: Any = None) -> None:
@@ -117,8 +107,8 @@ class Slave(Life):
             self._must_obey(master)
             try:
                 self._before_disconnection(data)
-            except DisconnectionRefuse as refusal:
-                raise SlaveDisconnectionRefused(f'{self.name}: {refusal}') from refusal
+            except errors.DisconnectionRefuse as refusal:
+                raise errors.SlaveDisconnectionRefused(f'{self.name}: {refusal}') from refusal
             self._master = None
 
     def heartbeat(self, master: str) -> None:
@@ -131,11 +121,11 @@ class Slave(Life):
         with self._lock:
             self._must_obey(master)
             if self._work is not None and not self._work[1].done():
-                raise TaskAlreadyExist(f'{self.name} works on task {self._work[0]}; it takes one at a time')
+                raise errors.TaskAlreadyExist(f'{self.name} works on task {self._work[0]}; it takes one at a time')
             try:
                 self._before_task(task)
-            except TaskRefuse as refusal:
-                raise TaskRefused(f'{self.name}: {refusal}') from refusal
+            except errors.TaskRefuse as refusal:
+                raise errors.TaskRefused(f'{self.name}: {refusal}') from refusal
             outcome: Future = Future()
             self._work = task_id, outcome
             threading.Thread(target=self._do, args=(task, outcome), name=f'{self.name} {task_id}', daemon=True).start()
@@ -143,11 +133,11 @@ class Slave(Life):
     def _do(self, task: dict[str, Any], outcome: Future) -> None:
         try:
             result = self._process_task(task)
-        except TaskFail as failure:
+        except errors.TaskFail as failure:
             outcome.set_exception(failure)
         except Exception as error:  # of the user's code: it must not end the slave, and the master must see all of it
             lines = traceback.format_exception(error)
-            outcome.set_exception(TaskFail(None, f'{type(error).__name__}: {error}\n{"".join(lines)}'))
+            outcome.set_exception(errors.TaskFail(None, f'{type(error).__name__}: {error}\n{"".join(lines)}'))
         else:
             outcome.set_result(result)
 
@@ -155,21 +145,21 @@ class Slave(Life):
         """The end of a task, once it is there: its result, or ``TaskFail``."""
         with self._lock:
             if master != self._master:
-                raise MasterUnknown(f'{self.name} obeys {self._master!r}, not {master!r}')
+                raise errors.MasterUnknown(f'{self.name} obeys {self._master!r}, not {master!r}')
             if self._work is None or self._work[0] != task_id:
-                raise TaskUnknown(f'{self.name} has no task {task_id}')
+                raise errors.TaskUnknown(f'{self.name} has no task {task_id}')
             return self._work[1]
 
     def _must_run(self) -> None:
         if not self._running:
-            raise SlaveSystemShuttingDown(f'{self.name} is not running')
+            raise errors.SlaveSystemShuttingDown(f'{self.name} is not running')
 
     def _must_obey(self, master: str) -> None:
         self._must_run()
         if not self.is_connected:
-            raise SlaveNotConnected(f'{self.name} has no master; connect first')
+            raise errors.SlaveNotConnected(f'{self.name} has no master; connect first')
         if master != self._master:
-            raise MasterUnknown(f'{self.name} obeys {self._master!r}, not {master!r}')
+            raise errors.MasterUnknown(f'{self.name} obeys {self._master!r}, not {master!r}')
         self._heard_at = self._clock()
 
 
@@ -221,19 +211,17 @@ class Host:
 class _Events(logging.Handler):
     """The newest warnings of a process, until somebody takes them."""
 
-    def __init__(self, kept: int = 20) -> None:
+    def __init__(self) -> None:
         super().__init__(logging.WARNING)
-        self._lines: list[str] = []
-        self._kept = kept
+        self._lines: deque[str] = deque(maxlen=_KEPT)
 
     def emit(self, record: logging.LogRecord) -> None:
         """Keep a line."""
-        self._lines = [*self._lines, record.getMessage()][-self._kept :]
+        self._lines.append(record.getMessage())
 
     def take(self) -> list[str]:
         """The lines; they are forgotten here."""
-        lines, self._lines = self._lines, []
-        return lines
+        return [self._lines.popleft() for _ in range(len(self._lines))]
 
 
 def launch_slave(
