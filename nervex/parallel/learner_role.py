@@ -38,7 +38,6 @@ from nervex.worker.actor.env_manager import normalizer_for
 logger = logging.getLogger(__name__)
 _MEET_S = 120.0  # in which the others must come, and answer
 _PUT_BYTES_PER_S = 1.5e9  # what it costs to hand out weights, about
-_FREE_S = 1e-4  # a cost that does not matter
 _PUT_SHARE = 0.1  # of the learner's time that may go into it
 
 
@@ -249,8 +248,7 @@ class LearnerRole(Role):
             return None
         self._published = self.learner.train_iter
         weights = self._weights()
-        cost_s = tree.nbytes(weights) / _PUT_BYTES_PER_S
-        self._publish_at = now + max(parallel.publish_s, cost_s / _PUT_SHARE if cost_s > _FREE_S else 0.0)
+        self._publish_at = now + tree.nbytes(weights) / _PUT_BYTES_PER_S / _PUT_SHARE
         return weights
 
     def _weights(self) -> dict[str, Any]:

@@ -25,7 +25,7 @@ _NOT_SHOWN = (
     'has been marked dead',
 )
 _LIFE = 'life'  # the thread of a role that answers while another one works
-_ASK_S = 2.0  # between two questions whether the head of another's cluster is there
+_ASK_S, _MISSES = 2.0, 3  # between two questions whether another's cluster has its head; without an answer in a row
 _AVOIDED_S = 60.0  # Ray takes up to half of it to notice that a node is gone
 
 
@@ -67,7 +67,7 @@ class RayCarrier(Carrier):
         self._shell = ray.remote(concurrency_groups={_LIFE: 1})(Host)
         self._avoided: dict[str, float] = {}  # ids of nodes, and until when
         self._where = (os.getcwd(), [entry for entry in sys.path if entry])
-        self._ask_at, self._head = 0.0, ray.get_runtime_context().gcs_address
+        self._head, self._ask_at, self._misses = ray.get_runtime_context().gcs_address, 0.0, 0
         self._open = True
 
     def spawn(self, name: str, role: Any, kwargs: dict[str, Any], resources: dict[str, Any]) -> RayHandle:
@@ -102,8 +102,11 @@ class RayCarrier(Carrier):
             self._ask_at = self.now() + _ASK_S
             try:
                 check_address(self._head)
+                self._misses = 0
             except ConfigError as e:
-                raise TrainingError(f"Ray's head is gone: {e}") from e
+                self._misses += 1
+                if self._misses >= _MISSES:
+                    raise TrainingError(f"Ray's head is gone: {e}. Then start the run again, with --resume") from e
 
     def close(self) -> None:
         """Leave the cluster, or end it."""

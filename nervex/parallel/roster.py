@@ -48,15 +48,11 @@ class Slot(Hold):
     def look_after(self, now: float) -> None:
         """Whether it lives, answers in time, and gets on with its work."""
         limits = self.master.settings
-        for task in self.tasks():
-            limit = {'begin': limits.start_timeout_s, 'ping': None}.get(task.method, limits.task_timeout_s)
-            if limit is not None and now - task.since > limit and not self.gone:
-                if self.was_ready:
-                    self.master.end(self, f'no answer to {task.method} within {limit:g} s')
-                else:
-                    self.master.never_came(self, task, limit)
-                return
-        if self.ready and limits.stall_s is not None:
+        if not self.ready:
+            for task in self.tasks():
+                if now - task.since > limits.start_timeout_s:
+                    self.master.never_came(self, task, limits.start_timeout_s)
+        elif limits.stall_s is not None:
             self._look_at_progress(now - self.moved_at, limits.stall_s)
         if self.ready and now >= self._ping_at and not any(task.method == 'ping' for task in self.tasks()):
             self._ping_at = now + self.greets_s
@@ -172,7 +168,10 @@ class Roster(Master):
         self.log(f'{slot.name} is there: process {answer["pid"]}, incarnation {slot.spec.incarnation}{missing}')
 
     def never_came(self, slot: Slot, task: Task, limit: float) -> None:
-        """A role was not built in time, nor was it ever: there may be no room for it."""
+        """A role was not built in time. One that has worked hangs; where there never was one, there may be no room."""
+        if slot.was_ready:
+            self.end(slot, f'it was not built within {limit:g} s')
+            return
         said = (
             f'{slot.name} was not there within {limit:g} s (parallel.start_timeout_s): the machines are too busy, or '
             f'none has room for parallel.resources.{slot.spec.kind}, which is {dict(slot.resources)}'

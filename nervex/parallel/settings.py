@@ -52,12 +52,10 @@ class ParallelSettings:
         ),
         learn_s=setting(0.05, 'number > 0', 'how long a call of the learner should take'),
         publish_iters=setting(1, 'int >= 1', 'updates between two versions of the weights, at least'),
-        publish_s=setting(0.0, 'number >= 0', 'seconds between two versions of the weights, at least'),
         save_s=setting(10.0, 'number > 0 | None', "seconds between two savings of the learner; None: learner.resume's"),
         restarts=setting(20, 'int >= 0', 'times that one role may be started anew'),
         restart_window_s=setting(300.0, 'number > 0', 'in this time; more ends the run, or leaves fewer actors'),
         start_timeout_s=setting(120.0, 'number > 0', 'in which a role must have been built'),
-        task_timeout_s=setting(None, 'number > 0 | None', 'in which a call must be answered; None: no limit'),
         stall_s=setting(
             120.0, 'number > 0 | None', 'without progress, after which a role is started anew; None: it is waited for'
         ),

@@ -137,15 +137,27 @@ def test_actors_do_not_wait_for_evaluations_where_what_they_collect_meanwhile_is
 
 def test_a_role_that_hangs_is_ended_and_what_it_answers_later_is_not_counted(start, monkeypatch):
     monkeypatch.setattr(Evaluator, 'good_after', 10**6)
-    run = start(task_timeout_s=0.5)
+    run = start(stall_s=0.5)
     go(run, lambda: run.tally.blocks > 4)
     slot = run.roster.of('actor')[1]
     slot.handle.held = True
-    go(run, lambda: slot.spec.incarnation == 1)
-    assert 'actor1 died (no answer to collect within 0.5 s)' in log_of(run)
+    go(run, lambda: slot.spec.incarnation == 1, steps=20000)
+    assert 'actor1 died (no progress for 1 s in collect)' in log_of(run)
     monkeypatch.setattr(Evaluator, 'good_after', 40)
     go(run, lambda: False)
     assert run.coordinator.solved
+
+
+def test_a_successor_that_is_not_built_in_time_is_ended_too(start, monkeypatch):
+    monkeypatch.setattr(Evaluator, 'good_after', 10**6)
+    run = start(start_timeout_s=2.0)
+    slot = run.roster.slots[-1]
+    go(run, lambda: slot.ready)
+    run.roster.carrier.kill(slot.handle)
+    go(run, lambda: slot.spec.incarnation == 1)
+    slot.handle.held = True
+    go(run, lambda: slot.spec.incarnation == 2, steps=20000)
+    assert 'evaluator0 died (it was not built within 2 s)' in log_of(run)
 
 
 @pytest.mark.parametrize('victim', ['learner0', 'actor1', 'evaluator0'])

@@ -1,9 +1,11 @@
 """A cluster of our own: who may enter, what is left out, and what outlives a program that is killed: nothing."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import types
 from types import SimpleNamespace
 
@@ -32,6 +34,19 @@ def test_the_token_is_made_for_its_owner_alone(token):
     before = token.read_text()
     own_token()
     assert token.read_text() == before and mode(token) == 0o600
+
+
+@pytest.mark.skipif(os.getuid() != 0 or not shutil.which('setpriv'), reason='only root can be somebody else')
+def test_another_user_cannot_read_the_token(token, tmp_path, monkeypatch):
+    with tempfile.TemporaryDirectory() as home:  # whose folders anybody may enter, unlike pytest's
+        os.chmod(home, 0o755)
+        monkeypatch.setenv('HOME', home)
+        os.makedirs(f'{home}/.ray', mode=0o755)
+        own_token()
+        as_nobody = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups']
+        assert subprocess.run([*as_nobody, 'ls', f'{home}/.ray/auth_token'], capture_output=True).returncode == 0
+        read = subprocess.run([*as_nobody, 'cat', f'{home}/.ray/auth_token'], capture_output=True, text=True)
+    assert read.returncode != 0 and read.stdout == '' and 'denied' in read.stderr
 
 
 def test_a_token_that_others_can_read_is_closed_to_them(token):

@@ -53,7 +53,7 @@ with signals.held():
     assert done.returncode == 130 and done.stdout == '' and done.stderr == ''
 
 
-@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])
 def test_a_parallel_run_that_is_stopped_saves_its_state_and_tells_the_checkpoint(tmp_path, monkeypatch, number):
     cfg = dict(
         exp_name=str(tmp_path),

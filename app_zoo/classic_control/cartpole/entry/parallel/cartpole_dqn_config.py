@@ -1,5 +1,5 @@
 """
-CartPole by double DQN, with a section for the coordinator, the learner and each actor: ``nervex -m parallel -c`` this file.
+CartPole by double DQN, with a section for the coordinator, the learner and each actor: ``nervex -m parallel -c`` it.
 What is left out is as for any parallel run; the shorter form is the serial config with ``-m parallel``.
 """
 
