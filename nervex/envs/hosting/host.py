@@ -1,89 +1,18 @@
 """EnvHost: the envs that one process (or thread) owns: it builds, seeds, resets and steps them, and writes rows."""
 
 import inspect
-import json
-import pickle
-import traceback
+import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from nervex.envs.env.plain_state import decode, encode
-from nervex.envs.hosting.actions import ARRAY, NUMPY, PLAIN
 from nervex.envs.hosting.layout import InvalidStepError, copy_row, not_finite, write_row
-from nervex.envs.hosting.stepping import FAILURES, flag, has_step_into, make_loop
+from nervex.envs.hosting.messages import EnvFault, Events, HostSetup, ask_env, describe_error, kind_of, make_env
+from nervex.envs.hosting.saving import load_env, save_env
+from nervex.envs.hosting.stepping import FAILURES, flag, make_loop
 from nervex.envs.hosting.store import SLOTS, BlockStore
 from nervex.utils.errors import ExtraMissingError
-from nervex.utils.trust import seal, unseal
-
-METHOD = 'nervex.envs.hosting.host.METHOD'  # stands for a method, which stays with its env; survives pickling
-
-
-class EnvFault(NamedTuple):
-    """What went wrong in one env: ``phase`` is build, reset or step; ``kind`` is error, invalid, abnormal, ..."""
-
-    env_id: int
-    phase: str
-    kind: str
-    text: str
-
-
-class Events:
-    """
-    Overview:
-        What a job of some envs brought besides numbers, by env id.
-    Arguments:
-        - finished (:obj:`list[int]`): whose episode has ended
-        - infos (:obj:`dict`): where they say more than the usual two things about an end; or a function that makes it
-        - faults (:obj:`list[EnvFault]`): what went wrong
-        - stepped (:obj:`list[int] | None`): who has stepped; None: all that were asked
-        - waiting (:obj:`Sequence[int]`): who has no observation yet: its episode begins with a step of the others
-        - begun (:obj:`Sequence[int]`): who was waiting so and now has one
-    """
-
-    __slots__ = ('begun', 'faults', 'finished', 'infos', 'stepped', 'waiting')
-
-    def __init__(self) -> None:
-        self.finished: list[int] = []
-        self.infos: Any = {}
-        self.faults: list[EnvFault] = []
-        self.stepped: list[int] | None = None
-        self.waiting: Sequence[int] = ()
-        self.begun: Sequence[int] = ()
-
-
-@dataclass
-class HostSetup:
-    """
-    Overview:
-        What a group of envs is made from: the envs ``first_id .. first_id + len(cfgs) - 1``. It travels to a process
-        by cloudpickle, so that functions made on the spot reach it too.
-    """
-
-    first_id: int
-    env_fn: Callable[[dict], Any]
-    cfgs: list[dict]
-    describe: bool = False  # whether ``make`` of the host answers what the envs look like
-    auto_reset: bool = True  # the host begins the next episode in the step that ends one
-    episode_num: float = float('inf')
-    seeds: list[tuple[int, bool | None] | None] = field(default_factory=list)  # (seed, dynamic_seed) of each env
-    reset_kwargs: list[dict] = field(default_factory=list)
-    episodes: list[int] = field(default_factory=list)  # that each env has had
-    renewed: list[int] = field(default_factory=list)  # how often each env was replaced
-
-    def host(self) -> 'EnvHost':
-        """The host, without envs yet."""
-        return EnvHost(self)
-
-    def __getstate__(self) -> bytes:
-        import cloudpickle
-
-        return cloudpickle.dumps(self.__dict__)
-
-    def __setstate__(self, state: bytes) -> None:
-        self.__dict__.update(pickle.loads(state))
 
 
 class EnvHost:
@@ -96,6 +25,7 @@ class EnvHost:
     """
 
     store: Any = None  # a BlockStore once it is attached
+    action_form: str  # in which the envs take single numbers
     _loop: Any = None
     _first: Any = None  # the first observation of env 0, if it was reset to describe the envs
 
@@ -106,8 +36,8 @@ class EnvHost:
         self.everyone = range(n)
         self._seeds = list(setup.seeds) or [None] * n
         self._reset_kwargs = list(setup.reset_kwargs) or [{}] * n
-        self._episodes = list(setup.episodes) or [0] * n
         self._renewed = list(setup.renewed) or [0] * n
+        self._episodes = [0] * n
         self.returns: list[Any] = [0.0] * n
         self._age, self._born = 0, [0] * n  # steps so far; the step before an env's episode began
         self._dirty = False
@@ -137,15 +67,9 @@ class EnvHost:
         return None
 
     def _build(self, index: int) -> None:
-        """Make one env (a Gym object is adapted) and seed it."""
-        env = self._setup.env_fn(self._setup.cfgs[index])
-        if not callable(getattr(env, 'info', None)):
-            from nervex.envs.gym_env import GymEnv
-
-            env = GymEnv(env)
-        self.envs[index] = env
-        if self._seeds[index] is not None:
-            self._apply_seed(index)
+        """Make one env and seed it."""
+        self.envs[index] = make_env(self._setup.env_fn, self._setup.cfgs[index])
+        self._apply_seed(index)
 
     def attach(self, store: BlockStore, low: int) -> None:
         """Write into rows ``low ..`` of this store from now on."""
@@ -162,37 +86,31 @@ class EnvHost:
         self._done, self._truncated = store.done[low:high], store.truncated[low:high]
         self._done[:] = False  # a predecessor that died may have left an end there
         self._episode_return, self._episode_length = store.episode_return[low:high], store.episode_length[low:high]
-        self._bind_loop()
-
-    def _bind_loop(self) -> None:
-        """Look (again) how the envs want to be stepped, and in which form they take single numbers as actions."""
-        if self.store is None:
-            return
-        self._loop, limits = make_loop(self)
-        plain = all(has_step_into(env) for env in self.envs)
-        self.action_form = NUMPY if limits is not None else PLAIN if plain else ARRAY
-        self._limits, self._due = limits or [None] * self.num, 0.0
+        self._loop, self.action_form = make_loop(self)
 
     # ------------------------------------------------------------------ asked from outside
     def obey(self, name: str, args: Sequence[Any]) -> Any:
         """Run a job that a manager gives by name."""
         return self._JOBS[name](self, *args)
 
-    def _begin(
-        self, slot: int, ids: Sequence[int], renew: bool, reset_kwargs: dict[int, dict], fresh: bool
-    ) -> Events | None:
-        """Begin episodes, in new envs if ``renew``; ``fresh`` counts episodes from 0 again. None if all went well."""
+    def _begin(self, slot: int, ids: Sequence[int], how: Sequence[tuple[bool, dict, int]]) -> Events | None:
+        """
+        Overview:
+            Begin episodes. None if all went well.
+        Arguments:
+            - how (:obj:`Sequence[tuple]`): for each env: whether in a new one, the keyword arguments of its resets, and
+              how many episodes it has had
+        """
         events = Events()
-        for k in [i - self.first_id for i in ids]:
-            self._reset_kwargs[k] = reset_kwargs[k + self.first_id]
-            if fresh:
-                self._episodes[k] = 0
+        for i, (renew, kwargs, episodes) in zip(ids, how):
+            k = i - self.first_id
+            self._reset_kwargs[k], self._episodes[k] = kwargs, episodes
             try:
                 if renew:
                     self._close_env(k)
                     self._renewed[k] += 1  # with dynamic seeds it does not replay the old one's episodes
                     self._build(k)
-                    self._bind_loop()
+                    self._loop, self.action_form = make_loop(self)
                 self._reset(k, slot)
             except FAILURES as error:
                 events.faults.append(self.fault(k, 'reset', error))
@@ -209,41 +127,23 @@ class EnvHost:
         envs = [self.envs[i - self.first_id] for i in ids]
         answers = [ask_env(env, name, None if calls is None else calls[k]) for k, env in enumerate(envs)]
         if calls is not None:  # the method may have changed how the env steps
-            self._bind_loop()
+            self._loop, self.action_form = make_loop(self)
         return answers
 
     def _save(self, ids: Sequence[int]) -> list[bytes | None]:
-        """Envs in the middle of their episodes, pickled (and signed) if they must be; None for one that cannot be."""
-        saved: list[bytes | None] = []
+        """Envs in the middle of their episodes; None for one that cannot be saved."""
+        saved = []
         for k in [i - self.first_id for i in ids]:
-            env, counters = (
-                self.envs[k],
-                [self.returns[k], self._age - self._born[k], self._episodes[k], self._renewed[k]],
-            )
-            try:
-                counters = encode(counters, set())
-                state = _plain_state(env)
-                if state is not None:
-                    saved.append(json.dumps([state, counters, self._seeds[k]]).encode())
-                else:
-                    saved.append(seal(pickle.dumps((env, counters, self._seeds[k]))))
-            except Exception:  # whatever an env's own __reduce__ may raise: it cannot be saved
-                saved.append(None)
+            counters = [self.returns[k], self._age - self._born[k], self._episodes[k], self._renewed[k]]
+            saved.append(save_env(self.envs[k], counters, self._seeds[k]))
         return saved
 
     def _load(self, ids: Sequence[int], states: list[bytes]) -> None:
         for k, state in zip([i - self.first_id for i in ids], states):
-            if not state.startswith(b'['):
-                opened = unseal(state)
-                self._close_env(k)
-                self.envs[k], counters, self._seeds[k] = pickle.loads(opened)
-            else:
-                env_state, counters, seed = json.loads(state)
-                self.envs[k].load_state_dict(env_state)
-                self._seeds[k] = None if seed is None else (seed[0], seed[1])
-            self.returns[k], length, self._episodes[k], self._renewed[k] = decode(counters)
+            self.envs[k], counters, self._seeds[k] = load_env(self.envs[k], state)
+            self.returns[k], length, self._episodes[k], self._renewed[k] = counters
             self._born[k] = self._age - length
-        self._bind_loop()
+        self._loop, self.action_form = make_loop(self)
 
     # ------------------------------------------------------------------ running
     def _reset(self, index: int, slot: int) -> None:
@@ -277,31 +177,11 @@ class EnvHost:
             for k in set(self.everyone).difference(which):  # they get no older
                 self._born[k] += 1
         events = self._loop(slot, actions, which)
-        if self._age >= self._due:
-            events = self._end_overdue(slot, which, events)
         if not -3.4e38 < sum(self._sums) < 3.4e38:  # a reward is NaN, or infinite as it is stored, in float32
             return self._find_not_finite(slot, events or Events(), which)
         for view, zeros in self._floats[slot]:
             if view.dot(zeros) != 0.0:  # see not_finite
                 return self._find_not_finite(slot, events or Events(), which)
-        return events
-
-    def _end_overdue(self, slot: int, which: Iterable[int], events: Events | None) -> Events | None:
-        """
-        Overview:
-            End the episodes that have reached the time limit which is kept here for envs that are stepped directly.
-            ``_due`` is the step before which none can have, so that other steps need not look.
-        """
-        faulty = {fault.env_id for fault in events.faults} if events else ()
-        for k in which:
-            limit = self._limits[k]
-            if limit and self._age - self._born[k] >= limit and self.first_id + k not in faulty:
-                info = events.infos.pop(self.first_id + k, None) if events else None
-                try:
-                    events = self.settle(k, slot, False, True, info, events)
-                except FAILURES as error:
-                    events = self.fail(k, error, events)
-        self._due = min((born + limit for born, limit in zip(self._born, self._limits) if limit), default=float('inf'))
         return events
 
     def fault(self, index: int, phase: str, error: BaseException) -> EnvFault:
@@ -361,9 +241,11 @@ class EnvHost:
                 raise self._invalid(k, what, view)
 
     def _check_reward(self, slot: int, k: int) -> None:
-        reward = self._rewards[slot][k : k + 1].reshape(-1)
+        reward = self.reward_cells[slot][k]
+        if type(reward) is float and -math.inf < reward < math.inf:  # 3 us faster, once an episode
+            return
         if not np.isfinite(reward).all():
-            raise self._invalid(k, 'the reward', reward)
+            raise self._invalid(k, 'the reward', np.reshape(reward, -1))
 
     def _invalid(self, k: int, what: str, view: np.ndarray) -> InvalidStepError:
         bad, shown = view[~np.isfinite(view)][0], f': {view.tolist()}' if 1 < view.size <= 8 else ''
@@ -417,40 +299,3 @@ class EnvHost:
             env.seed(seed, dynamic_seed=dynamic)
 
     _JOBS: dict[str, Callable] = dict(begin=_begin, seed=_seed, call=_call, save=_save, load=_load, close=close)
-
-
-def ask_env(env: Any, name: str, call: tuple[tuple, dict] | None) -> Any:
-    """The attribute ``name`` (METHOD if it can be called), or with ``call`` the method's answer."""
-    value = getattr(env, name)
-    if call is None:
-        return METHOD if callable(value) else value
-    args, kwargs = call
-    return value(*args, **kwargs)
-
-
-def _plain_state(env: Any) -> Any:
-    """The state of an env that offers it without pickle; None for another one."""
-    try:
-        return encode(env.state_dict(), set()) if hasattr(type(env), 'state_dict') else None
-    except TypeError:
-        return None
-
-
-def kind_of(error: BaseException) -> str:
-    """What a fault is called: an env that ends the process (``sys.exit``) has crashed, wherever it lives."""
-    if isinstance(error, InvalidStepError):
-        return 'invalid'
-    return 'crash' if isinstance(error, SystemExit) else 'error'
-
-
-def describe_error(error: BaseException) -> str:
-    """The error with its traceback."""
-    return ''.join(traceback.format_exception(type(error), error, error.__traceback__)).rstrip()
-
-
-def reward_size(info: Any) -> int:
-    """1 for the usual scalar reward, else the length of the vector that ``rew_space`` declares."""
-    shape = getattr(getattr(info, 'rew_space', None), 'shape', None)
-    if shape is None or isinstance(shape, dict):
-        return 1
-    return max(1, int(np.prod(shape)))

@@ -16,23 +16,6 @@ class InvalidStepError(ValueError):
     """An env answered something that its description does not allow."""
 
 
-class ObjectCell:
-    """The row of an object column: remembers where the object belongs."""
-
-    __slots__ = ('column', 'index')
-
-    def __init__(self, column: np.ndarray, index: int) -> None:
-        self.column, self.index = column, index
-
-    def set(self, value: Any) -> None:
-        """Put an object there."""
-        self.column[self.index] = value
-
-    def get(self) -> Any:
-        """The object there."""
-        return self.column[self.index]
-
-
 class Leaf:
     """Shape and dtype of one array of an observation; ``dtype`` object for what is no numeric array."""
 
@@ -98,9 +81,10 @@ def layout_from(info: Any, obs: Any) -> Any:
     return layout
 
 
-def row_of(block: Any, index: int) -> Any:
-    """A writable view of one row; an ObjectCell for an object column."""
-    return tree.map(lambda a: ObjectCell(a, index) if a.dtype == object else a[index, ...], block)
+def reward_size(info: Any) -> int:
+    """1 for the usual scalar reward, else the length of the vector that ``rew_space`` declares."""
+    shape = getattr(getattr(info, 'rew_space', None), 'shape', None)
+    return 1 if shape is None or isinstance(shape, dict) else max(1, int(np.prod(shape)))
 
 
 def write_row(row: Any, obs: Any) -> None:
@@ -110,49 +94,27 @@ def write_row(row: Any, obs: Any) -> None:
         InvalidStepError. (It walks by itself, once for every step of every env.)
     """
     if type(row) is np.ndarray:
+        if row.dtype == object:
+            row[()] = obs
+            return
         if not (type(obs) is np.ndarray and obs.shape == row.shape and obs.dtype == row.dtype):
             obs = _checked(obs, row.shape, row.dtype)
         row[...] = obs
-    elif type(row) is ObjectCell:
-        row.set(obs)
-    else:
-        if not isinstance(obs, dict) or len(obs) != len(row):
-            raise InvalidStepError(f'the observation must be a dict with the keys {list(row)}, got {_describe(obs)}')
-        for key, part in row.items():
-            if key not in obs:
-                raise InvalidStepError(f'the observation lacks the key {key!r}; it has {list(obs)}')
-            write_row(part, obs[key])
+        return
+    if not isinstance(obs, dict) or len(obs) != len(row):
+        raise InvalidStepError(f'the observation must be a dict with the keys {list(row)}, got {_describe(obs)}')
+    for key, part in row.items():
+        if key not in obs:
+            raise InvalidStepError(f'the observation lacks the key {key!r}; it has {list(obs)}')
+        write_row(part, obs[key])
 
 
 def copy_row(target: Any, source: Any) -> None:
     """Copy one row to another row of the same layout."""
     if type(target) is np.ndarray:
         target[...] = source
-        return
-    for _, to, of in tree.zip(target, source):
-        if isinstance(to, ObjectCell):
-            to.set(of.get())
-        else:
-            to[...] = of
-
-
-def leaves_of(row: Any, everything: bool) -> list[Any]:
-    """Copies of the object leaves of a row (of all its leaves if ``everything``), in order."""
-    return [
-        leaf.get() if isinstance(leaf, ObjectCell) else leaf.copy()
-        for leaf in tree.leaves(row)
-        if everything or isinstance(leaf, ObjectCell)
-    ]
-
-
-def put_leaves(row: Any, values: list[Any], everything: bool) -> None:
-    """Store what ``leaves_of`` gave in another row."""
-    rest = iter(values)
-    for leaf in tree.leaves(row):
-        if isinstance(leaf, ObjectCell):
-            leaf.set(next(rest))
-        elif everything:
-            leaf[...] = next(rest)
+    else:
+        tree.write(target, ..., source)
 
 
 def not_finite(array: np.ndarray, zeros: np.ndarray) -> bool:

@@ -1,84 +1,42 @@
-"""
-The inner loops of a step: what runs once per env and step, and nothing else.
-
-Both are closures, made once for a host, so that all they use is at hand without attribute look-ups (benchmark rows
-``nervex.base`` of env_bench).
-"""
+"""What runs once per env and step: the loop over the envs of a host, and how each of them is called."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
+from nervex.envs.hosting.actions import ARRAY, NUMPY, PLAIN
 from nervex.envs.hosting.layout import InvalidStepError, write_row
 
 FAILURES = (Exception, SystemExit)  # what an env may raise without ending the run
 
 
-def make_loop(host: Any) -> tuple[Callable[[int, Sequence[Any], Iterable[int]], Any], list[int | None] | None]:
+def make_loop(host: Any) -> tuple[Callable[[int, Sequence[Any], Iterable[int]], Any], str]:
     """
     Overview:
-        The loop that suits the host's envs: (slot, actions, which) -> events; and, if it calls the envs' own ``step``
-        directly, their time limits, which the host then has to keep.
+        The loop that steps the envs of a host: (slot, actions, which) -> events; and the form in which the envs take
+        single numbers as actions. It is a closure, so that all it uses is at hand without attribute look-ups (benchmark
+        rows ``nervex.base`` of env_bench).
     """
-    direct: list[Any] = [env.direct_step() if hasattr(env, 'direct_step') else None for env in host.envs]
-    layout = host.store.layout
-    if all(direct) and host.store.reward_size == 1 and not isinstance(layout, dict) and not layout.is_object:
-        return _direct_loop(host, [d[0] for d in direct]), [d[1] for d in direct]
-    return _stepper_loop(host, [make_stepper(env, host.store.reward_size) for env in host.envs]), None
-
-
-def _stepper_loop(host: Any, steppers: list[Callable]) -> Callable:
-    """For envs that write their own row."""
-    all_rows, all_rewards = host.rows, host.reward_cells
+    layout, size = host.store.layout, host.store.reward_size
+    flat = size == 1 and not isinstance(layout, dict) and not layout.is_object and len(layout.shape) == 1
+    direct = [flat and hasattr(env, 'direct_step') and env.direct_step() for env in host.envs]
+    form = NUMPY if all(direct) else PLAIN if all(has_step_into(env) for env in host.envs) else ARRAY
+    steppers = [quick or make_stepper(env, size) for quick, env in zip(direct, host.envs)]
+    # A memoryview compares shape and format itself when it is assigned to, and is faster than a NumPy row.
+    all_rows = [[memoryview(row) if quick else row for quick, row in zip(direct, rows)] for rows in host.rows]
+    all_rewards, everyone = host.reward_cells, host.everyone
     returns, settle, fail = host.returns, host.settle, host.fail
 
     def loop(slot: int, actions: Sequence[Any], which: Iterable[int]) -> Any:
         events, rows, rewards = None, all_rows[slot], all_rewards[slot]
-        for k, action in zip(which, actions):
-            try:
-                reward, terminated, truncated, info = steppers[k](action, rows[k])
-                try:
-                    rewards[k] = reward
-                except (TypeError, ValueError):  # an array or list of one number, or no number at all
-                    rewards[k] = reward = reward_of(reward, 1)
-                returns[k] += reward
-                if terminated is False and truncated is False and not info:
-                    continue
-                events = settle(k, slot, terminated, truncated, info, events)
-            except FAILURES as error:
-                events = fail(k, error, events)
-        return events
-
-    return loop
-
-
-def _direct_loop(host: Any, steps: list[Callable]) -> Callable:
-    """For Gymnasium envs that need no conversion: calls their own ``step``, saves the adapter's call."""
-    all_rows, all_rewards, everyone = host.rows, host.reward_cells, host.everyone
-    returns, settle, fail = host.returns, host.settle, host.fail
-    # A memoryview compares shape and format itself when it is assigned to, and is faster than a NumPy row.
-    flat = len(host.store.layout.shape) == 1
-    targets = [[memoryview(row) for row in rows] for rows in all_rows] if flat else all_rows
-    shape, dtype, array = host.store.layout.shape, host.store.layout.dtype, np.ndarray
-    whole: Any = slice(None) if flat else ...
-
-    def loop(slot: int, actions: Sequence[Any], which: Iterable[int]) -> Any:
-        events, rows, rewards = None, targets[slot], all_rewards[slot]
         if which is everyone:
-            calls: Iterable[tuple] = zip(everyone, steps, rows, actions)
+            calls: Iterable[tuple] = zip(everyone, steppers, rows, actions)
         else:
-            calls = [(k, steps[k], rows[k], action) for k, action in zip(which, actions)]
-        for k, step, row, action in calls:
+            calls = [(k, steppers[k], rows[k], action) for k, action in zip(which, actions)]
+        for k, stepper, row, action in calls:
             try:
-                obs, reward, terminated, truncated, info = step(action)
-                try:
-                    if flat or (type(obs) is array and obs.dtype is dtype and obs.shape == shape):
-                        row[whole] = obs
-                    else:
-                        write_row(row, obs)
-                except (ValueError, TypeError):  # another dtype or shape: converted, or refused with words
-                    write_row(all_rows[slot][k], obs)
+                reward, terminated, truncated, info = stepper(action, row)
                 try:
                     rewards[k] = reward
                 except (TypeError, ValueError):  # an array or list of one number, or no number at all
@@ -91,7 +49,7 @@ def _direct_loop(host: Any, steps: list[Callable]) -> Callable:
                 events = fail(k, error, events)
         return events
 
-    return loop
+    return loop, form
 
 
 def has_step_into(env: Any) -> bool:

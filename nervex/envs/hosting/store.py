@@ -1,11 +1,11 @@
 """The block of memory that steps are written to: observations, rewards, and what is known about finished episodes."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from nervex.envs.hosting.layout import Leaf, row_of
+from nervex.envs.hosting.layout import Leaf, copy_row
 from nervex.utils import tree
 
 SLOTS = 3  # a block stays valid while the next one is written, and the one after that
@@ -38,9 +38,9 @@ class BlockStore:
         self.done, self.truncated = shared.array(num, bool), shared.array(num, bool)
         self.episode_return, self.episode_length = shared.array(num, np.float64), shared.array(num, np.int64)
         self.obs = [tree.index(self.leaves, slot) for slot in range(SLOTS)]
-        self.rows = [[row_of(block, k) for k in range(num)] for block in self.obs]
-        final = tree.index(self.leaves, FINAL)
-        self.final_rows = [row_of(final, k) for k in range(num)]
+        # a row of an object column is an array without axes, whose only element is the object
+        self.rows = [[tree.index(block, (k, ...)) for k in range(num)] for block in self.obs]
+        self.final_rows = [tree.index(self.leaves, (FINAL, k, ...)) for k in range(num)]
 
     @staticmethod
     def nbytes(layout: Any, num: int, reward_size: int = 1) -> int:
@@ -49,20 +49,24 @@ class BlockStore:
         row = sum(leaf.dtype.itemsize * int(np.prod(leaf.shape)) for leaf in leaves) + 4 * reward_size
         return (SLOTS + 1) * (num * row + (len(leaves) + 1) * 2 * ALIGNMENT) + num * 18 + 4 * 2 * ALIGNMENT
 
-    def take(self, places: np.ndarray | int, ids: np.ndarray) -> Any:
-        """A copy of the observations of envs, each from its own slot (or FINAL)."""
-        return tree.index(self.leaves, (places, ids))
-
-    def with_finals(self, slot: int, ids: Iterable[int]) -> Any:
-        """A copy of one slot in which these envs show the last observation of the episode that has ended."""
+    def take(self, slot: int, ids: np.ndarray | None, ended: Sequence[tuple[int, int]] = ()) -> Any:
+        """
+        Overview:
+            A copy of the observations of envs (None: of all); those ``ended`` (place, env) show their episode's last.
+        """
 
         def copied(leaf: np.ndarray) -> np.ndarray:
-            block, final = leaf[slot].copy(), leaf[FINAL]
-            for i in ids:
-                block[i] = final[i]
+            block, final = leaf[slot].copy() if ids is None else leaf[slot, ids], leaf[FINAL]
+            for k, i in ended:
+                block[k] = final[i]
             return block
 
-        return tree.map(copied, self.leaves)
+        return copied(self.leaves) if type(self.leaves) is np.ndarray else tree.map(copied, self.leaves)
+
+    def carry(self, ids: Iterable[int], before: int, slot: int) -> None:
+        """Copy the observations of envs that a step leaves out to its slot."""
+        for i in ids:
+            copy_row(self.rows[slot][i], self.rows[before][i])
 
     def floats(self, slot: int, low: int, high: int) -> list[tuple[np.ndarray, np.ndarray]]:
         """

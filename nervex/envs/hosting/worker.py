@@ -5,6 +5,7 @@ import random
 import signal
 import sys
 import threading
+from collections.abc import Sequence
 from multiprocessing import connection as mp_connection
 from multiprocessing import parent_process
 from multiprocessing.reduction import ForkingPickler
@@ -13,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from nervex.envs.hosting.actions import ActionRows
-from nervex.envs.hosting.host import Events, HostSetup
-from nervex.envs.hosting.layout import leaves_of
+from nervex.envs.hosting.messages import Events, HostSetup
 from nervex.envs.hosting.shared import ASK, STEP_ALL, Control, SharedBlock
 from nervex.envs.hosting.store import BlockStore
 from nervex.envs.hosting.waiting import Apart, Sleeper, keeps_order, make_fence, spin_while
@@ -72,8 +72,8 @@ class Worker:
         """Attach the host to the shared memory."""
         block = SharedBlock.receive(self._pipe)
         memory = memoryview(block.buffer)[plan['control_bytes'] :]
-        self._private, self._by_pipe = plan['private'], plan['by_pipe']
-        store = BlockStore(plan['layout'], plan['envs'], plan['reward_size'], memory, self._private)
+        self._by_pipe = plan['by_pipe']
+        store = BlockStore(plan['layout'], plan['envs'], plan['reward_size'], memory, self._by_pipe)
         self._control = control = Control(plan['workers'], plan['envs'], plan['action'], block.buffer)
         low, high = self.host.first_id, self.host.first_id + self.host.num
         self.host.attach(store, low)
@@ -117,11 +117,7 @@ class Worker:
         name, args = self._pipe.recv()
         try:
             answer = self.host.obey(name, args)
-            objects = None
-            if name == 'begin':
-                bad = {fault.env_id for fault in answer.faults} if answer else ()
-                objects = self._objects(args[0], [i for i in args[1] if i not in bad], None)
-            return _dump((answer, objects))
+            return _dump((answer, self._observations(args[0], args[1], None) if name == 'begin' else None))
         except (Exception, SystemExit) as error:
             return _dump((self.host.fault(0, name, error), None))
 
@@ -136,20 +132,19 @@ class Worker:
                 rows = [rows[k] for k in which]
         events = self.host.step(slot, rows, which)
         self._control.news[self._g] = events is not None or self._by_pipe
-        ids = [self.host.first_id + k for k in (self.host.everyone if which is None else which)]
-        objects = self._objects(slot, ids, events)
-        if objects is None and (events is None or not (events.infos or events.faults)):
+        if not self._by_pipe and (events is None or not (events.infos or events.faults)):
             return None  # that an episode ended is in the shared memory
-        return _dump((events, objects))
+        ids = [self.host.first_id + k for k in (self.host.everyone if which is None else which)]
+        return _dump((events, self._observations(slot, ids, events)))
 
-    def _objects(self, slot: int, ids: list[int], events: Events | None) -> list | None:
-        """(env id, is it the final observation, values) of the leaves that are not in shared memory."""
+    def _observations(self, slot: int, ids: Sequence[int], events: Events | None) -> list | None:
+        """(env id, is it the final one, observation) if these are not in shared memory."""
         if not self._by_pipe:
             return None
         host = self.host
         rows = [(i, False, host.rows[slot][i - host.first_id]) for i in ids]
         rows += [(i, True, host.final_rows[i - host.first_id]) for i in (events.finished if events else ())]
-        return [(i, final, leaves_of(row, self._private)) for i, final, row in rows]
+        return rows
 
 
 def _dump(answer: Any) -> bytes:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from nervex.envs import BaseEnv, BaseEnvInfo, BaseEnvTimestep, EnvElementInfo
-from nervex.envs.hosting.host import ask_env
+from nervex.envs.hosting.messages import ask_env
 from nervex.envs.vector_engine import Answer
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from nervex.envs.hosting.actions import ActionRows
-from nervex.envs.hosting.host import EnvFault, HostSetup
+from nervex.envs.hosting.messages import EnvFault, HostSetup, make_env
 from nervex.envs.hosting.store import BlockStore
 from nervex.utils.errors import NervexError
 
@@ -107,11 +107,7 @@ class Backend:
     @staticmethod
     def info(env_fn: Callable[[dict], Any], cfgs: Sequence[dict]) -> Any:
         """The envs' description before they are launched: one is made and closed to ask it."""
-        env = env_fn(cfgs[0])
-        if not callable(getattr(env, 'info', None)):
-            from nervex.envs import GymEnv
-
-            env = GymEnv(env)
+        env = make_env(env_fn, cfgs[0])
         try:
             return env.info()
         finally:
@@ -123,22 +119,7 @@ class Backend:
         return f'env {ids.start}' if len(ids) == 1 else f'envs {ids.start} to {ids.stop - 1} (they share one)'
 
 
-class Immediate(Backend):
-    """Of backends whose jobs are done when they are given: they only keep the answers."""
-
-    def __init__(self, env_num: int, cfg: dict, together: bool) -> None:
-        super().__init__(env_num, cfg, together)
-        self.answers: list[tuple[int, Any]] = []
-
-    def wait(self, timeout: float) -> list[tuple[int, Any]]:
-        """The jobs that have ended, with their answers."""
-        if not self.answers:
-            time.sleep(timeout)  # somebody is to be tried again later
-        answers, self.answers = self.answers, []
-        return answers
-
-
-class InProcess(Immediate):
+class InProcess(Backend):
     """
     Overview:
         All envs in the calling thread, one after the other: a job is done when it is given. It cannot interrupt an env
@@ -148,22 +129,24 @@ class InProcess(Immediate):
     host: Any = None
     store: Any = None
 
+    def __init__(self, env_num: int, cfg: dict, together: bool) -> None:
+        super().__init__(env_num, cfg, together)
+        self.answers: list[tuple[int, Any]] = []  # that ``wait`` has not handed out
+
     def launch(self, g: int, setup: HostSetup) -> None:
         """Job: make the envs of a group."""
-        if self.host is not None:
-            self.host.close()
         self.host = setup.host()
         self.answers.append((g, self.host.make()))
 
     def share(self, layout: Any, reward_size: int, action_rows: ActionRows) -> BlockStore:
         """Make the memory that steps write to."""
-        self.store, self.split = BlockStore(layout, self.groups[-1].stop, reward_size), action_rows.split
+        self.store, self.rows = BlockStore(layout, self.groups[-1].stop, reward_size), action_rows
         self.step_all = self._step_all
         return self.store
 
     def _step_all(self, slot: int, actions: Any, ids: Any) -> Any:
         host = self.host
-        return host.step(slot, self.split(actions, host.action_form))
+        return host.step(slot, self.rows.split(actions, host.action_form))
 
     def attach(self, g: int) -> None:
         """Have a group write to that memory from now on."""
@@ -171,12 +154,18 @@ class InProcess(Immediate):
 
     def step(self, g: int, slot: int, ids: Sequence[int], actions: Any) -> None:
         """Job: step these envs of a group."""
-        rows = self.split(actions, self.host.action_form)
-        self.answers.append((g, self.host.step(slot, rows, [i - self.host.first_id for i in ids])))
+        self.answers.append((g, self.host.step(slot, self.rows.split(actions, self.host.action_form), ids)))
 
     def ask(self, g: int, name: str, args: tuple) -> None:
         """Job: an attribute or a method of the envs of a group."""
         self.answers.append((g, self.host.obey(name, args)))
+
+    def wait(self, timeout: float) -> list[tuple[int, Any]]:
+        """The jobs that have ended, with their answers."""
+        if not self.answers:
+            time.sleep(timeout)  # somebody is to be tried again later
+        answers, self.answers = self.answers, []
+        return answers
 
     def close(self) -> list[EnvFault]:
         """End all groups and free everything; tells what the envs' ``close`` raised."""

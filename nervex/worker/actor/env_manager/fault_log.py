@@ -2,9 +2,9 @@
 
 import logging
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 
-from nervex.envs.hosting.host import EnvFault
+from nervex.envs.hosting.messages import EnvFault
 from nervex.utils.errors import EnvError
 
 logger = logging.getLogger(__name__)
@@ -19,7 +19,7 @@ class FaultLog:
         An env is restarted after a fault. It has failed for good when ``max_retry`` restarts in a row brought not one
         good step, or when many restarts brought neither a finished episode nor ``PROGRESS_STEPS`` good steps.
     Interfaces:
-        record, strike, good_steps, error, counts, recent
+        record, strike, good_steps, tried_in_vain, tried_well, error, counts, recent
     """
 
     def __init__(self, env_num: int, max_retry: int, describe: Callable[[int], str]) -> None:
@@ -30,6 +30,7 @@ class FaultLog:
         self._max_retry, self._describe = max_retry, describe
         self._in_a_row, self._without_progress = [0] * env_num, [0] * env_num
         self._good = [0] * env_num
+        self._tries: Counter = Counter()  # what is tried (resets of an env, starts of a group) -> in vain in a row
 
     @property
     def total(self) -> int:
@@ -69,6 +70,18 @@ class FaultLog:
             if i in finished or self._good[i] >= PROGRESS_STEPS:
                 self._without_progress[i] = 0
                 self.suspects.discard(i)
+
+    def tried_in_vain(self, fault: EnvFault, what: Hashable) -> None:
+        """Record a reset or a start that failed; raises EnvError when ``max_retry`` more have failed, too."""
+        self.record(fault)
+        self._tries[what] += 1
+        if self._tries[what] > self._max_retry:
+            raise self.error(fault)
+
+    def tried_well(self, what: Hashable) -> None:
+        """What may have failed before has worked."""
+        if self._tries:
+            self._tries.pop(what, None)
 
     def error(self, fault: EnvFault) -> EnvError:
         """The error that ends the run: which env, its config, its own traceback."""

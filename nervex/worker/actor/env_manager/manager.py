@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from nervex.envs.hosting.host import METHOD, HostSetup
+from nervex.envs.hosting.messages import METHOD, HostSetup
 from nervex.loader import interval, numeric
 from nervex.loader.sections import complete
 from nervex.utils import tree
@@ -16,6 +16,7 @@ from nervex.utils.declare import setting, settings
 from nervex.worker.actor.env_manager.backend import Backend, InProcess, WorkerLost
 from nervex.worker.actor.env_manager.fault_log import FaultLog
 from nervex.worker.actor.env_manager.forms import RowMap, TimestepMap, ready_map, step_map
+from nervex.worker.actor.env_manager.groups import Groups
 from nervex.worker.actor.env_manager.running import Running, check_id
 from nervex.worker.actor.env_manager.step_block import EnvState, EnvStateError, StepBlock
 
@@ -90,7 +91,7 @@ class EnvManager:
         self._cfg = complete(type(self), given, 'env.manager', own_only=False)
         if episode_num is not None:
             self._cfg['episode_num'] = episode_num
-        self._episode_num = _episode_num(self._cfg['episode_num'])
+        self._cfg['episode_num'] = _episode_num(self._cfg['episode_num'])
         self.all_ids = np.arange(n, dtype=np.int64)
         self._seeds: list[int | None] = [None] * n
         self._dynamic_seed: bool | None = None
@@ -154,9 +155,9 @@ class EnvManager:
             raise EnvStateError('launch(): the envs are running already; close() first, or use reset()')
         self._reset_param = self._reset_params(reset_param)
         backend = self.backend(self._env_num, self._cfg, self.together)
-        self._live = live = Running(
-            backend, self._cfg, self.together, self._episode_num, self._setup, self._reset_param, self.faults
-        )
+        groups = Groups(backend, self._cfg, self.together, self._setup, self._reset_param, self.faults)
+        wait = None if self.together else (int(self._cfg['wait_num']), float(self._cfg['step_wait_timeout']))
+        self._live = live = Running(groups, wait)
         try:
             live.launch()
             self._env_info, self.action_rows, self.reward_size = live.info, live.action_rows, live.reward_size
@@ -175,7 +176,7 @@ class EnvManager:
             cfgs=[self._env_cfg[i] for i in ids],
             describe=describe,
             auto_reset=bool(self._cfg['auto_reset']) and self.together,
-            episode_num=self._episode_num,
+            episode_num=self._cfg['episode_num'],
             seeds=[None if seed is None else (seed, self._dynamic_seed) for seed in self._seeds[ids.start : ids.stop]],
             reset_kwargs=[self._reset_param.get(i, {}) for i in ids],
         )
@@ -215,7 +216,7 @@ class EnvManager:
             self._seeds[i] = s
         self._dynamic_seed = dynamic_seed
         if self._live is not None:
-            self._live.seed(seeds, dynamic_seed)
+            self._live.groups.seed(seeds, dynamic_seed)
 
     def close(self) -> None:
         """End the envs and free everything; may be called twice."""
@@ -244,7 +245,7 @@ class EnvManager:
         if any(leaf.dtype == object for leaf in leaves):
             return None
         try:
-            saved = live.ask('save', self.all_ids.tolist(), lambda ids: (ids,))
+            saved = live.groups.ask('save', self.all_ids.tolist(), lambda ids: (ids,))
         except WorkerLost:  # the next step tells that its envs were restarted
             return None
         if any(env is None for env in saved):
@@ -260,7 +261,7 @@ class EnvManager:
             raise ValueError(f'the saved state has {len(state["envs"])} envs, this manager {self._env_num}')
         saved = [env.numpy().tobytes() for env in state['envs']]
         live = self._live or self._refuse('load_state_dict')
-        live.ask('load', self.all_ids.tolist(), lambda ids: (ids, [saved[i] for i in ids]))
+        live.groups.ask('load', self.all_ids.tolist(), lambda ids: (ids, [saved[i] for i in ids]))
         live.put_back([leaf.numpy() for leaf in state['obs']])
 
     # ------------------------------------------------------------------ what is asked about
@@ -272,7 +273,7 @@ class EnvManager:
     @property
     def ready_env(self) -> list[int]:
         """Ids of the envs that wait for an action."""
-        return [] if self._live is None else np.flatnonzero(self._live.ready).tolist()
+        return [] if self._live is None else np.flatnonzero(self._live.groups.ready).tolist()
 
     @property
     def active_env(self) -> list[int]:
@@ -292,7 +293,7 @@ class EnvManager:
     @property
     def env_states(self) -> dict[int, EnvState]:
         """env_id -> EnvState."""
-        return dict(enumerate([EnvState.VOID] * self._env_num if self._live is None else self._live.states))
+        return dict(enumerate([EnvState.VOID] * self._env_num if self._live is None else self._live.groups.states))
 
     def env_info(self) -> Any:
         """The description (``env.info()``) of the envs; before ``launch`` one env is made and closed to ask it."""
@@ -325,7 +326,7 @@ class EnvManager:
     def _call(self, name: str, calls: list[tuple[tuple, dict]] | None) -> list[Any]:
         """Read an attribute (calls None) or call a method of each env."""
         args = lambda ids: (ids, name, None if calls is None else [calls[i] for i in ids])  # noqa: E731
-        return (self._live or self._refuse(name)).ask('call', self.all_ids.tolist(), args)
+        return (self._live or self._refuse(name)).groups.ask('call', self.all_ids.tolist(), args)
 
     # ------------------------------------------------------------------ inside
     def _describe(self, env_id: int) -> str:

@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 
 from nervex.envs.hosting.actions import ActionRows, rows_of
-from nervex.envs.hosting.host import EnvFault, Events, HostSetup
-from nervex.envs.hosting.layout import put_leaves
+from nervex.envs.hosting.layout import copy_row
+from nervex.envs.hosting.messages import EnvFault, Events, HostSetup
 from nervex.envs.hosting.shared import ASK, STEP_ALL, STEP_SOME, Control, SharedBlock
 from nervex.envs.hosting.store import BlockStore
 from nervex.envs.hosting.waiting import RECHECK_S, core, cores, may_spin, spin_while
 from nervex.envs.hosting.worker import STOPS, worker_main
 from nervex.utils import tree
-from nervex.worker.actor.env_manager.backend import PENDING, Backend, InProcess, WorkerLost
+from nervex.worker.actor.env_manager.backend import PENDING, Backend, WorkerLost
 
 FIRST_LOOKS = range(64)  # some 2 us, before anything is done about a worker that is not ready yet
 NAP_S = 0.02  # of a step of all, before each worker is watched on its own
@@ -52,14 +52,14 @@ class Processes(Backend):
     control: Any = None  # the Control, once there is shared memory
     _block: Any = None
     _store: Any = None
+    _host: Any = None  # of group 0, if this process steps it
 
     def __init__(self, env_num: int, cfg: dict, together: bool) -> None:
         super().__init__(env_num, cfg, together)
         self._cfg, self._together, self._env_num = cfg, together, env_num
         self.groups = self._shares()
-        self._own: Any = InProcess(len(self.groups[0]), cfg, together) if cfg['hybrid'] else None
         self.workers: dict[int, _Worker] = {}
-        self._everybody = range(len(self.groups))[1 if self._own else 0 :]
+        self._everybody = range(len(self.groups))[1 if cfg['hybrid'] else 0 :]
         self.spin = together and may_spin(len(self._everybody) + 1)
         self._open: set[int] = set()  # groups that were given a job whose end was not told
         self._told: list[tuple[int, Any]] = []  # answers that ``wait`` has not handed out
@@ -86,7 +86,8 @@ class Processes(Backend):
     def launch(self, g: int, setup: HostSetup) -> None:
         """Job: make the envs of a group."""
         if g not in self._everybody:
-            self._own.launch(g, setup)
+            self._host = setup.host()
+            self._told.append((g, self._host.make()))
             return
         context: Any = multiprocessing.get_context(self._cfg['context'] or _safe_context())
         pipe, child_pipe = context.Pipe()
@@ -112,8 +113,7 @@ class Processes(Backend):
     def share(self, layout: Any, reward_size: int, action_rows: ActionRows) -> BlockStore:
         """Make the memory that steps write to."""
         workers, envs, action = len(self.groups), self._env_num, action_rows.memory()
-        self._private = not self._cfg['shared_memory']
-        self._by_pipe = self._private or any(leaf.is_object for leaf in tree.leaves(layout))
+        self._by_pipe = not self._cfg['shared_memory'] or any(leaf.is_object for leaf in tree.leaves(layout))
         control_bytes = Control.nbytes(workers, envs, action)
         self._block = SharedBlock(control_bytes + BlockStore.nbytes(layout, envs, reward_size))
         self.control = Control(workers, envs, action, self._block.buffer)
@@ -126,22 +126,19 @@ class Processes(Backend):
             layout=layout,
             reward_size=reward_size,
             control_bytes=control_bytes,
-            private=self._private,
             by_pipe=self._by_pipe,
             spin=self.spin,
             together=self._together,
         )
         memory = memoryview(self._block.buffer)[control_bytes:]
-        self._store = BlockStore(layout, envs, reward_size, memory, self._private)
-        if self._own is not None:
-            self._own.store, self._own.split = self._store, action_rows.split
+        self._store, self._rows = BlockStore(layout, envs, reward_size, memory, self._by_pipe), action_rows
         self.step_all = self._lockstep(action_rows)
         return self._store
 
     def attach(self, g: int) -> None:
         """Have a group write to that memory from now on."""
         if g not in self._everybody:
-            self._own.attach(g)
+            self._host.attach(self._store, 0)
             return
         worker, control = self.workers[g], self.control
         control.asked[g] = control.done[g]
@@ -158,7 +155,7 @@ class Processes(Backend):
         kinds, slots, asked, done = control.kind, control.slot, control.asked, control.done
         asleep, news, memory = control.asleep, control.news, control.actions
         block, split, looks = action_rows.block, action_rows.split, FIRST_LOOKS if spin else ()
-        own = len(self.groups[0]) if self._own is not None else 0
+        own = 0 if 0 in everybody else len(self.groups[0])
 
         def step_all(slot: int, actions: Any, ids: Any) -> Any:
             actions = block(actions)
@@ -175,7 +172,7 @@ class Processes(Backend):
                     self._send(g, rows_of(actions, slice(self.groups[g].start, self.groups[g].stop)))
             events = None
             if own:
-                host = self._own.host
+                host = self._host
                 rows = actions[:own] if type(actions) is np.ndarray else rows_of(actions, slice(0, own))
                 events = host.step(slot, split(rows, host.action_form))
             for g in everybody:
@@ -189,7 +186,7 @@ class Processes(Backend):
                     if self._nap():
                         break
                     if own:
-                        self._own.answers.append((0, events))
+                        self._told.append((0, events))
                     self._open.update(everybody)
                     return PENDING
             if not any(news):
@@ -205,7 +202,8 @@ class Processes(Backend):
     def step(self, g: int, slot: int, ids: Sequence[int], actions: Any) -> None:
         """Job: step these envs of a group."""
         if g not in self._everybody:
-            self._own.step(g, slot, ids, actions)
+            rows = self._rows.split(actions, self._host.action_form)
+            self._told.append((g, self._host.step(slot, rows, ids)))
             return
         control = self.control
         chosen = list(ids)
@@ -221,7 +219,7 @@ class Processes(Backend):
     def ask(self, g: int, name: str, args: tuple) -> None:
         """Job: an attribute or a method of the envs of a group."""
         if g not in self._everybody:
-            self._own.ask(g, name, args)
+            self._told.append((g, self._host.obey(name, args)))
             return
         self._command(g, ASK, args[0] if name == 'begin' else 0)
         self._send(g, (name, args))
@@ -279,8 +277,6 @@ class Processes(Backend):
 
     def _arrived(self) -> list[tuple[int, Any]]:
         found, self._told = self._told, []
-        if self._own is not None and self._own.answers:
-            found += self._own.wait(0.0)
         for g in list(self._open):
             worker = self.workers[g]
             if not worker.mapped:
@@ -315,9 +311,8 @@ class Processes(Backend):
                 answer, objects = self._receive(g)
             except WorkerLost as lost:
                 return lost
-            for i, final, values in objects or ():
-                row = self._store.final_rows[i] if final else self._store.rows[control.slot[g]][i]
-                put_leaves(row, values, everything=self._private)
+            for i, final, observation in objects or ():
+                copy_row(self._store.final_rows[i] if final else self._store.rows[control.slot[g]][i], observation)
         elif control.kind[g] != ASK and control.news[g]:
             answer = Events()
             answer.finished = [i for i in self.groups[g] if self._store.done[i]]
@@ -393,7 +388,7 @@ class Processes(Backend):
 
     def close(self) -> list[EnvFault]:
         """End all groups and free everything; tells what the envs' ``close`` raised."""
-        faults: list[EnvFault] = self._own.close() if self._own is not None else []
+        faults: list[EnvFault] = [] if self._host is None else self._host.close()
         idle = [g for g, worker in self.workers.items() if worker.mapped and g not in self._open]
         for g in set(self.workers).difference(idle):
             self._kill(g)
@@ -409,7 +404,7 @@ class Processes(Backend):
         self._ready_end.close()
         if self.control is not None:
             self._block.close()
-            self._block = self.control = self.step_all = self._store = None
+            self._block = self.control = self.step_all = self._store = self._host = None
         return faults
 
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from nervex.envs.hosting.actions import ActionRows
-from nervex.envs.hosting.host import EnvFault, EnvHost, HostSetup
 from nervex.envs.hosting.layout import copy_row
+from nervex.envs.hosting.messages import EnvFault, HostSetup
 from nervex.envs.hosting.store import BlockStore
 from nervex.worker.actor.env_manager.backend import Backend, WorkerLost
 
@@ -32,7 +32,7 @@ class Threads(Backend):
         super().__init__(env_num, cfg, together)
         size = max(1, int(cfg['envs_per_worker']))
         self.groups = [range(a, min(a + size, env_num)) for a in range(0, env_num, size)]
-        self._hosts: dict[int, EnvHost] = {}
+        self._hosts: dict[int, Any] = {}
         self._inboxes: dict[int, queue.SimpleQueue] = {}
         self._done: queue.SimpleQueue = queue.SimpleQueue()
         self._busy: set[int] = set()
@@ -90,7 +90,7 @@ class Threads(Backend):
         except queue.Empty:
             return answers
 
-    def _publish(self, host: EnvHost, slot: int, ids: Sequence[int]) -> None:
+    def _publish(self, host: Any, slot: int, ids: Sequence[int]) -> None:
         """Copy what the job of a thread has written to where all can see it."""
         own, shown = host.store, self._store
         for i in ids:
@@ -124,7 +124,7 @@ class Threads(Backend):
         return faults
 
 
-def _live(g: int, host: EnvHost, inbox: queue.SimpleQueue, done: queue.SimpleQueue) -> None:
+def _live(g: int, host: Any, inbox: queue.SimpleQueue, done: queue.SimpleQueue) -> None:
     """The life of a thread: make the envs, then work until there is a None in the inbox."""
     made = host.make()
     done.put((g, inbox, made, None))

@@ -8,20 +8,19 @@ from typing import Any
 import numpy as np
 
 from nervex.envs import BaseEnvInfo
-from nervex.envs.hosting.actions import ActionRows
-from nervex.envs.hosting.host import METHOD, EnvFault, Events, HostSetup, describe_error, kind_of
 from nervex.envs.hosting.layout import InvalidStepError, copy_row, not_finite, write_row
+from nervex.envs.hosting.messages import METHOD, EnvFault, Events, HostSetup, describe_error, kind_of
 from nervex.envs.hosting.stepping import FAILURES
 from nervex.envs.hosting.store import SLOTS, BlockStore
 from nervex.envs.spaces import reward_info
 from nervex.utils import tree
 from nervex.utils.errors import ConfigError
-from nervex.worker.actor.env_manager.backend import PENDING, Immediate, WorkerLost
+from nervex.worker.actor.env_manager.backend import PENDING, InProcess, WorkerLost
 
 logger = logging.getLogger(__name__)
 
 
-class Vectorised(Immediate):
+class Vectorised(InProcess):
     """
     Overview:
         One engine as in ``nervex.envs.vector_engine``, which ``env_fn`` makes: a class with
@@ -31,14 +30,41 @@ class Vectorised(Immediate):
 
     partial_steps = False
     saves = False
-    _engine: Any = None
-
-    def __init__(self, env_num: int, cfg: dict, together: bool) -> None:
-        super().__init__(env_num, cfg, together)
-        self._num = env_num
 
     def launch(self, g: int, setup: HostSetup) -> None:
-        """Job: make the envs of a group."""
+        """Job: make the engine."""
+        self.host = _EngineHost(setup)
+        self.answers.append((g, self.host.make()))
+        self.asynchronous = self.host.asynchronous
+
+    def step(self, g: int, slot: int, ids: Sequence[int], actions: Any) -> None:
+        """Job: step these envs, and with them those that begin an episode."""
+        self.answers.append((g, self.host.step(slot, np.array(ids, np.int64), self.rows, actions)))
+
+    def _step_all(self, slot: int, actions: Any, ids: np.ndarray) -> Any:
+        answer = self.host.step(slot, ids, self.rows, self.rows.block(actions))
+        if not isinstance(answer, WorkerLost):
+            return answer
+        self.answers.append((0, answer))
+        return PENDING
+
+    @staticmethod
+    def info(env_fn: Callable[[dict], Any], cfgs: Sequence[dict]) -> Any:
+        """The envs' description before they are launched."""
+        engine = _make_engine(env_fn, cfgs)
+        try:
+            return _info(engine)
+        finally:
+            engine.close()
+
+
+class _EngineHost:
+    """What an EnvHost is to single envs; its ``step`` takes the actions as a block, and may answer WorkerLost."""
+
+    _engine: Any = None
+    asynchronous = False
+
+    def __init__(self, setup: HostSetup) -> None:
         if any(dict(c) != dict(setup.cfgs[0]) for c in setup.cfgs):
             raise ConfigError('a vectorised env has one config for all envs; for different ones use another manager')
         if any(setup.reset_kwargs):
@@ -47,128 +73,108 @@ class Vectorised(Immediate):
             raise ConfigError('env.manager.auto_reset: a vectorised env resets by itself')
         if setup.describe and any(seed is not None and seed[1] is False for seed in setup.seeds):
             logger.warning('a vectorised env goes on from its seed: episodes differ although it is fixed')
+        self._setup, self._num, self.first_id = setup, len(setup.cfgs), setup.first_id
         self._seeds: list[int | None] = [None if seed is None else seed[0] for seed in setup.seeds]
+
+    def make(self) -> Any:
+        """Make the engine; answers as EnvHost does."""
+        setup = self._setup
         try:
             self._engine = engine = _make_engine(setup.env_fn, setup.cfgs)
             self.asynchronous = engine.batch_size != self._num
             self._present, self._first = engine.start(list(self._seeds))
-        except Exception as error:
-            if setup.describe:
+        except FAILURES as error:
+            if setup.describe and not isinstance(error, SystemExit):
                 raise
-            self.answers.append((g, EnvFault(0, 'build', 'error', describe_error(error))))
-            return
-        described = (_info(engine), tree.index(self._first, 0)) if setup.describe else None
-        self.answers.append((g, described))
+            return EnvFault(0, 'build', kind_of(error), describe_error(error))
+        return (_info(engine), tree.index(self._first, 0)) if setup.describe else None
 
-    def share(self, layout: Any, reward_size: int, action_rows: ActionRows) -> BlockStore:
-        """Make the memory that steps write to."""
-        self._store, self._rows = BlockStore(layout, self._num, reward_size), action_rows
-        floats, zeros = self._store.floats, np.zeros(self._num, np.float32)
-        self._floats = [[*floats(slot, 0, self._num), (self._store.reward[slot], zeros)] for slot in range(SLOTS)]
-        self._reset()
-        if not self.asynchronous:
-            self.step_all = self._step_all
-        return self._store
+    def attach(self, store: BlockStore, low: int) -> None:
+        """Write into this store from now on."""
+        self._store, zeros = store, np.zeros(self._num, np.float32)
+        self._floats = [[*store.floats(s, 0, self._num), (store.reward[s], zeros)] for s in range(SLOTS)]
+        self._forget()
 
-    def _reset(self) -> None:
+    def _forget(self) -> None:
         """Nothing is known of any episode."""
         n = self._num
         self._acted = np.zeros(n, bool)  # envs that have an action and have not answered
-        self._beginning: set[int] = set()  # ... whose next answer is the first observation of an episode
+        self._waiting: set[int] = set()  # envs whose next answer is the first observation of an episode
         self._returns, self._lengths = np.zeros(n), np.zeros(n, np.int64)
 
-    def attach(self, g: int) -> None:
-        """The engine's answers are copied, so nothing is to be told."""
-
     # ------------------------------------------------------------------ jobs
-    def ask(self, g: int, name: str, args: tuple) -> None:
-        """Job: an attribute or a method of the envs of a group."""
+    def obey(self, name: str, args: tuple) -> Any:
+        """Run a job that a manager gives by name."""
         if name == 'begin':
-            self.answers.append((g, self._begin(*args)))
-        elif name == 'seed':
-            for i, seed in zip(*args[:2]):
-                self._seeds[i] = seed  # it counts from the next reset on
-            self.answers.append((g, None))
-        elif name == 'call':
+            return self._begin(args[0])
+        if name == 'call':
             _, attribute, calls = args
-            found = self._engine.ask(attribute, calls and calls[0])
-            self.answers.append((g, [METHOD if callable(v) else v for v in found]))
-        else:
-            raise NotImplementedError(f'a vectorised env cannot {name}')
+            return [METHOD if callable(v) else v for v in self._engine.ask(attribute, calls and calls[0])]
+        for i, seed in zip(*args[:2]):
+            self._seeds[i] = seed  # it counts from the next reset on
+        return None
 
-    def _begin(self, slot: int, ids: Sequence[int], renew: bool, kwargs: dict, fresh: bool) -> Any:
+    def _begin(self, slot: int) -> Any:
         """All episodes begin; the first time they have already."""
         try:
             if self._first is None:
                 self._present, self._first = self._engine.start(list(self._seeds))
-            present, first, self._first = self._present, self._first, None
-            self._reset()
-            self._write(slot, present, first)
+            first, self._first = self._first, None
+            self._forget()
+            self._write(slot, self._present, first)
         except FAILURES as error:
             return self._failed(error)
-        absent = sorted(set(range(self._num)).difference(present.tolist()))
-        self._beginning.update(absent)
+        self._waiting.update(set(range(self._num)).difference(self._present.tolist()))
         events = Events()
-        events.waiting = absent
-        return events if absent else None
+        events.waiting = set(self._waiting)
+        return events
 
-    def step(self, g: int, slot: int, ids: Sequence[int], actions: Any) -> None:
-        """Job: step these envs of a group."""
-        full = self._padded(np.array(ids, np.int64), actions)
-        self.answers.append((g, self._exchange(slot, full[self._present])))
-
-    def _step_all(self, slot: int, actions: Any, ids: np.ndarray) -> Any:
-        actions, everyone = self._rows.block(actions), len(ids) == self._num
-        answer = self._exchange(slot, actions if everyone else self._padded(ids, actions), everyone)
-        if not isinstance(answer, WorkerLost):
-            return answer
-        self.answers.append((0, answer))
-        return PENDING
-
-    def _padded(self, ids: np.ndarray, actions: Any) -> np.ndarray:
-        """Actions for all envs: those that do not step get one that means nothing."""
-        self._acted[ids] = True
-        dtype = actions.dtype if len(ids) else np.float32 if self._rows.kind == 'continuous' else np.int64
-        full = np.zeros((self._num, *(self._rows.shape or ())), dtype)
-        if len(ids):
-            full[ids] = actions
-        return full
-
-    def _exchange(self, slot: int, actions: np.ndarray, everyone: bool = False) -> Any:
+    def step(self, slot: int, ids: np.ndarray, rows: Any, actions: Any) -> Any:
         """A step of the engine: Events or None; WorkerLost if it failed, for then all unfinished episodes are lost."""
+        everyone = len(ids) == self._num
+        if not everyone:
+            actions = self._padded(ids, rows, actions)
         try:
             answer = self._engine.exchange(self._present, actions)
             ids = answer.env_id
-            rows: Any = ids if self.asynchronous else slice(None)
-            self._lengths[rows] += 1
-            self._store.reward[slot][rows] = answer.reward
-            self._write(slot, rows, answer.obs)
+            places: Any = ids if self.asynchronous else slice(None)
+            self._lengths[places] += 1
+            self._store.reward[slot][places] = answer.reward
+            self._write(slot, places, answer.obs)
         except FAILURES as error:
             return self._failed(error)
         self._present = ids
-        self._returns[rows] += answer.reward
+        self._returns[places] += answer.reward
         ended = answer.terminated | answer.truncated
         if everyone and not answer.infos and not np.count_nonzero(ended):  # 1 us faster than any()
             return None
-        events = Events()
+        events, live = Events(), np.ones(len(ids), bool)
         if not everyone:
             live = self._acted[ids]
             self._acted[ids] = False
             ended &= live
             events.stepped = ids[live].tolist()
-        if self._beginning:
-            events.begun = [i for i in ids.tolist() if i in self._beginning]
-            self._beginning.difference_update(events.begun)
-            for i in events.begun:
-                self._returns[i], self._lengths[i] = 0.0, 0
+        begun = self._waiting.intersection(ids.tolist()) if self._waiting else ()
+        for i in begun:
+            self._returns[i], self._lengths[i] = 0.0, 0
         if answer.infos:
-            events.infos = _Infos(answer.infos, ids, np.ones(len(ids), bool) if everyone else live)
+            events.infos = _Infos(answer.infos, ids, live)
         for k in ended.nonzero()[0].tolist():
             events.finished.append(self._end(slot, answer, k))
-        if not self._engine.same_step:
-            self._beginning.update(events.finished)
-            events.waiting = events.finished
+        if begun or not self._engine.same_step:
+            self._waiting.difference_update(begun)
+            self._waiting.update(() if self._engine.same_step else events.finished)
+            events.waiting = set(self._waiting)
         return events
+
+    def _padded(self, ids: np.ndarray, rows: Any, actions: Any) -> np.ndarray:
+        """Actions for the envs that answered last: those that do not step get one that means nothing."""
+        self._acted[ids] = True
+        dtype = actions.dtype if len(ids) else np.float32 if rows.kind == 'continuous' else np.int64
+        full = np.zeros((self._num, *(rows.shape or ())), dtype)
+        if len(ids):
+            full[ids] = actions
+        return full[self._present]
 
     def _end(self, slot: int, answer: Any, k: int) -> int:
         """The last step of an episode in row k of the answer."""
@@ -197,27 +203,17 @@ class Vectorised(Immediate):
                     np.nan_to_num(other, copy=False)  # the next engine must not be blamed for it
                 raise InvalidStepError(text)
 
-    # ------------------------------------------------------------------ ending
     def _failed(self, error: BaseException) -> WorkerLost:
         with contextlib.suppress(*FAILURES):
             self.close()
         return WorkerLost(kind_of(error), describe_error(error), one_fault=True)
 
     def close(self) -> list[EnvFault]:
-        """End all groups and free everything; tells what the envs' ``close`` raised."""
+        """End the engine; may be called twice."""
         engine, self._engine = self._engine, None
         if engine is not None:
             engine.close()
         return []
-
-    @staticmethod
-    def info(env_fn: Callable[[dict], Any], cfgs: Sequence[dict]) -> Any:
-        """The envs' description before they are launched."""
-        engine = _make_engine(env_fn, cfgs)
-        try:
-            return _info(engine)
-        finally:
-            engine.close()
 
 
 def _make_engine(env_fn: Any, cfgs: Sequence[dict]) -> Any:

@@ -16,11 +16,11 @@ from nervex.worker.actor.env_manager import (
     SyncSubprocessEnvManager,
     ThreadEnvManager,
     VectorEnvManager,
-    jobs,
+    groups,
     running,
 )
 
-CLOCKED = (jobs, running)  # the modules that know of timeouts
+CLOCKED = (groups, running)  # the modules that know of timeouts
 FAST = dict(retry_waiting_time=0.01)
 KINDS = {
     'base': (BaseEnvManager, {}),
@@ -137,7 +137,7 @@ class HangClock:
             monkeypatch.setattr(module, 'time', SimpleNamespace(monotonic=self.monotonic))
 
     def monotonic(self):
-        running = self._manager._live.jobs.running if self._manager._live is not None else {}
+        running = self._manager._live.groups.jobs if self._manager._live is not None else {}
         if running and all(any(self._hangs(i) for i in job.ids) and job.kind != 'start' for job in running.values()):
             self._now += self.STEP_S
         return self._now

@@ -276,7 +276,7 @@ def test_bad_arguments_are_named(kwargs, match):
 
 
 def test_episode_num_may_be_the_word_inf():
-    assert build('base', counters(1), episode_num='inf')._episode_num == float('inf')
+    assert build('base', counters(1), episode_num='inf')._cfg['episode_num'] == float('inf')
 
 
 class GatedEnv(CounterEnv):

@@ -1,0 +1,107 @@
+"""What a group of envs is made from, and what it answers: the values that pass between a manager and its hosts."""
+
+import pickle
+import traceback
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from nervex.envs.hosting.layout import InvalidStepError
+
+METHOD = 'nervex.envs.hosting.messages.METHOD'  # stands for a method, which stays with its env; survives pickling
+
+
+class EnvFault(NamedTuple):
+    """What went wrong in one env: ``phase`` is build, reset or step; ``kind`` is error, invalid, abnormal, ..."""
+
+    env_id: int
+    phase: str
+    kind: str
+    text: str
+
+
+class Events:
+    """
+    Overview:
+        What a job of some envs brought besides numbers, by env id.
+    Arguments:
+        - finished (:obj:`list[int]`): whose episode has ended
+        - infos (:obj:`dict`): where they say more than the usual two things about an end; or a function that makes it
+        - faults (:obj:`list[EnvFault]`): what went wrong
+        - stepped (:obj:`list[int] | None`): who has stepped; None: all that were asked
+        - waiting (:obj:`Collection[int] | None`): who has no observation now, as its episode begins with a step of the
+          others (vectorised envs); None: as before
+    """
+
+    __slots__ = ('faults', 'finished', 'infos', 'stepped', 'waiting')
+
+    def __init__(self) -> None:
+        self.finished: list[int] = []
+        self.infos: Any = {}
+        self.faults: list[EnvFault] = []
+        self.stepped: list[int] | None = None
+        self.waiting: Collection[int] | None = None
+
+
+@dataclass
+class HostSetup:
+    """
+    Overview:
+        What a group of envs is made from: the envs ``first_id .. first_id + len(cfgs) - 1``. It travels to a process
+        by cloudpickle, so that functions made on the spot reach it too.
+    """
+
+    first_id: int
+    env_fn: Callable[[dict], Any]
+    cfgs: list[dict]
+    describe: bool = False  # whether ``make`` of the host answers what the envs look like
+    auto_reset: bool = True  # the host begins the next episode in the step that ends one
+    episode_num: float = float('inf')
+    seeds: list[tuple[int, bool | None] | None] = field(default_factory=list)  # (seed, dynamic_seed) of each env
+    reset_kwargs: list[dict] = field(default_factory=list)
+    renewed: list[int] = field(default_factory=list)  # how often each env was replaced
+
+    def host(self) -> Any:
+        """The EnvHost, without envs yet."""
+        from nervex.envs.hosting.host import EnvHost
+
+        return EnvHost(self)
+
+    def __getstate__(self) -> bytes:
+        import cloudpickle
+
+        return cloudpickle.dumps(self.__dict__)
+
+    def __setstate__(self, state: bytes) -> None:
+        self.__dict__.update(pickle.loads(state))
+
+
+def make_env(env_fn: Callable[[dict], Any], cfg: dict) -> Any:
+    """The env of a config; a Gym object is adapted."""
+    env = env_fn(cfg)
+    if callable(getattr(env, 'info', None)):
+        return env
+    from nervex.envs.gym_env import GymEnv
+
+    return GymEnv(env)
+
+
+def ask_env(env: Any, name: str, call: tuple[tuple, dict] | None) -> Any:
+    """The attribute ``name`` (METHOD if it can be called), or with ``call`` the method's answer."""
+    value = getattr(env, name)
+    if call is None:
+        return METHOD if callable(value) else value
+    args, kwargs = call
+    return value(*args, **kwargs)
+
+
+def kind_of(error: BaseException) -> str:
+    """What a fault is called: an env that ends the process (``sys.exit``) has crashed, wherever it lives."""
+    if isinstance(error, InvalidStepError):
+        return 'invalid'
+    return 'crash' if isinstance(error, SystemExit) else 'error'
+
+
+def describe_error(error: BaseException) -> str:
+    """The error with its traceback."""
+    return ''.join(traceback.format_exception(type(error), error, error.__traceback__)).rstrip()
