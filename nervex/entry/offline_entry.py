@@ -15,7 +15,6 @@ from nervex.run.launch import EnvSetting, Passed, prepare_launch
 from nervex.run.result import RunResult
 from nervex.run.serial_run import SerialRun
 from nervex.utils import ConfigError
-from nervex.worker.actor.env_manager import NormalizedEnvManager
 
 
 def offline_pipeline(
@@ -78,8 +77,7 @@ class OfflineRun(SerialRun):
 
     def episodes(self) -> Iterator[dict[str, Any]]:
         """The columns of each episode; where the envs' observations are scaled, scaled by the statistics of all."""
-        envs, numbers = self.actor.env, range(len(self.data.lengths))
-        normalizer = envs.normalizer if isinstance(envs, NormalizedEnvManager) else None
+        normalizer, numbers = self.actor.env.normalizer, range(len(self.data.lengths))
         if normalizer is not None and normalizer.is_new:
             for number in numbers:
                 normalizer.observe(_block(self.data.episode(number).to_numpy()['obs']))

@@ -22,7 +22,6 @@ from nervex.utils.default_helper import set_pkg_seed
 from nervex.utils.import_helper import import_modules
 from nervex.utils.log_helper import TextLogger
 from nervex.worker.actor import BaseSerialEvaluator
-from nervex.worker.actor.env_manager import NormalizedEnvManager
 
 SCALING = 'normalizer'  # the running statistics that scale observations and rewards, beside the weights
 _LINE_STEPS, _LINE_SHARE = 1000, 0.1  # env steps between two lines of an actor's log; that part of all, if it is more
@@ -134,7 +133,7 @@ class ActingRole(Role):
     def __init__(self, spec: RoleSpec, env_role: str, seed: int) -> None:
         super().__init__(spec)
         (self.envs,) = build_env_managers(self.cfg, self.passed.env_setting, seed, self.stack, roles=(env_role,))
-        self.scaling = self.envs.normalizer if isinstance(self.envs, NormalizedEnvManager) else None
+        self.scaling = self.envs.normalizer
         self._steps, self._advance = 0, self.envs.advance
         self.envs.advance = self._counted
 

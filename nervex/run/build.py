@@ -34,7 +34,7 @@ from nervex.utils import (
 from nervex.utils.default_helper import set_pkg_seed
 from nervex.utils.import_helper import import_modules
 from nervex.worker.actor import BaseSerialEvaluator
-from nervex.worker.actor.env_manager import NormalizedEnvManager, create_env_manager
+from nervex.worker.actor.env_manager import create_env_manager
 from nervex.worker.learner.checkpoints import load_checkpoint_file
 
 logger = logging.getLogger(__name__)
@@ -93,7 +93,7 @@ def _build_workers(launch: Launch, exp_path: str, stack: contextlib.ExitStack) -
     evaluator = closed_later(BaseSerialEvaluator(cfg.evaluator, exp_path, seed=seed + EVALUATION_SEED_OFFSET))
     buffer = build_buffer(cfg, exp_path, seed, actor_env.env_info(), stack)
     learner.policy, learner.run_config = policy.learn_mode, plain_config({**cfg, 'policy': policy._cfg})
-    if isinstance(actor_env, NormalizedEnvManager):
+    if actor_env.normalizer is not None:
         learner.attach('normalizer', actor_env.normalizer)
     actor.env, actor.policy = actor_env, policy.collect_mode
     evaluator.env, evaluator.policy = evaluator_env, policy.eval_mode
@@ -136,7 +136,7 @@ def build_env_managers(
             manager.seed(seed + (0 if role == 'actor' else EVALUATION_SEED_OFFSET), dynamic_seed=True)
             manager.launch()
             managers.append(manager)
-    if len(managers) == 2 and isinstance(managers[0], NormalizedEnvManager):
+    if len(managers) == 2 and managers[0].normalizer is not None:
         managers[1].normalizer.follow(managers[0].normalizer)
     return managers
 

@@ -16,7 +16,6 @@ from nervex.worker.actor.env_manager.kinds import (
     VectorEnvManager,
 )
 from nervex.worker.actor.env_manager.manager import EnvManager
-from nervex.worker.actor.env_manager.normalize import NormalizedEnvManager
 from nervex.worker.actor.env_manager.step_block import EnvState, EnvStateError, StepBlock
 
 __all__ = [
@@ -26,7 +25,6 @@ __all__ = [
     'EnvManager',
     'EnvState',
     'EnvStateError',
-    'NormalizedEnvManager',
     'Normalizer',
     'RowMap',
     'StepBlock',
@@ -46,22 +44,16 @@ def create_env_manager(
     env_fn: Callable[[dict], Any],
     env_cfgs: Sequence[dict],
     manager_cfg: Mapping | None = None,
-) -> EnvManager | NormalizedEnvManager:
+) -> EnvManager:
     """
     Overview:
         The env manager that ``env.env_manager_type`` names ('base', 'subprocess', 'async_subprocess', 'thread',
         'vector', or a registered name; a class may be given itself), not launched yet.
     """
     cls = ENV_MANAGER_REGISTRY.get(manager_type) if isinstance(manager_type, str) else manager_type
-    manager = cls(env_fn=env_fn, env_cfg=env_cfgs, env_num=len(env_cfgs), manager_cfg=manager_cfg)
-    normalizer = normalizer_for(cls, manager_cfg)
-    return manager if normalizer is None else NormalizedEnvManager(manager, normalizer)
+    return cls(env_fn=env_fn, env_cfg=env_cfgs, env_num=len(env_cfgs), manager_cfg=manager_cfg)
 
 
 def normalizer_for(manager_type: str | type, manager_cfg: Mapping | None) -> Normalizer | None:
-    """What scales observations and rewards as ``manager_cfg`` says; None if neither is scaled."""
-    cls = ENV_MANAGER_REGISTRY.get(manager_type) if isinstance(manager_type, str) else manager_type
-    cfg = {**(cls.default_config() if hasattr(cls, 'default_config') else {}), **(manager_cfg or {})}
-    if not (cfg.get('norm_obs') or cfg.get('norm_reward')):
-        return None
-    return Normalizer(cfg['norm_obs'], cfg['norm_reward'], cfg['norm_clip'], cfg['norm_discount'])
+    """What a manager of these settings scales observations and rewards by; None if it scales neither."""
+    return create_env_manager(manager_type, dict, [{}], manager_cfg).normalizer

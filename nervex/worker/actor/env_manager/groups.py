@@ -64,7 +64,7 @@ class Groups:
         self._timeouts = dict(step=cfg['step_timeout'], begin=cfg['reset_timeout'])
         self._timeouts['start'] = cfg['connect_timeout'] + cfg['reset_timeout']  # the first one resets an env, too
         self._group_of = {i: g for g, ids in enumerate(backend.groups) for i in ids}
-        self.states, self._renewed, self.episodes = [EnvState.VOID] * n, [0] * n, [0] * n
+        self.states, self.renewed, self.episodes = [EnvState.VOID] * n, [0] * n, [0] * n
         self.slot = 0  # of the memory: where steps and beginnings write
         self.ready = np.zeros(n, bool)  # envs that wait for an action
         self.stepping: set[int] = set()  # envs that have an action and have not answered
@@ -104,9 +104,9 @@ class Groups:
         """What a group is made from; envs that are made again do not replay the episodes of their predecessors."""
         ids = self.backend.groups[g]
         for i in ids if self._in_use else ():
-            self._renewed[i] += 1
+            self.renewed[i] += 1
         setup = self._new_setup(ids, g == 0 and self._described is None)
-        setup.renewed = self._renewed[ids.start : ids.stop]
+        setup.renewed = self.renewed[ids.start : ids.stop]
         return setup
 
     # ------------------------------------------------------------------ giving
@@ -150,7 +150,7 @@ class Groups:
             how = []
             for i in ids:
                 _, renew = self._due.pop(i)
-                self._renewed[i] += renew
+                self.renewed[i] += renew
                 how.append((renew, self.reset_kwargs.get(i, {}), self.episodes[i] + (i in self.ended)))
             self._give(g, Job('begin', ids, (self.slot, ids, how)))
         elif queue:
@@ -400,9 +400,3 @@ class Groups:
                 )
             found.update(zip(mine, answer if isinstance(answer, list) else [None] * len(mine)))
         return [found[i] for i in ids]
-
-    def seed(self, seeds: dict[int, int], dynamic_seed: bool | None) -> None:
-        """Seed envs; who is lost over this gets the seed when it is replaced."""
-        for i in seeds:
-            self._renewed[i] = 0
-        self.ask('seed', sorted(seeds), lambda ids: (ids, [seeds[i] for i in ids], dynamic_seed), needed=False)

@@ -10,6 +10,7 @@ import torch
 from nervex.envs.hosting.messages import METHOD, HostSetup
 from nervex.loader import interval, numeric
 from nervex.loader.sections import complete
+from nervex.rl_utils.normalize import Normalizer
 from nervex.utils import tree
 from nervex.utils.class_config import declared_config
 from nervex.utils.declare import setting, settings
@@ -17,6 +18,7 @@ from nervex.worker.actor.env_manager.backend import Backend, InProcess, WorkerLo
 from nervex.worker.actor.env_manager.fault_log import FaultLog
 from nervex.worker.actor.env_manager.forms import RowMap, TimestepMap, ready_map, step_map
 from nervex.worker.actor.env_manager.groups import Groups
+from nervex.worker.actor.env_manager.normalize import Scaled
 from nervex.worker.actor.env_manager.running import Running, check_id
 from nervex.worker.actor.env_manager.step_block import EnvState, EnvStateError, StepBlock
 
@@ -46,7 +48,6 @@ class EnvManager:
 
     backend: type[Backend] = InProcess
     together = True
-    raw_step: StepBlock | None = None  # of managers that scale: the last step as the envs gave it
 
     config = settings(
         episode_num=setting(math.inf, 'int >= 1 | inf', 'episodes of each env until it is done'),
@@ -99,16 +100,28 @@ class EnvManager:
         self._replay_paths: list[str] | None = None
         self._env_info: Any = None
         self._live: Any = None  # what is Running, between launch() and close()
+        self._front: Any = None  # the same, or what scales its observations and rewards
+        self.normalizer = _normalizer(self._cfg)
         self.faults = FaultLog(n, int(self._cfg['max_retry']), self._describe)
 
     # ------------------------------------------------------------------ the block form
     def observe(self) -> tuple[np.ndarray, Any]:
         """(ids in ascending order, block) of the envs that wait for an action. Do not write to it."""
-        return (self._live or self._refuse('observe')).observe()
+        return (self._front or self._refuse('observe')).observe()
 
     def advance(self, ids: np.ndarray, actions: Any) -> StepBlock:
         """Step the envs ``ids`` with one row of ``actions`` each."""
-        return (self._live or self._refuse('advance')).advance(ids, actions)
+        return (self._front or self._refuse('advance')).advance(ids, actions)
+
+    @property
+    def raw_observed(self) -> tuple[np.ndarray, Any] | None:
+        """Where observations are scaled: what ``observe`` answered last, as the envs gave it."""
+        return getattr(self._front, 'raw_observed', None)
+
+    @property
+    def raw_step(self) -> StepBlock | None:
+        """Where observations or rewards are scaled: the last step as the envs gave it."""
+        return getattr(self._front, 'raw_step', None)
 
     @property
     def asynchronous(self) -> bool:
@@ -122,7 +135,7 @@ class EnvManager:
 
     def present_obs(self, ids: Sequence[int]) -> Any:
         """The observations of these envs, stacked; waits while their episodes begin."""
-        return (self._live or self._refuse('present_obs')).present_obs(ids)
+        return (self._front or self._refuse('present_obs')).present_obs(ids)
 
     def checked_ids(self, ids: Iterable[Any]) -> np.ndarray:
         """The same ids as an array; raises for what is none."""
@@ -157,13 +170,15 @@ class EnvManager:
         backend = self.backend(self._env_num, self._cfg, self.together)
         groups = Groups(backend, self._cfg, self.together, self._setup, self._reset_param, self.faults)
         wait = None if self.together else (int(self._cfg['wait_num']), float(self._cfg['step_wait_timeout']))
-        self._live = live = Running(groups, wait)
+        self._live = self._front = live = Running(groups, wait)
+        if self.normalizer is not None:
+            self._front = Scaled(live, self.normalizer, self._env_num)
         try:
             live.launch()
             self._env_info, self.action_rows, self.reward_size = live.info, live.action_rows, live.reward_size
             if self._replay_paths is not None:
                 self._call('enable_save_replay', [((p,), {}) for p in self._replay_paths])
-                live.reset(self.all_ids.tolist())
+                self._front.reset(self.all_ids.tolist())
         except BaseException:
             self.close()
             raise
@@ -189,9 +204,9 @@ class EnvManager:
             - reset_param (:obj:`dict | list | None`): env_id -> keyword arguments for ``env.reset``: resets these envs;
               a list has one dict an env; None resets all. Kept for the automatic resets that follow.
         """
-        live, param = self._live or self._refuse('reset'), self._reset_params(reset_param)
+        front, param = self._front or self._refuse('reset'), self._reset_params(reset_param)
         self._reset_param.update(param)
-        live.reset(sorted(param) if isinstance(reset_param, Mapping) else self.all_ids.tolist())
+        front.reset(sorted(param) if isinstance(reset_param, Mapping) else self.all_ids.tolist())
 
     def seed(self, seed: int | Sequence[int] | Mapping[int, int], dynamic_seed: bool | None = None) -> None:
         """
@@ -216,11 +231,11 @@ class EnvManager:
             self._seeds[i] = s
         self._dynamic_seed = dynamic_seed
         if self._live is not None:
-            self._live.groups.seed(seeds, dynamic_seed)
+            self._live.seed(seeds, dynamic_seed)
 
     def close(self) -> None:
         """End the envs and free everything; may be called twice."""
-        live, self._live = self._live, None
+        live, self._live, self._front = self._live, None, None
         for fault in live.close() if live is not None else ():
             self.faults.record(fault)
 
@@ -245,23 +260,26 @@ class EnvManager:
         if any(leaf.dtype == object for leaf in leaves):
             return None
         try:
-            saved = live.groups.ask('save', self.all_ids.tolist(), lambda ids: (ids,))
+            saved = live.ask('save', self.all_ids.tolist(), lambda ids: (ids,))
         except WorkerLost:  # the next step tells that its envs were restarted
             return None
         if any(env is None for env in saved):
             return None
-        return {
+        state = {
             'envs': [torch.frombuffer(bytearray(env), dtype=torch.uint8) for env in saved],
             'obs': [torch.from_numpy(np.ascontiguousarray(leaf).view(np.uint8).copy()) for leaf in leaves],
         }
+        return state if self.normalizer is None else self._front.state_of(state)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Put back what ``state_dict`` gave, into launched envs of the same kind and number."""
+        live = self._live or self._refuse('load_state_dict')
+        if self.normalizer is not None:
+            state = self._front.load(state)
         if len(state['envs']) != self._env_num:
             raise ValueError(f'the saved state has {len(state["envs"])} envs, this manager {self._env_num}')
         saved = [env.numpy().tobytes() for env in state['envs']]
-        live = self._live or self._refuse('load_state_dict')
-        live.groups.ask('load', self.all_ids.tolist(), lambda ids: (ids, [saved[i] for i in ids]))
+        live.ask('load', self.all_ids.tolist(), lambda ids: (ids, [saved[i] for i in ids]))
         live.put_back([leaf.numpy() for leaf in state['obs']])
 
     # ------------------------------------------------------------------ what is asked about
@@ -326,7 +344,7 @@ class EnvManager:
     def _call(self, name: str, calls: list[tuple[tuple, dict]] | None) -> list[Any]:
         """Read an attribute (calls None) or call a method of each env."""
         args = lambda ids: (ids, name, None if calls is None else [calls[i] for i in ids])  # noqa: E731
-        return (self._live or self._refuse(name)).groups.ask('call', self.all_ids.tolist(), args)
+        return (self._live or self._refuse(name)).ask('call', self.all_ids.tolist(), args)
 
     # ------------------------------------------------------------------ inside
     def _describe(self, env_id: int) -> str:
@@ -356,3 +374,10 @@ def _episode_num(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
         raise ValueError(f"episode_num: 'inf' or an int >= 1, got {value!r}")
     return int(value)
+
+
+def _normalizer(cfg: Mapping) -> Normalizer | None:
+    """What scales observations and rewards; None if neither is to be."""
+    if not (cfg['norm_obs'] or cfg['norm_reward']):
+        return None
+    return Normalizer(cfg['norm_obs'], cfg['norm_reward'], cfg['norm_clip'], cfg['norm_discount'])

@@ -1,7 +1,7 @@
 """Running: N envs between launch and close: who waits for an action, how a step is made, and its block."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -244,10 +244,24 @@ class Running:
         groups.restart(ids)
         self._look()
 
+    def ask(self, name: str, ids: list[int], args: Callable[[list[int]], tuple], needed: bool = True) -> list[Any]:
+        """The answers of the hosts of these envs to a job, see Groups; groups may be lost over it."""
+        try:
+            return self.groups.ask(name, ids, args, needed)
+        finally:
+            self._look()
+
+    def seed(self, seeds: dict[int, int], dynamic_seed: bool | None) -> None:
+        """Seed envs; who is lost over this gets the seed when it is replaced."""
+        for i in seeds:
+            self.groups.renewed[i] = 0
+        self.ask('seed', sorted(seeds), lambda ids: (ids, [seeds[i] for i in ids], dynamic_seed), needed=False)
+
     def present_obs(self, ids: Sequence[int]) -> Any:
         """The observations of these envs, stacked; waits while their episodes begin."""
         while not self.groups.ready[ids].all():
             self.groups.progress()
+            self._observed = None
         return self.store.take(self.groups.slot, np.array(ids))
 
     @property
