@@ -298,4 +298,6 @@ class EnvHost:
         else:
             env.seed(seed, dynamic_seed=dynamic)
 
-    _JOBS: dict[str, Callable] = dict(begin=_begin, seed=_seed, call=_call, save=_save, load=_load, close=close)
+    _JOBS: dict[str, Callable] = dict(
+        make=make, begin=_begin, seed=_seed, call=_call, save=_save, load=_load, close=close
+    )

@@ -9,9 +9,11 @@ import mmap
 import os
 import tempfile
 from multiprocessing import reduction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+
+from nervex.envs.hosting.store import ALIGNMENT, BlockStore
 
 
 class SharedBlock:
@@ -51,7 +53,7 @@ class Control:
     """
     Overview:
         What main process and workers tell each other without a system call, one entry a worker. A worker runs command
-        number ``asked[w]`` when it is greater than ``done[w]``.
+        number ``asked[w]`` when it is greater than ``done[w]``; ``chosen`` says which envs a step is for.
 
         The order of the stores matters (data before ``done`` and ``asked``); x86 keeps it. Elsewhere nobody spins, and
         the pipes' system calls keep it.
@@ -67,34 +69,58 @@ class Control:
     resetting: memoryview
     FIELDS = ('asked', 'done', 'kind', 'slot', 'asleep', 'news', 'mail', 'resetting')
 
-    def __init__(self, workers: int, envs: int, action: tuple[tuple[int, ...], Any] | None, buffer: Any) -> None:
+    def __init__(self, workers: int, envs: int, buffer: Any) -> None:
         words = np.frombuffer(buffer, np.int64, len(self.FIELDS) * workers + 2)
         for place, name in enumerate(self.FIELDS):
             setattr(self, name, words[place * workers : (place + 1) * workers].data)
         self.main_waits, self.main_core = words[-2:-1].data, words[-1:].data
-        start = words.nbytes
-        self.chosen = np.frombuffer(buffer, np.uint8, envs, start)
-        self.actions: np.ndarray | None = None
-        if action is not None:
-            shape, dtype = action
-            start = _aligned(start + envs)
-            count = envs * int(np.prod(shape))
-            self.actions = np.frombuffer(buffer, dtype, count, start).reshape(envs, *shape)
+        self.chosen = np.frombuffer(buffer, np.uint8, envs, words.nbytes)
 
     @classmethod
-    def nbytes(cls, workers: int, envs: int, action: tuple[tuple[int, ...], Any] | None) -> int:
-        """The bytes that it needs, a multiple of 64."""
-        size = (len(cls.FIELDS) * workers + 2) * 8 + envs
-        if action is not None:
-            size = _aligned(size) + envs * int(np.prod(action[0])) * np.dtype(action[1]).itemsize
-        return _aligned(size)
+    def nbytes(cls, workers: int, envs: int) -> int:
+        """The bytes that it needs."""
+        return (len(cls.FIELDS) * workers + 2) * 8 + envs
+
+
+class Plan(NamedTuple):
+    """
+    Overview:
+        What lies in the memory that steps write to.
+    Arguments:
+        - layout (:obj:`Any`): tree of Leafs
+        - action (:obj:`tuple | None`): shape and dtype of an action; None: actions travel by pipe
+        - by_pipe (:obj:`bool`): observations travel by pipe, too
+    """
+
+    layout: Any
+    envs: int
+    reward_size: int
+    act_space: Any
+    action: tuple[tuple[int, ...], Any] | None
+    by_pipe: bool
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes that it needs."""
+        return BlockStore.nbytes(self.layout, self.envs, self.reward_size) + self._action_bytes
+
+    @property
+    def _action_bytes(self) -> int:
+        if self.action is None:
+            return 0
+        size = self.envs * int(np.prod(self.action[0])) * np.dtype(self.action[1]).itemsize
+        return size + -size % ALIGNMENT
+
+    def open(self, buffer: Any) -> tuple[BlockStore, np.ndarray | None]:
+        """The store and the actions in that memory."""
+        rest, actions = memoryview(buffer)[self._action_bytes :], None
+        if self.action is not None:
+            shape, dtype = self.action
+            actions = np.frombuffer(buffer, dtype, self.envs * int(np.prod(shape))).reshape(self.envs, *shape)
+        return BlockStore(self.layout, self.envs, self.reward_size, rest, self.by_pipe), actions
 
 
 STEP_ALL, STEP_SOME, ASK = 1, 2, 3  # kinds of commands; ASK: a message waits in the pipe
-
-
-def _aligned(size: int) -> int:
-    return (size + 63) // 64 * 64
 
 
 def _anonymous_file(nbytes: int) -> int:

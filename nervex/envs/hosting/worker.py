@@ -1,5 +1,6 @@
 """What runs in an env subprocess: a host, driven through shared memory and two pipes."""
 
+import contextlib
 import os
 import random
 import signal
@@ -15,16 +16,15 @@ import numpy as np
 
 from nervex.envs.hosting.actions import ActionRows
 from nervex.envs.hosting.messages import Events, HostSetup
-from nervex.envs.hosting.shared import ASK, STEP_ALL, Control, SharedBlock
-from nervex.envs.hosting.store import BlockStore
+from nervex.envs.hosting.shared import ASK, STEP_ALL, Control, Plan, SharedBlock
 from nervex.envs.hosting.waiting import Apart, Sleeper, keeps_order, make_fence, spin_while
 
 STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
 GRACE_S = 10.0  # between SIGTERM and the end of a worker
 
 
-def worker_main(setup: HostSetup, g: int, pipe: Any, wake: Any, ready: Any, foreign_fds: list[int]) -> None:
-    """The life of a subprocess: build the envs, then obey until the other end of the pipe is closed."""
+def worker_main(setup: HostSetup, control: tuple, pipe: Any, wake: Any, ready: Any, foreign_fds: list[int]) -> None:
+    """The life of a subprocess: obey until the other end of the pipe is closed."""
     for fd in foreign_fds:  # inherited by fork from the main process: ends of other workers' pipes
         os.close(fd)
     for number in STOPS:
@@ -35,11 +35,11 @@ def worker_main(setup: HostSetup, g: int, pipe: Any, wake: Any, ready: Any, fore
     if 'torch' in sys.modules:  # a fork of a process that has used threads must not use them
         sys.modules['torch'].set_num_threads(1)
     _seed_globals(setup)
-    worker = Worker(setup, g, pipe, wake.fileno(), ready.fileno())
+    host = setup.host()
     try:
-        worker.run()
+        Worker(host, pipe, wake.fileno(), ready.fileno(), *control).obey_commands()
     except (EOFError, BrokenPipeError, ConnectionResetError):
-        worker.host.close()  # the main process is gone, or does not want this worker any more
+        host.close()  # the main process is gone, or does not want this worker any more
     except KeyboardInterrupt:
         os._exit(1)
 
@@ -49,41 +49,31 @@ class Worker:
     Overview:
         The loop of a subprocess.
     Arguments:
-        - g (:obj:`int`): which group of envs it has
-        - pipe (:obj:`Connection`): for what does not fit into the shared memory
+        - pipe (:obj:`Connection`): for what does not fit into the shared memory, and the memory itself
         - wake_fd, ready_fd (:obj:`int`): a byte here wakes this process; a byte there tells that something is done
+        - workers, envs, g (:obj:`int`): how many there are, and which of the groups of envs this one has
+        - spin, together (:obj:`bool`): wait awake for a moment; the last worker to be ready tells, and no other
     """
 
-    def __init__(self, setup: HostSetup, g: int, pipe: Any, wake_fd: int, ready_fd: int) -> None:
-        self.host = setup.host()
-        self._g, self._pipe, self._wake_fd, self._ready_fd = g, pipe, wake_fd, ready_fd
+    def __init__(
+        self,
+        host: Any,
+        pipe: Any,
+        wake_fd: int,
+        ready_fd: int,
+        workers: int,
+        envs: int,
+        g: int,
+        spin: bool,
+        together: bool,
+    ) -> None:
+        self.host, self._g, self._pipe, self._wake_fd, self._ready_fd = host, g, pipe, wake_fd, ready_fd
+        self._control = Control(workers, envs, SharedBlock.receive(pipe).buffer)
+        host.resetting = self._control.resetting[g : g + 1]
+        self._spin, self._together = spin, together and keeps_order()
 
-    def run(self) -> None:
-        """Make the envs, map the shared memory, and obey commands until the pipe is closed."""
-        try:
-            answer = _dump(self.host.make())
-        except Exception as error:  # what an env says of itself cannot be pickled
-            answer = _dump(self.host.fault(0, 'build', error))
-        self._pipe.send_bytes(answer)
-        self._map(self._pipe.recv())
-        self._obey_commands()
-
-    def _map(self, plan: dict) -> None:
-        """Attach the host to the shared memory."""
-        block = SharedBlock.receive(self._pipe)
-        memory = memoryview(block.buffer)[plan['control_bytes'] :]
-        self._by_pipe = plan['by_pipe']
-        store = BlockStore(plan['layout'], plan['envs'], plan['reward_size'], memory, self._by_pipe)
-        self._control = control = Control(plan['workers'], plan['envs'], plan['action'], block.buffer)
-        low, high = self.host.first_id, self.host.first_id + self.host.num
-        self.host.attach(store, low)
-        self.host.resetting = control.resetting[self._g : self._g + 1]
-        self._actions = None if control.actions is None else control.actions[low:high]
-        self._chosen = control.chosen[low:high]
-        self._split = ActionRows(plan['act_space']).split
-        self._spin, self._together = plan['spin'], plan['together'] and keeps_order()
-
-    def _obey_commands(self) -> None:
+    def obey_commands(self) -> None:
+        """Obey until the pipe is closed."""
         control, g, spin, together = self._control, self._g, self._spin, self._together
         asked, done, waits = control.asked, control.done, control.main_waits
         kinds, slots, mails, token = control.kind, control.slot, control.mail, g.to_bytes(2, 'little')
@@ -114,12 +104,24 @@ class Worker:
 
     def _ask(self) -> bytes:
         """A job by name; its answer travels by pipe."""
-        name, args = self._pipe.recv()
+        message = self._pipe.recv()
+        if isinstance(message, Plan):  # there is memory to write to from now on
+            self._attach(message)
+            message = self._pipe.recv()
+        name, args = message
         try:
             answer = self.host.obey(name, args)
             return _dump((answer, self._observations(args[0], args[1], None) if name == 'begin' else None))
-        except (Exception, SystemExit) as error:
-            return _dump((self.host.fault(0, name, error), None))
+        except (Exception, SystemExit) as error:  # also: what an env says of itself cannot be pickled
+            return _dump((self.host.fault(0, 'build' if name == 'make' else name, error), None))
+
+    def _attach(self, plan: Plan) -> None:
+        store, actions = plan.open(SharedBlock.receive(self._pipe).buffer)
+        low, high = self.host.first_id, self.host.first_id + self.host.num
+        self.host.attach(store, low)
+        self._by_pipe, self._split = plan.by_pipe, ActionRows(plan.act_space).split
+        self._actions = None if actions is None else actions[low:high]
+        self._chosen = self._control.chosen[low:high]
 
     def _step(self, slot: int, everyone: bool) -> bytes | None:
         """A step; what does not fit into the shared memory is answered."""
@@ -150,6 +152,12 @@ class Worker:
 def _dump(answer: Any) -> bytes:
     """Pickled; Connection.send would do the same, but not ahead of the moment of sending."""
     return bytes(ForkingPickler.dumps(answer))
+
+
+def end_group(leader: int) -> None:
+    """Kill a worker's process group: what its envs have started ends with it."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, signal.SIGKILL)
 
 
 def _leave_later(number: int, frame: Any) -> None:
