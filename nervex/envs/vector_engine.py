@@ -1,9 +1,4 @@
-"""
-Envs that are vectorised already, behind one small interface: Gymnasium's vector envs, ALE's, EnvPool.
-
-``start`` and ``exchange`` answer with the env ids that the rows belong to, since some engines answer with a part of
-their envs at a time.
-"""
+"""Envs that are vectorised already, behind one small interface: Gymnasium's vector envs, ALE's, EnvPool."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -17,9 +12,8 @@ BACKENDS = ('auto', 'gymnasium', 'ale', 'envpool')
 
 
 class Answer(NamedTuple):
-    """Rows of some envs; ``final_obs`` has the rows' last observations where the engine has reset them already."""
+    """One step; ``final_obs`` has the last observations of envs that the engine has reset already."""
 
-    env_id: np.ndarray
     obs: Any
     reward: np.ndarray
     terminated: np.ndarray
@@ -45,24 +39,17 @@ class GymnasiumEngine:
         self.same_step = mode == 'SameStep'
         self.act = ActionCodec(env.single_action_space, use_act_scale)
         self.obs = ObsCodec(env.single_observation_space, one_hot, flatten)
-        self.batch_size = getattr(env, 'batch_size', None) or self.num
         self._is_box = space_kind(env.single_observation_space) == 'Box'
-        self._all = np.arange(self.num, dtype=np.int64)
 
-    def start(self, seeds: list[int | None]) -> tuple[np.ndarray, Any]:
-        """Begin episodes; answers ids and first observations."""
-        obs, infos = self.env.reset(seed=self._seed(seeds))
-        if self.batch_size != self.num:
-            return _ids(infos), self._observed(obs)
-        return self._all, self._observed(obs)
+    def start(self, seeds: list[int | None]) -> Any:
+        """Begin episodes; answers the first observations."""
+        return self._observed(self.env.reset(seed=self._seed(seeds))[0])
 
-    def exchange(self, ids: np.ndarray, actions: np.ndarray) -> Answer:
-        """One action for each of the rows answered last."""
+    def exchange(self, actions: np.ndarray) -> Answer:
+        """One action for each env."""
         obs, reward, terminated, truncated, infos = self.env.step(self._acted(actions))
-        env_id = self._all if self.batch_size == self.num else _ids(infos)
         final = infos.pop('final_obs', None) if self.same_step else None
         return Answer(
-            env_id,
             self._observed(obs),
             np.asarray(reward, np.float32),
             np.asarray(terminated, bool),
@@ -114,9 +101,9 @@ class EnvPoolEngine(GymnasiumEngine):
 
     def __init__(self, task_id: str, num: int, kwargs: dict, **codec: bool) -> None:
         self._task, self._kwargs, self._codec, self.env = task_id, kwargs, codec, None
+        if kwargs.get('batch_size') not in (None, num):
+            raise ValueError('vector_kwargs: batch_size must be left out, for all envs step together')
         self.num, self.same_step = num, False
-        self.batch_size = kwargs.get('batch_size') or num
-        self._all = np.arange(num, dtype=np.int64)
         self._make([None] * num)
 
     def _make(self, seeds: list[int | None]) -> None:
@@ -132,22 +119,11 @@ class EnvPoolEngine(GymnasiumEngine):
         one_hot, flatten = self._codec.get('one_hot', True), self._codec.get('flatten', False)
         self.obs = ObsCodec(self.env.observation_space, one_hot, flatten)
 
-    def start(self, seeds: list[int | None]) -> tuple[np.ndarray, Any]:
+    def start(self, seeds: list[int | None]) -> Any:
         """Begin episodes; the envs are made again if the seeds are other ones."""
         if seeds != self._made_with or seeds[0] is not None:
             self._make(seeds)
-        if self.batch_size == self.num:
-            return self._all, self._observed(self.env.reset()[0])
-        self.env.async_reset()
-        obs, *_, infos = self.env.recv()
-        return _ids(infos), self._observed(obs)
-
-    def exchange(self, ids: np.ndarray, actions: np.ndarray) -> Answer:
-        """One action for each of the rows answered last."""
-        self.env.send(self._acted(actions), ids.astype(np.int32))
-        obs, reward, terminated, truncated, infos = self.env.recv()
-        reward = reward.astype(np.float32, copy=False)
-        return Answer(_ids(infos), self._observed(obs), reward, terminated, truncated, infos)
+        return self._observed(self.env.reset()[0])
 
     def _observed(self, obs: Any) -> Any:
         if isinstance(obs, np.ndarray):
@@ -205,10 +181,6 @@ def _make_gymnasium(env_id: str, num: int, kwargs: dict) -> Any:
         return gymnasium.make_vec(env_id, num_envs=num, vectorization_mode='vector_entry_point', **kwargs)
     mode = {'autoreset_mode': gymnasium.vector.AutoresetMode.SAME_STEP}
     return gymnasium.make_vec(env_id, num_envs=num, vectorization_mode='sync', vector_kwargs=mode, **kwargs)
-
-
-def _ids(infos: dict) -> np.ndarray:
-    return np.asarray(infos['env_id'], np.int64)
 
 
 def _stack(rows: Iterable[Any]) -> Any:

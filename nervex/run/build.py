@@ -125,7 +125,7 @@ def build_env_managers(
         every evaluation; with ``env.replay_path`` its first env saves a video of each of its episodes.
     """
     env_fn, *env_cfgs = _envs(cfg, env_setting)
-    managers = []
+    managers: list[Any] = []
     for role, cfgs in zip(('actor', 'evaluator'), env_cfgs):
         if role in roles:
             if role == 'evaluator' and cfg.env.replay_path:  # the episodes of its first env are filmed

@@ -1,5 +1,6 @@
 """From a policy's action columns to what each env's step takes."""
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -53,34 +54,20 @@ class ActionRows:
 
     def split(self, actions: Any, form: str) -> Sequence[Any]:
         """One action a row; ``form`` is what single numbers become: PLAIN, NUMPY or ARRAY."""
-        if (
-            form is NUMPY
-            and self._numpy_int
-            and type(actions) is np.ndarray
-            and actions.dtype is INT64
-            and actions.ndim == 1
-        ):
-            try:
-                return list(map(self._numpy_int, actions.tolist()))
-            except KeyError:  # a large or a negative number: made now
-                return list(actions)
         if type(actions) is not np.ndarray or (self.shape is not None and actions.shape[1:] != self.shape):
             actions = self.block(actions)
             if isinstance(actions, dict):
-                size = len(next(iter(actions.values())))
-                return [{k: v[i] for k, v in actions.items()} for i in range(size)]
+                return [{k: v[i] for k, v in actions.items()} for i in range(len(next(iter(actions.values()))))]
             if not isinstance(actions, np.ndarray):
                 return actions
-        if actions.ndim == 1:
-            return self._numbers(actions, form)
-        return list(actions.copy())  # an env may keep its action, and this memory is written again
-
-    def _numbers(self, actions: np.ndarray, form: str) -> Sequence[Any]:
+        if actions.ndim > 1 or form == ARRAY:
+            actions = actions.copy()  # an env may keep its action, and this memory is written again
+            return [actions[i, ...] for i in range(len(actions))]
         if form == PLAIN:
             return actions.tolist()
-        if form == ARRAY:
-            actions = actions.copy()
-            return [actions[i, ...] for i in range(len(actions))]
+        if self._numpy_int is not None and actions.dtype is INT64:
+            with contextlib.suppress(KeyError):  # a large or a negative number: made below
+                return list(map(self._numpy_int, actions.tolist()))
         return list(actions)
 
     def stack(self, actions: Sequence[Any]) -> Any:

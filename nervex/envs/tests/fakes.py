@@ -133,18 +133,18 @@ class CounterEngine:
 
     def __init__(self, cfgs: list[dict], same_step: bool = False) -> None:
         self.envs, self.num, self.same_step = [CounterEnv(c) for c in cfgs], len(cfgs), same_step
-        self.batch_size, info = self.num, self.envs[0].info()
+        info = self.envs[0].info()
         self.obs, self.act = SimpleNamespace(info=info.obs_space), SimpleNamespace(info=info.act_space)
         self._ended = [False] * self.num
 
-    def start(self, seeds: list) -> tuple:
+    def start(self, seeds: list) -> Any:
         for env, seed in zip(self.envs, seeds):
             if seed is not None:
                 env.seed(seed)
         self._ended = [False] * self.num
-        return np.arange(self.num), self._stack([env.reset() for env in self.envs])
+        return self._stack([env.reset() for env in self.envs])
 
-    def exchange(self, ids: np.ndarray, actions: np.ndarray) -> Answer:
+    def exchange(self, actions: np.ndarray) -> Answer:
         rows = []
         for k, env in enumerate(self.envs):
             if self._ended[k]:
@@ -160,7 +160,6 @@ class CounterEngine:
         obs, reward, ended, cut, final = zip(*rows)
         final = list(final) if self.same_step else None
         return Answer(
-            np.arange(self.num),
             self._stack(obs),
             np.array(reward, np.float32),
             np.array(ended, bool),

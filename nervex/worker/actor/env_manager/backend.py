@@ -49,7 +49,6 @@ class Backend:
     Attributes:
         - groups (:obj:`list[range]`): the env ids of each group
         - partial_steps (:obj:`bool`): whether some of the ready envs may be stepped without the others
-        - asynchronous (:obj:`bool`): whether envs other than those that were asked may answer; known after ``launch``
         - saves (:obj:`bool`): whether envs can be saved in the middle of their episodes
         - step_all (:obj:`Callable | None`): (slot, actions, ids) -> events: a faster step of all envs (without
           ``partial_steps``: of those that are ready), with the actions as they come; None if nothing happened, PENDING
@@ -57,7 +56,6 @@ class Backend:
     """
 
     partial_steps = True
-    asynchronous = False
     saves = True
     step_all: Callable[[int, Any, Any], Any] | None = None
 

@@ -4,7 +4,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,16 +18,12 @@ LONGEST_SLEEP_S = 1.0  # so that not more than this counts of the time for which
 SUSPENDED_S = 0.5  # a sleep that takes so much longer than asked for was no sleep
 
 
-class Job:
+class Job(NamedTuple):
     """What a group is to do: 'start' (make its envs), 'step' some envs, or one of ``EnvHost.obey``'s ('begin', ...)."""
 
-    __slots__ = ('args', 'begun', 'ids', 'kind')
-
-    def __init__(self, kind: str, ids: list[int], args: Any = ()) -> None:
-        self.kind, self.ids, self.args, self.begun = kind, ids, args, 0.0
-
-    def __repr__(self) -> str:
-        return f'Job({self.kind} {self.ids})'
+    kind: str
+    ids: list[int]
+    args: Any = ()
 
 
 class Groups:
@@ -38,12 +34,8 @@ class Groups:
         gather in ``results`` (with ``ended``, ``infos``) and ``ready`` until they are delivered, faults in
         ``abnormal``.
     Arguments:
-        - backend (:obj:`Backend`): where the envs live
-        - cfg (:obj:`dict`): the manager's complete settings
-        - together (:obj:`bool`): a step waits for all envs that were asked
         - setup (:obj:`Callable`): (env ids, whether to describe) -> HostSetup without ``renewed``
         - reset_kwargs (:obj:`dict`): env_id -> keyword arguments of its resets
-        - faults (:obj:`FaultLog`): counts what goes wrong
     Interfaces:
         make, use, step, begin, take, settle, progress, restart, ask, close_episode
     """
@@ -74,7 +66,8 @@ class Groups:
         self.ended: set[int] = set()  # ... those of them whose episode has ended
         self.infos: dict[int, dict] = {}
         self.abnormal: set[int] = set()  # envs whose episode was lost since the last delivery
-        self.jobs: dict[int, Job] = {}  # under way
+        self.jobs: dict[int, Job] = {}  # under way ...
+        self._since: dict[int, float] = {}  # ... and when they were given
         self._queues: list[deque[Job]] = [deque() for _ in backend.groups]
         self._wanting: set[int] = set()  # groups that are to be given something
         self._alive: set[int] = set()
@@ -171,8 +164,7 @@ class Groups:
         self._note(g, job)
 
     def _note(self, g: int, job: Job) -> None:
-        job.begun = time.monotonic()
-        self.jobs[g] = job
+        self.jobs[g], self._since[g] = job, time.monotonic()
 
     def watch(self, groups: Iterable[int]) -> None:
         """A step of all was given to the backend directly, and these are not over."""
@@ -202,19 +194,18 @@ class Groups:
         answers = self.backend.wait(timeout)
         now = time.monotonic()
         if now - begin - timeout > SUSPENDED_S:  # Ctrl-Z, a paused machine: the others were probably stopped, too
-            for job in self.jobs.values():
-                job.begun += now - begin - timeout
+            self._since = {g: since + now - begin - timeout for g, since in self._since.items()}
         for g, answer in answers:
             self._end(g, answer)
         if now >= limit:
             for g in [g for g in self.jobs if now >= self._deadline(g)]:
-                kind = 'begin' if self.backend.resets(g) else self.jobs[g].kind
-                self._end(g, self.backend.give_up(g, kind))
+                self._end(g, self.backend.give_up(g, self._busy_with(g)))
 
     def _deadline(self, g: int) -> float:
-        job = self.jobs[g]
-        kind = 'begin' if self.backend.resets(g) else job.kind
-        return job.begun + self._timeouts.get(kind, self._timeouts['step'])
+        return self._since[g] + self._timeouts.get(self._busy_with(g), self._timeouts['step'])
+
+    def _busy_with(self, g: int) -> str:
+        return 'begin' if self.backend.resets(g) else self.jobs[g].kind
 
     # ------------------------------------------------------------------ what a job has brought
     def _end(self, g: int, answer: Any) -> None:

@@ -126,7 +126,7 @@ class EnvManager:
     @property
     def asynchronous(self) -> bool:
         """Whether advance() may answer for other envs than those it was asked to step."""
-        return not self.together if self._live is None else self._live.asynchronous
+        return not self.together
 
     @property
     def partial_steps(self) -> bool:

@@ -50,6 +50,7 @@ class Processes(Backend):
 
     _host: Any = None  # of group 0, if this process steps it
     _plan: Any = None  # of the memory that steps write to
+    _block: Any = None
 
     def __init__(self, env_num: int, cfg: dict, together: bool) -> None:
         super().__init__(env_num, cfg, together)
@@ -59,7 +60,7 @@ class Processes(Backend):
         self._everybody = range(count)[1 if cfg['hybrid'] else 0 :]
         self.workers: dict[int, _Worker] = {}
         self.spin = together and may_spin(len(self._everybody) + 1)
-        self._control_block = SharedBlock(Control.nbytes(count, env_num))
+        self._control_block: Any = SharedBlock(Control.nbytes(count, env_num))
         self.control: Any = Control(count, env_num, self._control_block.buffer)
         self.control.main_waits[0] = 0 if self.spin else 1
         self._open: set[int] = set()  # groups that were given a job whose end was not told
@@ -350,7 +351,7 @@ class Processes(Backend):
         self._ready.close()
         self._ready_end.close()
         self._control_block.close()
-        if self._plan is not None:
+        if self._block is not None:
             self._block.close()
         self.control = self._control_block = None  # an error that somebody keeps may hold this object
         self._block = self._store = self._actions = self._host = self.step_all = None

@@ -56,13 +56,8 @@ class Running:
         columns = [(store.obs[s], store.reward[s], np.zeros(n, bool), np.zeros(n, bool)) for s in range(SLOTS)]
         self._plain_blocks = [StepBlock(self.all_ids, *parts, *sums, whole=True) for parts in columns]
         self.groups.use()
-        self._step_all = None if self.asynchronous else self.backend.step_all
+        self._step_all = self.backend.step_all if self._wait is None else None
         self._look()
-
-    @property
-    def asynchronous(self) -> bool:
-        """Whether advance() may answer for other envs than those it was asked to step."""
-        return self._wait is not None or self.backend.asynchronous
 
     def close(self) -> list[EnvFault]:
         """End the envs; tells what their ``close`` raised."""
@@ -79,7 +74,7 @@ class Running:
             while groups.beginning and not np.count_nonzero(groups.ready):
                 groups.progress()
             ids = groups.ready.nonzero()[0]
-            if len(ids) == self._env_num and not self.asynchronous:
+            if len(ids) == self._env_num and self._wait is None:
                 self._observed = self._views[groups.slot]
             else:
                 self._observed = ids, self.store.take(groups.slot, ids)
@@ -120,7 +115,7 @@ class Running:
             raise EnvStateError('the last step was interrupted half-way; call reset() to begin anew')
         groups = self.groups
         which = [check_id(i, self._env_num) for i in ids]
-        busy = self.asynchronous and (groups.results or groups.stepping or groups.beginning)
+        busy = self._wait is not None and (groups.results or groups.stepping or groups.beginning)
         if len(set(which)) < len(which) or not groups.ready[which].all() or not (which or busy):
             self._refuse(which)
         actions = self.action_rows.block(actions)
@@ -137,7 +132,7 @@ class Running:
         if which or not (self.backend.partial_steps or groups.abnormal):
             groups.step(which, actions)
         if self._wait is None:
-            return self._settled(None if self.asynchronous else which)
+            return self._settled(which)
         self._wait_for_some(bool(which), *self._wait)
         return self._deliver(None)
 
@@ -268,7 +263,7 @@ class Running:
     def at_rest(self) -> bool:
         """Whether all envs wait for an action in the middle of their episodes, and all is told."""
         running = all(state is EnvState.RUN for state in self.groups.states)
-        return bool(running and self.groups.ready.all() and not self.groups.abnormal and not self.asynchronous)
+        return bool(running and self.groups.ready.all() and not self.groups.abnormal and self._wait is None)
 
     def put_back(self, leaves: list[np.ndarray]) -> None:
         """Observations (as bytes) of all envs, which wait for an action."""

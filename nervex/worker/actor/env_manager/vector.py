@@ -35,7 +35,6 @@ class Vectorised(InProcess):
         """Job: make the engine."""
         self.host = _EngineHost(setup)
         self.answers.append((g, self.host.make()))
-        self.asynchronous = self.host.asynchronous
 
     def step(self, g: int, slot: int, ids: Sequence[int], actions: Any) -> None:
         """Job: step these envs, and with them those that begin an episode."""
@@ -62,7 +61,6 @@ class _EngineHost:
     """What an EnvHost is to single envs; its ``step`` takes the actions as a block, and may answer WorkerLost."""
 
     _engine: Any = None
-    asynchronous = False
 
     def __init__(self, setup: HostSetup) -> None:
         if any(dict(c) != dict(setup.cfgs[0]) for c in setup.cfgs):
@@ -80,27 +78,18 @@ class _EngineHost:
         """Make the engine; answers as EnvHost does."""
         setup = self._setup
         try:
-            self._engine = engine = _make_engine(setup.env_fn, setup.cfgs)
-            self.asynchronous = engine.batch_size != self._num
-            self._present, self._first = engine.start(list(self._seeds))
+            self._engine = _make_engine(setup.env_fn, setup.cfgs)
+            self._first = self._engine.start(list(self._seeds))
         except FAILURES as error:
             if setup.describe and not isinstance(error, SystemExit):
                 raise
             return EnvFault(0, 'build', kind_of(error), describe_error(error))
-        return (_info(engine), tree.index(self._first, 0)) if setup.describe else None
+        return (_info(self._engine), tree.index(self._first, 0)) if setup.describe else None
 
     def attach(self, store: BlockStore, low: int) -> None:
         """Write into this store from now on."""
         self._store, zeros = store, np.zeros(self._num, np.float32)
         self._floats = [[*store.floats(s, 0, self._num), (store.reward[s], zeros)] for s in range(SLOTS)]
-        self._forget()
-
-    def _forget(self) -> None:
-        """Nothing is known of any episode."""
-        n = self._num
-        self._acted = np.zeros(n, bool)  # envs that have an action and have not answered
-        self._waiting: set[int] = set()  # envs whose next answer is the first observation of an episode
-        self._returns, self._lengths = np.zeros(n), np.zeros(n, np.int64)
 
     # ------------------------------------------------------------------ jobs
     def obey(self, name: str, args: tuple) -> Any:
@@ -114,20 +103,17 @@ class _EngineHost:
             self._seeds[i] = seed  # it counts from the next reset on
         return None
 
-    def _begin(self, slot: int) -> Any:
+    def _begin(self, slot: int) -> WorkerLost | None:
         """All episodes begin; the first time they have already."""
+        self._waiting: list[int] = []  # envs whose next answer is the first observation of an episode
+        self._returns, self._lengths = np.zeros(self._num), np.zeros(self._num, np.int64)
         try:
-            if self._first is None:
-                self._present, self._first = self._engine.start(list(self._seeds))
-            first, self._first = self._first, None
-            self._forget()
-            self._write(slot, self._present, first)
+            first = self._engine.start(list(self._seeds)) if self._first is None else self._first
+            self._first = None
+            self._write(slot, first)
         except FAILURES as error:
             return self._failed(error)
-        self._waiting.update(set(range(self._num)).difference(self._present.tolist()))
-        events = Events()
-        events.waiting = set(self._waiting)
-        return events
+        return None
 
     def step(self, slot: int, ids: np.ndarray, rows: Any, actions: Any) -> Any:
         """A step of the engine: Events or None; WorkerLost if it failed, for then all unfinished episodes are lost."""
@@ -135,65 +121,53 @@ class _EngineHost:
         if not everyone:
             actions = self._padded(ids, rows, actions)
         try:
-            answer = self._engine.exchange(self._present, actions)
-            ids = answer.env_id
-            places: Any = ids if self.asynchronous else slice(None)
-            self._lengths[places] += 1
-            self._store.reward[slot][places] = answer.reward
-            self._write(slot, places, answer.obs)
+            answer = self._engine.exchange(actions)
+            self._lengths += 1
+            self._store.reward[slot][:] = answer.reward
+            self._write(slot, answer.obs)
         except FAILURES as error:
             return self._failed(error)
-        self._present = ids
-        self._returns[places] += answer.reward
+        self._returns += answer.reward
         ended = answer.terminated | answer.truncated
         if everyone and not answer.infos and not np.count_nonzero(ended):  # 1 us faster than any()
             return None
-        events, live = Events(), np.ones(len(ids), bool)
+        events, live, begun = Events(), np.ones(self._num, bool), self._waiting
         if not everyone:
-            live = self._acted[ids]
-            self._acted[ids] = False
-            ended &= live
-            events.stepped = ids[live].tolist()
-        begun = self._waiting.intersection(ids.tolist()) if self._waiting else ()
-        for i in begun:
-            self._returns[i], self._lengths[i] = 0.0, 0
+            live[:] = False
+            live[ids] = True
+            events.stepped = ids.tolist()
+        self._returns[begun], self._lengths[begun] = 0.0, 0
         if answer.infos:
-            events.infos = _Infos(answer.infos, ids, live)
-        for k in ended.nonzero()[0].tolist():
-            events.finished.append(self._end(slot, answer, k))
+            events.infos = _Infos(answer.infos, live)
+        events.finished = [self._end(slot, answer, k) for k in (ended & live).nonzero()[0].tolist()]
         if begun or not self._engine.same_step:
-            self._waiting.difference_update(begun)
-            self._waiting.update(() if self._engine.same_step else events.finished)
-            events.waiting = set(self._waiting)
+            self._waiting = [] if self._engine.same_step else events.finished
+            events.waiting = self._waiting
         return events
 
     def _padded(self, ids: np.ndarray, rows: Any, actions: Any) -> np.ndarray:
-        """Actions for the envs that answered last: those that do not step get one that means nothing."""
-        self._acted[ids] = True
+        """Actions for all envs: those that do not step get one that means nothing."""
         dtype = actions.dtype if len(ids) else np.float32 if rows.kind == 'continuous' else np.int64
         full = np.zeros((self._num, *(rows.shape or ())), dtype)
         if len(ids):
             full[ids] = actions
-        return full[self._present]
+        return full
 
-    def _end(self, slot: int, answer: Any, k: int) -> int:
-        """The last step of an episode in row k of the answer."""
-        i, store = int(answer.env_id[k]), self._store
-        store.truncated[i] = answer.truncated[k] and not answer.terminated[k]
+    def _end(self, slot: int, answer: Any, i: int) -> int:
+        """The last step of an episode."""
+        store = self._store
+        store.truncated[i] = answer.truncated[i] and not answer.terminated[i]
         store.episode_return[i], store.episode_length[i] = self._returns[i], self._lengths[i]
         self._returns[i], self._lengths[i] = 0.0, 0
         if answer.final_obs is None:
             copy_row(store.final_rows[i], store.rows[slot][i])
         else:
-            write_row(store.final_rows[i], self._engine.final_row(answer.final_obs, k))
+            write_row(store.final_rows[i], self._engine.final_row(answer.final_obs, i))
         return i
 
-    def _write(self, slot: int, rows: Any, obs: Any) -> None:
+    def _write(self, slot: int, obs: Any) -> None:
         """Store observations; they and the rewards must be finite numbers."""
-        if type(obs) is np.ndarray:
-            self._store.obs[slot][rows] = obs
-        else:
-            tree.write(self._store.obs[slot], rows, obs)
+        tree.write(self._store.obs[slot], slice(None), obs)
         for view, zeros in self._floats[slot]:
             if not_finite(view, zeros):
                 env = np.flatnonzero(~np.isfinite(view.reshape(self._num, -1)).all(1))[0]
@@ -230,15 +204,14 @@ def _info(engine: Any) -> BaseEnvInfo:
 class _Infos:
     """The infos of a vectorised env, turned into one dict an env when asked for."""
 
-    def __init__(self, infos: dict, ids: np.ndarray, live: np.ndarray) -> None:
-        self._infos, self._ids, self._live = infos, ids, live
+    def __init__(self, infos: dict, live: np.ndarray) -> None:
+        self._infos, self._live = infos, live
 
     def __call__(self) -> dict[int, dict]:
         found: dict[int, dict] = {}
         for key, column in self._infos.items():
             if key.startswith('_') or not isinstance(column, np.ndarray):
                 continue
-            mask = self._live & self._infos.get('_' + key, True)
-            for k in np.flatnonzero(mask).tolist():
-                found.setdefault(int(self._ids[k]), {})[key] = column[k]
+            for k in np.flatnonzero(self._live & self._infos.get('_' + key, True)).tolist():
+                found.setdefault(k, {})[key] = column[k]
         return found

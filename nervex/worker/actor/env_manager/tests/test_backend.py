@@ -94,11 +94,11 @@ class Unreliable(CounterEngine):
 
     steps, error = 0, RuntimeError('the engine broke')
 
-    def exchange(self, ids, actions):
+    def exchange(self, actions):
         Unreliable.steps += 1
         if Unreliable.steps % 20 == 0:
             raise self.error
-        return super().exchange(ids, actions)
+        return super().exchange(actions)
 
 
 class Quitting(Unreliable):
@@ -130,8 +130,8 @@ def test_a_good_step_between_two_faults_of_a_vectorised_env_is_enough():
 @pytest.mark.parametrize('reward', [np.inf, -np.inf, np.nan, 1e300])
 def test_a_vectorised_env_that_gives_infinity_is_named_with_the_step(reward):
     class Infinite(CounterEngine):
-        def exchange(self, ids, actions):
-            answer = super().exchange(ids, actions)
+        def exchange(self, actions):
+            answer = super().exchange(actions)
             rewards = answer.reward.astype(np.float64)
             rewards[1] = reward if self.envs[1].steps == 3 else rewards[1]
             return answer._replace(reward=rewards)
