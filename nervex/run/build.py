@@ -93,6 +93,11 @@ def _build_workers(launch: Launch, exp_path: str, stack: contextlib.ExitStack) -
     evaluator = closed_later(BaseSerialEvaluator(cfg.evaluator, exp_path, seed=seed + EVALUATION_SEED_OFFSET))
     buffer = build_buffer(cfg, exp_path, seed, actor_env.env_info(), stack)
     learner.policy, learner.run_config = policy.learn_mode, plain_config({**cfg, 'policy': policy._cfg})
+    if actor_env.state_dict() is None:
+        logger.warning(
+            'the collecting envs cannot be saved in the middle of an episode: a resumed run begins their episodes '
+            'anew, and goes on otherwise than without the stop'
+        )
     if actor_env.normalizer is not None:
         learner.attach('normalizer', actor_env.normalizer)
     actor.env, actor.policy = actor_env, policy.collect_mode

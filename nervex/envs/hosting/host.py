@@ -3,12 +3,22 @@
 import inspect
 import math
 from collections.abc import Callable, Iterable, Sequence
+from os import getpid
 from typing import Any
 
 import numpy as np
 
 from nervex.envs.hosting.layout import InvalidStepError, copy_row, not_finite, write_row
-from nervex.envs.hosting.messages import EnvFault, Events, HostSetup, ask_env, describe_error, kind_of, make_env
+from nervex.envs.hosting.messages import (
+    EnvFault,
+    Events,
+    HostSetup,
+    ask_env,
+    describe_error,
+    kind_of,
+    leave_copy,
+    make_env,
+)
 from nervex.envs.hosting.saving import load_env, save_env
 from nervex.envs.hosting.stepping import FAILURES, flag, make_loop
 from nervex.envs.hosting.store import SLOTS, BlockStore
@@ -41,6 +51,7 @@ class EnvHost:
         self.returns: list[Any] = [0.0] * n
         self._age, self._born = 0, [0] * n  # steps so far; the step before an env's episode began
         self._dirty = False
+        self._pid = getpid()
         self.resetting: Any = [0]  # a cell that tells a watching process which env is being reset, counted from 1
 
     # ------------------------------------------------------------------ building
@@ -177,6 +188,8 @@ class EnvHost:
             for k in set(self.everyone).difference(which):  # they get no older
                 self._born[k] += 1
         events = self._loop(slot, actions, which)
+        if getpid() != self._pid:
+            leave_copy()
         if not -3.4e38 < sum(self._sums) < 3.4e38:  # a reward is NaN, or infinite as it is stored, in float32
             return self._find_not_finite(slot, events or Events(), which)
         for view, zeros in self._floats[slot]:

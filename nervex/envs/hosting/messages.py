@@ -1,5 +1,6 @@
 """What a group of envs is made from, and what it answers: the values that pass between a manager and its hosts."""
 
+import os
 import pickle
 import traceback
 from collections.abc import Callable, Collection
@@ -93,6 +94,12 @@ def ask_env(env: Any, name: str, call: tuple[tuple, dict] | None) -> Any:
         return METHOD if callable(value) else value
     args, kwargs = call
     return value(*args, **kwargs)
+
+
+def leave_copy() -> None:
+    """End a copy of this process that an env has made: it forked in a step, and the child came back, too."""
+    os.write(2, b'an env has forked in its step, and the copy came back from it: the copy is ended\n')
+    os._exit(1)
 
 
 def kind_of(error: BaseException) -> str:

@@ -36,10 +36,12 @@ class SharedBlock:
 
     @classmethod
     def receive(cls, connection: Any) -> 'SharedBlock':
-        """The other end of ``send``; the descriptor is not kept."""
+        """The other end of ``send``; the descriptor is not kept, and a process that an env forks has no part in it."""
         nbytes = connection.recv()
         block = cls(nbytes, reduction.recv_handle(connection))
         block.close()
+        if hasattr(mmap, 'MADV_DONTFORK'):
+            block.buffer.madvise(mmap.MADV_DONTFORK)
         return block
 
     def close(self) -> None:

@@ -25,10 +25,11 @@ GRACE_S = 10.0  # between SIGTERM and the end of a worker
 
 def worker_main(setup: HostSetup, control: tuple, pipe: Any, wake: Any, ready: Any, foreign_fds: list[int]) -> None:
     """The life of a subprocess: obey until the other end of the pipe is closed."""
+    os.setsid()  # a process group of its own, which ends with it: nothing that an env starts is left behind
     for fd in foreign_fds:  # inherited by fork from the main process: ends of other workers' pipes
         os.close(fd)
     for number in STOPS:
-        signal.signal(number, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the main process decides
+        signal.signal(number, signal.SIG_IGN)  # the main process decides
     signal.signal(signal.SIGTERM, _leave_later)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)  # the main process has held them back till here
     threading.Thread(target=_leave_with_parent, daemon=True).start()
@@ -37,11 +38,11 @@ def worker_main(setup: HostSetup, control: tuple, pipe: Any, wake: Any, ready: A
     _seed_globals(setup)
     host = setup.host()
     try:
-        Worker(host, pipe, wake.fileno(), ready.fileno(), *control).obey_commands()
-    except (EOFError, BrokenPipeError, ConnectionResetError):
+        with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError, KeyboardInterrupt):
+            Worker(host, pipe, wake.fileno(), ready.fileno(), *control).obey_commands()
         host.close()  # the main process is gone, or does not want this worker any more
-    except KeyboardInterrupt:
-        os._exit(1)
+    finally:
+        end_group(os.getpid())
 
 
 class Worker:
@@ -162,7 +163,7 @@ def end_group(leader: int) -> None:
 
 def _leave_later(number: int, frame: Any) -> None:
     """SIGTERM often reaches the whole group: the main process then has a moment to save the envs."""
-    leaving = threading.Timer(GRACE_S, os._exit, (128 + number,))
+    leaving = threading.Timer(GRACE_S, end_group, (os.getpid(),))
     leaving.daemon = True
     leaving.start()
 
@@ -173,7 +174,7 @@ def _leave_with_parent() -> None:
     while parent is not None:
         gone = mp_connection.wait([parent.sentinel], 0.5)
         if gone or (os.getppid() != ppid):
-            os._exit(1)
+            end_group(os.getpid())
 
 
 def _seed_globals(setup: HostSetup) -> None:

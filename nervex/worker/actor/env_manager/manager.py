@@ -1,5 +1,6 @@
 """EnvManager: N envs behind one interface, wherever they live and however one waits for them."""
 
+import logging
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -21,6 +22,8 @@ from nervex.worker.actor.env_manager.groups import Groups
 from nervex.worker.actor.env_manager.normalize import Scaled
 from nervex.worker.actor.env_manager.running import Running, check_id
 from nervex.worker.actor.env_manager.step_block import EnvState, EnvStateError, StepBlock
+
+logger = logging.getLogger(__name__)
 
 SECONDS = numeric() & interval(0)
 
@@ -89,6 +92,7 @@ class EnvManager:
         self._env_fn, self._env_cfg = env_fn, [dict() if c is None else c for c in env_cfg]
         self._env_num = n = len(env_cfg)
         given = {key: value for key, value in (manager_cfg or {}).items() if key != 'type'}
+        self._timeouts_given = [key for key in given if key.endswith('timeout') and key != 'step_wait_timeout']
         self._cfg = complete(type(self), given, 'env.manager', own_only=False)
         if episode_num is not None:
             self._cfg['episode_num'] = episode_num
@@ -168,6 +172,14 @@ class EnvManager:
             raise EnvStateError('launch(): the envs are running already; close() first, or use reset()')
         self._reset_param = self._reset_params(reset_param)
         backend = self.backend(self._env_num, self._cfg, self.together)
+        if not backend.interrupts:
+            logger.log(
+                logging.WARNING if self._timeouts_given else logging.INFO,
+                '%s steps envs in this process: an env that hangs cannot be ended (%s), so no timeout holds for it; '
+                'env_manager_type subprocess or async_subprocess can end it, thread can give it up',
+                type(self).__name__,
+                ', '.join(f'env.manager.{key}' for key in self._timeouts_given) or 'env.manager.step_timeout',
+            )
         groups = Groups(backend, self._cfg, self.together, self._setup, self._reset_param, self.faults)
         wait = None if self.together else (int(self._cfg['wait_num']), float(self._cfg['step_wait_timeout']))
         self._live = self._front = live = Running(groups, wait)

@@ -57,7 +57,7 @@ class Processes(Backend):
         self._cfg, self._together, self._env_num = cfg, together, env_num
         self.groups = self._shares()
         count = len(self.groups)
-        self._everybody = range(count)[1 if cfg['hybrid'] else 0 :]
+        self._everybody, self.interrupts = range(count)[1 if cfg['hybrid'] else 0 :], not cfg['hybrid']
         self.workers: dict[int, _Worker] = {}
         self.spin = together and may_spin(len(self._everybody) + 1)
         self._control_block: Any = SharedBlock(Control.nbytes(count, env_num))

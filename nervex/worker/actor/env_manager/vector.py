@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from nervex.envs import BaseEnvInfo
 from nervex.envs.hosting.layout import InvalidStepError, copy_row, not_finite, write_row
-from nervex.envs.hosting.messages import METHOD, EnvFault, Events, HostSetup, describe_error, kind_of
+from nervex.envs.hosting.messages import METHOD, EnvFault, Events, HostSetup, describe_error, kind_of, leave_copy
 from nervex.envs.hosting.stepping import FAILURES
 from nervex.envs.hosting.store import SLOTS, BlockStore
 from nervex.envs.spaces import reward_info
@@ -72,6 +73,7 @@ class _EngineHost:
         if setup.describe and any(seed is not None and seed[1] is False for seed in setup.seeds):
             logger.warning('a vectorised env goes on from its seed: episodes differ although it is fixed')
         self._setup, self._num, self.first_id = setup, len(setup.cfgs), setup.first_id
+        self._pid = os.getpid()
         self._seeds: list[int | None] = [None if seed is None else seed[0] for seed in setup.seeds]
 
     def make(self) -> Any:
@@ -122,6 +124,8 @@ class _EngineHost:
             actions = self._padded(ids, rows, actions)
         try:
             answer = self._engine.exchange(actions)
+            if os.getpid() != self._pid:
+                leave_copy()
             self._lengths += 1
             self._store.reward[slot][:] = answer.reward
             self._write(slot, answer.obs)

@@ -291,14 +291,15 @@ def test_main_process_that_ends_leaves_nothing_running(name, context, sig, sleep
     )
     try:
         assert process.stdout.readline() == b'runs\n'
-        assert len(running(process.pid)) >= (4 if 'subprocess' in name else 1)
+        started = family(process.pid)
+        assert len(started) >= (4 if 'subprocess' in name else 1)
         time.sleep(0.05)
         os.killpg(process.pid, sig) if sig == signal.SIGINT else process.send_signal(sig)
         process.wait(60)
         end = time.monotonic() + 60
-        while running(process.pid) and time.monotonic() < end:
+        while running(started) and time.monotonic() < end:
             time.sleep(0.02)
-        assert not running(process.pid)
+        assert not running(started)
     finally:
         process.stdout.close()
         with contextlib.suppress(ProcessLookupError):
@@ -306,15 +307,32 @@ def test_main_process_that_ends_leaves_nothing_running(name, context, sig, sleep
         process.wait()
 
 
-def running(session):
-    """Pids of the processes of a session that have not ended."""
-    found = []
+def processes():
+    """pid -> (parent, when it began) of all processes that have not ended."""
+    found = {}
     for entry in os.listdir('/proc'):
-        with contextlib.suppress(OSError), open(f'/proc/{entry}/stat') as f:
-            state, _, _, owner = f.read().rsplit(')', 1)[1].split()[:4]
-            if int(owner) == session and state != 'Z':
-                found.append(int(entry))
+        with contextlib.suppress(OSError, ValueError), open(f'/proc/{int(entry)}/stat') as f:
+            state, parent, *rest = f.read().rsplit(')', 1)[1].split()
+            if state != 'Z':
+                found[int(entry)] = int(parent), rest[17]
     return found
+
+
+def family(pid):
+    """A process and all that it and its descendants have started: pid -> when it began."""
+    alive, found = processes(), {}
+    waiting = [pid]
+    while waiting:
+        one = waiting.pop()
+        found[one] = alive[one][1]
+        waiting += [child for child, (parent, _) in alive.items() if parent == one]
+    return found
+
+
+def running(started):
+    """Those of a family that have not ended."""
+    alive = processes()
+    return [pid for pid, begun in started.items() if pid in alive and alive[pid][1] == begun]
 
 
 SUSPENDED = """
