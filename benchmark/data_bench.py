@@ -19,6 +19,7 @@ BENCH = Bench(
         Implementation('nervex (no numba)', 'data_nervex:plain', NERVEX),
         Implementation('nervex (new memory)', 'data_nervex:fresh', NERVEX),
         Implementation('nervex (dict of tensors)', 'data_nervex:tensors', NERVEX),
+        Implementation('nervex (plain calls)', 'data_nervex:plain_calls', NERVEX),
         Implementation('nervex (frames once)', 'data_nervex:frames_once', FAST),
         Implementation('nervex.ReplayBuffer', 'data_nervex:steps', FAST),
         Implementation('sb3', 'data_peers:sb3', {'stable_baselines3': 'stable-baselines3==2.9.2'}),
@@ -32,7 +33,7 @@ BENCH = Bench(
     reference='sb3',
     notes='Buffers are full before the clock starts. `nervex` is BufferManager as the training loop uses it: samples '
     'come in one of two alternating batches; `new memory` gives each sample memory of its own, `dict of tensors` '
-    'adds the conversion for the learner. SB3 answers with tensors and has no priorities; it does not track time '
+    'adds the conversion for the learner, `plain calls` are `push_data(Batch(...))` and `sample(n).to_torch()`. SB3 answers with tensors and has no priorities; it does not track time '
     "limits here, which is its faster setting. TorchRL's prioritized buffer does not load beside this torch. "
     "`list of dicts` keeps a dict of tensors per row and stacks them, like DI-engine's buffer. `bare arrays` is "
     'assignment and `take` alone.',

@@ -68,6 +68,19 @@ class Tensors(Manager):
         return lambda: buffer.sample(n, 0, True).to_torch()
 
 
+class PlainCalls(Manager):
+    """As a hand-written loop calls it: a Batch made of its arrays, a sample with memory of its own as tensors."""
+
+    def adder(self, block: Rows) -> Callable[[], Any]:
+        push = self.buffer.push_data
+        obs, action, reward, next_obs, done = block.values()
+        return lambda: push(Batch(obs=obs, action=action, reward=reward, next_obs=next_obs, done=done))
+
+    def sampler(self, n: int) -> Callable[[], Any]:
+        buffer = self.buffer
+        return lambda: buffer.sample(n).to_torch()
+
+
 class FramesOnce(Manager):
     frame_axis = 0
 
@@ -128,6 +141,10 @@ def fresh() -> dict:
 
 def tensors() -> dict:
     return cases(Tensors, ('s32', 's256'))
+
+
+def plain_calls() -> dict:
+    return cases(PlainCalls, ('add8', 's32', 's256'))
 
 
 def frames_once() -> dict:

@@ -15,7 +15,6 @@ from nervex.utils import tree
 
 _SHARED = frozenset('?bBhilqef')  # dtypes (by their letter) that torch has too: tensors over an array's own memory
 _ARRAY = np.ndarray
-_LAST_NUMBER = np.dtype(np.clongdouble).num  # the dtypes from bool to complex numbers come before all others
 _new = object.__new__
 
 
@@ -41,9 +40,10 @@ class Batch:
             if type(data) is not dict:
                 data = dict((data if isinstance(data, (Mapping, Batch)) else Batch.from_rows(list(data))).items())
             columns = {**data, **columns} if columns else data.copy()
-        for name, value in columns.items():
-            if type(value) is not _ARRAY or value.dtype.num > _LAST_NUMBER:  # most are finished columns
-                columns[name] = nested(of_columns.as_column(value))
+        for value in columns.values():
+            if type(value) is not _ARRAY:  # most are finished columns
+                columns = {name: nested(of_columns.as_column(column)) for name, column in columns.items()}
+                break
         _set_columns(self, columns)
 
     @classmethod

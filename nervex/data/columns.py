@@ -17,7 +17,7 @@ _SCALARS = (bool, int, float, np.generic)
 def as_column(value: Any) -> Any:
     """A value given by a user as a column: mappings become dicts, lists and tuples arrays, the rest is kept."""
     if isinstance(value, (torch.Tensor, np.ndarray)):
-        return value.astype(object) if isinstance(value, np.ndarray) and value.dtype.kind in 'US' else value
+        return value
     if isinstance(value, Mapping) or hasattr(value, '_asdict'):
         parts = value if isinstance(value, Mapping) else value._asdict()
         return {name: as_column(part) for name, part in parts.items()}

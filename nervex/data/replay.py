@@ -53,6 +53,7 @@ class ReplayKind(Buffer):
         self._used: deque[dict] = deque()
         self._first = self._known = 0  # the first row since clear(); rows from _known on have not been settled
         self._skipped = 0  # numbers left out by clear()
+        self._short = False  # whether it was said that the data does not suffice
         self._forget_rows()
 
     def _forget_rows(self) -> None:
@@ -263,12 +264,13 @@ class ReplayKind(Buffer):
         return self._used.popleft() if self._used else None
 
     def batches(self, batch_size: int, count: int, cur_learner_iter: int = 0) -> Iterator[Sampled]:
-        """Up to ``count`` samples; fewer, with a warning, when the data does not suffice."""
+        """Up to ``count`` samples; fewer when the data does not suffice, of which the first time warns."""
         for k in range(count):
             batch = self.sample(batch_size, cur_learner_iter + k, reuse=True)
             if batch is None:
-                text = "replay buffer '%s': %d rows give only %d of %d samples of %d rows"
-                logger.warning(text, self.name, self.count, k, count, batch_size)
+                level, self._short = logging.DEBUG if self._short else logging.WARNING, True
+                text = "replay buffer '%s': %d rows give only %d of %d samples of %d rows; this is said once"
+                logger.log(level, text, self.name, self.count, k, count, batch_size)
                 return
             yield batch
 

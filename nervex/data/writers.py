@@ -24,9 +24,11 @@ def put(data):
             {row}
             clock[0] = number + 1
             return 1
-        if type(data) is not Batch or len(data._columns) != {count}:
+        if type(data) is not Batch:
             return 0
         columns = data._columns
+        if len(columns) != {count}:
+            return 0
         v = columns[{first}]
         n = len(v)
         number = clock[0]
@@ -34,6 +36,7 @@ def put(data):
         stop = start + n
         if stop >= {capacity}:
             return 0
+        rows = slice(start, stop)
         {block}
         clock[0] = number + n
         return n
@@ -109,29 +112,29 @@ def _add_column(
     if is_tensor:
         scope[f'd{k}'] = torch.from_numpy(array[:1]).dtype
         test = f'if v.dtype is not d{k} or v.requires_grad or not v.is_cpu or '
-        block += [f'v = columns[{key}]', f'{test}v.numel() != n * {width}: return 0', f'a{k}[start:stop] = v.numpy()']
+        block += [f'v = columns[{key}]', f'{test}v.numel() != n * {width}: return 0', f'a{k}[rows] = v.numpy()']
         row += [f'v = data[{key}]', f'{test}v.shape != s{k}: return 0', f'a{k}[slot] = v.numpy()']
     elif strict and array.ndim == 1:
         scope[f'm{k}'] = memoryview(array)  # type: ignore[arg-type]
-        block += [f'm{k}[start:stop] = columns[{key}]']
+        block += [f'm{k}[rows] = columns[{key}]']
         if array.dtype == bool:  # a memoryview takes anything for a truth value
             row += [f'v = data[{key}]', 'if v is not no and type(v) not in bools: return 0', f'm{k}[slot] = v']
         else:
             row += [f'm{k}[slot] = data[{key}]']
     elif strict and array.ndim == 2:
         scope[f'm{k}'] = memoryview(array.reshape(-1))  # type: ignore[arg-type]
-        once = f'i{width} = start * {width}; j{width} = stop * {width}; n{width} = (n, {width})'
+        once = f'r{width} = slice(start * {width}, stop * {width})'
         block += [
             *([once] if once not in block else []),
             f'v = columns[{key}]',
-            f'if v.shape != n{width}: return 0',
-            f'm{k}[i{width}:j{width}] = v.ravel()',
+            'if len(v) != n or v.ndim != 2: return 0',  # that they are as wide is seen by the memoryview
+            f'm{k}[r{width}] = v.ravel()',
         ]
         once = f'i{width} = slot * {width}; j{width} = i{width} + {width}'  # columns of equal width share it
         row += [*([once] if once not in row else []), f'm{k}[i{width}:j{width}] = data[{key}]']
     else:
         test = f'if v.dtype is not d{k} or '
-        block += [f'v = columns[{key}]', f'{test}v.size != n * {width}: return 0', f'a{k}[start:stop] = v']
+        block += [f'v = columns[{key}]', f'{test}v.size != n * {width}: return 0', f'a{k}[rows] = v']
         if array.dtype == object and array.ndim == 1:
             row += [f'a{k}[slot] = data[{key}]']
         else:

@@ -270,7 +270,11 @@ def test_replay_batches_stop_with_a_warning_when_data_runs_out(caplog):
     buffer.push_data(rows(0, 8))
     with caplog.at_level(logging.WARNING):
         assert len(list(buffer.batches(8, 5))) == 2
-    assert 'only 2 of 5 samples of 8 rows' in caplog.text
+        assert 'only 2 of 5 samples of 8 rows' in caplog.text
+        for start in range(8, 800, 8):  # every round falls short: max_reuse is small for so many updates
+            buffer.push_data(rows(start, 8))
+            assert len(list(buffer.batches(8, 5))) == 2
+    assert len(caplog.records) == 1
 
 
 # ---- state
