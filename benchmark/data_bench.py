@@ -33,7 +33,8 @@ BENCH = Bench(
     reference='sb3',
     notes='Buffers are full before the clock starts. `nervex` is BufferManager as the training loop uses it: samples '
     'come in one of two alternating batches; `new memory` gives each sample memory of its own, `dict of tensors` '
-    'adds the conversion for the learner, `plain calls` are `push_data(Batch(...))` and `sample(n).to_torch()`. SB3 answers with tensors and has no priorities; it does not track time '
+    'adds the conversion for the learner, `plain calls` are `push_data(Batch(...))` and `sample(n).to_torch()`. SB3 '
+    'answers with tensors and has no priorities; it does not track time '
     "limits here, which is its faster setting. TorchRL's prioritized buffer does not load beside this torch. "
     "`list of dicts` keeps a dict of tensors per row and stacks them, like DI-engine's buffer. `bare arrays` is "
     'assignment and `take` alone.',

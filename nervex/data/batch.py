@@ -150,11 +150,12 @@ class Batch:
                 raise ValueError(f'{what} does not fit a Batch of {length} rows')
         self._columns[key] = value
 
-    def split(self, size: int) -> Iterator[Batch]:
-        """Pieces of ``size`` rows, the last may be shorter."""
+    def split(self, size: int, shuffle: bool = False, rng: np.random.Generator | None = None) -> Iterator[Batch]:
+        """Pieces of ``size`` rows, the last may be shorter; ``shuffle`` permutes them first, by ``rng`` if given."""
         if size < 1:
             raise ValueError(f'split: size must be at least 1 row, got {size}')
-        of, columns = type(self).of, list(self._columns.items())
+        whole = self[(rng or np.random.default_rng()).permutation(len(self))] if shuffle else self
+        of, columns = type(self).of, list(whole._columns.items())
         parts = [slice(start, start + size) for start in range(0, len(self), size)]
         return (of({name: column[rows] for name, column in columns}) for rows in parts)
 

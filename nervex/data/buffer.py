@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from nervex.data.ring import nothing_stored
+import numpy as np
+
+from nervex.data.ring import Ring, nothing_stored
 from nervex.data.sampling import Sampled
 
 
@@ -24,6 +26,7 @@ class Buffer:
         - kind (:obj:`str`): tells apart what ``state_dict`` answers
         - start_size (:obj:`int`): rows that must be collected before the first sample
         - sampled, samples (:obj:`int`): rows that were ever sampled, in so many samples
+        - process_fn (:obj:`Callable | None`): answers what is given out in place of a sample, see BufferManager
         - log (:obj:`Any`): gets the sample whose number is ``log_due`` (``log.sampled(sample)``); None: no statistics
         - own_rounds (:obj:`bool`): ``batches`` gives as many batches as its rows make; a buffer beside it that draws at
           random gives as many
@@ -41,6 +44,7 @@ class Buffer:
         self.start_size = cfg.replay_start_size
         self.sampled = self.samples = self.log_due = 0
         self.log: Any = None
+        self.process_fn: Callable | None = None
         self.put: Callable[..., int] = nothing_stored
 
     @property
@@ -65,11 +69,11 @@ class Buffer:
         """
         raise NotImplementedError
 
-    def sample(self, batch_size: int, cur_learner_iter: int = 0, reuse: bool = False) -> Sampled | None:
+    def sample(self, batch_size: int, cur_learner_iter: int = 0, reuse: bool = False) -> Any:
         """A sample, None when there is not enough data. ``reuse`` may give one of two alternating batches."""
         raise NotImplementedError
 
-    def batches(self, batch_size: int, count: int, cur_learner_iter: int = 0) -> Iterator[Sampled]:
+    def batches(self, batch_size: int, count: int, cur_learner_iter: int = 0) -> Iterator[Any]:
         """What a learner iterates: up to ``count`` samples, or rounds of them."""
         raise NotImplementedError
 
@@ -99,6 +103,14 @@ class Buffer:
     def _use_quick_way(self, kind: type[Buffer], put: Callable[..., int]) -> None:
         """Rows go into the ring by ``put``, past ``push``, unless a class derived from ``kind`` has one of its own."""
         self.put = put if type(self).push is kind.push else nothing_stored
+
+    def _given(self, sample: Sampled, ring: Ring, slots: np.ndarray) -> Any:
+        """Count a sample, show it to the log, and let it be processed."""
+        self.sampled += len(slots)
+        self.samples += 1
+        if self.samples == self.log_due:
+            self.log.sampled(sample)
+        return sample if self.process_fn is None else self.process_fn(sample, ring.in_time(), slots)
 
     def _check_state(self, state: Mapping, capacity: int | None = None) -> None:
         """Refuse the state of another kind of buffer, or of one of another size."""

@@ -6,7 +6,7 @@ import copy
 import logging
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -17,6 +17,7 @@ from nervex.data.batch import Batch, Row, has_length
 from nervex.data.buffer import Buffer
 from nervex.data.buffer_log import BufferLog
 from nervex.data.buffer_options import OPTIONS, as_names, read_options
+from nervex.data.replay_buffer import ReplayBuffer
 from nervex.data.structure.cache import Cache
 from nervex.utils import tree
 from nervex.utils.errors import UnknownNameError, unknown_name
@@ -40,6 +41,9 @@ class BufferManager:
         - seed (:obj:`int | None`): of all sampling
         - on_policy (:obj:`bool | None`): kind of the buffers whose ``type`` is None
         - use_priority (:obj:`bool | None`): of the buffers whose ``use_priority`` is None
+        - process_fn (:obj:`Callable | None`): ``process_fn(batch, buffer, indices)`` answers what ``sample`` and
+          ``batches`` give in place of each batch; ``buffer`` is a ReplayBuffer over the same rows, to be read by slots
+          (``buffer[slots]``, ``prev``, ``next``), ``indices`` the slots of the batch. It is called under the lock
     Interfaces:
         push_data, sample, ready, batches, update, count, clear, used_data, plan, start, run, close,
         state_dict, load_state_dict
@@ -55,6 +59,7 @@ class BufferManager:
         seed: int | None = None,
         on_policy: bool | None = None,
         use_priority: bool | None = None,
+        process_fn: Callable[[Batch, ReplayBuffer, np.ndarray], Any] | None = None,
     ) -> None:
         self._lock = threading.Lock()
         self._buffers: dict[str, Buffer] = {}
@@ -66,6 +71,7 @@ class BufferManager:
             if options['use_priority'] is None:
                 options['use_priority'] = use_priority
             buffer = self._buffers[name] = BUFFER_REGISTRY.get(kind)(name, SimpleNamespace(**options), child)
+            buffer.process_fn = process_fn
             if options['monitor']['log_freq']:
                 buffer.log = BufferLog(buffer, options['monitor'], exp_name, tb_logger)
         self._only = next(iter(self._buffers.values())) if len(self._buffers) == 1 else None

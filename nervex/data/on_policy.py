@@ -56,47 +56,42 @@ class OnPolicyKind(Buffer):
         """Whether ``batch_size`` rows may be sampled: the rows of a round are used as often as the learner likes."""
         return self.count >= max(batch_size * self._cfg.min_sample_ratio, self.start_size, 1)
 
-    def sample(self, batch_size: int, cur_learner_iter: int = 0, reuse: bool = False) -> Sampled | None:
+    def sample(self, batch_size: int, cur_learner_iter: int = 0, reuse: bool = False) -> Any:
         """Rows drawn without replacement; the buffer keeps them. None when there is not enough data."""
         if not self.ready(batch_size):
             return None
         slots = self._rng.choice(self.count, batch_size, replace=batch_size > self.count)
-        return self._sampled(self._ring.gather(slots), slots, self._earlier, cur_learner_iter)
-
-    def _sampled(self, columns: dict, slots: np.ndarray, first: int, cur_learner_iter: int) -> Sampled:
-        sample = Sampled.drawn(columns, (self._describe, columns, slots, first, cur_learner_iter))
-        self.sampled += len(slots)
-        self.samples += 1
-        if self.samples == self.log_due:
-            self.log.sampled(sample)
-        return sample
+        columns = self._ring.gather(slots)
+        sample = Sampled.drawn(columns, (self._describe, columns, slots, self._earlier, cur_learner_iter))
+        return self._given(sample, self._ring, slots)
 
     def _describe(self, columns: dict, slots: np.ndarray, first: int, cur_learner_iter: int) -> dict[str, Any]:
         return described(self.name, slots + first, slots, np.ones(len(slots), np.int64), columns, cur_learner_iter)
 
-    def batches(self, batch_size: int, count: int, cur_learner_iter: int = 0) -> Iterator[Sampled]:
+    def batches(self, batch_size: int, count: int, cur_learner_iter: int = 0) -> Iterator[Any]:
         """``count`` epochs of minibatches; the last one of an epoch may be short, unless ``drop_last``."""
         size, first, drop_last = self.count, self._earlier, self._cfg.drop_last
-        self.clear()
-        self._ring, self._spare = self._spare, self._ring
+        rows, self._ring = self._ring, self._spare
+        self._spare, self._earlier = rows, first + size
+        self._ring.restart()
         self._use_quick_way(OnPolicyKind, self._ring.put)
         if not size:
             logger.warning("buffer '%s': no rows to learn from", self.name)
         elif drop_last and size < batch_size:
             logger.warning("buffer '%s': %d rows are less than one minibatch of %d", self.name, size, batch_size)
-        rows = self._spare
         for _ in range(count):
             order = self._rng.permutation(size)
             epoch = Batch.of(rows.gather_again(order)[0])
             for start in range(0, size - size % batch_size if drop_last else size, batch_size):
-                part = slice(start, start + batch_size)
-                yield self._sampled(epoch[part]._columns, order[part], first, cur_learner_iter)
+                slots, columns = order[start : start + batch_size], epoch[start : start + batch_size]._columns
+                sample = Sampled.drawn(columns, (self._describe, columns, slots, first, cur_learner_iter))
+                yield self._given(sample, rows, slots)
                 cur_learner_iter += 1
 
     def clear(self) -> None:
         """Forget all rows."""
         self._earlier += self.count
-        self._ring.clock[0] = 0
+        self._ring.restart()
 
     def state_dict(self) -> dict[str, Any]:
         """Contents, counters and generator."""

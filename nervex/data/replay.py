@@ -51,7 +51,7 @@ class ReplayKind(Buffer):
         self._limited, self._ages = cfg.max_reuse != math.inf, cfg.max_staleness != math.inf
         self._priorities: Priorities | None = None
         self._used: deque[dict] = deque()
-        self._first = self._known = 0  # the first row since clear(); rows from _known on have not been settled
+        self._known = 0  # rows from here on have not been settled
         self._skipped = 0  # numbers left out by clear()
         self._short = False  # whether it was said that the data does not suffice
         self._forget_rows()
@@ -66,7 +66,7 @@ class ReplayKind(Buffer):
 
     @property
     def _size(self) -> int:
-        return min(self._clock[0] - self._first, self.capacity)
+        return min(self._clock[0] - self.ring.first, self.capacity)
 
     @property
     def count(self) -> int:
@@ -178,7 +178,7 @@ class ReplayKind(Buffer):
             self._settle()
         if self._ages:
             self._drop_stale(cur_learner_iter)
-        rows = min(self._clock[0] - self._first, self.capacity) - self._removed
+        rows = min(self._clock[0] - self.ring.first, self.capacity) - self._removed
         wanted = batch_size * self._ratio
         if samples is not None:
             wanted = max(wanted, self.start_size)
@@ -191,7 +191,7 @@ class ReplayKind(Buffer):
             wanted = min(max(wanted, samples * batch_size / self._cfg.max_reuse), self.capacity)
         return rows >= wanted and rows >= self.start_size and rows > 0
 
-    def sample(self, batch_size: int, cur_learner_iter: int = 0, reuse: bool = False) -> Sampled | None:
+    def sample(self, batch_size: int, cur_learner_iter: int = 0, reuse: bool = False) -> Any:
         """A sample, None when there is not enough data. ``reuse`` gives one of two alternating batches."""
         if not self.ready(batch_size, cur_learner_iter):
             return None
@@ -205,7 +205,7 @@ class ReplayKind(Buffer):
             rows = self._rows()
             slots = rows[self._source.rng.integers(0, len(rows), batch_size)]
         else:
-            slots = self._source.draw(batch_size, min(next_row - self._first, self.capacity))
+            slots = self._source.draw(batch_size, min(next_row - self.ring.first, self.capacity))
         columns, tensors = self.ring.gather_again(slots) if reuse else (self.ring.gather(slots), None)
         if self.ring.holds_objects:
             separate_objects(columns, slots, self._cfg.deepcopy)
@@ -219,12 +219,8 @@ class ReplayKind(Buffer):
             columns['replay_unique_id'] = found[2].view(self._ids)
             columns['replay_buffer_idx'] = slots
         uses = self._wear(slots) if self._limited else None
-        sample = Sampled.drawn(columns, (self._describe, slots, columns, next_row, cur_learner_iter, uses), tensors)
-        self.sampled += batch_size
-        self.samples += 1
-        if self.samples == self.log_due:
-            self.log.sampled(sample)
-        return sample
+        describe = self._describe, slots, columns, next_row, cur_learner_iter, uses
+        return self._given(Sampled.drawn(columns, describe, tensors), self.ring, slots)
 
     def _stratified(self, fractions: np.ndarray) -> np.ndarray:
         """A slot of every one of ``n`` equal parts of the stored rows: no row comes much more often than another."""
@@ -263,7 +259,7 @@ class ReplayKind(Buffer):
         """One of the rows that were removed for their number of uses, oldest first; None if there is none."""
         return self._used.popleft() if self._used else None
 
-    def batches(self, batch_size: int, count: int, cur_learner_iter: int = 0) -> Iterator[Sampled]:
+    def batches(self, batch_size: int, count: int, cur_learner_iter: int = 0) -> Iterator[Any]:
         """Up to ``count`` samples; fewer when the data does not suffice, of which the first time warns."""
         for k in range(count):
             batch = self.sample(batch_size, cur_learner_iter + k, reuse=True)
@@ -276,12 +272,12 @@ class ReplayKind(Buffer):
 
     def update(self, info: Mapping) -> None:
         """New priorities for rows that are still there (one number per row: its id must fit its slot)."""
-        if self._cfg.use_priority is False or self._clock[0] == self._first:
+        if self._cfg.use_priority is False or self._clock[0] == self.ring.first:
             return
         self._settle()
         numbers, slots = item_numbers(info['replay_unique_id'], self.name), integers(info['replay_buffer_idx'])
         newest = self._clock[0] - 1
-        oldest, new = max(self._first, newest - self.capacity + 1), self._priorities is None
+        oldest, new = max(self.ring.first, newest - self.capacity + 1), self._priorities is None
         priorities = self._priorities or self._prioritize()
         try:
             priorities.update(numbers, slots, info['priority'], oldest, newest, lambda k: f'{self.name}_{numbers[k]}')
@@ -295,7 +291,8 @@ class ReplayKind(Buffer):
         next_row = self._clock[0]
         start = -(-next_row // self.capacity) * self.capacity  # the ring starts at slot 0 again
         self._skipped += start - next_row
-        self._clock[0] = self._first = self._known = start
+        self.ring.restart(start)
+        self._known = start
         self._forget_rows()
         if self.ring.frames is not None:
             self.ring.frames.forget()
@@ -326,7 +323,7 @@ class ReplayKind(Buffer):
         self.ring.load_state_dict(state['store'])
         self._use_quick_way(ReplayKind, self.ring.put)
         self._known = self._clock[0]
-        self._first = self._known - state['size']
+        self.ring.first = self._known - state['size']
         self._forget_rows()
         self._oldest, self._skipped, self.sampled = state['oldest'], state['skipped'], state['sampled']
         self._source.load_state_dict(state['source'])

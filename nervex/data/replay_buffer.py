@@ -17,6 +17,7 @@ from nervex.data.timeline import Timeline
 from nervex.utils import tree
 
 RESERVED = ('obs', 'act', 'rew', 'done', 'obs_next', 'info', 'policy')
+_OF_ACTORS = {'action': 'act', 'reward': 'rew', 'next_obs': 'obs_next'}
 _OPEN = ('info', 'policy')  # dicts whose keys may come and go
 
 
@@ -34,7 +35,7 @@ class ReplayBuffer:
           and that of the step itself where there is none
         - seed (:obj:`int | None`): of the sampling
     Interfaces:
-        add, extend, update, sample, get, reset
+        add, extend, update, sample, get, prev, next, reset, over
     """
 
     _priorities: Priorities | None = None  # of the prioritized variant
@@ -49,6 +50,14 @@ class ReplayBuffer:
         self._source, self._ring = IndexSource(seed), self._new_ring(int(size))
         self._plain = False  # whether the five plain columns are all that is stored
         self.reset()
+
+    @classmethod
+    def over(cls, ring: Ring) -> ReplayBuffer:
+        """A view of the rows of another buffer, in their order of time: to be read, not added to."""
+        self = cls(1)
+        self._ring, self._time = ring, Timeline(ring.capacity)
+        self._time.count = max(ring.first, ring.clock[0] - ring.capacity)
+        return self
 
     def _new_ring(self, size: int) -> Ring:
         return Ring(size, type(self).__name__, ragged=self._grows, wraps=not self._grows)
@@ -101,7 +110,8 @@ class ReplayBuffer:
     def extend(self, batch: Batch | Mapping, env_id: Any = None) -> np.ndarray:
         """
         Overview:
-            Add many steps in their order; gives their slots.
+            Add many steps in their order; gives their slots. Whole episodes one after the other, as an actor gives
+            them that collects by episodes, are such steps too, under the names ``action``, ``reward``, ``next_obs``.
         Arguments:
             - batch (:obj:`Batch`): columns of equal length; without ``env_id`` they are consecutive steps of one env
             - env_id (:obj:`np.ndarray | None`): env of each step; a column ``env_id`` of the batch serves as well
@@ -117,6 +127,8 @@ class ReplayBuffer:
 
     def _append(self, batch: Batch, env_id: np.ndarray | None) -> np.ndarray:
         columns = {name: column for name, column in batch.items() if not (name in _OPEN and column is None)}
+        if 'act' not in columns and 'action' in columns:  # samples of an actor
+            columns = {_OF_ACTORS.get(name, name): column for name, column in columns.items()}
         if self._ignore_obs_next:
             columns.pop('obs_next', None)
         n, ring = rows_of(columns), self._ring
@@ -152,6 +164,8 @@ class ReplayBuffer:
         if n:
             slots, done = np.arange(end - n, end) % self.maxsize, self._ring.arrays.get('done')
             ends: Any = np.zeros(n, bool) if done is None else done[slots].astype(bool).reshape(n, -1).any(axis=1)
+            if env_id is None and 'env_id' in self._ring.arrays:  # of a view
+                env_id = self._ring.arrays['env_id'][slots]
             time.add(end - n, ends, None if env_id is None else env_id[-n:])
             if self._priorities is not None:
                 self._priorities.add(slots)
@@ -183,7 +197,8 @@ class ReplayBuffer:
 
     def reset(self) -> None:
         """Forget all steps; the memory is kept."""
-        self._ring.clock[0], self._time = 0, Timeline(self.maxsize)
+        self._ring.restart()
+        self._time = Timeline(self.maxsize)
 
     # ---- out
     def sample_indices(self, batch_size: int) -> np.ndarray:
@@ -210,13 +225,17 @@ class ReplayBuffer:
 
     def _read(self, slots: np.ndarray) -> Batch:
         columns = self._ring.gather(slots)
-        derived = 'obs' in columns and 'obs_next' not in columns
+        derived = 'obs' in columns and not columns.keys() & {'obs_next', 'next_obs'}
         for name in ('obs', 'obs_next'):
             if (self.stack_num > 1 and name in columns) or (name == 'obs_next' and derived):
                 columns[name] = self.get(slots, name)
         for name in _OPEN:
             columns.setdefault(name, Batch())
         return Batch.of(columns)
+
+    def prev(self, index: Any) -> np.ndarray:
+        """Slots of the steps before these in their episodes; of a first step its own."""
+        return self._settle().before[self._slots(index)].astype(np.int64)
 
     def next(self, index: Any) -> np.ndarray:
         """Slots of the steps that follow these in their episodes; of a last step its own."""

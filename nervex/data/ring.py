@@ -15,6 +15,7 @@ from nervex.data.frames import FrameTable
 from nervex.data.memory import aligned_empty, check_memory, take_rows
 from nervex.data.writers import compile_writers
 from nervex.utils import tree
+from nervex.utils.import_helper import load_attribute
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +37,7 @@ class Ring:
         - wraps (:obj:`bool`): whether the first slot comes after the last one; else the owner makes it ``grow`` first
     Attributes:
         - clock (:obj:`list[int]`): the number of the next row, alone in a list, so that the quick ways share it
+        - first (:obj:`int`): the number of the first row since ``restart``
         - arrays (:obj:`dict`): column name (a tuple of names where columns are nested) -> array
         - put, put_values (:obj:`Callable`): the quick ways of storing rows, see ``compile_writers``; where they answer
           0 the rows are for ``append``
@@ -51,9 +53,16 @@ class Ring:
         wraps: bool = True,
     ) -> None:
         self.capacity, self.name, self.clock = capacity, name, [0]
+        self._view: Any = None
         self._overhead, self._ragged, self._wraps = overhead, ragged, wraps
         self.frames = None if frame_axis is None else FrameTable(capacity, name, frame_axis)
         self._set_arrays({}, set())
+        self.restart()
+
+    def restart(self, number: int = 0) -> None:
+        """Forget all rows; the next one has this number. The memory is kept."""
+        self.clock[0] = self.first = number
+        self._view = None
 
     def _set_arrays(self, arrays: dict[Any, np.ndarray], torch_names: set) -> None:
         """These are the columns from now on; all that was made for the earlier ones goes."""
@@ -167,8 +176,17 @@ class Ring:
         keys = [key for key in self.arrays if key == name or (type(key) is tuple and key[0] == name)]
         if not keys:
             raise KeyError(f"{self.name} has no column '{name}'; it has: {', '.join(self.names()) or 'none yet'}")
+        if slots is not None and self.frames is not None:
+            return self.gather(slots)[name]
         arrays = {key: self.arrays[key] if slots is None else self.arrays[key].take(slots, 0) for key in keys}
         return self._columns(arrays)[name]
+
+    def in_time(self) -> Any:
+        """A ReplayBuffer over these rows: what comes before and after them. A column ``env_id`` tells envs apart."""
+        if self._view is None:
+            replay_buffer = load_attribute('nervex.data.replay_buffer:ReplayBuffer')
+            self._view = replay_buffer.over(self)
+        return self._view
 
     def _columns(self, flat: dict) -> dict:
         for name in self._torch_names & flat.keys():
@@ -235,7 +253,7 @@ class Ring:
             if column['torch']:
                 torch_names.add(name)
         self._set_arrays(arrays, torch_names)
-        self.clock[0] = state['next_row']
+        self.restart(state['next_row'])
         if self.frames is not None:
             self.frames.load_state_dict(state['frames'])
 

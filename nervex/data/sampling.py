@@ -133,7 +133,8 @@ class Sampled(Batch):
             - describe (:obj:`tuple`): ``describe[0](*describe[1:])`` gives the additional columns
             - tensors (:obj:`dict | None`): column name -> (column, tensor over its memory), of reused outputs
         """
-        self = cls.of(columns)
+        self = _new(cls)
+        _set_columns(self, columns)
         _set_describe(self, describe)
         _set_tensors(self, tensors)
         return self
@@ -187,7 +188,8 @@ class Sampled(Batch):
         return Batch.of(self.describe()._columns).copy()
 
 
-_to_torch = Batch.to_torch
+_new, _to_torch = object.__new__, Batch.to_torch
+_set_columns = Batch._columns.__set__  # type: ignore[attr-defined, misc]
 _set_describe = Sampled._describe.__set__  # type: ignore[attr-defined]
 _set_tensors = Sampled._tensors.__set__  # type: ignore[attr-defined]
 tree.register(Sampled, lambda sample: sample._columns, Batch.of)

@@ -131,6 +131,9 @@ def test_splitting_covers_every_row_once():
     batch = numbers(7)
     pieces = list(batch.split(3))
     assert [len(p) for p in pieces] == [3, 3, 1] and Batch.cat(pieces) == batch
+    mixed = Batch.cat(batch.split(3, shuffle=True, rng=np.random.default_rng(0)))
+    assert sorted(mixed.a.tolist()) == list(range(7)) and mixed != batch
+    assert (mixed.t[:, 0].numpy() == 3 * mixed.a).all()  # rows stay together
 
 
 # ---- assignment
