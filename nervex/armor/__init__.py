@@ -11,22 +11,22 @@ from nervex.utils.lazy import homes, lazy_exports
 
 #: other names of the plugin classes
 _OTHER_NAMES = {
-    'GradHelper': 'nervex.armor.running:GradPlugin',
+    'GradHelper': 'nervex.armor.switches:GradPlugin',
     'HiddenStateHelper': 'nervex.armor.hidden_state:HiddenStatePlugin',
     'ArgmaxSampleHelper': 'nervex.armor.by_policy:ArgmaxSamplePlugin',
     'EpsGreedySampleHelper': 'nervex.armor.sampling:EpsGreedySamplePlugin',
     'MultinomialSampleHelper': 'nervex.armor.by_policy:MultinomialSamplePlugin',
     'ActionNoiseHelper': 'nervex.armor.noise:ActionNoisePlugin',
     'TargetNetworkHelper': 'nervex.armor.armor:TargetPlugin',
-    'TeacherNetworkHelper': 'nervex.armor.armor:TeacherPlugin',
+    'TeacherNetworkHelper': 'nervex.armor.switches:TeacherPlugin',
 }
 _HOMES = {
-    'nervex.armor.armor': 'Armor TargetPlugin TeacherPlugin',
+    'nervex.armor.armor': 'Armor GraphPlugin TargetPlugin',
     'nervex.armor.base_armor': 'BaseArmor',
     'nervex.armor.hidden_state': 'HiddenStatePlugin',
     'nervex.armor.noise': 'ActionNoisePlugin',
     'nervex.armor.plugin': 'IArmorPlugin IArmorStatefulPlugin IArmorStatelessPlugin add_plugin register_plugin',
-    'nervex.armor.running': 'GradPlugin GraphPlugin',
+    'nervex.armor.switches': 'GradPlugin TeacherPlugin',
     'nervex.armor.by_policy': 'ArgmaxSamplePlugin MultinomialSamplePlugin mu_sigma_of',
     'nervex.armor.sampling': 'Draws EpsGreedySamplePlugin',
 }

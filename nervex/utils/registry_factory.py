@@ -109,15 +109,15 @@ HEAD_REGISTRY = Registry(
 ARMOR_PLUGIN_REGISTRY = Registry(
     'armor plugin',
     {
-        'grad': 'nervex.armor.running:GradPlugin',
+        'grad': 'nervex.armor.switches:GradPlugin',
         'argmax_sample': 'nervex.armor.by_policy:ArgmaxSamplePlugin',
         'eps_greedy_sample': 'nervex.armor.sampling:EpsGreedySamplePlugin',
         'multinomial_sample': 'nervex.armor.by_policy:MultinomialSamplePlugin',
-        'graph': 'nervex.armor.running:GraphPlugin',
+        'graph': 'nervex.armor.armor:GraphPlugin',
         'hidden_state': 'nervex.armor.hidden_state:HiddenStatePlugin',
         'action_noise': 'nervex.armor.noise:ActionNoisePlugin',
         'target': 'nervex.armor.armor:TargetPlugin',
-        'teacher': 'nervex.armor.armor:TeacherPlugin',
+        'teacher': 'nervex.armor.switches:TeacherPlugin',
     },
 )
 LEARNER_REGISTRY = Registry('learner', {'base': 'nervex.worker.learner.base_learner:BaseLearner'})
