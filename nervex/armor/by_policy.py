@@ -66,14 +66,15 @@ class MultinomialSamplePlugin(DrawingPlugin):
         return multinomial_forward
 
     def _choose(self, logit: Any, mask: Any) -> Any:
-        def choose(logit: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
-            return (legal(logit, mask) - self._draws.races(logit.shape)).argmax(-1)
-
-        return in_arrays(choose, logit, mask)
+        if type(logit) is not np.ndarray:
+            return in_arrays(self._choose, logit, mask)
+        return (legal(logit, mask) - self._draws.races(logit)).argmax(-1)
 
 
 def mu_sigma_of(logit: Any) -> tuple[Any, Any] | None:
     """The pair (mu, sigma) of a continuous policy, given as a tuple or a mapping; None for logits of actions."""
+    if type(logit) is np.ndarray:
+        return None
     if isinstance(logit, tuple):
         mu, sigma = logit
         return mu, sigma

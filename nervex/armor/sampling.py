@@ -53,14 +53,14 @@ class Draws:
         del self._coins[left:]
         return taken
 
-    def races(self, shape: tuple[int, ...]) -> np.ndarray:
-        """Logarithms of Exp(1) numbers; nobody writes to them."""
-        size = int(np.prod(shape))
+    def races(self, like: np.ndarray) -> np.ndarray:
+        """Logarithms of Exp(1) numbers in the shape of an array; nobody writes to them."""
+        size = like.size
         if len(self._races) < size:
             block = torch.empty(max(size, _BLOCK)).exponential_(generator=self.on(torch.device('cpu')))
             self._races = block.log_().numpy()
         taken, self._races = self._races[:size], self._races[size:]
-        return taken.reshape(shape)
+        return taken.reshape(like.shape)
 
     def normal(self, like: Any) -> Any:
         """Standard normal numbers in the shape, kind and dtype of a tensor or array."""
@@ -122,31 +122,30 @@ class EpsGreedySamplePlugin(DrawingPlugin):
             if isinstance(eps, (float, int)) and not 0.0 <= eps <= 1.0:
                 raise ValueError(f'eps is the probability of a random action: between 0 and 1, got {eps}')
             output = forward(data, *args, **kwargs)
-            return {**output, 'action': per_head(output, self._explore, eps)}
+            return {**output, 'action': per_head(output, self._choose, eps)}
 
         return eps_greedy_forward
 
-    def _explore(self, logit: Any, mask: Any, eps: Any) -> Any:
-        return in_arrays(self._greedy_or_not, logit, mask, eps)
-
-    def _greedy_or_not(self, logit: np.ndarray, mask: np.ndarray | None, eps: Any) -> np.ndarray:
+    def _choose(self, logit: Any, mask: Any, eps: Any) -> Any:
         """One number u for each row is enough: u < eps decides, and then u / eps, uniform again, picks the action."""
-        action = np.asarray(argmax(logit, mask))
-        rows = action.reshape(-1)
-        coins = self._draws.coins(len(rows))
+        if type(logit) is not np.ndarray:
+            return in_arrays(self._choose, logit, mask, eps)
+        action = argmax(logit, mask)
+        coins = self._draws.coins(action.size)
         if isinstance(eps, (float, int)):
             if not coins or min(coins) >= eps:
                 return action
             eps = [eps] * len(coins)
         else:
             eps = _each_row(eps, action.shape)
+        rows, every = action.reshape(-1), range(logit.shape[-1])
         legal = None if mask is None else np.broadcast_to(mask, logit.shape).reshape(len(rows), -1)
         for row, (coin, row_eps) in enumerate(zip(coins, eps)):
             if coin < row_eps:
-                choices: Any = range(logit.shape[-1]) if legal is None else np.flatnonzero(legal[row])
+                choices: Any = every if legal is None else np.flatnonzero(legal[row])
                 if len(choices):
                     rows[row] = choices[int(coin / row_eps * len(choices))]
-        return action
+        return rows.reshape(action.shape)
 
 
 # ---- heads, rows, masks
@@ -162,6 +161,8 @@ def per_head(output: Any, choose: Callable[..., Any], *args: Any) -> Any:
         - action (:obj:`torch.LongTensor | list`): a list if the logits are a list, arrays for arrays
     """
     logit, mask = logit_of(output), output.get('action_mask')
+    if mask is None and type(logit) is np.ndarray:
+        return choose(logit, None, *args)
     if isinstance(logit, (np.ndarray, Tensor)):
         if mask is not None and not isinstance(mask, (Tensor, np.ndarray)):
             raise ValueError(f'one logit tensor needs one action_mask tensor, got a {type(mask).__name__}')
@@ -185,14 +186,12 @@ def logit_of(output: Any) -> Any:
         raise UnknownNameError(f"sampling an action needs a model output dict with 'logit', got {got}") from error
 
 
-def in_arrays(choose: Callable[..., np.ndarray], logit: Any, mask: Any, *args: Any) -> Any:
+def in_arrays(choose: Callable[..., np.ndarray], logit: Tensor, mask: Any, *args: Any) -> Tensor:
     """Chance is drawn for arrays only, so that arrays and tensors meet the same one."""
-    mask = None if mask is None else to_arrays(mask)
-    if isinstance(logit, np.ndarray):
-        return choose(logit, mask, *args)
     if is_in_torch_dispatch_mode():
         raise RuntimeError('an action is drawn in NumPy, which a recording of tensor operations would freeze')
-    return torch.as_tensor(choose(to_arrays(logit), mask, *args), device=logit.device)
+    action = choose(to_arrays(logit), None if mask is None else to_arrays(mask), *args)
+    return torch.as_tensor(action, device=logit.device)
 
 
 def argmax(logit: Any, mask: Any) -> Any:
