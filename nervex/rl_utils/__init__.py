@@ -36,7 +36,42 @@ from nervex.rl_utils.ppo import (
     ppo_value_error,
 )
 from nervex.rl_utils.scan import reverse_scan
-from nervex.rl_utils.td import *  # noqa: F403
+from nervex.rl_utils.td.distributional import (
+    dist_1step_td_data,
+    dist_1step_td_error,
+    dist_nstep_td_data,
+    dist_nstep_td_error,
+    iqn_nstep_td_data,
+    iqn_nstep_td_error,
+    qrdqn_nstep_td_data,
+    qrdqn_nstep_td_error,
+)
+from nervex.rl_utils.td.q import (
+    TDLoss,
+    multi_discrete_td_error,
+    nstep_return,
+    nstep_return_data,
+    q_1step_td_data,
+    q_1step_td_error,
+    q_nstep_td_data,
+    q_nstep_td_error,
+    q_nstep_td_error_with_rescale,
+    soft_q_nstep_td_data,
+    soft_q_nstep_td_error,
+    soft_value,
+    v_1step_td_data,
+    v_1step_td_error,
+    v_nstep_td_data,
+    v_nstep_td_error,
+)
+from nervex.rl_utils.td.returns import (
+    generalized_lambda_returns,
+    multistep_forward_view,
+    rollout_nstep_data,
+    rollout_nstep_return,
+    td_lambda_data,
+    td_lambda_error,
+)
 from nervex.rl_utils.upgo import tb_cross_entropy, upgo_loss, upgo_returns
 from nervex.rl_utils.value_rescale import value_inv_transform, value_transform
 from nervex.rl_utils.vtrace import (
