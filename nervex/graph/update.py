@@ -154,7 +154,7 @@ class Update:
         if self._distributed:
             allreduce_gradients(self._optimizer.flat, weight=_rows(data))
         norm = self._optimizer.apply()
-        info['grad_norm'] = torch.linalg.vector_norm(self._optimizer.flat.grad) if norm is None else norm
+        info['grad_norm'] = self._optimizer.flat.grad.norm() if norm is None else norm
         return loss, info
 
     def state_dict(self) -> dict[str, Any]:

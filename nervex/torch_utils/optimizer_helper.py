@@ -18,6 +18,7 @@ Params = FlatParameters | Iterable[Any]
 _RULE_KEYS = tuple(inspect.signature(GradientRules).parameters)
 _CHECK_EVERY = 256  # steps between two walks over the module; the cheap test runs at every step
 _AVERAGE, _AVERAGED = 'grad_average', 'grad_average_steps'  # moving average of g^2, and how many gradients are in it
+_ONE = torch.ones(())
 _DIRECT = hasattr(torch, '_fused_adam_') and hasattr(torch, '_fused_adamw_')  # private: the wrapper costs 60 us a step
 
 
@@ -282,7 +283,7 @@ class Adam(RuledOptimizer, torch.optim.Adam):
         else:
             step = torch._fused_adamw_ if self._decoupled else torch._fused_adam_
             if len(steps) == 1:
-                steps[0].add_(1)  # a third of the time of the other form
+                steps[0].add_(_ONE)  # a third of the time with a number, which becomes a tensor first
             else:
                 torch._foreach_add_(steps, 1)
         firsts, seconds, *largest = part.moments.values()
