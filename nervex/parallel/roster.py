@@ -15,6 +15,7 @@ from nervex.utils import NervexError, TrainingError
 
 _FORMAL = ('begin', 'ping')  # tasks that are no work
 _TRIES = 3  # restarts of a role that answers nothing between them
+_AWAY_S = 10.0  # between two looks at the answers, there is otherwise a second at most
 _SAID = 0.25  # of the time in which a role must get on, after which a line says that it does not
 
 
@@ -85,6 +86,7 @@ class Roster(Master):
         self.carrier, self.settings, self.log, self._renew = carrier, settings, log, renew
         self.slots: list[Slot] = []
         self.restarts = 0
+        self._here_at = carrier.now()
         self.on_begun: Callable[[Task], Any] = lambda task: None  # told when a role is there
         self.on_lost: Callable[[Task], Any] = lambda task: None  # told of every task that will not be done
 
@@ -119,12 +121,20 @@ class Roster(Master):
     def answers(self, timeout_s: float) -> None:
         """Wait for answers; start those whose time has come."""
         self.carrier.check()
+        now = self.carrier.now()
+        away_s = now - self._here_at
+        if away_s > _AWAY_S:  # this process was stopped for a while: nobody hangs because of that
+            for slot in self.slots:
+                slot.moved_at += away_s
+            for task in self.calls.values():
+                task.since += away_s
         for slot in self.slots:
-            if slot.start_at is not None and slot.start_at <= self.carrier.now():
+            if slot.start_at is not None and slot.start_at <= now:
                 slot.spec = self._renew(slot)
                 self.restarts += 1
                 self._start(slot)
         super().answers(timeout_s)
+        self._here_at = self.carrier.now()
 
     def completed(self, task: Task, answer: Any) -> None:
         """An answer came, with what the role has to tell."""

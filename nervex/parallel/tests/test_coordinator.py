@@ -174,6 +174,16 @@ def test_a_role_that_does_not_get_on_is_told_of_and_then_started_anew(start, mon
     assert run.roster.restarts == 1, 'nobody else was taken to hang'
 
 
+def test_nobody_is_taken_to_hang_because_the_coordinator_itself_was_stopped(start, monkeypatch):
+    monkeypatch.setattr(Evaluator, 'good_after', 10**6)
+    run = start(stall_s=40.0)
+    go(run, lambda: run.tally.blocks > 4 and run.roster.of('evaluator'))
+    run.roster.carrier._clock += 1000.0
+    blocks = run.tally.blocks
+    go(run, lambda: run.tally.blocks > blocks + 20)
+    assert run.roster.restarts == 0 and 'no progress' not in log_of(run)
+
+
 def test_a_role_that_has_nothing_to_do_is_not_taken_to_hang(start, monkeypatch):
     monkeypatch.setattr(Evaluator, 'good_after', 10**6)
     run = start(stall_s=4.0)

@@ -231,7 +231,8 @@ def test_a_killed_run_leaves_nothing_running_and_is_resumed(tmp_path):
     process.communicate()
     wait_for(lambda: group_is_empty(process.pid), 20)
     process = started(folder, '--resume', folder)
-    wait_for(lambda: 'incarnation 1000' in lines(f'{folder}/log/coordinator_logger.txt'))
+    there = re.compile('learner0 is there: process .*, incarnation 1000')
+    wait_for(lambda: there.search(lines(f'{folder}/log/coordinator_logger.txt')))
     said = ''
     wait_for(lambda: len(glob.glob(f'{folder}/ckpt*/run_state_[1-9]*')) >= 2)
     os.killpg(process.pid, signal.SIGINT)
