@@ -64,6 +64,9 @@ class FrameTable:
             column = numpy_column(columns[name])
             if not isinstance(column, np.ndarray) or column.ndim < 3:
                 raise ConfigError(f"{self._name}: frame_axis is set, but column '{name}' is not a stack of images")
+            if not -column.ndim < self._axis < column.ndim - 1:
+                shape = column.shape[1:]
+                raise ValueError(f"{self._name}: frame_axis is {self._axis}, but '{name}' has rows of shape {shape}")
             found[name] = np.ascontiguousarray(np.moveaxis(column, self._stack_axis(column.ndim), 1))
         if not found:
             raise KeyError(f"{self._name}: frame_axis is set, but the rows have no column 'obs'")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import re
 import zipfile
@@ -15,6 +16,7 @@ import torch
 
 from nervex.data.batch import Batch, nested
 from nervex.data.columns import object_column
+from nervex.data.memory import available_bytes
 from nervex.utils import tree
 from nervex.utils.errors import NervexError
 from nervex.utils.file_helper import atomic_write, check_archive
@@ -23,6 +25,7 @@ logger = logging.getLogger(__name__)
 _NAME = re.compile(r'trajectories_(\d+)\.npz')
 FORMAT, VERSION = 'nervex-trajectories', 1
 EPISODES_PER_FILE = 1000
+_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 _EXPECTED = (
     f"expected a .npz archive with 'meta' (JSON: format '{FORMAT}', version {VERSION}, columns), 'lengths' "
     "(steps per episode) and one array per column, 'column.<name>', of all steps one after the other"
@@ -248,6 +251,7 @@ def read_trajectory_file(path: str) -> list[Batch]:
         os.stat(path)
         if not zipfile.is_zipfile(path):
             raise ValueError('it is no .npz archive, or only the beginning of one')
+        _check_sizes(path)
         check_archive(path)
         with np.load(path, allow_pickle=False) as archive:
             meta = json.loads(str(archive['meta'][()]))
@@ -271,6 +275,23 @@ def read_trajectory_file(path: str) -> list[Batch]:
         raise TrajectoryError(f"'{path}' is no readable trajectory file ({e}); {_EXPECTED}") from e
     ends = np.cumsum(lengths).tolist()
     return [whole[end - length : end] for end, length in zip(ends, lengths.tolist())]
+
+
+def _check_sizes(path: str) -> None:
+    """Refuse arrays that are not as large as their headers say, and more of them than there is memory for."""
+    with zipfile.ZipFile(path) as archive:
+        total, free = sum(part.file_size for part in archive.infolist()), available_bytes()
+        if free is not None and total > free:
+            raise ValueError(f'its arrays are of {total} bytes, and {free} bytes of memory are free')
+        for part in archive.infolist():
+            with archive.open(part) as f:
+                version = np.lib.format.read_magic(f)
+                if version not in _HEADERS:
+                    raise ValueError(f"'{part.filename}' is of version {version} of the format of arrays")
+                shape, _, dtype = _HEADERS[version](f)
+                said, there = math.prod(shape) * dtype.itemsize, part.file_size - f.tell()
+            if said != there and not dtype.hasobject:
+                raise ValueError(f"'{part.filename}' says that it holds {shape} of {dtype}, which is not {there} bytes")
 
 
 def _loaded(array: np.ndarray, kind: str) -> Any:

@@ -119,6 +119,9 @@ def test_wrong_observations_are_named():
         buffer.push_data({'image': np.zeros((4, 8, 8))})
     with pytest.raises(ValueError, match='not a stack of images'):
         buffer.push_data({'obs': np.zeros(4)})
+    for axis in (3, 7, -4):
+        with pytest.raises(ValueError, match=rf"frame_axis is {axis}, but 'obs' has rows of shape \(4, 8, 8\)"):
+            manager(9, axis).plan({'obs': np.zeros((4, 8, 8), np.uint8)})
     buffer.push_data({'obs': np.zeros((4, 8, 8), np.uint8)})
     with pytest.raises(ValueError, match=r'\(4, 9, 8\)'):
         buffer.push_data({'obs': np.zeros((4, 9, 8), np.uint8)})

@@ -1,5 +1,6 @@
 """Files of episodes: exact round trips, damage, and learning from them."""
 
+import io
 import json
 import logging
 import os
@@ -203,6 +204,32 @@ def test_a_damaged_file_is_one_clear_error_and_the_others_load(tmp_path, damage,
     assert caplog.text.count('trajectories_00001x.npz') == 1
     with pytest.raises(TrajectoryError, match='trajectories_00001x'):
         TrajectoryDataset(folder, strict=True)
+
+
+@pytest.mark.parametrize('key', ['lengths', 'meta', 'column.action', 'column.obs.image'])
+@pytest.mark.parametrize('shape', [(10**15,), (2**62, 2**62), (0,), (-1, 4), (10**9, 0, 3)])
+def test_an_array_that_is_not_as_large_as_it_says_is_refused_before_it_is_made(tmp_path, key, shape):
+    whole, forged = str(tmp_path / 'whole.npz'), str(tmp_path / 'forged.npz')
+    write_trajectory_file(whole, [episode(4)])
+    with zipfile.ZipFile(whole) as source, zipfile.ZipFile(forged, 'w') as target:
+        for name in source.namelist():
+            content = source.read(name)
+            if name == f'{key}.npy':
+                header, dtype = io.BytesIO(), np.load(whole)[key].dtype
+                described = {'descr': dtype.str, 'fortran_order': False, 'shape': shape}
+                np.lib.format.write_array_header_1_0(header, described)
+                content = header.getvalue() + content[128:]
+            target.writestr(name, content)  # with a checksum that fits
+    with pytest.raises(TrajectoryError, match=rf"forged.npz' is no readable .*'{key}.npy' says that it holds"):
+        read_trajectory_file(forged)
+
+
+def test_more_than_there_is_memory_for_is_refused(tmp_path, monkeypatch):
+    path = str(tmp_path / 'one.npz')
+    write_trajectory_file(path, [episode(4)])
+    monkeypatch.setattr('nervex.data.trajectories.available_bytes', lambda: 1000)
+    with pytest.raises(TrajectoryError, match=r'its arrays are of [0-9]+ bytes, and 1000 bytes of memory are free'):
+        read_trajectory_file(path)
 
 
 def test_nothing_readable_and_nothing_there(tmp_path):
