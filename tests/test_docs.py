@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 RUNNER = ROOT / 'tests' / 'docs_runner.py'
-BOTH_LANGUAGES = ('index', 'quick_start', 'config', 'write_an_env', 'write_a_policy')
+BOTH_LANGUAGES = ('index', 'quick_start', 'config', 'write_an_env', 'write_a_policy', 'pseudo_code')
 # the code of these is compared with the English page's, and not run again
 SAME_EXAMPLES = [ROOT / 'docs' / 'zh' / f'{name}.md' for name in BOTH_LANGUAGES]
 DOCS = [ROOT / 'README.md', ROOT / 'CONTRIBUTING.md', *sorted((ROOT / 'docs').glob('??/*.md'))]
@@ -93,6 +93,16 @@ def test_the_page_on_the_config_of_dqn_explains_every_field():
         assert not names_in(cfg[section], depth=1) - explained, section
     for section in ('learn', 'collect', 'command'):
         assert not names_in(cfg.policy[section], depth=2) - explained, section
+
+
+@pytest.mark.parametrize('language', ['en', 'zh'])
+def test_every_policy_has_its_pseudo_code(language):
+    from nervex.utils import POLICY_REGISTRY
+
+    page = ROOT / 'docs' / language / 'pseudo_code.md'
+    headings = set(re.findall(r'^## (\w+)$', page.read_text(encoding='utf-8'), flags=re.M))
+    own = {name for name, where in POLICY_REGISTRY.query_details().items() if where.startswith('nervex.')}
+    assert own <= headings
 
 
 def names_in(settings, depth):

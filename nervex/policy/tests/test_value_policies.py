@@ -3,6 +3,7 @@
 import copy
 
 import pytest
+import torch
 
 from nervex.policy import check_batched, create_policy
 from nervex.policy.tests.learning import by_rows, no_bootstrap, train, wrong_sign
@@ -106,3 +107,12 @@ def test_settings_that_make_no_sense_are_told_with_their_path(policy, settings, 
     with pytest.raises(ConfigError) as error:
         train(policy, TemptationEnv, dict(policy=settings))
     assert path in str(error.value)
+
+
+def test_actors_of_sqn_get_the_temperature_with_the_weights():
+    cfg = dict(model=dict(obs_dim=3, action_dim=2))
+    learner, actor = (POLICY_REGISTRY.get('sqn')(cfg, enable_field=[mode]) for mode in ('learn', 'collect'))
+    with torch.no_grad():
+        learner._temperature.log_alpha.fill_(-3.0)
+    actor.collect_mode.load_state_dict(learner._state_dict_collect())
+    assert actor._temperature().item() == learner._temperature().item()
