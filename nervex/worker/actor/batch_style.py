@@ -78,8 +78,8 @@ class BatchPolicy:
         data_id, data = hooks.data_preprocess(ObsBlock(ids, obs.to_dict() if isinstance(obs, Batch) else obs))
         output = hooks.data_postprocess(data_id, hooks.forward(data_id, data))
         if memory is not None:
-            for i in ids.tolist():
-                states[i] = memory.state_dict()['states'][i]
+            for i, one in enumerate(memory.state_dict()['states'][: len(ids)]):
+                states[i] = one
         said = {key: _packed(value) for key, value in output.items() if key not in ('action', 'prev_state')}
         return Batch.of({'act': as_array(output['action']), 'state': states, 'policy': Batch(said)})
 
@@ -190,9 +190,10 @@ def train_one_episode(
     total, on_policy = {'ep_reward': 0.0, 'ep_step': 0}, policy.cfg.on_policy
     frames: list[Any] = []
     for obs, result, timestep in _play(env, policy.train(), total, max_step, frames if render else None):
-        said, info = dict(result[0]['policy'].items()), {'truncated': bool(timestep.info.get('truncated', False))}
-        reward = float(np.sum(timestep.reward))
-        buffer.add(obs, result.act[0], reward, timestep.done, timestep.obs, info, said)
+        said, reward = dict(result[0]['policy'].items()), float(np.sum(timestep.reward))
+        cut = not timestep.done and total['ep_step'] == max_step  # ends as by a time limit
+        info = {'truncated': cut or bool(timestep.info.get('truncated', False))}
+        buffer.add(obs, result.act[0], reward, bool(timestep.done) or cut, timestep.obs, info, said)
         if not on_policy and len(buffer) >= batch_size:
             policy.update(batch_size, buffer)
     if on_policy:

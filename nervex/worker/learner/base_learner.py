@@ -13,12 +13,12 @@ from nervex.data.names import missing_column
 from nervex.loader.sections import complete
 from nervex.policy.batched import name_of
 from nervex.utils import LEARNER_REGISTRY
-from nervex.utils.autolog import LoggedModel
+from nervex.utils.autolog import LoggedModel, TickTime, monitor_type
 from nervex.utils.declare import setting, settings
 from nervex.utils.import_helper import import_modules
 from nervex.worker.learner.checkpoints import Checkpoints, load_checkpoint_file, put_back, state_of
 from nervex.worker.learner.learner_hook import HOOKS, LearnerHook, add_learner_hook, build_learner_hook_by_cfg
-from nervex.worker.learner.learner_log import LearnerLog, usual_monitor
+from nervex.worker.learner.learner_log import LearnerLog
 
 _OLDER = ('use_cuda', 'use_distributed', 'dataloader')  # of the documents' learner section: the policy's settings now
 _REMEDY = '_process_transition must return it, and _get_train_sample keep it'
@@ -46,6 +46,7 @@ class BaseLearner:
             max_cost=setting(0.02, 'number in (0, 1] | None', 'share of the run that saving may take; None: any'),
         ),
         log_window=setting(10, 'int >= 1', 'updates that a TensorBoard value is averaged over'),
+        monitor=setting(None, 'callable | None', 'makes the LoggedModel behind the log, of a clock and log_window'),
         hook=setting(
             dict(
                 load_ckpt=dict(name='load_ckpt', type='load_ckpt', priority=20, position='before_run', ext_args={}),
@@ -87,14 +88,16 @@ class BaseLearner:
     def policy(self, learn_mode: Any) -> None:
         """Set it, and remember what it wants to be monitored."""
         self._policy = learn_mode
-        self.monitor = usual_monitor(learn_mode.monitor_vars(), self.cfg.log_window)
+        make = self.cfg.monitor or monitor_type(learn_mode.monitor_vars())
+        self.monitor = make(TickTime(), self.cfg.log_window)
 
     @property
     def monitor(self) -> LoggedModel:
         """
         Overview:
             The window of logged values, with a variable for each name in ``monitor_vars()``. Another LoggedModel over a
-            TickTime may be assigned, when the policy is set: all statistics that it registers are logged.
+            TickTime may be assigned when the policy is set, or made by ``learner.monitor`` of the config: then all
+            statistics that it registers are logged.
         """
         return self.log.monitor
 

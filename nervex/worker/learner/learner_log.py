@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ class LearnerLog:
     def __init__(self, path: str) -> None:
         self.text, self.tb = TextLogger(path, 'learner'), TBLogger(path, 'learner')
         self.last: dict[str, Any] | None = None
-        self.monitor = usual_monitor([], 1)
+        self.monitor = monitor_type([])(TickTime(), 1)  # until there is a policy
 
     @property
     def monitor(self) -> LoggedModel:
@@ -50,7 +50,9 @@ class LearnerLog:
         self._monitor = monitor
         variables = {name: v for cls in reversed(type(monitor).__mro__) for name, v in vars(cls).items()}
         self._known = [name for name, variable in variables.items() if isinstance(variable, LoggedValue)]
-        self.fresh: deque[dict[str, Any]] = deque(maxlen=math.ceil(monitor.expire))
+        self.fresh: deque[dict[str, Any]] = deque(
+            maxlen=None if math.isinf(monitor.expire) else math.ceil(monitor.expire)
+        )
 
     def write(self, learner: Any) -> None:
         """Text: values of the last update. TensorBoard: the monitor's statistics, against updates and env steps."""
@@ -119,11 +121,6 @@ def _diverged(learner: Any, what: str) -> TrainingError:
         f'{what}; training stopped. Last checkpoint: {learner.last_checkpoint or "none"}. Lower '
         'policy.learn.learning_rate, or set grad_clip_norm: --resume goes on from before it with both'
     )
-
-
-def usual_monitor(names: Iterable[str], window: int) -> LoggedModel:
-    """The monitor of a learner that nobody gave another one: averages over the newest updates."""
-    return monitor_type(names)(TickTime(), window)
 
 
 def _number(value: Any) -> Any:

@@ -191,6 +191,15 @@ def test_episodes_answer_their_reward_steps_and_pictures(discrete):
     assert all(torch.equal(a, b) for _, a, b in tree.zip(weights, dict(policy.policy._model.state_dict())))
 
 
+def test_an_episode_that_is_cut_ends_as_by_a_time_limit():
+    policy, buffer = dqn(nstep=2), ReplayBuffer(100)
+    for _ in range(2):
+        assert train_one_episode(fakes.CounterEnv({'length': 9}), policy, buffer, max_step=2)['ep_step'] == 2
+    slots = np.arange(4)
+    samples = policy.process_fn(buffer[slots], buffer, slots)
+    assert samples['reward'].tolist() == [[1, 2], [2, 0], [1, 2], [2, 0]] and np.asarray(samples['truncated']).all()
+
+
 def test_on_policy_episodes_are_learned_at_their_end():
     policy = BatchPolicy(PPOPolicy(dict(model=MODEL, learn=dict(batch_size=2, epochs=3, graph='off'))))
     buffer = ReplayBuffer(100)

@@ -38,9 +38,9 @@ def mode(answers, monitor=('loss',)):
 def learner(tmp_path):
     made = []
 
-    def make(answers, monitor=('loss',), **cfg):
+    def make(answers, names=('loss',), **cfg):
         made.append(BaseLearner(dict(hook=NO_HOOKS, **cfg), exp_name=str(tmp_path)))
-        made[-1].policy = mode(answers, monitor)
+        made[-1].policy = mode(answers, names)
         return made[-1]
 
     yield make
@@ -67,8 +67,8 @@ class Extremes(LoggedModel):
     rare = LoggedValue(float)
     elsewhere = LoggedValue(float)
 
-    def __init__(self):
-        super().__init__(TickTime(), 4)
+    def __init__(self, time_, expire):
+        super().__init__(time_, expire)
         self.register_attribute_value('max', 'loss', lambda: max(v for _, v in self.range_values['loss']()))
         for name in ('loss', 'rare'):
             self.register_attribute_value('avg', name, partial(self._avg, name))
@@ -78,9 +78,14 @@ class Extremes(LoggedModel):
         return sum(values) / len(values)
 
 
-def test_a_monitor_of_somebodys_own_says_what_is_logged(learner):
-    one = learner([{'loss': torch.tensor([k, k + 1.0]), 'rare': k, 'other': 9.0} for k in range(6)], ('loss', 'other'))
-    one.monitor = Extremes()
+@pytest.mark.parametrize('by_config', [False, True])
+def test_a_monitor_of_somebodys_own_says_what_is_logged(learner, by_config):
+    answers = [{'loss': torch.tensor([k, k + 1.0]), 'rare': k, 'other': 9.0} for k in range(6)]
+    if by_config:
+        one = learner(answers, ('loss', 'other'), monitor=Extremes, log_window=4)
+    else:
+        one = learner(answers, ('loss', 'other'))
+        one.monitor = Extremes(TickTime(), 4)
     seen = {}
     sink = log_sink(lambda path, kind, name, value, step: seen.update({name: value}))
     try:
