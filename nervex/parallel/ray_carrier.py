@@ -25,7 +25,7 @@ _NOT_SHOWN = (
     'has been marked dead',
 )
 _LIFE = 'life'  # the thread of a role that answers while another one works
-_ASK_S, _MISSES = 2.0, 3  # between two questions whether another's cluster has its head; without an answer in a row
+_ASK_S, _MISSES = 1.0, 2  # between two questions whether another's cluster has its head; without an answer in a row
 _AVOIDED_S = 60.0  # Ray takes up to half of it to notice that a node is gone
 
 
