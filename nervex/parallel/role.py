@@ -107,7 +107,8 @@ class Role:
         return build_policy(self.cfg, policy_class(self.cfg, self.passed.policy), self.passed.model, env_info, modes)
 
     def begin(self) -> dict[str, Any]:
-        """Answered when the role has been built."""
+        """Answered when the role has been built; the thread that will work tells torch how many threads it may use."""
+        torch.set_num_threads(self.cfg.policy.torch_threads or 1)
         return {'pid': os.getpid(), **self.ping()}
 
     def ping(self) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Two learners on gloo are one learner on the joined batch."""
 
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -63,3 +64,32 @@ def test_two_learners_end_with_the_weights_of_one_on_the_joined_batch(tmp_path, 
     one, first, second = (json.loads((tmp_path / f'weights_{name}.json').read_text()) for name in ('1_0', '2_0', '2_1'))
     assert first == second
     assert max(abs(a - b) for a, b in zip(one, first)) < 1e-6
+
+
+THREADS = """
+import threading, time
+import torch
+from nervex.config import compile_config
+from nervex.parallel.role import Role, RoleSpec
+
+cfg = compile_config('cartpole_dqn', overrides=['policy.torch_threads=2'])
+role = Role(RoleSpec('learner', 0, 0, 1, cfg, 0, '.', 1))
+
+def work():  # as Ray has it: not in the thread that built the role
+    role.begin()
+    a = torch.randn(1200, 1200)
+    mine, everybodys = time.thread_time(), time.process_time()
+    for _ in range(8):
+        a @ a
+    print((time.process_time() - everybodys) / (time.thread_time() - mine))
+
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+"""
+
+
+def test_a_role_computes_with_as_many_threads_as_the_config_says_whichever_thread_works():
+    env = {**os.environ, 'OMP_NUM_THREADS': '1', 'MKL_NUM_THREADS': ''}
+    done = subprocess.run([sys.executable, '-c', THREADS], capture_output=True, text=True, env=env, check=True)
+    assert float(done.stdout) > 1.5, 'processor time of all threads over that of one'
