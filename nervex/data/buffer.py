@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-import numpy as np
-
-from nervex.data.ring import Ring, nothing_stored
-from nervex.data.sampling import Sampled
+from nervex.data.ring import nothing_stored
 
 
 class Buffer:
@@ -103,14 +100,6 @@ class Buffer:
     def _use_quick_way(self, kind: type[Buffer], put: Callable[..., int]) -> None:
         """Rows go into the ring by ``put``, past ``push``, unless a class derived from ``kind`` has one of its own."""
         self.put = put if type(self).push is kind.push else nothing_stored
-
-    def _given(self, sample: Sampled, ring: Ring, slots: np.ndarray) -> Any:
-        """Count a sample, show it to the log, and let it be processed."""
-        self.sampled += len(slots)
-        self.samples += 1
-        if self.samples == self.log_due:
-            self.log.sampled(sample)
-        return sample if self.process_fn is None else self.process_fn(sample, ring.in_time(), slots)
 
     def _check_state(self, state: Mapping, capacity: int | None = None) -> None:
         """Refuse the state of another kind of buffer, or of one of another size."""

@@ -10,8 +10,9 @@ import numpy as np
 
 from nervex.data.batch import Batch
 from nervex.data.buffer import Buffer
+from nervex.data.origins import described
 from nervex.data.ring import Ring, rows_of
-from nervex.data.sampling import Sampled, described
+from nervex.data.sampling import Sampled, handed_out
 
 logger = logging.getLogger(__name__)
 
@@ -63,7 +64,7 @@ class OnPolicyKind(Buffer):
         slots = self._rng.choice(self.count, batch_size, replace=batch_size > self.count)
         columns = self._ring.gather(slots)
         sample = Sampled.drawn(columns, (self._describe, columns, slots, self._earlier, cur_learner_iter))
-        return self._given(sample, self._ring, slots)
+        return handed_out(self, sample, self._ring, slots)
 
     def _describe(self, columns: dict, slots: np.ndarray, first: int, cur_learner_iter: int) -> dict[str, Any]:
         return described(self.name, slots + first, slots, np.ones(len(slots), np.int64), columns, cur_learner_iter)
@@ -85,7 +86,7 @@ class OnPolicyKind(Buffer):
             for start in range(0, size - size % batch_size if drop_last else size, batch_size):
                 slots, columns = order[start : start + batch_size], epoch[start : start + batch_size]._columns
                 sample = Sampled.drawn(columns, (self._describe, columns, slots, first, cur_learner_iter))
-                yield self._given(sample, rows, slots)
+                yield handed_out(self, sample, rows, slots)
                 cur_learner_iter += 1
 
     def clear(self) -> None:

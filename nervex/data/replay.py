@@ -13,18 +13,10 @@ import torch
 
 from nervex.data.batch import Batch
 from nervex.data.buffer import Buffer
+from nervex.data.origins import UniqueIds, collected_at, described, integers, item_numbers, separate_objects
 from nervex.data.priority import Priorities, checked_priorities
 from nervex.data.ring import Ring, rows_of
-from nervex.data.sampling import (
-    IndexSource,
-    Sampled,
-    UniqueIds,
-    collected_at,
-    described,
-    integers,
-    item_numbers,
-    separate_objects,
-)
+from nervex.data.sampling import IndexSource, Sampled, handed_out
 
 logger = logging.getLogger(__name__)
 _PRIORITY_BYTES = 36  # of the sum tree and the priorities, per row
@@ -220,7 +212,7 @@ class ReplayKind(Buffer):
             columns['replay_buffer_idx'] = slots
         uses = self._wear(slots) if self._limited else None
         describe = self._describe, slots, columns, next_row, cur_learner_iter, uses
-        return self._given(Sampled.drawn(columns, describe, tensors), self.ring, slots)
+        return handed_out(self, Sampled.drawn(columns, describe, tensors), self.ring, slots)
 
     def _stratified(self, fractions: np.ndarray) -> np.ndarray:
         """A slot of every one of ``n`` equal parts of the stored rows: no row comes much more often than another."""

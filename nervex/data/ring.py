@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from nervex.data.batch import Batch, nested
-from nervex.data.columns import numpy_column, object_column, tensor_column
+from nervex.data.batch import Batch
+from nervex.data.columns import numpy_column, object_column
 from nervex.data.frames import FrameTable
-from nervex.data.memory import aligned_empty, check_memory, take_rows
+from nervex.data.memory import check_memory
+from nervex.data.sampling import Gather
 from nervex.data.writers import compile_writers
 from nervex.utils import tree
 from nervex.utils.import_helper import load_attribute
@@ -39,6 +40,7 @@ class Ring:
         - clock (:obj:`list[int]`): the number of the next row, alone in a list, so that the quick ways share it
         - first (:obj:`int`): the number of the first row since ``restart``
         - arrays (:obj:`dict`): column name (a tuple of names where columns are nested) -> array
+        - gather, gather_again (:obj:`Callable`): slots -> columns of their rows, see ``Gather``
         - put, put_values (:obj:`Callable`): the quick ways of storing rows, see ``compile_writers``; where they answer
           0 the rows are for ``append``
     """
@@ -73,13 +75,10 @@ class Ring:
             modulo = self.capacity if self._wraps else 2**62
             self._put, self.put_values = compile_writers(arrays, torch_names, self.capacity, modulo, self.clock)
         self.put = self._put if self.frames is None else nothing_stored
-        self._nested = any(type(name) is tuple for name in arrays)
         self.holds_objects = any(array.dtype == object for array in arrays.values())
-        self._takes = [(name, array.take) for name, array in arrays.items()]
-        small = all(array[:1].nbytes < 512 for array in arrays.values())
-        self._simple = small and not (self._nested or torch_names or self.frames is not None)
-        self._pool: list[np.ndarray] = []  # memory of samples of large rows
-        self._outputs: dict[int, list] = {}
+        # rounds that do not wrap differ in length, and are large
+        self._taken = Gather(arrays, torch_names, self.frames, 4 if self._wraps else 1)
+        self.gather, self.gather_again = self._taken.rows, self._taken.again
 
     def plan(self, columns: Mapping) -> int:
         """Bytes that rows like these will need; BufferMemoryError if they cannot be had."""
@@ -165,7 +164,7 @@ class Ring:
 
     # ---- out
     def __contains__(self, name: object) -> bool:
-        return name in self.arrays or (self._nested and name in self.names())
+        return name in self.arrays or (self._taken.nested and name in self.names())
 
     def names(self) -> list[str]:
         """The columns, nested ones by their outermost name."""
@@ -179,7 +178,7 @@ class Ring:
         if slots is not None and self.frames is not None:
             return self.gather(slots)[name]
         arrays = {key: self.arrays[key] if slots is None else self.arrays[key].take(slots, 0) for key in keys}
-        return self._columns(arrays)[name]
+        return self._taken.columns(arrays)[name]
 
     def in_time(self) -> Any:
         """A ReplayBuffer over these rows: what comes before and after them. A column ``env_id`` tells envs apart."""
@@ -187,49 +186,6 @@ class Ring:
             replay_buffer = load_attribute('nervex.data.replay_buffer:ReplayBuffer')
             self._view = replay_buffer.over(self)
         return self._view
-
-    def _columns(self, flat: dict) -> dict:
-        for name in self._torch_names & flat.keys():
-            flat[name] = torch.from_numpy(flat[name])
-        if not self._nested:
-            return flat
-        paths = ((name if type(name) is tuple else (name,), column) for name, column in flat.items())
-        return nested(tree.from_paths(paths))._columns
-
-    def gather(self, slots: np.ndarray) -> dict:
-        """The rows at ``slots`` (trusted) in fresh memory, as a dict of columns."""
-        if self._simple:
-            return {name: take(slots, 0) for name, take in self._takes}
-        columns = self._columns({name: take_rows(array, slots, self._pool) for name, array in self.arrays.items()})
-        return columns if self.frames is None else self.frames.decode(columns)
-
-    def gather_again(self, slots: np.ndarray) -> tuple[dict, dict | None]:
-        """
-        Overview:
-            The same in one of two alternating outputs, valid until the next but one call for so many rows.
-        Returns:
-            - columns (:obj:`dict`): as ``gather`` gives them
-            - tensors (:obj:`dict | None`): column name -> (column, tensor over its memory), where that is possible
-        """
-        if self.frames is not None:  # they use memory again by themselves
-            return self.gather(slots), None
-        pair = self._outputs.get(len(slots))
-        if pair is None:
-            if len(self._outputs) >= (4 if self._wraps else 1):  # rounds differ in length, and are large
-                self._outputs.clear()
-            pair = self._outputs[len(slots)] = [self._output(len(slots)), self._output(len(slots))]
-        pair.reverse()
-        moves, columns, tensors = pair[0]
-        for take, out in moves:
-            take(slots, 0, out, 'clip')
-        return columns.copy(), tensors
-
-    def _output(self, n: int) -> tuple[list, dict, dict]:
-        flat = {name: aligned_empty((n, *array.shape[1:]), array.dtype) for name, array in self.arrays.items()}
-        moves = [(take, flat[name]) for name, take in self._takes]
-        columns = self._columns(flat)
-        plain = {k: c for k, c in columns.items() if not isinstance(c, Batch) and c.dtype not in (np.float64, object)}
-        return moves, columns, {name: (column, tensor_column(column)) for name, column in plain.items()}
 
     # ---- state
     def state_dict(self, used: int) -> dict[str, Any]:

@@ -1,21 +1,18 @@
-"""What a buffer draws: random slots, and the Batch of their rows with the columns that tell where these come from."""
+"""What a buffer draws: random slots, their rows, and the Batch of these that tells where they come from."""
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Iterator, Mapping
-from functools import cache
 from typing import Any
 
 import numpy as np
 import torch
 
-from nervex.data.batch import Batch
-from nervex.data.columns import numpy_column
+from nervex.data.batch import Batch, nested
+from nervex.data.columns import tensor_column
+from nervex.data.memory import aligned_empty, take_rows
 from nervex.data.names import SAMPLE_COLUMNS
 from nervex.utils import tree
 
-_INT64 = np.dtype(np.int64)
 _BLOCK = 8192
 _NEITHER = None, None
 
@@ -76,43 +73,69 @@ class IndexSource:
         self._block, self._fractions = (state[name].numpy().copy() for name in ('integers', 'fractions'))
 
 
-class UniqueIds(np.ndarray):
+class Gather:
     """
     Overview:
-        Numbers of stored items as an int64 array; a single one reads as ``'<buffer>_<n>'``, so that ids of several
-        buffers can be told apart when they are mixed.
+        Takes rows out of the arrays of a ring.
+    Arguments:
+        - arrays (:obj:`dict`): column name (a tuple of names where columns are nested) -> array
+        - torch_names (:obj:`set`): columns that were pushed as tensors
+        - frames (:obj:`FrameTable | None`): holds the images whose numbers are in the arrays
+        - sizes (:obj:`int`): numbers of rows that ``again`` keeps outputs for
     """
 
-    buffer_name = ''
+    def __init__(self, arrays: dict[Any, np.ndarray], torch_names: set, frames: Any, sizes: int) -> None:
+        self._arrays, self._torch_names, self._frames, self._sizes = arrays, torch_names, frames, sizes
+        self.nested = any(type(name) is tuple for name in arrays)
+        self._takes = [(name, array.take) for name, array in arrays.items()]
+        small = all(array[:1].nbytes < 512 for array in arrays.values())
+        self._simple = small and not (self.nested or torch_names or frames is not None)
+        self._pool: list[np.ndarray] = []  # memory of samples of large rows
+        self._outputs: dict[int, list] = {}
 
-    @staticmethod
-    @cache
-    def kind(buffer_name: str) -> type[UniqueIds]:
-        """The class for one buffer, ``numbers.view`` of it. Its arrays need not be given the name one by one."""
-        return type('UniqueIds', (UniqueIds,), {'buffer_name': buffer_name})
+    def columns(self, flat: dict) -> dict:
+        """Gathered arrays as columns in the form in which they were pushed."""
+        for name in self._torch_names & flat.keys():
+            flat[name] = torch.from_numpy(flat[name])
+        if not self.nested:
+            return flat
+        paths = ((name if type(name) is tuple else (name,), column) for name, column in flat.items())
+        return nested(tree.from_paths(paths))._columns
 
-    def __getitem__(self, key: Any) -> Any:
-        found = super().__getitem__(key)
-        return found if isinstance(found, np.ndarray) else f'{self.buffer_name}_{found}'
+    def rows(self, slots: np.ndarray) -> dict:
+        """The rows at ``slots`` (trusted) in fresh memory, as a dict of columns."""
+        if self._simple:
+            return {name: take(slots, 0) for name, take in self._takes}
+        columns = self.columns({name: take_rows(array, slots, self._pool) for name, array in self._arrays.items()})
+        return columns if self._frames is None else self._frames.decode(columns)
 
-    def __iter__(self) -> Iterator[str]:  # type: ignore[override]
-        return iter(self.tolist())
+    def again(self, slots: np.ndarray) -> tuple[dict, dict | None]:
+        """
+        Overview:
+            The same in one of two alternating outputs, valid until the next but one call for so many rows.
+        Returns:
+            - columns (:obj:`dict`): as ``rows`` gives them
+            - tensors (:obj:`dict | None`): column name -> (column, tensor over its memory), where that is possible
+        """
+        if self._frames is not None:  # they use memory again by themselves
+            return self.rows(slots), None
+        pair = self._outputs.get(len(slots))
+        if pair is None:
+            if len(self._outputs) >= self._sizes:
+                self._outputs.clear()
+            pair = self._outputs[len(slots)] = [self._output(len(slots)), self._output(len(slots))]
+        pair.reverse()
+        moves, columns, tensors = pair[0]
+        for take, out in moves:
+            take(slots, 0, out, 'clip')
+        return columns.copy(), tensors
 
-    def tolist(self) -> list[str]:  # type: ignore[override]
-        """The ids as strings."""
-        return [f'{self.buffer_name}_{n}' for n in self.view(np.ndarray).tolist()]
-
-    def __repr__(self) -> str:
-        return f'UniqueIds({self.tolist()})'
-
-    __str__ = __repr__
-
-    def __reduce__(self) -> tuple:
-        return _ids, (np.array(self.view(np.ndarray)), self.buffer_name)
-
-
-def _ids(numbers: np.ndarray, buffer_name: str) -> np.ndarray:
-    return numbers.view(UniqueIds.kind(buffer_name))
+    def _output(self, n: int) -> tuple[list, dict, dict]:
+        flat = {name: aligned_empty((n, *array.shape[1:]), array.dtype) for name, array in self._arrays.items()}
+        moves = [(take, flat[name]) for name, take in self._takes]
+        columns = self.columns(flat)
+        plain = {k: c for k, c in columns.items() if not isinstance(c, Batch) and c.dtype not in (np.float64, object)}
+        return moves, columns, {name: (column, tensor_column(column)) for name, column in plain.items()}
 
 
 class Sampled(Batch):
@@ -195,61 +218,10 @@ _set_tensors = Sampled._tensors.__set__  # type: ignore[attr-defined]
 tree.register(Sampled, lambda sample: sample._columns, Batch.of)
 
 
-def described(
-    name: str, numbers: np.ndarray, slots: np.ndarray, uses: np.ndarray, columns: Mapping, cur_learner_iter: int
-) -> dict[str, Any]:
-    """The additional columns of a sample of a buffer, whose rows have no priorities."""
-    n, born = len(slots), columns.get('collect_iter')
-    return {
-        'IS': np.ones(n, dtype=np.float32),
-        'priority': np.ones(n),
-        'replay_unique_id': _ids(numbers, name),
-        'replay_buffer_idx': slots.copy(),
-        'use': uses,
-        'staleness': np.zeros(n, np.int64) if born is None else cur_learner_iter - collected_at(born),
-    }
-
-
-def collected_at(column: Any) -> np.ndarray:
-    """The learner iteration in which each row was collected; of a sequence, that has one a step, the earliest."""
-    column = numpy_column(column)
-    if column.dtype == object:
-        steps = [[k for k in np.ravel(np.array(row, dtype=object)) if k is not None] for row in column]
-        return np.array([min(row, default=0) for row in steps])
-    return column if column.ndim == 1 else column.reshape(len(column), -1).min(axis=1)
-
-
-def item_numbers(ids: Any, buffer_name: str) -> np.ndarray:
-    """The numbers in ids of one buffer, given as UniqueIds, integers (array, tensor, list) or strings."""
-    if isinstance(ids, (UniqueIds, torch.Tensor)) or (isinstance(ids, np.ndarray) and ids.dtype.kind == 'i'):
-        return integers(ids)
-    numbers = []
-    for one in ids:
-        owner, _, number = one.rpartition('_') if isinstance(one, str) else (buffer_name, '', int(one))
-        if owner != buffer_name or not str(number).isdigit():
-            raise ValueError(f"'{one}' is not the id of a row of buffer '{buffer_name}'; ids read '{buffer_name}_<n>'")
-        numbers.append(int(number))
-    return np.array(numbers, dtype=np.int64)
-
-
-def integers(values: Any) -> np.ndarray:
-    """Numbers from a list, an array or a tensor as a flat int64 array."""
-    if isinstance(values, np.ndarray) and values.dtype is _INT64 and values.ndim == 1 and values.flags.carray:
-        return values if type(values) is np.ndarray else values.view(np.ndarray)
-    return np.asarray(numpy_column(values), dtype=np.int64).reshape(-1)
-
-
-def separate_objects(columns: Mapping | Batch, slots: np.ndarray, every: bool) -> None:
-    """
-    Overview:
-        Let rows of a sample that come from one slot share no objects: all but the first get copies.
-    Arguments:
-        - every (:obj:`bool`): copy the first ones too, so that no object is shared with the buffer either
-    """
-    copied = np.ones(len(slots), dtype=bool)
-    if not every:
-        copied[np.unique(slots, return_index=True)[1]] = False
-    for column in tree.leaves(columns):
-        if isinstance(column, np.ndarray) and column.dtype == object:
-            for k in np.flatnonzero(copied).tolist():
-                column[k] = copy.deepcopy(column[k])
+def handed_out(buffer: Any, sample: Sampled, ring: Any, slots: np.ndarray) -> Any:
+    """Count a sample of a kind of buffer, show it to the log, and let it be processed."""
+    buffer.sampled += len(slots)
+    buffer.samples += 1
+    if buffer.samples == buffer.log_due:
+        buffer.log.sampled(sample)
+    return sample if buffer.process_fn is None else buffer.process_fn(sample, ring.in_time(), slots)
