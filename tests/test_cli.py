@@ -7,9 +7,13 @@ import subprocess
 import sys
 import time
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 import yaml
+
+from nervex.config import compile_config
+from nervex.entry.cli import main
 
 NERVEX = [sys.executable, '-m', 'nervex.entry.cli']
 
@@ -46,8 +50,8 @@ def test_query_lists_a_registry_and_the_configs():
 @pytest.mark.parametrize(
     'args, said',
     [
-        ((), 'give a mode'),
         (('-m', 'serial'), 'needs a config'),
+        (('--load', 'x.pth.tar'), 'give a mode'),
         (('-m', 'serial', '-c', 'nowhere.py'), 'nowhere.py'),
         pytest.param(
             ('-m', 'parallel', '-c', 'cartpole_dqn'),
@@ -131,3 +135,36 @@ def wait_for(condition, seconds=120):
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.05)
+
+
+def test_without_an_argument_a_default_config_runs():
+    with subprocess.Popen([*NERVEX, '-s', '0'], stdout=subprocess.PIPE, text=True) as process:
+        assert 'cartpole_dqn' in process.stdout.readline() and 'building dqn for cartpole' in process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+    assert process.returncode == 130
+
+
+def test_mode_backend_and_checkpoint_stand_in_the_config(config_file, tmp_path, capsys):
+    main(['-c', config_file, '-s', '0'])  # serial, as no mode is named
+    lines = capsys.readouterr().out.splitlines()
+    checkpoint = next(line.split()[1] for line in lines if line.startswith('checkpoint:'))
+    given = yaml.safe_load(Path(config_file).read_text(encoding='utf-8'))
+    test = tmp_path / 'test.yaml'
+    test.write_text(yaml.safe_dump({**given, 'mode': 'test', 'load_checkpoint': True, 'load_path': checkpoint}))
+    main(['-c', str(test), '--episodes', '2'])
+    assert '2 episodes: mean' in capsys.readouterr().out
+    with pytest.raises(SystemExit) as stop:
+        main(['-c', str(test), '-o', 'load_checkpoint=false'])
+    assert stop.value.code == 1 and 'no checkpoint given' in capsys.readouterr().err
+    with pytest.raises(SystemExit) as stop:
+        main(['-c', config_file, '-o', 'mode=tset'])
+    assert stop.value.code == 2 and "did you mean 'test'" in capsys.readouterr().err
+
+
+def test_backend_ray_is_parallel_mode(config_file, monkeypatch):
+    chosen = []
+    monkeypatch.setattr('nervex.entry.cli._parallel', lambda options: chosen.append(options['mode']))
+    main(['-c', config_file, '-o', 'backend=ray'])
+    main(['-c', config_file, '-o', 'backend=ray', '-o', 'mode=train'])
+    assert chosen == ['parallel', 'parallel']
+    assert compile_config(config_file, overrides=['backend=ray']).backend == 'ray'

@@ -13,8 +13,16 @@ logger = logging.getLogger(__name__)
 #: How a row of ``ALIASES`` begins whose setting means nothing any more: it is left out, and the log says why.
 NOTHING = 'nothing: '
 
+
+def _switch(on: dict[str, Any], off: dict[str, Any]) -> Callable[[Any], dict[str, Any] | None]:
+    return lambda value: (on if value else off) if isinstance(value, bool) else None
+
+
 #: Where whole sections were elsewhere, and the names of env, manager and policy. Applied first, whatever is declared.
-STRUCTURE: dict[str, str] = {
+STRUCTURE: dict[str, str | Callable[[Any], dict[str, Any] | None]] = {
+    'load_path': 'learner.load_path',
+    'load_checkpoint': _switch(on={}, off={'learner.load_path': MISSING}),
+    'max_episode': 'commander.max_episode',
     'collector': 'actor',
     'policy.collect.collector': 'actor',
     'policy.eval.evaluator': 'evaluator',
@@ -36,10 +44,6 @@ POLICY_TYPES: dict[str, dict[str, Any]] = {
     'c51': dict(policy_type='rainbow_dqn'),
     'iqn': dict(policy_type='rainbow_dqn', use_iqn=True),
 }
-
-
-def _switch(on: dict[str, Any], off: dict[str, Any]) -> Callable[[Any], dict[str, Any] | None]:
-    return lambda value: (on if value else off) if isinstance(value, bool) else None
 
 
 _TARGET_NOISE, _OLD_NOISE = 'policy.learn.algo.target_noise_sigma', 'policy.learn.algo.noise_sigma'

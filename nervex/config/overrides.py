@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from nervex.config.config import read_config
 from nervex.config.tree import MISSING, get_path, pop_path, readable, set_path
 from nervex.loader.errors import shown
 from nervex.loader.problems import Problems
@@ -44,6 +45,13 @@ def override(tree: dict[str, Any], overrides: Iterable[str], problems: Problems)
             problems.add(path, f'cannot be set: {_blocking(tree, path)} is a value and holds no settings')
         strong |= {path, *_leaves(value, path)}
     return strong
+
+
+def overridden(path_or_name: str, overrides: Iterable[str]) -> dict[str, Any]:
+    """A config as it is written, with overrides; what is wrong with these is told when it is compiled."""
+    given = dict(read_config(path_or_name))
+    override(given, overrides, Problems())
+    return given
 
 
 def drop_outdone(tree: dict[str, Any], strong: set[str]) -> None:

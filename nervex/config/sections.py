@@ -31,6 +31,12 @@ TOP_SETTINGS = settings(
     exp_name=setting('', 'str', "folder of the run, '' for the current one"),
     seed=setting(None, 'int >= 0 | None', 'the seed that a saved config ran with'),
     import_names=setting(None, _NAMES, 'modules to import before anything is looked up'),
+    mode=setting(
+        None,
+        "'train' | 'test' | 'serial' | 'parallel' | 'offline' | 'eval' | 'collect' | None",
+        'what the command does where -m is left out: train (serial, or parallel by backend), test (eval), or a mode',
+    ),
+    backend=setting('single', "'single' | 'ray'", "where mode 'train' runs: in this process, or in several on Ray"),
 )
 #: section -> the class that declares it
 SECTION_CLASSES = {
@@ -63,7 +69,10 @@ COMMON_ENV = settings(
     max_episode_steps=setting(check='int >= 1 | None', meaning='time limit of an episode'),
 )
 #: what an env that does not declare them says to settings of the envs that are made by an id
-ELSEWHERE = {'env_id': 'it is one env, without an id; env_type: gym makes any env of Gymnasium by its id'}
+ELSEWHERE = {
+    'env_id': 'it is one env, without an id; env_type: gym makes any env of Gymnasium by its id',
+    'render_mode': 'nervex -m eval --video films it, and env.replay_path; env_type: gym takes a render_mode',
+}
 
 
 def import_listed(path: str, names: Any, problems: Problems) -> None:

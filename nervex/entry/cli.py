@@ -23,6 +23,7 @@ MODES = {
     'collect': 'nervex.entry.cli:_collect',
     'plot': 'nervex.entry.cli:_plot',
 }
+DEFAULT_CONFIG = 'cartpole_dqn'  # of a command without any argument
 EXIT_FAILURE, EXIT_USAGE = 1, 2
 
 
@@ -35,7 +36,12 @@ class _Mode(click.Choice):
 
 @click.command(context_settings={'help_option_names': ['-h', '--help']})
 @click.option('-v', '--version', is_flag=True, help='Show the version and leave.')
-@click.option('-m', '--mode', type=_Mode(list(MODES)), help='What to run; module:function runs that, with all options.')
+@click.option(
+    '-m',
+    '--mode',
+    type=_Mode(list(MODES)),
+    help='What to run; left out: what the config says, or serial. module:function runs that, with all options.',
+)
 @click.option('-c', '--config', help='Config file (.py or .yaml), or the name of a built-in one: nervex -q config.')
 @click.option(
     '-s', '--seed', type=click.IntRange(0, 2**31 - 1), help='Seed; a random one is drawn and shown if it is left out.'
@@ -118,14 +124,31 @@ def cli(**options: Any) -> None:
     elif options['folders']:
         raise click.UsageError(f'unexpected {options["folders"][0]!r}: only -m plot takes folders')
     elif mode is None:
-        *others, last = MODES
-        raise click.UsageError(f'give a mode: -m {", -m ".join(others)} or -m {last} (or -q NAME, -v, -h)')
+        cli.callback(**_by_default(options))  # type: ignore[misc]
     elif not (options['config'] or options['load'] or (options['resume'] and mode not in ('eval', 'collect'))):
         raise click.UsageError(f'-m {mode} needs a config: -c FILE, or the run that has one')
     elif mode != 'parallel' and (elsewhere := _elsewhere(options)):
         raise click.UsageError(f'{elsewhere} is for -m parallel; -m {mode} runs in this process')
     else:
         _run_mode(options)
+
+
+def _by_default(options: dict[str, Any]) -> dict[str, Any]:
+    """The options with the mode that the config names, and with a config where there is none."""
+    from nervex.config.overrides import overridden
+
+    if (options['load'] or options['resume']) and not options['config']:
+        *others, last = MODES
+        raise click.UsageError(f'give a mode: -m {", -m ".join(others)} or -m {last} (or -q NAME, -v, -h)')
+    config = options['config']
+    if not config:
+        config = DEFAULT_CONFIG
+        click.echo(f'no config is given: -m serial -c {config} (nervex -h shows all options)')
+    given = overridden(config, options['override'])
+    train = 'parallel' if given.get('backend') == 'ray' else 'serial'
+    named = {'train': train, 'test': 'eval'}.get(str(given.get('mode')), given.get('mode'))
+    known = isinstance(named, str) and named in MODES  # what is wrong is told with the config
+    return {**options, 'config': config, 'mode': named if known else train}
 
 
 def _run_mode(options: dict[str, Any]) -> None:

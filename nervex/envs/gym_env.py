@@ -59,6 +59,7 @@ class GymEnv(BaseEnv):
         env_fn=setting(None, 'callable | None', 'instead of an id: makes the env, without arguments (Python configs)'),
         package=setting('gymnasium', "'gymnasium' | 'gym'", "'gym' for ids that only the old package knows"),
         make_kwargs=setting({}, 'dict', "passed on to gymnasium.make, e.g. {'continuous': True}"),
+        render_mode=setting(None, 'str | None', "how it draws: 'human' in a window, 'rgb_array' for render(), ..."),
         max_episode_steps=setting(None, 'int >= 1 | None', "time limit; None: what the id's registration says"),
         wrappers=setting([], check_wrappers, 'around the Gym object, the first one innermost: nervex -q wrapper'),
         role=setting(None, "'actor' | 'evaluator' | None", 'some wrappers are for one of them; set for each env'),
@@ -234,7 +235,7 @@ class GymEnv(BaseEnv):
             self._bind()
 
     def _make(self) -> Any:
-        kwargs = dict(self._cfg.make_kwargs)
+        kwargs = drawn(self._cfg)
         if self._film_folder is not None:
             kwargs.setdefault('render_mode', 'rgb_array')
         if self._cfg.package == 'gymnasium':
@@ -395,6 +396,11 @@ def make_gymnasium(env_id: str, kwargs: dict) -> tuple[Any, int | None]:
         extra = next((EXTRAS[name] for name in EXTRAS if f'gymnasium[{name}]' in str(error)), None)
         remedy = f': pip install "nervex[{extra}]"' if extra else ''
         raise ExtraMissingError(f"env '{env_id}' needs a package that is not installed{remedy} ({error})") from error
+
+
+def drawn(cfg: dict) -> dict[str, Any]:
+    """What the env is made with, ``render_mode`` included."""
+    return dict(cfg['make_kwargs'], **({} if cfg['render_mode'] is None else {'render_mode': cfg['render_mode']}))
 
 
 def _with_role(cfgs: list[dict], role: str) -> list[dict]:

@@ -144,11 +144,13 @@ def make_engine(cfg: dict, num: int) -> Any:
     Arguments:
         - cfg (:obj:`dict`): complete settings of GymEnv; ``vector_backend`` chooses, ``vector_kwargs`` go to the engine
     """
+    from nervex.envs.gym_env import drawn
+
     backend, env_id = cfg['vector_backend'], cfg['env_id']
     if backend not in BACKENDS:
         raise ValueError(unknown_name('vector_backend', backend, BACKENDS))
     codec = dict(use_act_scale=cfg['use_act_scale'], one_hot=cfg['one_hot_obs'], flatten=cfg['flatten_obs'])
-    kwargs = {**cfg['make_kwargs'], **cfg['vector_kwargs']}
+    kwargs = {**drawn(cfg), **cfg['vector_kwargs']}
     limit = {} if cfg['max_episode_steps'] is None else {'max_episode_steps': cfg['max_episode_steps']}
     if backend == 'envpool':
         return EnvPoolEngine(env_id, num, {**limit, **kwargs}, **codec)

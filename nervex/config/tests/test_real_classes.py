@@ -485,3 +485,29 @@ def test_a_gpu_that_is_not_there_is_said_and_the_cpu_does(caplog, monkeypatch):
     for _ in range(2):
         assert next(create_policy(cfg.policy)._model.parameters()).device.type == 'cpu'
     assert caplog.text.count('finds no GPU here') == 1 and cfg.policy.use_cuda is True
+
+
+def test_episodes_may_limit_a_run_and_a_negative_one_does_not(tmp_path, monkeypatch):
+    from nervex.entry import serial_pipeline
+
+    monkeypatch.chdir(tmp_path)
+    few = ['evaluator.eval_freq=null', 'policy.learn.train_step=1', 'policy.learn.init_data_count=0']
+    result = serial_pipeline('cartpole_dqn', seed=0, overrides=(*few, 'max_episode=5'))
+    assert 5 <= result.episodes <= 8 and not result.solved
+    endless = ('commander.max_episode=-1', 'commander.max_env_step=300')
+    result = serial_pipeline('cartpole_dqn', seed=0, overrides=(*few, *endless))
+    assert result.env_steps >= 300 and result.episodes > 8
+    with pytest.raises(ConfigError, match=r'commander.max_episode: got -2'):
+        compile_config('cartpole_dqn', overrides=['max_episode=-2'])
+
+
+def test_the_env_section_says_how_an_env_of_gymnasium_draws():
+    pytest.importorskip('pygame')
+    from nervex.envs import GymEnv
+
+    cfg = compile_config('acrobot_dqn', overrides=['env.render_mode=rgb_array'])
+    with GymEnv(cfg.env) as env:
+        env.reset()
+        assert env.render_mode == 'rgb_array' and env.render().ndim == 3
+    with pytest.raises(ConfigError, match='env_type: gym takes a render_mode'):
+        compile_config('cartpole_dqn', overrides=['env.render_mode=human'])

@@ -22,6 +22,7 @@ class BaseSerialCommander:
         commander_type=setting('serial', 'str | class', 'registered name; parallel mode has parallel.commander_type'),
         max_env_step=setting(10_000_000, 'whole >= 1 | None', 'env steps after which the run ends; None: never'),
         max_train_iter=setting(None, 'whole >= 1 | None', 'updates after which the run ends; None: never'),
+        max_episode=setting(None, 'whole >= 1 | -1 | None', 'collected episodes after which the run ends; -1: never'),
     )
 
     def __init__(
@@ -69,11 +70,13 @@ class BaseSerialCommander:
         return self._cfg.max_env_step
 
     def out_of_budget(self) -> bool:
-        """Whether a limit on env steps or updates is reached."""
-        steps, iters = self._cfg.max_env_step, self._cfg.max_train_iter
-        return (steps is not None and self._actor.total_step >= steps) or (
-            iters is not None and self._learner.train_iter >= iters
+        """Whether a limit on env steps, updates or episodes is reached."""
+        limits = (
+            (self._cfg.max_env_step, self._actor.total_step),
+            (self._cfg.max_train_iter, self._learner.train_iter),
+            (self._cfg.max_episode, self._actor.total_episode),
         )
+        return any(limit not in (None, -1) and done >= limit for limit, done in limits)
 
     def state_dict(self) -> dict[str, Any]:
         """The newest settings, which the actor logs; all counters live in the workers."""
