@@ -8,9 +8,7 @@ import torch
 
 from nervex.data import Batch
 from nervex.policy.action_space import greedy, joined, legal
-from nervex.policy.batched import batched
 from nervex.policy.common_policy import CommonPolicy
-from nervex.policy.traj_block import batched_steps, without_time
 from nervex.rl_utils import entropy, log_prob
 from nervex.utils import POLICY_REGISTRY
 from nervex.utils.declare import setting, settings
@@ -52,13 +50,3 @@ class ILPolicy(CommonPolicy):
         right = (joined(greedy(logit)) == data['action']).float().mean()
         loss = -likelihood - self._cfg.learn.algo.entropy_weight * certainty
         return loss, {'accuracy': right, 'entropy': certainty.detach()}
-
-    @batched
-    def _process_transition(self, obs: Any, armor_output: dict, timestep: Any) -> dict:
-        return {'obs': obs, 'action': joined(armor_output['action']), 'done': timestep.done}
-
-    @batched_steps
-    def _get_train_sample(self, traj_cache: Batch) -> Batch:
-        """Every step is a sample, of which observation and action are kept."""
-        kept = {key: traj_cache[key] for key in ('obs', 'action', 'done')}
-        return without_time(Batch.of(kept), traj_cache)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from nervex.armor import Armor, IArmorStatelessPlugin
-from nervex.policy.action_space import Heads, legal, over_heads, side_by_side
+from nervex.policy.action_space import legal, over_heads, side_by_side
 from nervex.policy.common_policy import CommonPolicy
 from nervex.policy.sac import Temperature
 from nervex.rl_utils import entropy, soft_q_nstep_td_data, soft_q_nstep_td_error
@@ -75,12 +75,13 @@ class SQNPolicy(CommonPolicy):
             over_heads(soft_q_nstep_td_error, soft_q_nstep_td_data(q, *rest), self._gamma, **kwargs)
             for q in output['q_value']
         ]
+        heads = len(output['logit']) if isinstance(output['logit'], list) else 1
         least = legal(output['logit'], output.get('action_mask'))
         total: Any = sum(loss for loss, _ in losses)
         return total, {
             'td_error': sum(error.abs() for _, error in losses) / len(losses),
             'q_value': side_by_side(output['logit']).detach(),
-            'entropy': _policy_entropy(least, alpha).mean().detach(),
+            'entropy': entropy(tree.map(lambda q: q / alpha, least)).mean().detach() / heads,
         }
 
     def _alpha_loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
@@ -113,11 +114,3 @@ class _SoftPolicy(IArmorStatelessPlugin):
             return {**output, 'logit': tree.map(lambda head: head / alpha, output['logit'])}
 
         return soft_forward
-
-
-def _policy_entropy(q: Heads, alpha: torch.Tensor) -> torch.Tensor:
-    """Entropy of softmax(Q / alpha), the mean over the heads."""
-    if isinstance(q, torch.Tensor):
-        return entropy(q / alpha)
-    total: Any = sum(entropy(head / alpha) for head in q)
-    return total / len(q)
