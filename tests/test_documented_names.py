@@ -47,7 +47,7 @@ NAMES = {
     'nervex.league': """
         pfsp uniform BattleRecordDict BattleSharedPayoff SoloSharedPayoff SoloPayoff create_payoff Player
         HistoricalPlayer ActivePlayer NaiveSpPlayer SoloActivePlayer MainPlayer MainExploiter LeagueExploiter BaseLeague
-        OneVsOneLeague SoloLeague create_league register_league Elo TrueSkill""",
+        OneVsOneLeague SoloLeague create_league register_league register_player Elo TrueSkill""",
     'nervex.league.algorithm': 'pfsp uniform',
     'nervex.league.payoff': 'BattleSharedPayoff create_payoff',
     'nervex.league.player': 'Player HistoricalPlayer ActivePlayer NaiveSpPlayer SoloActivePlayer',

@@ -18,7 +18,7 @@ from nervex.data.batch import Batch, nested
 from nervex.data.columns import object_column
 from nervex.data.memory import available_bytes
 from nervex.utils import tree
-from nervex.utils.errors import NervexError
+from nervex.utils.errors import NervexError, NothingThereError
 from nervex.utils.file_helper import atomic_write, check_archive
 
 logger = logging.getLogger(__name__)
@@ -183,7 +183,7 @@ def _files(paths: str | Sequence[str]) -> list[str]:
         elif os.path.exists(path):
             found.append(os.fspath(path))
         else:
-            raise FileNotFoundError(f"'{path}': there is no such folder or file of trajectories")
+            raise NothingThereError(f"'{path}': there is no such folder or file of trajectories")
     return found
 
 

@@ -311,7 +311,7 @@ def _plot(options: dict[str, Any]) -> None:
 def main(argv: list[str] | None = None) -> None:
     """Entry point: run the command, and turn what went wrong into one message and an exit code."""
     from nervex.run.signals import exit_code, interrupt, take_over
-    from nervex.utils.errors import ConfigError, NervexError, UnknownNameError
+    from nervex.utils.errors import ConfigError, NervexError, NothingThereError, UnknownNameError
 
     if threading.current_thread() is threading.main_thread():
         take_over(interrupt)  # in every mode and at every moment; a script's background jobs begin with SIGINT ignored
@@ -334,7 +334,7 @@ def main(argv: list[str] | None = None) -> None:
         sys.exit(EXIT_USAGE)
     except (NervexError, OSError) as e:
         click.echo(f'error: {e}', err=True)
-        sys.exit(EXIT_FAILURE)
+        sys.exit(EXIT_USAGE if isinstance(e, NothingThereError) else EXIT_FAILURE)
     except (MemoryError, RuntimeError) as e:
         if not isinstance(e, MemoryError) and "can't allocate memory" not in str(e):
             raise

@@ -11,7 +11,7 @@ from easydict import EasyDict
 
 from nervex.run.build import EVALUATION_SEED_OFFSET, build_env_managers, build_policy, policy_class
 from nervex.run.launch import EnvSetting, Passed, prepare_launch
-from nervex.utils import CheckpointError
+from nervex.utils import CheckpointError, NothingThereError
 from nervex.utils.default_helper import set_pkg_seed
 from nervex.worker.actor import BaseSerialEvaluator
 from nervex.worker.actor.base_serial_evaluator import Evaluation
@@ -95,7 +95,7 @@ def config_to_play(
     """The resolved config, whose ``learner.load_path`` is the checkpoint."""
     resolved = prepare_launch(cfg, seed, passed, overrides, load_path=load_path, collects=False).cfg
     if not resolved.learner.load_path:
-        raise CheckpointError('no checkpoint given; pass --load FILE (load_path=...) or set learner.load_path')
+        raise NothingThereError('no checkpoint given; pass --load FILE (load_path=...) or set learner.load_path')
     return resolved
 
 

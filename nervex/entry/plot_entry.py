@@ -12,7 +12,7 @@ import numpy as np
 
 from nervex.run.folder import leaves, read_yaml
 from nervex.run.result import curve_rows
-from nervex.utils import ExtraMissingError
+from nervex.utils import ExtraMissingError, NothingThereError
 
 _AXIS_LABELS = {'env_step': 'env steps', 'train_iter': 'updates', 'seconds': 'seconds'}
 _LINES = ('-', '--', ':', '-.')  # ten groups have ten colours; the next ten the same colours and other lines
@@ -134,11 +134,11 @@ def read_runs(folders: Sequence[str], axis: str = 'env_step') -> list[Curve]:
     logs: dict[str, str] = {}
     for folder in folders:
         if not os.path.isdir(folder):
-            raise FileNotFoundError(f'{folder}: there is no such folder')
+            raise NothingThereError(f'{folder}: there is no such folder')
         below = [folder, *(path for path, _, _ in sorted(os.walk(folder)) if os.path.basename(path) == 'log')]
         found = [log for log in below if curve_rows(_curve_file(log))]
         if not found:
-            raise FileNotFoundError(
+            raise NothingThereError(
                 f'{folder}: holds no run that was evaluated: no log/evaluator/curve.csv with a row in it or below it'
             )
         logs.update((os.path.realpath(log), log) for log in found)

@@ -11,7 +11,7 @@ __getattr__, __dir__, _LAZY = lazy_exports(
             'nervex.league.league_wrapper': 'LeagueWrapper league_wrapper',
             'nervex.league.one_vs_one_league': 'OneVsOneLeague',
             'nervex.league.player': (
-                'ActivePlayer HistoricalPlayer NaiveSpPlayer Player SoloActivePlayer create_player'
+                'ActivePlayer HistoricalPlayer NaiveSpPlayer Player SoloActivePlayer create_player register_player'
             ),
             'nervex.league.rating': 'Elo TrueSkill elo_interval fit_elo',
             'nervex.league.shared_payoff': (

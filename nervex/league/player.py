@@ -277,3 +277,8 @@ def _is_historical(player: Player) -> bool:
 def create_player(cfg: Mapping[str, Any], player_type: str, *args: Any, **kwargs: Any) -> Player:
     """The player registered as ``player_type``, with the settings that ``cfg`` has under that name."""
     return PLAYER_REGISTRY.get(player_type)(cfg.get(player_type), *args, **kwargs)
+
+
+def register_player(name: str, cls: type[Player]) -> None:
+    """Register a player under a name that the configs of leagues may use."""
+    PLAYER_REGISTRY.register(name, cls)

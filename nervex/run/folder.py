@@ -23,7 +23,7 @@ from easydict import EasyDict
 
 from nervex.config.save import plain_config, save_config
 from nervex.run.result import RunResult
-from nervex.utils import CheckpointError, ConfigError, NervexError, tree
+from nervex.utils import CheckpointError, ConfigError, NervexError, NothingThereError, tree
 from nervex.utils.file_helper import atomic_write, remove_unfinished
 from nervex.utils.trust import UntrustedError, signature
 
@@ -190,7 +190,7 @@ class SavedRun:
         found = glob.glob(os.path.join(glob.escape(self.ckpt_path), 'iteration_*.pth.tar'))
         best = os.path.join(self.ckpt_path, 'ckpt_best.pth.tar')
         if not found and not os.path.exists(best):
-            raise CheckpointError(f'{self.ckpt_path}: holds no checkpoint yet')
+            raise NothingThereError(f'{self.ckpt_path}: holds no checkpoint yet')
         return best if os.path.exists(best) else max(found, key=os.path.getmtime)
 
     def check_same(self, resolved: dict[str, Any]) -> None:
@@ -227,7 +227,7 @@ def saved_run(folder: str, log: str = 'log') -> SavedRun:
     paths = [os.path.join(folder, log, name) for name in ('config.yaml', 'run.yaml')]
     for path in paths:
         if not os.path.isfile(path):
-            raise CheckpointError(
+            raise NothingThereError(
                 f'{folder}: holds no run to resume or load: {path} is missing; give the folder that was the '
                 "run's exp_name (or its current folder)"
             )
@@ -302,7 +302,7 @@ def config_beside(path: str, trust: bool = False) -> dict[str, Any]:
             if folder == path or os.path.realpath(run.ckpt_path) == os.path.realpath(os.path.dirname(path)):
                 break
     else:
-        raise CheckpointError(
+        raise NothingThereError(
             f'{path}: is no folder of a run and lies in none, which would have a config; give one with -c'
         )
     return {key: value for key, value in run.config_to_use(trust).items() if key not in ('exp_name', 'seed')}

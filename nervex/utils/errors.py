@@ -42,6 +42,10 @@ class CheckpointError(NervexError, ValueError):
     """A checkpoint file is missing, damaged, foreign or of another model."""
 
 
+class NothingThereError(CheckpointError, FileNotFoundError):
+    """A path that was given leads to nothing of the kind that is needed, or none was given: a matter of usage."""
+
+
 class TrainingError(NervexError, RuntimeError):
     """Training cannot go on, e.g. because a loss is not finite."""
 

@@ -165,6 +165,11 @@ class BaseSerialActor:
                 f'actor: give either n_sample or n_episode, got n_sample={n_sample}, n_episode={n_episode}'
             )
         start = time.perf_counter()
+        if self._env is None or self._policy is None:
+            missing = 'env' if self._env is None else 'policy'
+            raise RuntimeError(
+                f'{type(self).__name__} has no {missing} yet: set actor.env (an env manager) and actor.policy'
+            )
         if (n_sample is None) is not self._by_episodes:  # what runs belongs to neither, so the envs begin anew
             if self.total_step != self._begun_at:
                 self._env.reset()

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from nervex.utils import CheckpointError
+from nervex.utils import CheckpointError, NothingThereError
 from nervex.utils.file_helper import read_file, save_file
 
 CHECKPOINT_VERSION = 1
@@ -88,7 +88,7 @@ def load_checkpoint_file(path: str) -> dict[str, Any]:
         Read a checkpoint, checking that it is one of ours and not newer than this version understands.
     """
     if not os.path.isfile(path):
-        raise CheckpointError(f'{path}: no such checkpoint file')
+        raise NothingThereError(f'{path}: no such checkpoint file')
     state = read_file(path)
     if not isinstance(state, dict) or 'model' not in state:
         raise CheckpointError(f"{path}: is not a nervex checkpoint: it has no key 'model'")

@@ -4,6 +4,7 @@ transition says which env, episode and step it is, and whether obs, action, rewa
 """
 
 import copy
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -317,3 +318,12 @@ def test_workers_that_are_built_by_hand_check_their_settings_too(cls, tmp_path, 
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigError, match='n_episodee: unknown setting'):
         cls({'n_episodee': 3})
+
+
+@pytest.mark.parametrize('missing', ['env', 'policy'])
+def test_an_actor_without_its_parts_says_which_to_set(missing):
+    actor = BaseSerialActor({'n_sample': 8})
+    if missing == 'policy':
+        actor.env = SimpleNamespace()
+    with pytest.raises(RuntimeError, match=f'has no {missing} yet: set actor.env'):
+        actor.generate_data(0)
