@@ -2,9 +2,8 @@
 The same workers on as many processes and machines as there are: ``nervex -m parallel``.
 
 Who does what
-    Tasks are handed out by ``nervex.interaction``: the *roster* is a master whose slaves are roles. A *carrier* is the
-    only part that knows how roles run: ``spawn(name, cls, kwargs, resources) -> handle``,
-    ``handle.call(method, *args) -> references``, ``wait(references, timeout) -> ready``, ``get``, ``kill``.
+    Tasks are handed out by ``nervex.interaction``: the *roster* is a master whose slaves are roles. A *carrier*
+    (``nervex.parallel.carrier.Carrier``) is the only part that knows how roles run.
     ``RayCarrier`` makes every role an actor process of Ray; ``InlineCarrier`` runs all of them in this process, in a
     fixed order. The *roles* are built by the functions that build a serial run: ``ActorRole`` (envs, collect mode,
     actor), ``LearnerRole`` (learn mode, learner, the buffers), ``EvaluatorRole``. The *coordinator* runs in the process
@@ -22,6 +21,7 @@ Who waits
     samples learned from per sample inserted, which is that of the same config in serial mode.
 
 What may die
-    Everything. A role that dies is started anew beside the others, with another seed; its task is handed out again. A
-    learner goes on from its newest saved state. The settings are in ``nervex.parallel.settings``.
+    Everything but what carries the roles, whose end is told at once. A role that dies, or does not get on, is started
+    anew beside the others, with another seed; its task is handed out again. A learner goes on from its newest saved
+    state. The settings are in ``nervex.parallel.settings``.
 """
