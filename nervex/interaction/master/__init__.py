@@ -124,8 +124,9 @@ class Task:
 class Hold:
     """
     Overview:
-        What a master knows of one slave. This one gives tasks to whoever runs behind ``handle``, as many as it is
-        told; ``Connection`` adds the talk with a ``Slave``.
+        What a master knows of one slave: it gives tasks to whoever runs behind ``handle``, as many as it is told. A
+        subclass has ``look_after(now)``, which asks whether the slave lives and gives up who is silent; ``Connection``
+        adds the talk with a ``Slave``.
     """
 
     greets_s = 1.0  # seconds between two looks at it, at most
@@ -146,13 +147,6 @@ class Hold:
         """Give a task to the slave; raises its refusal."""
         answer = self.handle.call(task.method, *task.args, returns=task.returns)
         task.answer, task.beside = (answer, None) if task.returns == 1 else answer
-
-    def look_after(self, now: float) -> None:
-        """Ask whether it lives, and give up who is silent; called after every look at the answers."""
-
-    def lose(self, error: InteractionError) -> None:
-        """The slave is gone."""
-        self.master.give_up(self, error)
 
 
 class Master(Life):
