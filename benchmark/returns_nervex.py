@@ -58,7 +58,7 @@ def kernels() -> dict:
 
         def run() -> object:
             rho = np.exp(rollout.log_pi - rollout.log_mu)
-            compiled.vtrace(rho, *fields, GAMMA, GAMMA, 1.0, 1.0, 1.0, adv, target)
+            compiled.vtrace(*fields, rho, GAMMA, GAMMA, 1.0, 1.0, 1.0, adv, target)
             return target
 
         return run

@@ -76,20 +76,6 @@ def scan(a, b, init, y):
 
 
 @_compiled
-def scan_constant(a, b, init, y):
-    """:func:`scan` with one factor for all steps."""
-    steps, width = b.shape
-    factor = b.dtype.type(a)
-    carry = np.zeros(width, b.dtype)
-    if init is not None:
-        carry[:] = init
-    for t in range(steps - 1, -1, -1):
-        for k in range(width):
-            carry[k] = b[t, k] + factor * carry[k]
-            y[t, k] = carry[k]
-
-
-@_compiled
 def _errors(value, reward, done, truncated, next_value, discount, decay, delta, keep):
     """TD errors and factors of the recursion in one sweep over memory."""
     width, count = reward.shape[1], reward.size
@@ -148,7 +134,7 @@ def rollout_nstep(value, reward, done, truncated, next_value, gamma, nstep, resu
 
 
 @_compiled
-def vtrace(rho, value, reward, done, truncated, next_value, gamma, trace, rho_max, c_max, pg_max, adv, return_):
+def vtrace(value, reward, done, truncated, next_value, rho, gamma, trace, rho_max, c_max, pg_max, adv, return_):
     """V-trace value targets and advantages of the policy gradient."""
     steps, width = reward.shape
     number = reward.dtype.type

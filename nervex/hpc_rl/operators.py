@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from nervex.hpc_rl import kernels as compiled
-from nervex.hpc_rl.addressed import addressed
+from nervex.hpc_rl.addressed import NUMBERS, addressed
 from nervex.hpc_rl.wrapper import is_traced
 
 kernels: Any = compiled  # numba's own types do not describe a call
@@ -28,21 +28,19 @@ def reverse_scan(a: torch.Tensor | float, b: torch.Tensor, init: torch.Tensor | 
     result = np.empty_like(terms)
     terms, y = terms.reshape(steps, width), result.reshape(steps, width)
     start = None if init is None else _numpy(init).reshape(width)
-    if isinstance(a, torch.Tensor):
-        kernels.scan(_numpy(a).reshape(steps, width), terms, start, y)
-    else:
-        kernels.scan_constant(float(a), terms, start, y)
+    factors = _numpy(a).reshape(steps, width) if isinstance(a, torch.Tensor) else np.full_like(terms, a)
+    kernels.scan(factors, terms, start, y)
     return torch.from_numpy(result)
 
 
 def gae(data: Any, gamma: float = 0.99, lambda_: float = 0.97) -> torch.Tensor:
     """:func:`nervex.rl_utils.gae` as one kernel."""
-    return _run('gae', data, (1.0 * gamma, 1.0 * gamma * lambda_))
+    return _run(kernels.gae, data, 1.0 * gamma, 1.0 * gamma * lambda_)
 
 
 def rollout_nstep_return(data: Any, gamma: float, nstep: int) -> torch.Tensor:
     """:func:`nervex.rl_utils.rollout_nstep_return` as one kernel."""
-    return NotImplemented if nstep < 1 else _run('rollout_nstep', data, (1.0 * gamma, nstep))
+    return NotImplemented if nstep < 1 else _run(kernels.rollout_nstep, data, 1.0 * gamma, nstep)
 
 
 def vtrace_targets(
@@ -54,7 +52,7 @@ def vtrace_targets(
     rho_pg_clip_ratio: float = 1.0,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """:func:`nervex.rl_utils.vtrace_targets` as one kernel."""
-    log_rho, _, reward, *_ = data
+    log_rho, reward = data.log_rho, data.reward
     if not log_rho.is_cpu or (log_rho.requires_grad and torch.is_grad_enabled()):
         return NotImplemented
     if log_rho.dtype is not reward.dtype or log_rho.shape != reward.shape:
@@ -62,33 +60,25 @@ def vtrace_targets(
     ratio = np.exp(_numpy(log_rho))
     adv = np.empty_like(ratio)
     clips = 1.0 * rho_clip_ratio, 1.0 * c_clip_ratio, 1.0 * rho_pg_clip_ratio  # ints would be compiled for once more
-    return_ = _run('vtrace', data[1:], (1.0 * gamma, 1.0 * gamma * lambda_, *clips), (ratio,), (adv,))
+    return_ = _run(kernels.vtrace, data[1:], ratio, 1.0 * gamma, 1.0 * gamma * lambda_, *clips, adv)
     return return_ if return_ is NotImplemented else (return_, torch.from_numpy(adv))
 
 
-def _run(name: str, rollout: Any, numbers: tuple, before: tuple = (), after: tuple = ()) -> Any:
-    """
-    Overview:
-        A kernel's result for a rollout, value (T + 1, B), everything else (T, B): by addresses, or by arrays.
-    Arguments:
-        - numbers (:obj:`tuple`): of the kernel, behind the rollout
-        - before, after (:obj:`tuple`): arrays that it takes before the rollout, and behind the numbers
-    """
+def _run(kernel: Any, rollout: Any, *arguments: Any) -> Any:
+    """A kernel's result for a rollout, value (T + 1, B), everything else (T, B): by addresses, or by arrays."""
     value, reward, done, truncated, next_value = rollout
     if is_traced(reward):
         return NotImplemented
-    by_address = addressed(value, reward, done, truncated, next_value)
+    by_address = addressed(kernel, value, reward, done, truncated, next_value)
     if by_address is not None:
-        result = np.empty(reward.shape, by_address.number)
-        addresses = value.data_ptr(), reward.data_ptr(), done.data_ptr()
-        getattr(by_address, name)(*before, *addresses, *numbers, *after, result)
+        result = np.empty(reward.shape, NUMBERS[reward.dtype])
+        by_address(value.data_ptr(), reward.data_ptr(), done.data_ptr(), *arguments, result)
         return torch.from_numpy(result)
     fields = _arrays(value, reward, done, truncated, next_value)
     if fields is None:
         return NotImplemented
     result = np.empty(reward.shape, fields[1].dtype)
-    own = [[array.reshape(len(array), -1) for array in arrays] for arrays in (before, after, [result])]
-    getattr(kernels, name)(*own[0], *fields, *numbers, *own[1], *own[2])
+    kernel(*fields, *[x.reshape(len(x), -1) if isinstance(x, np.ndarray) else x for x in (*arguments, result)])
     return torch.from_numpy(result)
 
 
