@@ -260,6 +260,11 @@ def test_a_python_config_that_holds_itself_is_reported():
         ('policy.learn.algo.nstep=9223372036854775807', 'must be an int in [1, 10000]'),
         ('policy.model.hidden_dim_list=[10000000000]', 'more memory than there is'),
         ('env.manager.norm_clip=-1', 'norm_clip'),
+        ('policy.learn.algo.nstep=x', "got 'x', must be an int in [1, 10000]"),
+        ('policy.model.hidden_dim_list=[]', 'needs at least one width'),
+        ('policy.model.hidden_dim_list=[-1]', 'positive ints'),
+        ('actor.transform={a: 1}', 'actor.transform.a: got 1, must be a dict'),
+        ('commander.max_env_step=1.5', 'must be an int >= 1'),
         ('env.env_manager_type=vector', 'has no create_vector_env'),
         ('env.manager.auto_reset=false', 'must be True in a run'),
         ('policy.command.eps.start=0.01', 'must be at least policy.command.eps.end'),
@@ -305,3 +310,12 @@ def test_a_misspelt_env_id_stands_beside_other_mistakes_of_its_section():
     said = problems(config)
     for word in ("did you mean 'CartPole-v1'?", "did you mean 'actor_env_num'?", 'step_timeout', 'batch_size'):
         assert word in said
+
+
+def test_counts_may_be_written_as_floats_and_null_switches_off():
+    cfg = compile_config('cartpole_ppo', overrides=['commander.max_env_step=1e5', 'evaluator.eval_freq=null'])
+    assert cfg.commander.max_env_step == 100_000 and type(cfg.commander.max_env_step) is int
+    assert cfg.evaluator.eval_freq is None
+    assert compile_config('cartpole_ppo', overrides=['commander.max_env_step=null']).commander.max_env_step is None
+    with pytest.raises(ConfigError, match=r'entropy_weight: got .x., must be a finite number'):
+        compile_config('cartpole_ppo', overrides=['policy.learn.algo.entropy_weight=x'])

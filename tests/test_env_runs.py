@@ -2,6 +2,7 @@
 
 import copy
 
+import gymnasium
 import numpy as np
 import pytest
 import torch
@@ -12,7 +13,7 @@ from nervex.entry.cli import main
 from nervex.envs import GymEnv
 from nervex.policy import create_policy, load_policy
 from nervex.run.build import EVALUATION_SEED_OFFSET
-from nervex.utils import CheckpointError
+from nervex.utils import CheckpointError, ConfigError
 from nervex.worker import BaseEnvManager
 
 MANAGERS = ['base', 'sync_subprocess', 'async_subprocess', 'thread', 'vector']
@@ -147,3 +148,57 @@ def test_a_loaded_policy_stepped_by_hand_scales_observations_as_its_run_did(scal
     expected = made.eval_mode.forward(ids, {'obs': ((obs - mean) / std).clip(-10, 10).float()})['action']
     assert (torch.as_tensor(seen) == torch.as_tensor(expected)).all()
     assert (torch.as_tensor(seen) != torch.as_tensor(made.eval_mode.forward(ids, {'obs': obs})['action'])).any()
+
+
+class TwoParts(gymnasium.Env):
+    """Observations are a dict of two arrays of different form."""
+
+    observation_space = gymnasium.spaces.Dict(
+        pos=gymnasium.spaces.Box(-1, 1, (3,)), cells=gymnasium.spaces.Box(0, 255, (2, 4), np.uint8)
+    )
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.steps = 0
+        return self._obs(), {}
+
+    def step(self, action):
+        self.steps += 1
+        return self._obs(), float(action), self.steps >= 10, False, {}
+
+    def _obs(self):
+        cells = self.np_random.integers(0, 255, (2, 4)).astype(np.uint8)
+        return {'pos': self.np_random.uniform(-1, 1, 3).astype(np.float32), 'cells': cells}
+
+
+class TakesParts(torch.nn.Module):
+    def __init__(self, action_dim: int) -> None:
+        super().__init__()
+        self.q = torch.nn.Linear(11, action_dim)
+
+    def forward(self, inputs):
+        pos, cells = inputs['obs']['pos'], inputs['obs']['cells']
+        assert set(inputs['obs']) == {'pos', 'cells'} and pos.shape[1:] == (3,) and cells.shape[1:] == (2, 4)
+        return {'logit': self.q(torch.cat([pos, cells.float().flatten(1) / 255], -1))}
+
+
+class TakesOneArray(torch.nn.Module):
+    def __init__(self, obs_dim: int, action_dim: int) -> None:
+        super().__init__()
+
+
+def test_all_keys_of_a_dict_observation_reach_a_network_of_ones_own():
+    config = dict(
+        env=dict(env_type='gym', env_fn=TwoParts, actor_env_num=2, evaluator_env_num=1),
+        policy=dict(policy_type='dqn', learn=dict(batch_size=8)),
+        actor=dict(n_sample=8),
+        evaluator=dict(n_episode=1, eval_freq=100),
+        commander=dict(max_env_step=100),
+    )
+    assert serial_pipeline(config, seed=0, model=TakesParts).train_iters > 0
+    for model in (None, TakesOneArray):
+        with pytest.raises(ConfigError) as error:
+            serial_pipeline(config, seed=0, model=model)
+        assert "takes no obs_dim: its forward gets every part as inputs['obs'][key]" in str(error.value)
+    assert serial_pipeline({**config, 'env': {**config['env'], 'flatten_obs': True}}, seed=0).train_iters > 0

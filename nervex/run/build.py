@@ -270,8 +270,8 @@ def _why_missing(name: str, env_info: Any, model_class: Any) -> str:
         return f'observations have the shape {shape}, but {taker} arrays with at least one axis'
     return (
         f'observations are a dict of {", ".join(key for key in shape if key != "action_mask")}, but {taker} one array; '
-        'set env.flatten_obs=True (of a Gymnasium env) to join the parts, or name a model of your own for dicts in '
-        'policy.model.model_type'
+        'set env.flatten_obs=True (of a Gymnasium env) to join the parts to one vector, or give a model of your own '
+        "(policy.model.model_type) that takes no obs_dim: its forward gets every part as inputs['obs'][key]"
     )
 
 

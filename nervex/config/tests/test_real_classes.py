@@ -3,7 +3,7 @@
 import pytest
 
 from nervex.config import ConfigError, builtin_configs, compile_config, read_config, save_config
-from nervex.config.tree import get_path
+from nervex.config.tree import get_path, plain_copy, pop_path, set_path
 from nervex.loader.sections import check_of
 from nervex.model import FCDiscreteNet
 from nervex.policy import create_policy
@@ -511,3 +511,59 @@ def test_the_env_section_says_how_an_env_of_gymnasium_draws():
         assert env.render_mode == 'rgb_array' and env.render().ndim == 3
     with pytest.raises(ConfigError, match='env_type: gym takes a render_mode'):
         compile_config('cartpole_dqn', overrides=['env.render_mode=human'])
+
+
+LEARN, COLLECT = 'policy.learn.algo', 'policy.collect.algo'
+#: each key of the older dialect by itself: config, older path, value, today's path, what it is there
+OLDER_KEYS = [
+    ('cartpole_ppo', f'{LEARN}.use_adv_norm', False, f'{LEARN}.adv_norm', False),
+    ('cartpole_ppo', f'{LEARN}.lambda_', 0.9, f'{LEARN}.gae_lambda', 0.9),
+    ('cartpole_ppo', f'{COLLECT}.lambda_', 0.9, f'{LEARN}.gae_lambda', 0.9),
+    ('cartpole_r2d2', f'{LEARN}.use_value_rescale', False, f'{LEARN}.value_rescale', False),
+    ('cartpole_r2d2', f'{COLLECT}.burnin_step', 3, f'{LEARN}.burnin_step', 3),
+    ('cartpole_rainbow_iqn', f'{LEARN}.use_iqn', True, 'policy.use_iqn', True),
+    ('cartpole_rainbow_iqn', f'{LEARN}.tau_num', 5, f'{LEARN}.tau', 5),
+    ('cartpole_rainbow_iqn', f'{LEARN}.tau_prim_num', 5, f'{LEARN}.tau_prim', 5),
+    ('pendulum_td3', f'{LEARN}.use_twin_critic', True, 'policy.model.use_twin_critic', True),
+    ('pendulum_td3', f'{LEARN}.use_noise', False, f'{LEARN}.target_noise_sigma', 0.0),
+    ('pendulum_td3', f'{LEARN}.noise_sigma', 0.3, f'{LEARN}.target_noise_sigma', 0.3),
+    ('pendulum_td3', f'{LEARN}.noise_range', dict(min=-0.4, max=0.4), f'{LEARN}.target_noise_clip', 0.4),
+    ('pendulum_td3', f'{COLLECT}.noise_sigma', 0.3, 'policy.collect.noise_sigma', 0.3),
+    ('pendulum_sac', f'{LEARN}.use_twin_q', True, 'policy.model.use_twin_q', True),
+    ('pendulum_sac', f'{LEARN}.is_auto_alpha', False, f'{LEARN}.auto_alpha', False),
+    ('pendulum_sac', 'policy.learn.learning_rate_q', 0.1, 'policy.learn.learning_rate_critic', 0.1),
+    ('pendulum_sac', 'policy.learn.learning_rate_policy', 0.1, 'policy.learn.learning_rate_actor', 0.1),
+    ('pendulum_ppo', 'policy.model.fixed_sigma_value', 0.3, 'policy.model.sigma', 0.3),
+    ('bitflip_her_dqn', f'{COLLECT}.her_strategy', 'final', 'actor.transform.her.strategy', 'final'),
+    ('bitflip_her_dqn', f'{COLLECT}.her_replay_k', 2, 'actor.transform.her.k', 2),
+    ('cartpole_dqn', 'env.norm_obs', dict(use_norm=False), 'env.manager.norm_obs', False),
+    ('cartpole_dqn', 'replay_buffer.agent.sample_ratio', 2.0, 'replay_buffer.agent.min_sample_ratio', 2.0),
+    ('cartpole_ppg', f'{LEARN}.aux_freq', 7, 'policy.learn.aux_freq', 7),
+    ('cartpole_dqn', 'learner.use_distributed', False, 'policy.use_distributed', False),
+]
+#: and those that say nothing any more
+OLDER_NOTHING = [
+    ('pendulum_sac', f'{LEARN}.reparameterization', True),
+    ('pendulum_sac', f'{LEARN}.policy_mean_reg_weight', 0.1),
+    ('pendulum_sac', f'{LEARN}.policy_std_reg_weight', 0.1),
+    ('pendulum_sac', 'policy.learn.learning_rate_value', 0.1),
+    ('cartpole_dqn', 'replay_buffer.agent.thruput_controller', dict(window_seconds=30)),
+    ('cartpole_dqn', 'learner.path_data', './data'),
+    ('cartpole_dqn', 'actor.path_policy', '.'),
+]
+
+
+@pytest.mark.parametrize('name, old, value, new, meant', OLDER_KEYS, ids=lambda x: str(x) if '.' in str(x) else None)
+def test_each_key_of_the_older_dialect_is_todays_setting(name, old, value, new, meant):
+    config = plain_copy(read_config(name))
+    pop_path(config, new)
+    set_path(config, old, value)
+    assert get_path(compile_config(config), new) == meant
+
+
+@pytest.mark.parametrize('name, old, value', OLDER_NOTHING)
+def test_what_means_nothing_any_more_is_said_in_one_line(name, old, value, caplog):
+    config = plain_copy(read_config(name))
+    set_path(config, old, value)
+    compile_config(config)
+    assert caplog.text.count('means nothing any more') == 1 and f'{old} means nothing any more: ' in caplog.text
