@@ -11,6 +11,7 @@ from nervex.envs.hosting.actions import ActionRows
 from nervex.envs.hosting.layout import copy_row
 from nervex.envs.hosting.messages import EnvFault, HostSetup
 from nervex.envs.hosting.store import BlockStore
+from nervex.utils.errors import EnvError
 from nervex.worker.actor.env_manager.backend import Backend, WorkerLost
 
 CLOSE_S = 5.0  # for threads that still step
@@ -36,6 +37,8 @@ class Threads(Backend):
         self._inboxes: dict[int, queue.SimpleQueue] = {}
         self._done: queue.SimpleQueue = queue.SimpleQueue()
         self._busy: set[int] = set()
+        self._threads: dict[int, threading.Thread] = {}
+        self._given_up: list[threading.Thread] = []
 
     def launch(self, g: int, setup: HostSetup) -> None:
         """Job: make the envs of a group."""
@@ -44,7 +47,8 @@ class Threads(Backend):
         self._hosts[g], self._inboxes[g] = host, inbox
         self._busy.add(g)
         args = (g, host, inbox, self._done)
-        threading.Thread(target=_live, args=args, daemon=True, name=f'nervex-envs-{setup.first_id}').start()
+        self._threads[g] = threading.Thread(target=_live, args=args, daemon=True, name=f'nervex-envs-{setup.first_id}')
+        self._threads[g].start()
 
     def share(self, layout: Any, reward_size: int, action_rows: ActionRows) -> BlockStore:
         """Make the memory that steps write to."""
@@ -104,8 +108,17 @@ class Threads(Backend):
     def give_up(self, g: int, what: str) -> WorkerLost:
         """End a group whose job takes too long."""
         self._inboxes.pop(g).put(None)
+        self._given_up = [thread for thread in (*self._given_up, self._threads.pop(g)) if thread.is_alive()]
+        if len(self._given_up) > len(self.groups):
+            raise EnvError(
+                f'{len(self._given_up)} threads of envs hang and cannot be ended, more than there are in use; the last '
+                f'one: {self.whose(g)}. Envs that hang so often need processes: env_manager_type async_subprocess'
+            )
         text = 'making the envs' if what == 'start' else 'a reset' if what in ('begin', 'reset') else 'a step'
-        return WorkerLost('timeout', f'{self.whose(g)}: {text} took too long; the thread was given up')
+        return WorkerLost(
+            'timeout',
+            f'{self.whose(g)}: {text} took too long; the thread was given up: it goes on until the env returns',
+        )
 
     def close(self) -> list[EnvFault]:
         """End all groups and free everything; tells what the envs' ``close`` raised."""
