@@ -224,3 +224,13 @@ ZH = {
     LEFT: '留下',
     GOES_ON: '继续',
 }
+
+
+@pytest.mark.parametrize('kind, said', [('base', False), ('async_subprocess', True)])
+def test_a_run_whose_envs_cannot_be_saved_says_so_at_its_start(short_dqn, kind, said, caplog):
+    from nervex.entry import serial_pipeline
+
+    short_dqn.env.env_manager_type = kind
+    short_dqn.commander.max_env_step = 100
+    serial_pipeline(short_dqn, seed=0)
+    assert ('the collecting envs cannot be saved' in caplog.text) is said

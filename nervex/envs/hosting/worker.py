@@ -25,7 +25,8 @@ GRACE_S = 10.0  # between SIGTERM and the end of a worker
 
 def worker_main(setup: HostSetup, control: tuple, pipe: Any, wake: Any, ready: Any, foreign_fds: list[int]) -> None:
     """The life of a subprocess: obey until the other end of the pipe is closed."""
-    os.setsid()  # a process group of its own, which ends with it: nothing that an env starts is left behind
+    os.setpgrp()  # a process group of its own, which ends with it: nothing that an env starts is left behind. (Not
+    # a session: Linux shares the processor between sessions, which makes waiting for a worker many times slower.)
     for fd in foreign_fds:  # inherited by fork from the main process: ends of other workers' pipes
         os.close(fd)
     for number in STOPS:
