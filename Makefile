@@ -1,9 +1,10 @@
 # Every target runs in the active Python environment. `make help` lists them.
 PYTHON ?= python
-.PHONY: help install quickstart test slow check format bench results docs
+SHELL := /bin/bash
+.PHONY: help install quickstart test test-extras slow check format bench results docs
 
 help:        ## list the targets
-	@grep -E '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/ -/'
+	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/ -/'
 
 install:     ## nervex and app_zoo, editable
 	$(PYTHON) -m pip install --quiet -e .
@@ -11,6 +12,10 @@ install:     ## nervex and app_zoo, editable
 test:        ## install with the test extra, then run the test suite
 	$(PYTHON) -m pip install --quiet -e ".[test]"
 	OMP_NUM_THREADS=1 $(PYTHON) -m pytest
+
+test-extras: ## install every extra that comes from a registry, then run what `make test` has skipped for lack of it
+	$(PYTHON) -m pip install --quiet -c <($(PYTHON) -m pip freeze | grep '^torch==') -e ".[test,all]"
+	OMP_NUM_THREADS=1 $(PYTHON) -m pytest --skipped-for-packages
 
 slow:        ## the long tests: learning runs, soaks, clean installs
 	OMP_NUM_THREADS=1 $(PYTHON) -m pytest -m slow --timeout 3600

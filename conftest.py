@@ -1,0 +1,61 @@
+"""Tests that need a package which is not there: `make test` skips them, `make test-extras` runs just these."""
+
+import re
+
+import pytest
+
+# not in the registries: their simulators are installed by hand
+BY_HAND = ('gfootball', 'pysc2', 'smac')
+_MISSING = re.compile(r'could not import|No module named|is not installed|pip install')
+_KEY = 'nervex/skipped_for_packages'
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option of `make test-extras`."""
+    text = 'run what the last run without it skipped because a package was missing; to skip it again is a failure'
+    parser.addoption('--skipped-for-packages', action='store_true', help=text)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Begin to note what is skipped."""
+    config.pluginmanager.register(Skipped(config), 'nervex-skipped')
+
+
+class Skipped:
+    """Notes the tests and modules that were skipped for a missing package."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config, self._cache = config, config.cache
+        self._again = config.getoption('--skipped-for-packages')
+        self._found: dict[str, str] = {}  # node -> reason
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Of the tests, keep those that were skipped."""
+        if self._again and self._cache is not None:
+            wanted = set(self._cache.get(_KEY, []))
+            chosen = [item for item in items if wanted & {item.nodeid, item.nodeid.split('::')[0]}]
+            self._config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+            items[:] = chosen
+
+    def _note(self, report: pytest.TestReport | pytest.CollectReport) -> None:
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else ''
+        if report.skipped and _MISSING.search(reason) and not any(name in reason for name in BY_HAND):
+            self._found[report.nodeid] = reason
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """A module may be skipped as a whole."""
+        self._note(report)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Or one test."""
+        self._note(report)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Keep the list for the next run; that one has none any more."""
+        if not self._again and self._cache is not None:
+            self._cache.set(_KEY, sorted(self._found))
+        elif self._found:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+            for node, reason in self._found.items():
+                print(f'\nSKIPPED FOR A MISSING PACKAGE {node}: {reason}')
