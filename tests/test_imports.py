@@ -13,6 +13,7 @@ ROOT = Path(nervex.__file__).parent
 # package -> what it may import beside itself, utils and the standard library
 ALLOWED = {
     'utils': set(),
+    'design': set(),
     'loader': set(),
     'config': {'loader'},
     'data': {'loader'},

@@ -50,7 +50,7 @@ def test_an_offline_run_is_resumed_by_its_folder_alone(trained, capsys):
 def test_the_newest_checkpoint_is_taken_where_there_is_no_best_one(trained, empty_folder):
     for path in empty_folder.glob('a/ckpt*/ckpt_best*'):
         path.unlink()
-    assert checkpoint_file('a').endswith(f'iteration_{trained.train_iters}.pth.tar')
+    assert checkpoint_file('a').endswith('ckpt_last.pth.tar') and trained.checkpoint.endswith('ckpt_last.pth.tar')
 
 
 def test_the_config_is_that_of_the_run_that_wrote_the_checkpoint(trained, short_dqn):

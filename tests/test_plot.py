@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 import yaml
 
+from nervex.config import save_config
+from nervex.entry.cli import main
 from nervex.entry.plot_entry import band, group_runs, read_runs
+from nervex.run.curve import draw_curve
 
 COLUMNS = ('train_iter', 'env_step', 'seconds', 'return_mean')
 
@@ -171,3 +174,34 @@ def test_one_evaluation_alone_can_be_drawn(write_run):
 
     write_run('x', [(0, 3)])
     assert plot(['x']) == ['curves.png', 'curves.svg']
+
+
+def test_the_curve_of_a_run_is_drawn_without_a_plotting_package_by_hand(tmp_path):
+    """640 x 400 with margins: x from 70 to 624, the lowest episode at y = 350, ``stop_val`` 5 on top at 36."""
+    path = tmp_path / 'curve.csv'
+    path.write_text('train_iter,env_step,return_mean,return_min,return_max\n0,0,1,1,1\n5,10,3,2,4\n', encoding='utf-8')
+    picture = draw_curve(str(path), 'a < b', 5.0)
+    root = ElementTree.parse(picture).getroot()
+    said = list(root.itertext())
+    assert 'a < b' in said and 'env steps' in said and 'stop at 5' in said and '10' in said
+    circles = [(float(c.get('cx')), float(c.get('cy'))) for c in root.iter('{http://www.w3.org/2000/svg}circle')]
+    assert circles == [(70.0, 350.0), (624.0, 193.0)]
+    (band,) = root.iter('{http://www.w3.org/2000/svg}polygon')
+    assert band.get('points') == '70.0,350.0 624.0,271.5 624.0,114.5 70.0,350.0'
+    stop = [p.get('points') for p in root.iter('{http://www.w3.org/2000/svg}polyline') if p.get('stroke-dasharray')]
+    assert stop == ['70.0,36.0 624.0,36.0']
+
+
+def test_a_run_draws_its_curve_and_shows_it_where_that_is_wanted(short_dqn, monkeypatch, capsys):
+    shown = []
+    monkeypatch.setattr('webbrowser.open', lambda url: shown.append(url))
+    save_config(short_dqn, 'config.yaml')
+    main(['-m', 'serial', '-c', 'config.yaml', '-s', '0', '--show-fig'])
+    text = ' '.join(ElementTree.parse('log/evaluator/curve.svg').getroot().itertext())
+    assert 'cartpole dqn, seed 0' in text and 'stop at 1000' in text
+    assert len(shown) == 1 and shown[0].startswith('file:///') and shown[0].endswith('log/evaluator/curve.svg')
+    assert 'nothing here can show' in capsys.readouterr().err
+
+
+def test_nothing_is_drawn_of_a_run_without_evaluations(tmp_path):
+    assert draw_curve(str(tmp_path / 'curve.csv'), 'x', None) is None and not list(tmp_path.iterdir())

@@ -32,8 +32,8 @@ def test_file_tree(short_dqn, exp_name, empty_folder):
         assert (base / name).exists(), name
     (ckpt,) = base.glob('ckptBaseLearner*')
     assert ckpt.name.removeprefix('ckptBaseLearner').isdigit()
-    assert (ckpt / f'iteration_{result.train_iters}.pth.tar').exists()
-    assert (ckpt / 'ckpt_best.pth.tar').exists()
+    assert (ckpt / 'iteration_0.pth.tar').exists() and (ckpt / 'ckpt_best.pth.tar').exists()
+    assert Path(result.checkpoint).parent.name == ckpt.name
     outside = {p.name for p in empty_folder.iterdir()} - {'log', ckpt.name, 'runs'}
     assert not outside
 
@@ -48,6 +48,23 @@ def test_the_evaluator_names_the_checkpoints_that_are_there_and_the_best_is_the_
     assert all((Path(result.ckpt_path) / name).exists() for name in named)
     best = torch.load(result.best_checkpoint, weights_only=True)['last_iter']
     assert named[-1] == f'iteration_{best}.pth.tar' and best == max(int(re.findall(r'\d+', n)[0]) for n in named)
+
+
+def test_the_best_checkpoint_has_the_largest_iteration_also_where_the_run_ends_behind_it(short_dqn):
+    """The rounds after the best evaluation: the end has a name of its own, until a later evaluation is better."""
+
+    def newest(result):
+        iterations = [int(p.name.split('_')[1].split('.')[0]) for p in Path(result.ckpt_path).glob('iteration_*')]
+        return max(iterations), torch.load(result.best_checkpoint, weights_only=True)['last_iter']
+
+    short_dqn.exp_name, short_dqn.evaluator.eval_freq = 'run', 10
+    result = serial_pipeline(short_dqn, seed=0)
+    assert not result.solved and newest(result)[0] == newest(result)[1] < result.train_iters
+    assert result.checkpoint.endswith('ckpt_last.pth.tar')
+    assert torch.load(result.checkpoint, weights_only=True)['last_iter'] == result.train_iters
+    again = serial_pipeline(None, resume='run', overrides=('commander.max_env_step=900',))
+    assert newest(again)[0] == newest(again)[1]
+    assert (Path(again.ckpt_path) / 'ckpt_last.pth.tar').exists() == (newest(again)[0] < again.train_iters)
 
 
 def test_the_only_buffer_is_called_armor_where_the_config_names_none(short_ppo, empty_folder):

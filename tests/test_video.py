@@ -121,7 +121,7 @@ def test_filmed_episodes_are_those_of_an_evaluation_without_pictures(short_ppo, 
     plain = eval(short_ppo, 3, load_path=checkpoint, n_episode=7)
     shown = eval_and_show(short_ppo, 3, load_path=checkpoint, n_episode=7, video=kind)
     assert shown.evaluation.returns.tolist() == plain.returns.tolist()
-    assert shown.videos['best'].startswith('run/video/iteration_')
+    assert shown.videos['best'].startswith('run/video/')
     assert f'-best-{plain.returns.max():g}.{kind}' in shown.videos['best']
     assert f'-worst-{plain.returns.min():g}.{kind}' in shown.videos['worst']
     pictures = frames_of(shown.videos['best'])

@@ -100,6 +100,7 @@ class _Mode(click.Choice):
     metavar='NAME',
     help='-m plot writes NAME.png and NAME.svg (default: curves); -m collect fills the folder NAME (default: data).',
 )
+@click.option('--show-fig', is_flag=True, help='Show the curve of the run, or the picture of -m plot, at the end.')
 @click.option('--title', help='Title of the picture of -m plot.')
 @click.option(
     '--axis',
@@ -183,7 +184,7 @@ def _elsewhere(options: dict[str, Any]) -> str | None:
 def _serial(options: dict[str, Any]) -> None:
     from nervex.entry.serial_entry import serial_pipeline
 
-    _tell(serial_pipeline(_config(options), options['seed'], **_how_to_train(options)))
+    _tell(serial_pipeline(_config(options), options['seed'], **_how_to_train(options)), options)
 
 
 def _offline(options: dict[str, Any]) -> None:
@@ -192,7 +193,7 @@ def _offline(options: dict[str, Any]) -> None:
     if not options['data'] and not options['resume']:
         raise click.UsageError('-m offline needs recorded episodes: --data FOLDER (nervex -m collect writes them)')
     data = list(options['data']) or None
-    _tell(offline_pipeline(_config(options), data, options['seed'], **_how_to_train(options)))
+    _tell(offline_pipeline(_config(options), data, options['seed'], **_how_to_train(options)), options)
 
 
 def _parallel(options: dict[str, Any]) -> None:
@@ -208,7 +209,7 @@ def _parallel(options: dict[str, Any]) -> None:
         require_ray()
     except ExtraMissingError as e:
         raise click.ClickException(str(e)) from e
-    _tell(parallel_pipeline(_config(options), options['seed'], **how))
+    _tell(parallel_pipeline(_config(options), options['seed'], **how), options)
 
 
 def _where(options: dict[str, Any]) -> tuple[str, ...]:
@@ -254,7 +255,7 @@ def _how_to_train(options: dict[str, Any]) -> dict[str, Any]:
     return dict(overrides=overrides, progress=True, resume=options['resume'], trust=options['trust'])
 
 
-def _tell(result: Any) -> None:
+def _tell(result: Any, options: dict[str, Any]) -> None:
     from nervex.run.progress import harmless
 
     log = result.log_path
@@ -263,11 +264,26 @@ def _tell(result: Any) -> None:
         f'{result.seconds:.1f} s, seed {result.seed}',
         f'checkpoint: {result.best_checkpoint or result.checkpoint}',
         f'logs:       {log}  (details of the evaluations: {log}/evaluator/evaluator_logger.txt)',
-        *([f'curve:      {result.curve_path}  (or: tensorboard --logdir {log})'] if result.history else []),
+        *(
+            [f'curve:      {result.curve_path}  (drawn: curve.svg; or: tensorboard --logdir {log})']
+            if result.history
+            else []
+        ),
         *result.notes,
     ]
     with harmless():  # the run is over, and its folder has all of it
         click.echo('\n'.join(lines))
+    if options['show_fig'] and result.history:
+        _show(os.path.splitext(result.curve_path)[0] + '.svg')
+
+
+def _show(picture: str) -> None:
+    """Open a picture with what this machine shows pages by; where that is nothing, say so."""
+    import webbrowser
+    from pathlib import Path
+
+    if not webbrowser.open(Path(picture).absolute().as_uri()):
+        click.echo(f'--show-fig: nothing here can show {picture}', err=True)
 
 
 def _how_to_play(options: dict[str, Any]) -> dict[str, Any]:
@@ -304,8 +320,10 @@ def _plot(options: dict[str, Any]) -> None:
 
     if not options['folders']:
         raise click.UsageError('-m plot needs folders of runs: nervex -m plot FOLDER...')
-    for path in plot(options['folders'], options['out'] or 'curves', options['title'], options['axis']):
-        click.echo(path)
+    files = plot(options['folders'], options['out'] or 'curves', options['title'], options['axis'])
+    click.echo('\n'.join(files))
+    if options['show_fig']:
+        _show(files[-1])
 
 
 def main(argv: list[str] | None = None) -> None:

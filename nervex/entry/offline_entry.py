@@ -27,7 +27,7 @@ def offline_pipeline(
     *,
     enable_total_log: bool = False,
     overrides: tuple[str, ...] = (),
-    progress: bool = False,
+    progress: bool | None = None,
     resume: str | None = None,
     trust: bool = False,
 ) -> RunResult:

@@ -19,7 +19,7 @@ def parallel_pipeline(
     *,
     enable_total_log: bool = False,
     overrides: tuple[str, ...] = (),
-    progress: bool = False,
+    progress: bool | None = None,
     resume: str | None = None,
     trust: bool = False,
     carrier: Any = None,

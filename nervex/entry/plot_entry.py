@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from nervex.run.curve import curve_rows
 from nervex.run.folder import leaves, read_yaml
-from nervex.run.result import curve_rows
 from nervex.utils import ExtraMissingError, NothingThereError
 
 _AXIS_LABELS = {'env_step': 'env steps', 'train_iter': 'updates', 'seconds': 'seconds'}

@@ -20,7 +20,7 @@ def serial_pipeline(
     model: Any = None,
     enable_total_log: bool = False,
     overrides: tuple[str, ...] = (),
-    progress: bool = False,
+    progress: bool | None = None,
     resume: str | None = None,
     trust: bool = False,
 ) -> RunResult:
@@ -36,7 +36,7 @@ def serial_pipeline(
         - model_type (:obj:`torch.nn.Module | type | None`): model or its class; older name ``model``
         - enable_total_log (:obj:`bool`): also show the log lines of all workers on the terminal
         - overrides (:obj:`tuple[str, ...]`): settings like ``'policy.learn.learning_rate=3e-4'``
-        - progress (:obj:`bool`): show a live line on a terminal, plain lines elsewhere
+        - progress (:obj:`bool | None`): show a live line on a terminal, plain lines elsewhere; None: on a terminal only
         - resume (:obj:`str | None`): folder of a stopped run to continue, with the seed that it has; of a finished one,
           whose limits are raised
         - trust (:obj:`bool`): ``resume`` opens what another user has pickled, which may run any code

@@ -7,6 +7,7 @@ import fcntl
 import glob
 import hmac
 import itertools
+import logging
 import os
 import platform
 import re
@@ -27,6 +28,7 @@ from nervex.utils import CheckpointError, ConfigError, NervexError, NothingThere
 from nervex.utils.file_helper import atomic_write, remove_unfinished
 from nervex.utils.trust import UntrustedError, signature
 
+logger = logging.getLogger(__name__)
 _LOCK = '.nervex_lock'
 _PACKAGES = ('nervex', 'torch', 'numpy', 'gymnasium', 'easydict')
 
@@ -119,7 +121,11 @@ class RunFolder:
         return self.read().get('resumed', 0)
 
     def ended(self, result: RunResult) -> None:
-        """Note how the run ended, with its counters."""
+        """Note how the run ended, with its counters, and draw its curve."""
+        try:
+            result.draw()
+        except OSError as e:  # the run has its result all the same
+            logger.warning('the curve is not drawn: %s', e)
         self.note(finished='solved' if result.solved else 'limit reached', result=result.counters())
 
     def note(self, **facts: Any) -> None:
@@ -187,11 +193,11 @@ class SavedRun:
     @property
     def checkpoint(self) -> str:
         """The best checkpoint, or else the newest."""
-        found = glob.glob(os.path.join(glob.escape(self.ckpt_path), 'iteration_*.pth.tar'))
+        found = glob.glob(os.path.join(glob.escape(self.ckpt_path), '[ci]*.pth.tar'))  # but no run_state_...
         best = os.path.join(self.ckpt_path, 'ckpt_best.pth.tar')
-        if not found and not os.path.exists(best):
+        if not found:
             raise NothingThereError(f'{self.ckpt_path}: holds no checkpoint yet')
-        return best if os.path.exists(best) else max(found, key=os.path.getmtime)
+        return best if best in found else max(found, key=os.path.getmtime)
 
     def check_same(self, resolved: dict[str, Any]) -> None:
         """A run is only continued with the settings that it was started with; names all that differ."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -54,7 +55,7 @@ class Launch:
     trust: bool = False
 
     def carry_out(
-        self, start: Callable[[Launch], Any], loop: Callable[[Any], None], progress: bool, total_log: bool
+        self, start: Callable[[Launch], Any], loop: Callable[[Any], None], progress: bool | None, total_log: bool
     ) -> RunResult:
         """
         Overview:
@@ -62,7 +63,7 @@ class Launch:
         Arguments:
             - start (:obj:`Callable`): builds the run, a context manager that closes what it built
             - loop (:obj:`Callable`): collects and learns until the run is over; Ctrl-C saves
-            - progress, total_log (:obj:`bool`): what a person sees
+            - progress, total_log (:obj:`bool`): what a person sees; a ``progress`` of None: on a terminal
         """
         result = None if self.saved is None else self.saved.result(self.cfg)
         if result is not None:
@@ -71,6 +72,8 @@ class Launch:
                 '%s: already %s; nothing is changed. It goes on with %s', result.exp_path, result.verdict, more
             )
             return result
+        if progress is None:
+            progress = sys.stdout is not None and sys.stdout.isatty()
         if progress:  # the first sign of life: what is built takes a while
             env = self.cfg.env.get('env_id') or self.cfg.env.get('env_type') or 'the env'
             with harmless():

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import os
 from dataclasses import dataclass, field
 from typing import Any
 
 from easydict import EasyDict
+
+from nervex.run.curve import curve_rows, draw_curve
 
 
 @dataclass
@@ -55,6 +56,12 @@ class RunResult:
         numbers = {name: getattr(self, name) for name in names}
         return {**numbers, 'checkpoint': self.checkpoint and os.path.basename(self.checkpoint)}
 
+    def draw(self) -> str | None:
+        """Draw the curve as ``log/evaluator/curve.svg``; answers the file, None where nothing was evaluated."""
+        env, policy = self.config.env.get('env_id') or self.config.env.get('env_type'), self.config.policy
+        title = f'{env or "own env"} {policy.get("policy_type") or "own policy"}, seed {self.seed}'
+        return draw_curve(self.curve_path, title, self.config.evaluator.stop_val)
+
     @property
     def verdict(self) -> str:
         """How it ended, in words."""
@@ -65,11 +72,3 @@ class RunResult:
             return 'finished: not evaluated'
         wanted = 'stop_val not set' if stop is None else f'stop_val {stop:g} not reached'
         return f'finished: return {self.final_return:.1f} (best {self.best_return:.1f}), {wanted}'
-
-
-def curve_rows(path: str) -> list[dict[str, str]]:
-    """The complete rows of a ``curve.csv``; the last one may be half written while a run goes on."""
-    if not os.path.isfile(path):
-        return []
-    with open(path, encoding='utf-8', newline='') as f:
-        return [row for row in csv.DictReader(f) if None not in row.values()]

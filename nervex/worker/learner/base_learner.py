@@ -213,7 +213,7 @@ class BaseLearner:
 
     @property
     def last_checkpoint(self) -> str | None:
-        """The newest ``iteration_<n>.pth.tar``; None before the first."""
+        """The newest ``iteration_<n>.pth.tar``, or ``ckpt_last.pth.tar``; None before the first."""
         return self._checkpoints.last
 
     def save_checkpoint(self, name: str | None = None) -> str:

@@ -9,9 +9,10 @@ from collections.abc import Callable
 from typing import Any
 
 from nervex.utils import CheckpointError, NothingThereError
-from nervex.utils.file_helper import read_file, save_file
+from nervex.utils.file_helper import read_file, remove_file, save_file
 
 CHECKPOINT_VERSION = 1
+BEST, LAST = 'ckpt_best.pth.tar', 'ckpt_last.pth.tar'
 
 
 class Checkpoints:
@@ -56,7 +57,8 @@ class Checkpoints:
             Write a checkpoint, whole or not at all; answers the path.
         Arguments:
             - state (:obj:`Callable`): gives what is to be saved
-            - name (:obj:`str | None`): file name; None gives ``iteration_<n>.pth.tar``, which is written once
+            - name (:obj:`str | None`): file name; None gives ``iteration_<n>.pth.tar``, which is written once, and in
+              place of an earlier end of the run, ``ckpt_last.pth.tar``
         """
         path = os.path.join(self.folder, name or f'iteration_{iteration}.pth.tar')
         if name is None and path == self.last:
@@ -68,8 +70,10 @@ class Checkpoints:
                 f'{path}: cannot be written ({e}); free space or permission is needed there. Last good checkpoint: '
                 f'{self.last or "none"}'
             ) from e
-        if name is None:
+        if name in (None, LAST):
             self.last = path
+        if name is None:
+            remove_file(os.path.join(self.folder, LAST))
             self._drop_old()
         self._say(f'checkpoint {path} saved')
         return path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ from nervex.loader.rules import registered
 from nervex.loader.sections import Parts, check_value, merge_section
 from nervex.utils import LEARNER_HOOK_REGISTRY
 from nervex.utils.declare import Section, Setting, declared_by, setting, settings
+from nervex.worker.learner.checkpoints import BEST, LAST
 
 logger = logging.getLogger(__name__)
 POSITIONS = ('before_run', 'before_iter', 'after_iter', 'after_run')
@@ -70,12 +72,14 @@ class LoadCkptHook(LearnerHook):
 
 @LEARNER_HOOK_REGISTRY.register('save_ckpt')
 class SaveCkptHook(LearnerHook):
-    """Save ``iteration_<n>.pth.tar``."""
+    """Save ``iteration_<n>.pth.tar``, whose largest n is the best: the end behind it is ``ckpt_last.pth.tar``."""
 
     config = settings()
 
     def __call__(self, learner: Any) -> None:
-        learner.save_checkpoint()
+        mine, best = (os.path.join(learner.ckpt_path, n) for n in (f'iteration_{learner.train_iter}.pth.tar', BEST))
+        behind = self.position == 'after_run' and os.path.exists(best) and not os.path.exists(mine)
+        learner.save_checkpoint(LAST if behind else None)
 
 
 @LEARNER_HOOK_REGISTRY.register('log_show')

@@ -1,0 +1,1 @@
+"""Diagrams of nerveX, drawn from its source: ``python -m nervex.design FOLDER``."""
