@@ -113,11 +113,12 @@ class Running:
         """A step of some of the envs, or while something is under way."""
         if self._interrupted:
             raise EnvStateError('the last step was interrupted half-way; call reset() to begin anew')
-        groups = self.groups
-        which = [check_id(i, self._env_num) for i in ids]
-        busy = self._wait is not None and (groups.results or groups.stepping or groups.beginning)
-        if len(set(which)) < len(which) or not groups.ready[which].all() or not (which or busy):
-            self._refuse(which)
+        groups, which = self.groups, np.asarray(ids).tolist()
+        if not which or self._observed is None or which != self._observed[0].tolist():
+            which = [check_id(i, self._env_num) for i in ids]
+            busy = self._wait is not None and (groups.results or groups.stepping or groups.beginning)
+            if len(set(which)) < len(which) or not groups.ready[which].all() or not (which or busy):
+                self._refuse(which)
         actions = self.action_rows.block(actions)
         if type(actions) is not dict and len(actions) != len(which):
             self._refuse_number(len(which), actions)
