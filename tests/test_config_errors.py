@@ -319,3 +319,8 @@ def test_counts_may_be_written_as_floats_and_null_switches_off():
     assert compile_config('cartpole_ppo', overrides=['commander.max_env_step=null']).commander.max_env_step is None
     with pytest.raises(ConfigError, match=r'entropy_weight: got .x., must be a finite number'):
         compile_config('cartpole_ppo', overrides=['policy.learn.algo.entropy_weight=x'])
+
+
+def test_hindsight_over_several_steps_is_an_error_of_the_config():
+    with pytest.raises(ConfigError, match=r'actor\.transform\.her: .* set policy\.learn\.algo\.nstep to 1'):
+        serial_pipeline('bitflip_her_dqn', seed=0, overrides=('policy.learn.algo.nstep=2',))

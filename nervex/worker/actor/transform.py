@@ -176,7 +176,10 @@ class HindsightRelabel(SampleTransform):
             raise ValueError('her: the samples must be whole episodes in order; set policy.collect.traj_len to "inf"')
         size = np.asarray(samples['reward']).reshape(len(samples), -1).shape[1]
         if size != 1:
-            raise ValueError(f'her: samples have {size} rewards each; goals change step by step, so set nstep to 1')
+            raise ConfigError(
+                f'actor.transform.her: samples have {size} rewards each, but goals change step by step; '
+                'set policy.learn.algo.nstep to 1'
+            )
         if 'priority' in samples:
             raise ValueError('her: first priorities are those of the old goals; set first_priority to False')
 
