@@ -262,9 +262,7 @@ class Groups:
             ids = ids if events.stepped is None else events.stepped
             self.ended.update(events.finished)
             self.infos.update(events.infos() if callable(events.infos) else events.infos)
-            if events.waiting is not None:
-                self._begun(self.beginning.difference(events.waiting))
-                self.beginning.update(i for i in events.waiting if self.states[i] is not EnvState.DONE)
+            self.now_waiting(events)
             for fault in events.faults:
                 if fault.phase == 'reset':  # the automatic reset after a good episode: one try is used up
                     self._try_again(fault, self._renews)
@@ -274,6 +272,12 @@ class Groups:
                 self.begin([fault.env_id], renew=self._renews)
         self.results += ids
         self.stepping.difference_update(ids)
+
+    def now_waiting(self, events: Events) -> None:
+        """Envs of a vectorised env have no observation now, and those that had none may have one."""
+        if events.waiting is not None:
+            self._begun(self.beginning.difference(events.waiting))
+            self.beginning.update(i for i in events.waiting if self.states[i] is not EnvState.DONE)
 
     def _begun(self, ids: set[int]) -> None:
         """These envs have the first observation of an episode."""

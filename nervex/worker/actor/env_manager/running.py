@@ -101,8 +101,9 @@ class Running:
             return self._plain_blocks[slot]
         if events is PENDING:
             groups.watch(range(len(self.backend.groups)))
-        elif events is None or not (events.faults or events.waiting is not None):
+        elif events is None or not events.faults:
             self._interrupted, events = False, events or NOTHING
+            groups.now_waiting(events)
             stepped = self._everyone if events.stepped is None else events.stepped
             return self._block(stepped, events.finished, events.infos, ())
         else:

@@ -195,7 +195,7 @@ class _EngineHost:
 
 
 def _make_engine(env_fn: Any, cfgs: Sequence[dict]) -> Any:
-    if isinstance(env_fn, type) and not hasattr(env_fn, 'create_vector_env'):
+    if isinstance(env_fn, type) and not (hasattr(env_fn, 'create_vector_env') or hasattr(env_fn, 'exchange')):
         text = f"got 'vector', but {env_fn.__name__} has no create_vector_env(cfgs); take another one, or env_type: gym"
         raise ConfigError(f'env.env_manager_type: {text}')
     return getattr(env_fn, 'create_vector_env', env_fn)(list(cfgs))
