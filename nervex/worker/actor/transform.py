@@ -173,7 +173,9 @@ class HindsightRelabel(SampleTransform):
     @staticmethod
     def _check(samples: Batch) -> None:
         if not np.asarray(samples['done'])[-1]:
-            raise ValueError('her: the samples must be whole episodes in order; set policy.collect.traj_len to "inf"')
+            raise ConfigError(
+                'actor.transform.her: the samples must be whole episodes in order; set policy.collect.traj_len to "inf"'
+            )
         size = np.asarray(samples['reward']).reshape(len(samples), -1).shape[1]
         if size != 1:
             raise ConfigError(
@@ -181,7 +183,9 @@ class HindsightRelabel(SampleTransform):
                 'set policy.learn.algo.nstep to 1'
             )
         if 'priority' in samples:
-            raise ValueError('her: first priorities are those of the old goals; set first_priority to False')
+            raise ConfigError(
+                'actor.transform.her: first priorities are those of the old goals; set first_priority to False'
+            )
 
 
 def _split(obs: Any) -> tuple[Any, Any, Any]:
