@@ -44,7 +44,7 @@ def test_the_command_learns_from_files(data, capsys):
     assert stop.value.code == 2 and '--data FOLDER' in capsys.readouterr().err
     with pytest.raises(SystemExit) as stop:
         main(['-m', 'offline', '-c', 'cartpole_il', '--data', 'nowhere'])
-    assert stop.value.code == 1 and 'nowhere' in capsys.readouterr().err
+    assert stop.value.code == 2 and 'nowhere' in capsys.readouterr().err
 
 
 def test_files_are_scaled_by_their_own_mean_and_variance(data):

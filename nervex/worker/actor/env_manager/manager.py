@@ -92,7 +92,6 @@ class EnvManager:
         self._env_fn, self._env_cfg = env_fn, [dict() if c is None else c for c in env_cfg]
         self._env_num = n = len(env_cfg)
         given = {key: value for key, value in (manager_cfg or {}).items() if key != 'type'}
-        self._timeouts_given = [key for key in given if key.endswith('timeout') and key != 'step_wait_timeout']
         self._cfg = complete(type(self), given, 'env.manager', own_only=False)
         if episode_num is not None:
             self._cfg['episode_num'] = episode_num
@@ -165,6 +164,19 @@ class EnvManager:
         """
         return step_map(self if self._live else self._refuse('step'), actions)
 
+    def _say_that_no_timeout_holds(self) -> None:
+        """A warning where somebody has set one."""
+        usual = complete(type(self), {}, 'env.manager', own_only=False)
+        keys = ('step_timeout', 'reset_timeout', 'connect_timeout')
+        changed = [f'env.manager.{key}' for key in keys if self._cfg[key] != usual[key]]
+        logger.log(
+            logging.WARNING if changed else logging.INFO,
+            '%s steps envs in this process: an env that hangs cannot be ended (%s), so no timeout holds for it; '
+            'env_manager_type subprocess or async_subprocess can end it, thread can give it up',
+            type(self).__name__,
+            ', '.join(changed) or 'env.manager.step_timeout',
+        )
+
     # ------------------------------------------------------------------ life
     def launch(self, reset_param: Any = None) -> None:
         """Make the envs and begin their first episodes."""
@@ -173,13 +185,7 @@ class EnvManager:
         self._reset_param = self._reset_params(reset_param)
         backend = self.backend(self._env_num, self._cfg, self.together)
         if not backend.interrupts:
-            logger.log(
-                logging.WARNING if self._timeouts_given else logging.INFO,
-                '%s steps envs in this process: an env that hangs cannot be ended (%s), so no timeout holds for it; '
-                'env_manager_type subprocess or async_subprocess can end it, thread can give it up',
-                type(self).__name__,
-                ', '.join(f'env.manager.{key}' for key in self._timeouts_given) or 'env.manager.step_timeout',
-            )
+            self._say_that_no_timeout_holds()
         groups = Groups(backend, self._cfg, self.together, self._setup, self._reset_param, self.faults)
         wait = None if self.together else (int(self._cfg['wait_num']), float(self._cfg['step_wait_timeout']))
         self._live = self._front = live = Running(groups, wait)
