@@ -156,7 +156,7 @@ def test_mode_backend_and_checkpoint_stand_in_the_config(config_file, tmp_path, 
     assert '2 episodes: mean' in capsys.readouterr().out
     with pytest.raises(SystemExit) as stop:
         main(['-c', str(test), '-o', 'load_checkpoint=false'])
-    assert stop.value.code == 1 and 'no checkpoint given' in capsys.readouterr().err
+    assert stop.value.code == 2 and 'no checkpoint given' in capsys.readouterr().err
     with pytest.raises(SystemExit) as stop:
         main(['-c', config_file, '-o', 'mode=tset'])
     assert stop.value.code == 2 and "did you mean 'test'" in capsys.readouterr().err

@@ -27,7 +27,7 @@ def test_the_command(short_dqn, capsys):
     checkpoint = serial_pipeline(short_dqn, seed=0).checkpoint
     with pytest.raises(SystemExit) as stop:
         main(['-m', 'collect', '-c', 'cartpole_dqn'])
-    assert stop.value.code == 1 and '--load' in capsys.readouterr().err
+    assert stop.value.code == 2 and '--load' in capsys.readouterr().err
     main(['-m', 'collect', '-c', 'cartpole_dqn', '--load', checkpoint, '--episodes', '3', '--out', 'demo'])
     assert '3 episodes' in capsys.readouterr().out
     assert len(TrajectoryDataset('demo').lengths) == 3

@@ -351,9 +351,8 @@ def command_lines(seed, count):
         for _ in range(rng.choice([0, 1, 1, 2])):
             argv += [rng.choice(options), rng.choice(values)]
         code, said = in_child(partial(main, argv), limit=60)
-        missing = code == 1 and '\nerror: ' in f'\n{said}'  # a file that is not there
         endless = code is None and 'this round has taken' in said  # so many updates were asked for, and it says so
-        answered = code in (0, 2) or missing or endless
+        answered = code in (0, 2) or endless
         assert answered and 'Traceback' not in said, (number, argv, config, code, said[-3000:])
 
 
