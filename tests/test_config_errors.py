@@ -324,3 +324,11 @@ def test_counts_may_be_written_as_floats_and_null_switches_off():
 def test_hindsight_over_several_steps_is_an_error_of_the_config():
     with pytest.raises(ConfigError, match=r'actor\.transform\.her: .* set policy\.learn\.algo\.nstep to 1'):
         serial_pipeline('bitflip_her_dqn', seed=0, overrides=('policy.learn.algo.nstep=2',))
+
+
+@pytest.mark.parametrize('mode', ['serial', 'eval', 'collect'])
+def test_a_section_that_is_no_dict_is_reported_in_every_mode(tmp_path, capsys, mode):
+    (tmp_path / 'c.yaml').write_text('env: {env_type: cartpole}\npolicy: {policy_type: dqn}\nactor: 16\n')
+    with pytest.raises(SystemExit) as stop:
+        main(['-m', mode, '-c', str(tmp_path / 'c.yaml')])
+    assert stop.value.code == 2 and 'actor: got 16' in capsys.readouterr().err

@@ -180,6 +180,6 @@ def without_collecting(cfg: str | Mapping) -> dict:
     """The config with a size of collecting, which the actor's section must have although nothing is collected."""
     given = dict(read_config(cfg) if isinstance(cfg, (str, os.PathLike)) else cfg)
     actor = given.get('actor') or {}
-    if actor.get('n_sample') is None and actor.get('n_episode') is None:
+    if isinstance(actor, Mapping) and actor.get('n_sample') is None and actor.get('n_episode') is None:
         given['actor'] = merge_config(actor, dict(n_sample=1))
     return given
