@@ -45,7 +45,7 @@ def empty_tree(capacity: int) -> tuple[np.ndarray, np.ndarray]:
 def refresh(tree: np.ndarray, offsets: np.ndarray, slots: np.ndarray) -> None:
     """Add up what lies above slots with new weights."""
     values, prefix, low = tree
-    children = np.unique(slots)
+    children = slots if (slots[1:] > slots[:-1]).all() else np.unique(slots)
     low[children] = np.where(values[children] > 0, values[children], np.inf)
     for offset, above in zip(offsets, [*offsets[1:], None] if len(children) else ()):
         nodes = children // WIDTH
