@@ -13,6 +13,7 @@ from nervex.data import Batch
 from nervex.policy import batched, check_batched, create_policy
 from nervex.policy.dqn import DQNPolicy
 from nervex.policy.equivalence import BatchedMismatch
+from nervex.policy.tests.toy_envs import PairEnv
 from nervex.policy.traj_block import TrajBlock
 from nervex.utils import POLICY_REGISTRY, tree
 from nervex.worker.actor.env_manager import create_env_manager
@@ -23,11 +24,16 @@ EXTRA = {
     'r2d2': dict(collect=dict(env_num=3, unroll_len=5)),
     'ppo_recurrent': dict(collect=dict(env_num=3, unroll_len=4)),
     'impala': dict(collect=dict(env_num=3, unroll_len=4)),
+    **{name: dict(collect=dict(env_num=3, unroll_len=4)) for name in ('qmix', 'vdn', 'iql', 'mappo', 'ippo')},
 }
 
 
 def manager_of(policy_type):
     kinds = POLICY_REGISTRY.get(policy_type).action_kinds
+    if kinds == ('team',):
+        manager = create_env_manager('base', PairEnv, [{}] * 3, {})
+        manager.seed(0)
+        return manager, dict(agent_num=2, obs_dim=3, global_obs_dim=6, action_dim=3, lstm_type='gru')
     env, cfg = (PendulumEnv, {'use_act_scale': True}) if kinds == ('continuous',) else (CartPoleEnv, {})
     manager = create_env_manager('base', env, [cfg] * 3, {})
     manager.seed(0)

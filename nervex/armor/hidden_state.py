@@ -3,8 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch import Tensor
 
+from nervex.torch_utils.crossing import to_arrays
 from nervex.utils import tree
 from nervex.utils.errors import UnknownNameError
 
@@ -101,6 +103,51 @@ class HiddenStatePlugin(IArmorStatefulPlugin):
         if ids and not 0 <= min(ids) <= max(ids) < count:
             raise UnknownNameError(f'data_id {ids}: state_num is {count}, so the rows are 0 ... {count - 1}')
         return ids
+
+
+class StateBlockPlugin(IArmorStatefulPlugin):
+    """
+    Overview:
+        Keeps the states of all rows as one tensor: gives the model the rows of this call as ``data['prev_state']``
+        (B, *), and takes ``output['next_state']`` back in the same form. A row that starts has zeros.
+    Arguments:
+        - state_num (:obj:`int`): number of rows (environments)
+        - shape (:obj:`Sequence[int]`): of the state of one row
+        - save_prev_state (:obj:`bool`): leave the states before this step in ``output['prev_state']``
+    """
+
+    def __init__(self, state_num: int, shape: Any, save_prev_state: bool = False) -> None:
+        self._states = torch.zeros(state_num, *shape)
+        self._save_prev_state = save_prev_state
+
+    def bind(self, armor: Any) -> None:
+        self._states = self._states.to(next(armor.model.parameters()).device)
+
+    def reset(self, data_id: Any = None) -> None:
+        """Rows that start anew, None means all."""
+        self._states[slice(None) if data_id is None else row_ids(data_id)] = 0.0
+
+    def wrap(self, forward: Callable[..., Any]) -> Callable[..., Any]:
+        """The forward with this plugin around it."""
+
+        def state_block_forward(data: Any, *args: Any, data_id: Any = None, **kwargs: Any) -> dict:
+            ids = slice(None) if data_id is None else torch.as_tensor(data_id)
+            before = self._states[ids]
+            output = dict(forward({**_as_dict(data), 'prev_state': before}, *args, **kwargs))
+            self._states[ids] = output.pop('next_state').detach()
+            if self._save_prev_state:
+                output['prev_state'] = to_arrays(before if data_id is not None else before.clone())
+            return output
+
+        return state_block_forward
+
+    def state_dict(self) -> dict[str, Any]:
+        """The states of all rows."""
+        return {'states': self._states.clone()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue with these states."""
+        self._states.copy_(state['states'])
 
 
 def _as_dict(data: Any) -> dict:

@@ -54,7 +54,7 @@ class CommonPolicy(PolicyParts):
             out['IS'] = self._no_weights(len(data))
         if self._time_columns:
             if 'reward' in out:
-                out['reward'] = out['reward'].reshape(out['mask'].shape)  # of one step; or rows with rewards (1, )
+                out['reward'] = out['reward'].reshape(*out['mask'].shape, -1).squeeze(-1)  # one a step, or one an agent
             return time_first(out, self._time_columns)
         return out
 

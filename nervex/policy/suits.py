@@ -20,6 +20,7 @@ _WORDS = {
     'discrete': 'discrete actions',
     'multi_discrete': 'discrete actions of several heads',
     'continuous': 'continuous actions',
+    'team': 'one discrete action an agent of a team',
 }
 
 
@@ -78,7 +79,8 @@ def check_env(policy: Any, env_info: Any) -> None:
     if masked and _serves(policy, kind, False):
         why = 'which does not keep to an action_mask, but the observations of the env have one'
     else:
-        given = ' or '.join(_WORDS[k] for k in policy.action_kinds)
+        kinds = policy.action_kinds or [known for known in _WORDS if known != 'team']
+        given = ' or '.join(_WORDS[k] for k in kinds)
         why = f'which gives {given}, but the env takes {_WORDS[str(kind)]}'
     others = [other for other in POLICY_REGISTRY.query() if _serves(POLICY_REGISTRY.get(other), kind, masked)]
     raise ConfigError([f'policy.policy_type: got {name}, {why}; take one of {", ".join(others)}'])
@@ -108,15 +110,16 @@ def _numbers(bound: np.ndarray) -> str:
 
 def _serves(policy: Any, kind: str | None, masked: bool) -> bool:
     kinds = getattr(policy, 'action_kinds', None)
-    return (kinds is None or kind is None or kind in kinds) and (
-        not masked or getattr(policy, 'takes_action_mask', True)
-    )
+    fits = kind is None or (kind != 'team' if kinds is None else kind in kinds)
+    return fits and (not masked or getattr(policy, 'takes_action_mask', True))
 
 
 def action_kind(env_info: Any) -> str | None:
     """The kind of the env's actions; None: it does not say."""
     value = env_info.act_space.value
     kind = value.get('kind') if isinstance(value, dict) else None
+    if kind == 'multi_discrete' and 'agent_state' in (env_info.obs_space.shape or ()):
+        return 'team'
     return kind if kind in _WORDS else None
 
 

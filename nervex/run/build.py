@@ -238,6 +238,10 @@ def fill_dimensions(model_cfg: dict, model_class: Any, env_info: Any) -> EasyDic
     """
     (obs_dim, action_dim), kind = env_dimensions(env_info), action_kind(env_info)
     known: dict[str, Any] = dict.fromkeys(('obs_dim', 'obs_shape'), obs_dim)
+    if kind == 'team':
+        shapes = env_info.obs_space.shape
+        known['agent_num'] = shapes['agent_state'][0]
+        known['global_obs_dim'] = shapes['global_state'][0] if 'global_state' in shapes else None
     known.update(dict.fromkeys(('action_dim', 'action_shape', 'act_shape'), action_dim))
     known.update(dict.fromkeys(('continuous', 'continous'), None if kind is None else kind == 'continuous'))
     parameters = {} if model_class is None else inspect.signature(model_class).parameters
@@ -278,6 +282,9 @@ def _why_missing(name: str, env_info: Any, model_class: Any) -> str:
 def env_dimensions(env_info: Any) -> tuple[Any, Any]:
     """Size of an observation (int or list) and of an action (a list for several heads); None: there is no one size."""
     obs, act = env_info.obs_space.shape, env_info.act_space
+    if action_kind(env_info) == 'team':
+        seen = obs['agent_state'][1:]
+        return seen[0] if len(seen) == 1 else list(seen), act.value['n'][0]
     if isinstance(obs, dict) and 'action_mask' in obs and len(obs) == 2:
         obs = next(shape for key, shape in obs.items() if key != 'action_mask')
     if isinstance(obs, dict) or obs is None:

@@ -12,7 +12,7 @@ from nervex.model.common.modes import entry_of
 from nervex.torch_utils.network.activation import Activation
 from nervex.torch_utils.network.mlp import MLP, Layers
 from nervex.torch_utils.network.rnn import RNN
-from nervex.torch_utils.network.shapes import InputShapeError, as_size, misfit
+from nervex.torch_utils.network.shapes import InputShapeError, as_shape, as_size, misfit
 
 #: value of an action that is not legal: below every real one, yet finite, so that losses stay finite
 ILLEGAL_Q = -9999999.0
@@ -21,41 +21,62 @@ ILLEGAL_Q = -9999999.0
 class AgentNet(nn.Module):
     """
     Overview:
-        Encoder, LSTM or GRU and linear head, the same weights for every agent. The state of an environment is a list
-        with one state for each agent.
+        Encoder, on request a memory, and linear head, the same weights for every agent.
     Arguments:
         - obs_dim (:obj:`int | Sequence[int]`): size of what one agent sees
         - action_dim (:obj:`int`): number of actions
         - hidden_dim_list (:obj:`Sequence[int]`): widths of the encoder; the last is also that of the state
-        - lstm_type (:obj:`str`): 'lstm' or 'gru'
+        - lstm_type (:obj:`str | None`): 'lstm', 'gru', or None: no memory
+        - agent_num (:obj:`int`): where given, each agent also sees which one it is
     Shapes:
         - obs :math:`(T, B, A, N)`, logit :math:`(T, B, A, P)`
     """
+
+    ids: Tensor
 
     def __init__(
         self,
         obs_dim: int | Sequence[int],
         action_dim: int,
         hidden_dim_list: Layers = (128, 64),
-        lstm_type: str = 'gru',
+        lstm_type: str | None = 'gru',
         activation: str | Activation = 'relu',
+        agent_num: int = 0,
     ) -> None:
         super().__init__()
-        self.encoder = MLP(obs_dim, hidden_dim_list, None, activation, name='agent_state')
-        self.rnn = RNN(self.encoder.out_dim, self.encoder.out_dim, lstm_type)
+        self.in_shape = as_shape(obs_dim)
+        self.register_buffer('ids', torch.eye(agent_num), persistent=False)
+        self.encoder = MLP(as_size(obs_dim) + agent_num, hidden_dim_list, None, activation, name='agent_state')
+        self.rnn = None if lstm_type is None else RNN(self.encoder.out_dim, self.encoder.out_dim, lstm_type)
         self.head = nn.Linear(self.encoder.out_dim, action_dim)
 
-    def forward(self, obs: Tensor, prev_state: Any = None) -> tuple[Tensor, list[list[Any]]]:
+    @property
+    def block_dim(self) -> int:
+        """Size of an agent's state in a block; 0 without a memory."""
+        return 0 if self.rnn is None else self.rnn.block_dim
+
+    def forward(self, obs: Tensor, prev_state: Any = None) -> tuple[Tensor, Any]:
         """
         Arguments:
-            - prev_state (:obj:`list | None`): B lists of A states; None instead of a state or of all of them is zeros
+            - prev_state (:obj:`torch.Tensor | list | None`): the states as one block :math:`(B, A, F)`; or B lists of A
+              states; None instead of a state or of all of them is zeros
         Returns:
-            - logit (:obj:`torch.FloatTensor`), next_state (:obj:`list`): B lists of A states
+            - logit (:obj:`torch.FloatTensor`), next_state: a block for a block, else B lists of A states
         """
         agents = obs.shape[2]
+        if len(self.ids):
+            obs = torch.cat([obs, self.ids.expand(*obs.shape[:2], -1, -1)], -1)
         x = self.encoder(obs)
-        x, states = self.rnn(x.flatten(1, 2), flat_states(prev_state, obs.shape[1], agents))
-        next_state = [states[i : i + agents] for i in range(0, len(states), agents)]
+        if self.rnn is None:
+            return self.head(x), prev_state
+        blocks = isinstance(prev_state, Tensor)
+        x = x.flatten(1, 2)
+        if blocks:
+            x, state = self.rnn.run(x, self.rnn.from_block(prev_state.flatten(0, 1)))
+            next_state: Any = self.rnn.to_block(state).unflatten(0, (-1, agents))
+        else:
+            x, states = self.rnn(x, flat_states(prev_state, obs.shape[1], agents))
+            next_state = [states[i : i + agents] for i in range(0, len(states), agents)]
         return self.head(x.unflatten(1, (-1, agents))), next_state
 
 
@@ -176,16 +197,36 @@ class QMix(nn.Module):
         embedding_dim: int = 64,
         hidden_dim_list: Layers | None = None,
         use_mixer: bool = True,
-        lstm_type: str = 'gru',
+        lstm_type: str | None = 'gru',
         activation: str | Activation = 'relu',
         hypernet_dim: int = 64,
+        agent_ids: bool = False,
+        mixing_dim: int | None = None,
     ) -> None:
         super().__init__()
         widths = widths_of(embedding_dim, hidden_dim_list, 128)
         self.agent_num = agent_num
-        self.agent_net = AgentNet(obs_dim, action_dim, widths, lstm_type, activation)
+        ids = agent_num if agent_ids else 0
+        self.agent_net = AgentNet(obs_dim, action_dim, widths, lstm_type, activation, ids)
         state_dim = as_size(global_obs_dim, 'global_obs_dim')
-        self.mixer = Mixer(agent_num, state_dim, self.agent_net.encoder.out_dim, hypernet_dim) if use_mixer else None
+        self.mixer = (
+            Mixer(agent_num, state_dim, mixing_dim or self.agent_net.encoder.out_dim, hypernet_dim)
+            if use_mixer
+            else None
+        )
+
+    @property
+    def state_shape(self) -> tuple[int, int]:
+        """Of the states of one env, as a block."""
+        return self.agent_num, self.agent_net.block_dim
+
+    def agent_values(self, obs: dict[str, Tensor], prev_state: Tensor | None = None) -> Tensor:
+        """The values (T, B, A, P) of all actions of the agents along a sequence."""
+        return self.agent_net(obs['agent_state'], prev_state)[0]
+
+    def joint(self, agent_q: Tensor, obs: dict[str, Tensor]) -> Tensor:
+        """The team's value of the agents' values (*, A): by the mixer, or their sum."""
+        return agent_q.sum(-1) if self.mixer is None else self.mixer(agent_q, obs['global_state'])
 
     def forward(self, data: dict[str, Any], single_step: bool | None = None) -> dict[str, Any]:
         """
@@ -203,6 +244,6 @@ class QMix(nn.Module):
               :math:`(T, B, A)`
             - total_q :math:`(T, B)`, agent_q :math:`(T, B, A)`, logit :math:`(T, B, A, P)`; without T for a single step
         """
-        obs, added = as_sequence(data, single_step, self.agent_net.encoder.in_shape, self.agent_num)
+        obs, added = as_sequence(data, single_step, self.agent_net.in_shape, self.agent_num)
         logit, next_state = self.agent_net(obs['agent_state'], data.get('prev_state'))
         return {**team_values(data, obs, added, self.mixer, logit), 'next_state': next_state}

@@ -9,7 +9,7 @@ import pytest
 
 from nervex.policy.tests.learning import train
 from nervex.policy.tests.test_combinations import KINDS, NAMES, kinds_of
-from nervex.utils import POLICY_REGISTRY, TrainingError
+from nervex.utils import POLICY_REGISTRY, TrainingError, tree
 from nervex.utils.class_config import merge_config
 from nervex.utils.tests.test_log_helper import read_events
 
@@ -28,11 +28,12 @@ SAC = CRITIC | {'entropy', 'alpha', 'alpha_loss'}
 #: policy -> what a person who watches needs at least
 WANTED = {
     **dict.fromkeys(['dqn', 'dqn_vanilla', 'rainbow_dqn', 'qrdqn', 'r2d2'], VALUE),
+    **dict.fromkeys(['qmix', 'vdn', 'iql'], VALUE),
     'sqn': VALUE | {'entropy', 'alpha'},
     'cql': VALUE | {'td_loss', 'cql_loss'},
     'il': {'cur_lr', 'total_loss', 'accuracy', 'entropy', 'grad_norm'},
     'a2c': PPO - {'approx_kl', 'clipfrac'},
-    **dict.fromkeys(['ppo', 'ppo_vanilla', 'ppo_recurrent', 'impala'], PPO),
+    **dict.fromkeys(['ppo', 'ppo_vanilla', 'ppo_recurrent', 'impala', 'mappo', 'ippo'], PPO),
     'ppg': PPO | {'value_grad_norm', 'aux_value_loss', 'auxiliary_loss', 'behavioral_cloning_loss'},
     **dict.fromkeys(['ddpg', 'td3'], CRITIC),
     'td3_bc': CRITIC | {'bc_loss'},
@@ -77,7 +78,7 @@ def poisoned(cls):
             self._batches += 1
             if self._batches == 25:
                 for part in out.values() if 'policy' in out else [out]:
-                    part['obs'] = part['obs'] * float('nan')
+                    part['obs'] = tree.map(lambda x: x * float('nan'), part['obs'])
             return out
 
     return Poisoned

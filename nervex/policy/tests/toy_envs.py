@@ -232,3 +232,36 @@ class BrightSideEnv(ToyEnv):
     def _act(self, action: Any) -> tuple[np.ndarray, float, bool]:
         reward = 1.0 if int(action) == self._right else -1.0
         return self._begin(), reward, False
+
+
+class PairEnv(ToyEnv):
+    """
+    Overview:
+        Two agents with three actions each, of which one is forbidden at each step: taking it raises. Each sees which
+        action is right for it; the team earns 1 if both take theirs, 0.2 if one does. Two steps, best return 2.
+    """
+
+    obs_space = EnvElementInfo(
+        {'agent_state': (2, 3), 'global_state': (6,), 'action_mask': (2, 3)},
+        {name: {'dtype': np.float32} for name in ('agent_state', 'global_state', 'action_mask')},
+    )
+    act_space = multi_discrete(3, 3)
+
+    def _begin(self) -> dict[str, np.ndarray]:
+        return self._next()
+
+    def _next(self) -> dict[str, np.ndarray]:
+        self._wanted = self._rng.integers(3, size=2)
+        self._forbidden = (self._wanted + 1 + self._rng.integers(2, size=2)) % 3
+        seen = np.eye(3, dtype=np.float32)[self._wanted]
+        return {
+            'agent_state': seen,
+            'global_state': seen.reshape(-1).copy(),
+            'action_mask': 1 - np.eye(3, dtype=np.float32)[self._forbidden],
+        }
+
+    def _act(self, action: Any) -> tuple[dict[str, np.ndarray], float, bool]:
+        if (np.asarray(action) == self._forbidden).any():
+            raise RuntimeError(f'forbidden: {action!r}')
+        right = int((np.asarray(action) == self._wanted).sum())
+        return self._next(), (0.0, 0.2, 1.0)[right], self._steps == 1

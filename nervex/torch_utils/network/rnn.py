@@ -42,9 +42,27 @@ class RNN(nn.Module):
             - y (:obj:`torch.FloatTensor`): :math:`(T, B, H)`
             - next_state (:obj:`list`): B states
         """
-        state = self.joined(prev_state, x)
-        y, state = self._one_step(x[0], state) if len(x) == 1 else self.rnn(x, state)
+        y, state = self.run(x, self.joined(prev_state, x))
         return y, self.split(state)
+
+    def run(self, x: Tensor, state: Any = None) -> tuple[Tensor, Any]:
+        """The same with the state in the stacked form, in and out; None is zeros."""
+        return self._one_step(x[0], state) if len(x) == 1 else self.rnn(x, state)
+
+    def to_block(self, state: Any) -> Tensor:
+        """The stacked state as one tensor (B, F), its parts and layers side by side."""
+        parts = [state] if self._parts == 1 else list(state)
+        return torch.cat([part.transpose(0, 1).flatten(1) for part in parts], 1)
+
+    def from_block(self, block: Tensor) -> Any:
+        """The inverse of ``to_block``."""
+        parts = block.unflatten(1, (self._parts, self._num_layers, self.out_dim)).permute(1, 2, 0, 3)
+        return self._of_parts([part.contiguous() for part in parts])
+
+    @property
+    def block_dim(self) -> int:
+        """F of ``to_block``."""
+        return self._parts * self._num_layers * self.out_dim
 
     def initial_state(self) -> Any:
         """The state of one row before its first step: zeros."""

@@ -1,0 +1,1 @@
+"""Small exact games of a team."""

@@ -1,0 +1,130 @@
+"""Decentral actors with a critic that sees everything, or as little as they do."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.nn as nn
+from torch import Tensor
+
+from nervex.model.common.encoder import widths_of
+from nervex.model.common.modes import ModeNet, entry_of
+from nervex.model.qmix.qmix import AgentNet, as_sequence
+from nervex.torch_utils.network.activation import Activation
+from nervex.torch_utils.network.mlp import MLP
+from nervex.torch_utils.network.shapes import as_size
+
+
+class ValueScale(nn.Module):
+    """
+    Overview:
+        Mean and deviation of the returns that a critic learned from, a running one: the critic's output is in units of
+        them. Both travel with the model.
+    """
+
+    mean: Tensor
+    square: Tensor
+    weight: Tensor
+
+    def __init__(self, keep: float = 0.999) -> None:
+        super().__init__()
+        self._keep = keep
+        for name in ('mean', 'square', 'weight'):
+            self.register_buffer(name, torch.zeros(()))
+
+    def update(self, returns: Tensor) -> None:
+        """Take these returns into account."""
+        for old, new in ((self.mean, returns.mean()), (self.square, returns.pow(2).mean()), (self.weight, 1.0)):
+            old.mul_(self._keep).add_((1 - self._keep) * new)
+
+    def _moments(self) -> tuple[Tensor, Tensor]:
+        weight = self.weight.clamp_min(1e-5)
+        mean = self.mean / weight
+        deviation = (self.square / weight - mean.pow(2)).clamp_min(1e-2).sqrt()
+        return mean, torch.where(self.weight > 0, deviation, torch.ones_like(deviation))
+
+    def inward(self, returns: Tensor) -> Tensor:
+        """Returns in the critic's units."""
+        mean, deviation = self._moments()
+        return (returns - mean) / deviation
+
+    def outward(self, value: Tensor) -> Tensor:
+        """The critic's output as a return."""
+        mean, deviation = self._moments()
+        return value * deviation + mean
+
+
+class TeamAC(ModeNet):
+    """
+    Overview:
+        ``model.actor``, a policy that all agents share, and ``model.critic``, a value for each agent: of the global
+        state (MAPPO), or of what the agent sees (IPPO).
+    Arguments:
+        - agent_num (:obj:`int`), obs_dim (:obj:`int | Sequence[int]`), global_obs_dim (:obj:`int`),
+          action_dim (:obj:`int`): agents, size of what one sees, of the state, number of actions of an agent
+        - embedding_dim (:obj:`int`), hidden_dim_list (:obj:`Sequence[int] | None`): widths of actor and critic; None is
+          [embedding_dim, embedding_dim]
+        - lstm_type (:obj:`str | None`): 'gru' or 'lstm' gives the actor a memory
+        - central (:obj:`bool`): the critic sees the global state
+        - agent_ids (:obj:`bool`): actor and critic also see which agent is meant
+        - value_scale (:obj:`bool`): the critic works in units of the returns, see ``ValueScale``
+    Interfaces:
+        forward, compute_action_value, compute_action, compute_value
+    """
+
+    modes = ('compute_action_value', 'compute_action', 'compute_value')
+
+    def __init__(
+        self,
+        agent_num: int,
+        obs_dim: int | Sequence[int],
+        global_obs_dim: int,
+        action_dim: int,
+        embedding_dim: int = 64,
+        hidden_dim_list: Sequence[int] | None = None,
+        lstm_type: str | None = None,
+        central: bool = True,
+        agent_ids: bool = True,
+        value_scale: bool = True,
+        activation: str | Activation = 'relu',
+    ) -> None:
+        super().__init__()
+        widths = widths_of(embedding_dim, hidden_dim_list, embedding_dim)
+        ids = agent_num if agent_ids else 0
+        self.agent_num, self._central = agent_num, central
+        self.actor = AgentNet(obs_dim, action_dim, widths, lstm_type, activation, ids)
+        seen = as_size(global_obs_dim, 'global_obs_dim') if central else as_size(obs_dim)
+        self.critic = MLP(seen + ids, widths, 1, activation, name='global_state' if central else 'agent_state')
+        self.scale = ValueScale() if value_scale else None
+
+    @property
+    def state_shape(self) -> tuple[int, int]:
+        """Of the states of one env, as a block."""
+        return self.agent_num, self.actor.block_dim
+
+    def compute_action(self, data: dict[str, Any]) -> dict[str, Any]:
+        """Logits of the agents' policies, for one step (B, ...) or a sequence (T, B, ...)."""
+        obs, added = as_sequence(data, None, self.actor.in_shape, self.agent_num)
+        logit, next_state = self.actor(obs['agent_state'], data.get('prev_state'))
+        output = {'logit': logit.squeeze(0) if added else logit, 'next_state': next_state}
+        if 'action_mask' in obs:
+            output['action_mask'] = data['obs']['action_mask']
+        return output
+
+    def compute_value(self, data: dict[str, Any]) -> dict[str, Tensor]:
+        """``value`` (\\*, A), and ``scaled_value``, the same in the critic's own units."""
+        obs = data['obs']
+        if self._central:
+            state = entry_of(obs, 'global_state')
+            seen = state.unsqueeze(-2).expand(*state.shape[:-1], self.agent_num, -1)
+        else:
+            seen = obs['agent_state']
+        ids = self.actor.ids
+        if len(ids):
+            seen = torch.cat([seen, ids.expand(*seen.shape[:-2], -1, -1)], -1)
+        scaled = self.critic(seen).squeeze(-1)
+        return {'value': scaled if self.scale is None else self.scale.outward(scaled), 'scaled_value': scaled}
+
+    def compute_action_value(self, data: dict[str, Any]) -> dict[str, Any]:
+        """Both."""
+        return {**self.compute_action(data), **self.compute_value(data)}

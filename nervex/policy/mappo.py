@@ -1,0 +1,94 @@
+"""PPO for teams: with a critic that sees everything (MAPPO), or with every agent for itself (IPPO)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from nervex.data import Batch
+from nervex.policy.ppo import PPOPolicy
+from nervex.policy.sequences import map_tensors
+from nervex.policy.team import TeamPolicy
+from nervex.policy.traj_block import batched_steps
+from nervex.rl_utils import gae, gae_data
+from nervex.utils import POLICY_REGISTRY, tree
+from nervex.utils.declare import setting, settings
+
+
+@POLICY_REGISTRY.register('mappo')
+class MAPPOPolicy(TeamPolicy, PPOPolicy):
+    """
+    Overview:
+        Each agent's PPO with the team's reward (or its own, where the env gives one an agent) and a value of the global
+        state, in units of the returns seen so far. ``batch_size`` counts sequences. Paper: Yu et al. 2022.
+    """
+
+    config = settings(
+        policy_type='mappo',
+        on_policy=True,
+        learn=dict(
+            epochs=10,
+            batch_size=32,
+            learning_rate=5e-4,
+            grad_clip_norm=10.0,
+            algo=dict(
+                gae_lambda=0.95,
+                entropy_weight=0.01,
+                value_weight=1.0,
+                huber_delta=setting(10.0, 'number > 0', 'value errors above it count linearly'),
+            ),
+        ),
+    )
+    _default_model = 'team_ac'
+    _time_columns = ('obs', 'action', 'logit', 'value', 'adv', 'return_', 'mask')
+    _keeps = ('action', 'prev_state', 'logit', 'value')
+
+    # ---- learn ----
+    def _forward_learn(self, data: dict[str, Any]) -> dict[str, Any]:
+        scale = self._model.scale
+        if scale is not None:
+            scale.update(data['return_'][data['mask']])
+        return super()._forward_learn(data)
+
+    def _loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
+        real, model_input = data['mask'], self._model_input(data['obs'])
+        output = self._armor.forward({**model_input, 'prev_state': self._first_state(data)})
+        new, old = (
+            {name: map_tensors(source[name], lambda x: x[real].flatten(0, 1)) for name in names if name in source}
+            for source, names in (
+                (output, ('logit', 'scaled_value', 'action_mask')),
+                (data, ('logit', 'value', 'action', 'adv', 'return_')),
+            )
+        )
+        scale = self._model.scale
+        if scale is not None:
+            old['value'], old['return_'] = scale.inward(old['value']), scale.inward(old['return_'])
+        return self._clipped_loss({**new, 'value': new['scaled_value']}, old, None)
+
+    # ---- collect ----
+    @batched_steps
+    def _get_train_sample(self, traj_cache: Batch) -> Batch:
+        """A window of steps, time first, -> sequences with ``adv`` and ``return_`` of each agent."""
+        traj = traj_cache
+        value, reward, done, truncated = (torch.as_tensor(traj[k]) for k in ('value', 'reward', 'done', 'truncated'))
+        reward = reward.reshape(*done.shape, -1).expand_as(value) * self._cfg.learn.algo.reward_scale
+        next_value = self._next_values(traj, value, done, truncated)
+        done, truncated = (flag.unsqueeze(-1).expand_as(value) for flag in (done, truncated))
+        adv = gae(gae_data(value, reward, next_value=next_value, done=done, truncated=truncated), *self._gae_args)
+        kept = {key: traj[key] for key in traj.keys() if key not in ('reward', 'truncated')}
+        samples = self._sequences(Batch.of({**kept, 'adv': adv.numpy(), 'return_': (adv + value).numpy()}))
+        samples['obs'] = tree.map(lambda x: x[:, :-1], samples['obs'])
+        return samples
+
+    def _values_behind(self, traj: Batch, where: np.ndarray) -> torch.Tensor:
+        given = self._model_input(self._rows_of(traj['next_obs'], where))
+        return self._model(given, mode='compute_value')['value']
+
+
+@POLICY_REGISTRY.register('ippo')
+class IPPOPolicy(MAPPOPolicy):
+    """MAPPO whose critic sees what the agent sees (de Witt et al. 2020)."""
+
+    config = settings(policy_type='ippo', model=dict(central=False))

@@ -1,0 +1,101 @@
+"""QMIX, VDN and IQL: teams that learn action values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from nervex.policy.action_space import greedy
+from nervex.policy.team import TeamPolicy
+from nervex.utils import POLICY_REGISTRY
+from nervex.utils.declare import setting, settings
+
+
+@POLICY_REGISTRY.register('qmix')
+class QMIXPolicy(TeamPolicy):
+    """
+    Overview:
+        Q-learning of a team: y = r + gamma Q_tot'(s', a'), where Q_tot is made of the agents' values of their own
+        actions by a mixer that is monotone in each of them; a' is each agent's best legal action. Papers: Rashid et al.
+        2018; Sunehag et al. 2018 (VDN: the sum instead of a mixer, ``model.use_mixer=False``).
+    """
+
+    config = settings(
+        policy_type='qmix',
+        learn=dict(
+            train_step=8,
+            batch_size=32,
+            learning_rate=5e-4,
+            grad_clip_norm=10.0,
+            algo=dict(
+                target_update_freq=200,
+                double_q=setting(True, 'bool', 'the online network chooses the actions of the target'),
+            ),
+        ),
+        command=dict(
+            eps=dict(type='linear', start=1.0, end=0.05, decay=50000),
+            eps_by=setting('envstep', "'learner_step' | 'envstep'", 'what the decay counts: updates or env steps'),
+        ),
+    )
+    _default_model = 'qmix'
+    _collects_by = 'eps_greedy_sample'
+    _logs = 'cur_lr total_loss q_value grad_norm'
+    no_nstep = 'its targets are one step long'
+
+    def _team_value(self, model: Any, q: torch.Tensor, obs: dict[str, torch.Tensor]) -> torch.Tensor:
+        """What is learned of the agents' values (T, B, A): the team's value (T, B)."""
+        return model.joint(q, obs)
+
+    def _team_reward(self, data: dict[str, Any], like: torch.Tensor) -> torch.Tensor:
+        """The reward of what ``_team_value`` values: the team's, or the sum of its agents' rewards."""
+        reward = data['reward']
+        return reward if reward.dim() == like.dim() else reward.sum(-1)
+
+    def _loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
+        obs, state, mask = data['obs'], self._first_state(data), data['mask'].float()
+        now, following = ({name: part[cut] for name, part in obs.items()} for cut in (slice(None, -1), slice(1, None)))
+        model, target = self._armor.model, self._armor.target_model
+        logit = model.agent_values(obs, state)
+        value = self._team_value(model, _of_actions(logit[:-1], data['action']), now)
+        with torch.no_grad():
+            target_logit = target.agent_values(obs, state)[1:]
+            best = greedy(logit[1:] if self._cfg.learn.algo.double_q else target_logit, following.get('action_mask'))
+            next_value = self._team_value(target, _of_actions(target_logit, best), following)
+            goes_on = self._gamma if data['done'] is None else self._gamma * (1 - data['done'])
+            if value.dim() == 3:
+                mask, goes_on = mask.unsqueeze(-1).expand_as(value), torch.as_tensor(goes_on).unsqueeze(-1)
+            goal = self._team_reward(data, value) + goes_on * next_value
+        error = (goal - value) * mask
+        squared = (
+            error.pow(2) if data['weight'] is None else error.pow(2) * data['weight'].view(-1, *[1] * (error.dim() - 2))
+        )
+        size = error.detach().abs().flatten(2).mean(-1) if error.dim() == 3 else error.detach().abs()
+        td_error = size.sum(0) / data['mask'].sum(0)
+        return squared.sum() / mask.sum(), {'td_error': td_error, 'q_value': value.detach()}
+
+
+@POLICY_REGISTRY.register('vdn')
+class VDNPolicy(QMIXPolicy):
+    """QMIX with the sum of the agents' values in place of its mixer (Sunehag et al. 2018)."""
+
+    config = settings(policy_type='vdn', model=dict(use_mixer=False))
+
+
+@POLICY_REGISTRY.register('iql')
+class IQLPolicy(QMIXPolicy):
+    """Every agent learns for itself, from the team's reward or from its own where the env gives one each (Tan 1993)."""
+
+    config = settings(policy_type='iql', model=dict(use_mixer=False))
+
+    def _team_value(self, model: Any, q: torch.Tensor, obs: dict[str, torch.Tensor]) -> torch.Tensor:
+        return q
+
+    def _team_reward(self, data: dict[str, Any], like: torch.Tensor) -> torch.Tensor:
+        reward = data['reward']
+        return reward if reward.dim() == 3 else reward.unsqueeze(-1)
+
+
+def _of_actions(logit: torch.Tensor, action: torch.Tensor) -> torch.Tensor:
+    """The values of these actions (*, A) among those of all (*, A, P)."""
+    return logit.gather(-1, action.unsqueeze(-1)).squeeze(-1)

@@ -1,0 +1,78 @@
+"""What the policies of a team share: agents are an axis, samples are sequences of whole steps."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import torch
+
+from nervex.armor import Armor
+from nervex.data import Batch
+from nervex.policy.batched import batched
+from nervex.policy.common_policy import CommonPolicy
+from nervex.policy.sequences import sequence_settings
+from nervex.policy.traj_block import batched_steps
+from nervex.utils.declare import settings
+
+
+class TeamPolicy(CommonPolicy):
+    """
+    Overview:
+        Observations are dicts: ``agent_state`` (A, d) is what each agent sees, ``global_state`` (s, ) what a mixer or a
+        central critic sees, ``action_mask`` (A, n) which actions are legal. Actions are (A, ), a reward is the team's
+        or has one number an agent. A model with a memory keeps it for each env and agent.
+    """
+
+    config = settings(
+        learn=dict(graph='off', algo=dict(discount_factor=0.99)),
+        **sequence_settings(25),
+    )
+
+    action_kinds = ('team',)
+    _time_columns: tuple[str, ...] = ('obs', 'action', 'reward', 'done', 'mask')
+    #: what of the model's output is stored with a step
+    _keeps: tuple[str, ...] = ('action', 'prev_state')
+
+    def _model_input(self, obs: Any) -> dict[str, Any]:
+        return {'obs': obs}
+
+    @cached_property
+    def _state_shape(self) -> tuple[int, ...]:
+        """Of the states of one env; without elements where the model has no memory."""
+        return self._model.state_shape
+
+    @cached_property
+    def _remembers(self) -> bool:  # type: ignore[override]
+        return self._state_shape[-1] > 0
+
+    def _acting_armor(self, sampler: str, envs: int = 0, save_states: bool = False, **kwargs: Any) -> Armor:
+        if not self._remembers:
+            return super()._acting_armor(sampler, **kwargs)
+        armor = Armor(self._model)
+        armor.add_plugin('main', 'graph', backend='off', after=0)
+        armor.add_plugin('main', 'state_block', state_num=envs, shape=self._state_shape, save_prev_state=save_states)
+        armor.add_plugin('main', sampler, **kwargs)
+        return armor
+
+    def _kept(self, output: dict[str, Any]) -> dict[str, Any]:
+        """What of the model's output is stored with a step."""
+        return {name: output[name] for name in self._keeps if name in output}
+
+    @batched
+    def _forward_collect(self, data_id: list[int], data: dict) -> dict:
+        more = {'data_id': data_id} if self._remembers else {}
+        return self._kept(self._collect_armor.forward(data, **more, **self._sampler_kwargs(data_id)))
+
+    @batched
+    def _forward_eval(self, data_id: list[int], data: dict) -> dict:
+        more = {'data_id': data_id} if self._remembers else {}
+        return {'action': self._eval_armor.forward(data, **more)['action']}
+
+    @batched_steps
+    def _get_train_sample(self, traj_cache: Batch) -> Batch:
+        return self._sequences(traj_cache)
+
+    def _first_state(self, data: dict[str, Any]) -> torch.Tensor | None:
+        """The stored states (B, A, F) of the first steps of sequences."""
+        return torch.stack(data['prev_state']) if 'prev_state' in data else None

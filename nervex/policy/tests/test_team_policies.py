@@ -1,0 +1,234 @@
+"""Teams: losses against references in plain loops, what a policy finds in small games, memories and what is refused."""
+
+import numpy as np
+import pytest
+import torch
+
+from app_zoo.team_games.envs import TwoStepGame
+from nervex.data import Batch
+from nervex.model import create_model
+from nervex.model.team import ValueScale
+from nervex.policy import create_policy
+from nervex.policy.tests.learning import train, wrong_sign
+from nervex.policy.tests.toy_envs import PairEnv
+from nervex.policy.traj_block import TrajBlock
+from nervex.utils import POLICY_REGISTRY, ConfigError
+
+T, B, A, N = 4, 3, 2, 3
+SIZES = dict(agent_num=A, obs_dim=3, global_obs_dim=6, action_dim=N, hidden_dim_list=[8])
+
+
+def batch(seed=0, each=False):
+    """Sequences of 4, 2 and 1 real steps: the first is cut by its window, the others end."""
+    rng = np.random.default_rng(seed)
+    mask = np.arange(T) < np.array([4, 2, 1])[:, None]
+    done = ~mask
+    done[1, 1] = done[2, 0] = True
+    legal = np.ones((B, T + 1, A, N), np.float32)
+    legal[..., 2] = rng.integers(0, 2, (B, T + 1, A))
+    return Batch(
+        dict(
+            obs=dict(
+                agent_state=rng.normal(size=(B, T + 1, A, 3)).astype(np.float32),
+                global_state=rng.normal(size=(B, T + 1, 6)).astype(np.float32),
+                action_mask=legal,
+            ),
+            action=rng.integers(0, 2, (B, T, A)),
+            reward=rng.normal(size=(B, T, A) if each else (B, T)).astype(np.float32),
+            done=done,
+            truncated=np.zeros_like(done),
+            mask=mask,
+            prev_state=rng.normal(size=(B, A, 8)).astype(np.float32),
+        )
+    )
+
+
+def reference(policy, data, joint, each_reward, double_q=True, gamma=0.99):
+    """The mean squared error over the real steps, in loops over rows and steps."""
+    model, target, total, count = policy._armor.model, policy._armor.target_model, 0.0, 0
+    for row in range(B):
+        obs = {name: torch.as_tensor(part[row])[:, None] for name, part in data['obs'].items()}
+        state = torch.as_tensor(data['prev_state'][row])[None]
+        q, q_target = (net.agent_net(obs['agent_state'], state)[0][:, 0] for net in (model, target))
+        for t in range(T):
+            if not data['mask'][row, t]:
+                continue
+            taken = torch.stack([q[t, a, data['action'][row, t, a]] for a in range(A)])
+            chooser = q if double_q else q_target
+            best = [
+                max(
+                    (k for k in range(N) if data['obs']['action_mask'][row, t + 1, a, k]),
+                    key=lambda k: chooser[t + 1, a, k].item(),
+                )
+                for a in range(A)
+            ]
+            following = torch.stack([q_target[t + 1, a, best[a]] for a in range(A)])
+            states = [torch.as_tensor(data['obs']['global_state'][row, k]) for k in (t, t + 1)]
+            reward = torch.as_tensor(data['reward'][row, t])
+            goes_on = 0.0 if data['done'][row, t] else gamma
+            goal = (reward if each_reward else reward.sum()) + goes_on * joint(target, following, states[1])
+            error = goal - joint(model, taken, states[0])
+            total, count = total + error.pow(2).sum().item(), count + error.numel()
+    return total / count
+
+
+JOINTS = {
+    'qmix': lambda model, q, state: model.mixer(q, state),
+    'vdn': lambda model, q, state: q.sum(),
+    'iql': lambda model, q, state: q,
+}
+
+
+@pytest.mark.parametrize('each', [False, True], ids=['reward of the team', 'reward of each'])
+@pytest.mark.parametrize('double_q', [True, False])
+@pytest.mark.parametrize('name', JOINTS)
+def test_the_loss_equals_a_reference_in_loops(name, double_q, each):
+    torch.manual_seed(1)
+    learn = dict(algo=dict(double_q=double_q))
+    policy = create_policy(dict(policy_type=name, model=dict(SIZES), learn=learn), enable_field=['learn'])
+    for parameter in policy._armor.target_model.parameters():
+        parameter.data.mul_(1.3)  # the target net is another one
+    data = batch(each=each)
+    loss, info = policy._loss(policy._data_preprocess_learn(data))
+    expected = reference(policy, data.to_numpy(), JOINTS[name], name == 'iql' and each, double_q)
+    assert loss.item() == pytest.approx(expected, rel=1e-4)
+    assert info['td_error'].shape == (B,)
+
+
+def test_padding_has_no_part_in_the_loss():
+    policy = create_policy(dict(policy_type='qmix', model=dict(SIZES)), enable_field=['learn'])
+    data, changed = batch(), batch()
+    for name in ('action', 'reward'):
+        changed[name][~data['mask']] = 1 if name == 'action' else 1e3
+    losses = [policy._loss(policy._data_preprocess_learn(each))[0].item() for each in (data, changed)]
+    assert losses[0] == losses[1]
+
+
+TWO_STEP = dict(
+    policy=dict(
+        model=dict(hidden_dim_list=[32], lstm_type=None),
+        learn=dict(train_step=8, batch_size=32, algo=dict(target_update_freq=50)),
+        collect=dict(unroll_len=2, traj_len='inf'),
+        command=dict(eps=dict(type='linear', start=1.0, end=1.0, decay=1)),
+    ),
+    actor=dict(n_episode=8),
+    evaluator=dict(n_episode=4, eval_freq=100000),
+    commander=dict(max_train_iter=2000),
+)
+
+
+@pytest.mark.parametrize('name, value', [('qmix', 8.0), ('vdn', 7.0)])
+def test_only_a_mixer_finds_the_best_play_of_the_two_step_game(name, value):
+    assert train(name, TwoStepGame, TWO_STEP).final_return == value
+
+
+ON_POLICY = dict(
+    policy=dict(learn=dict(batch_size=16, epochs=4), collect=dict(unroll_len=2, traj_len='inf')),
+    actor=dict(n_episode=32),
+    evaluator=dict(n_episode=20, eval_freq=100, stop_val=1.9),
+    commander=dict(max_env_step=12000),
+)
+OFF_POLICY = dict(
+    policy=dict(
+        learn=dict(train_step=8, batch_size=32, algo=dict(target_update_freq=50)),
+        collect=dict(unroll_len=2, traj_len='inf'),
+        command=dict(eps=dict(type='linear', start=1.0, end=0.1, decay=2000)),
+    ),
+    actor=dict(n_episode=8),
+    evaluator=dict(n_episode=20, eval_freq=200, stop_val=1.9),
+    commander=dict(max_env_step=6000),
+)
+HOW = {**dict.fromkeys(JOINTS, OFF_POLICY), 'mappo': ON_POLICY, 'ippo': ON_POLICY}
+
+
+@pytest.mark.parametrize('memory', [None, 'gru', 'lstm'])
+@pytest.mark.parametrize('name', HOW)
+def test_it_learns_with_and_without_a_memory_and_never_takes_what_is_forbidden(name, memory):
+    cfg = {**HOW[name], 'policy': {**HOW[name]['policy'], 'model': dict(hidden_dim_list=[32], lstm_type=memory)}}
+    assert train(name, PairEnv, cfg).solved
+
+
+@pytest.mark.parametrize('name', ['mappo', 'ippo'])
+def test_a_loss_of_the_wrong_sign_learns_nothing(name):
+    cfg = {**HOW[name], 'commander': dict(max_env_step=3000)}
+    assert train(wrong_sign(POLICY_REGISTRY.get(name)), PairEnv, cfg).final_return < 1.2
+
+
+def test_the_memory_of_an_env_is_kept_stored_and_forgotten():
+    policy = create_policy(
+        dict(policy_type='qmix', model=dict(SIZES), collect=dict(env_num=3)), enable_field=['collect']
+    )
+    policy.set_setting('collect', {'eps': 0.0})
+    obs = {name: part[:, 0] for name, part in batch().to_numpy()['obs'].items()}
+
+    def act(ids):
+        return policy._forward_collect(ids, policy._model_input({name: part[ids] for name, part in obs.items()}))
+
+    first, second = act([0, 1, 2]), act([0, 2])
+    assert not first['prev_state'].any() and second['prev_state'].any(axis=(1, 2)).all()
+    policy._reset_collect([2])
+    third = act([0, 1, 2])
+    assert not third['prev_state'][2].any() and third['prev_state'][:2].any(axis=(1, 2)).all()
+    assert not np.array_equal(third['prev_state'][0], second['prev_state'][0])
+
+
+def columns(**given):
+    """As a Batch has them: nested ones are Batches, too."""
+    return dict(Batch(given).items())
+
+
+@pytest.mark.parametrize('each', [False, True])
+def test_advantages_of_mappo_by_hand(each):
+    """gamma 0.5, lambda 1: the last step has r - V, the one before r + 0.5 (r' ...) - V; each agent has its own."""
+    learn = dict(algo=dict(discount_factor=0.5, gae_lambda=1.0))
+    policy = create_policy(
+        dict(policy_type='mappo', model=dict(SIZES), learn=learn, collect=dict(unroll_len=2)), enable_field=['collect']
+    )
+    reward = np.array([[1.0, 3.0], [2.0, 4.0]], np.float32)
+    obs = {name: part[0, :2] for name, part in batch().to_numpy()['obs'].items()}
+    traj = TrajBlock.cut(
+        columns(
+            obs=obs,
+            next_obs=obs,
+            action=np.zeros((2, A), np.int64),
+            logit=np.zeros((2, A, N), np.float32),
+            value=np.array([[0.5, 1.0], [1.5, 2.0]], np.float32),
+            reward=reward if each else reward[:, 0],
+            done=np.array([False, True]),
+            truncated=np.array([False, False]),
+            prev_state=np.zeros((2, A, 0), np.float32),
+        ),
+        0,
+    )
+    sample = policy._get_train_sample(traj)
+    second = reward[:, 1] if each else reward[:, 0]
+    expected = [[1 + 0.5 * 2 - 0.5, second[0] + 0.5 * second[1] - 1.0], [2 - 1.5, second[1] - 2.0]]
+    assert np.allclose(sample['adv'][0], expected) and np.allclose(
+        sample['return_'][0], np.array(expected) + traj['value']
+    )
+
+
+def test_the_scale_of_values_is_the_mean_and_deviation_of_the_returns():
+    scale, rng = ValueScale(keep=0.9), torch.Generator().manual_seed(0)
+    assert scale.outward(torch.tensor(2.0)) == 2.0  # before any return
+    for _ in range(100):
+        scale.update(torch.randn(1000, generator=rng) * 3 + 5)
+    assert scale.outward(torch.tensor(0.0)).item() == pytest.approx(5, abs=0.2)
+    assert (scale.outward(torch.tensor(1.0)) - 5).item() == pytest.approx(3, abs=0.2)
+    assert scale.inward(scale.outward(torch.tensor(0.7))).item() == pytest.approx(0.7, abs=1e-5)
+
+
+def test_a_team_and_a_single_agent_are_not_taken_for_each_other():
+    with pytest.raises(ConfigError, match=r'one discrete action an agent of a team; take one of .*mappo'):
+        train('dqn', PairEnv, {})
+    from nervex.policy.tests.toy_envs import TemptationEnv
+
+    with pytest.raises(ConfigError, match=r'which gives one discrete action an agent of a team, but the env takes'):
+        train('qmix', TemptationEnv, {})
+
+
+def test_agents_that_see_who_they_are_act_differently_on_the_same_observation():
+    torch.manual_seed(0)
+    same = torch.ones(1, 1, A, 3)
+    blind, seeing = (create_model(dict(model_type='qmix', **SIZES, agent_ids=ids)) for ids in (False, True))
+    assert torch.equal(*blind.agent_net(same)[0][0, 0]) and not torch.equal(*seeing.agent_net(same)[0][0, 0])
