@@ -12,7 +12,7 @@ import yaml
 from nervex.config import save_config
 from nervex.entry.cli import main
 from nervex.entry.plot_entry import band, group_runs, read_runs
-from nervex.run.curve import draw_curve
+from nervex.run.curve import draw_curve, round_numbers
 
 COLUMNS = ('train_iter', 'env_step', 'seconds', 'return_mean')
 
@@ -205,3 +205,17 @@ def test_a_run_draws_its_curve_and_shows_it_where_that_is_wanted(short_dqn, monk
 
 def test_nothing_is_drawn_of_a_run_without_evaluations(tmp_path):
     assert draw_curve(str(tmp_path / 'curve.csv'), 'x', None) is None and not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    'low, high, marks',
+    [
+        (0, 1848, [0, 500, 1000, 1500]),
+        (-264.5, -22.16, [-250, -200, -150, -100, -50]),
+        (0, 200_000, [0, 50_000, 100_000, 150_000, 200_000]),
+        (0.1, 0.45, [0.1, 0.2, 0.3, 0.4]),
+        (7, 7, [7]),
+    ],
+)
+def test_an_axis_is_marked_by_round_numbers(low, high, marks):
+    assert round_numbers(low, high) == pytest.approx(marks)

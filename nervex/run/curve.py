@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 import os
 from html import escape
 
@@ -19,6 +20,15 @@ def curve_rows(path: str) -> list[dict[str, str]]:
         return []
     with open(path, encoding='utf-8', newline='') as f:
         return [row for row in csv.DictReader(f) if None not in row.values()]
+
+
+def round_numbers(low: float, high: float) -> list[float]:
+    """Some three to six multiples of 1, 2 or 5 times a power of ten in this range, to be written at an axis."""
+    if not high > low:
+        return [low]
+    step = 10.0 ** math.floor(math.log10((high - low) / 5))
+    step *= next(factor for factor in (1, 2, 5, 10) if (high - low) / (step * factor) <= 5)
+    return [k * step for k in range(math.ceil(low / step), math.floor(high / step + 1e-9) + 1)]
 
 
 def draw_curve(path: str, title: str, stop_val: float | None) -> str | None:
@@ -52,10 +62,12 @@ def draw_curve(path: str, title: str, stop_val: float | None) -> str | None:
     middle = (_LEFT + _WIDTH - _RIGHT) / 2
     parts = [text((middle, 20), title), text((middle, _HEIGHT - 10), 'env steps')]
     parts.append(text((-(_TOP + _HEIGHT - _BOTTOM) / 2, 16), 'return', 'transform="rotate(-90)" text-anchor="middle"'))
-    for share in np.linspace(0, 1, 5):
-        step, value = x0 + share * np.ptp(x), y0 + share * np.ptp(seen)
-        parts.append(text((float(place(step, y0)[0, 0]), _HEIGHT - _BOTTOM + 18), f'{step:.6g}'))
-        parts.append(text((_LEFT - 6, float(place(x0, value)[0, 1]) + 4), f'{value:.4g}', 'text-anchor="end"'))
+    for step in round_numbers(x0, x.max()):
+        at = float(place(step, y0)[0, 0])
+        side = 'end' if at > _WIDTH - 2 * _RIGHT else 'middle'
+        parts.append(text((at, _HEIGHT - _BOTTOM + 18), f'{step:,.6g}', f'text-anchor="{side}"'))
+    for value in round_numbers(y0, seen.max()):
+        parts.append(text((_LEFT - 6, float(place(x0, value)[0, 1]) + 4), f'{value:g}', 'text-anchor="end"'))
         parts.append(f'<polyline points="{points(np.array([x0, x.max()]), np.full(2, value))}" stroke="#ddd"/>')
     band = points(np.concatenate([x, x[::-1]]), np.concatenate([low, high[::-1]]))
     parts.append(f'<polygon points="{band}" fill="#1f5fbf" fill-opacity="0.15"/>')
