@@ -15,8 +15,10 @@ WITHOUT = dict(env=dict(env_type='gym', env_id='CartPole-v1'), actor=dict(n_samp
 
 def make(name, **learn):
     torch.manual_seed(0)
-    actions = 2 if 'discrete' not in kinds_of(POLICY_REGISTRY.get(name)) else 3
-    model = dict(obs_dim=4, action_dim=actions)
+    kinds = kinds_of(POLICY_REGISTRY.get(name))
+    model = dict(obs_dim=4, action_dim=3 if 'discrete' in kinds else 2)
+    if kinds == ('team',):
+        model.update(agent_num=2, global_obs_dim=6)
     return create_policy(dict(policy_type=name, model=model, learn=learn), enable_field=['learn'])
 
 
