@@ -20,7 +20,8 @@ class CooperativeNavigationEnv(BaseEnv):
     Shapes:
         - observation: ``agent_state`` :math:`(N, d)`, ``global_state`` :math:`(N d, )`, ``action_mask``
           :math:`(N, 5)`; with ``observe_alone`` also ``agent_alone_state`` :math:`(N, 4 + 2N)`, which leaves out the
-          comrades, and the same padded with zeros to ``d`` as ``agent_alone_padding_state``
+          comrades, and the same padded with zeros to ``d`` as ``agent_alone_padding_state``; with
+          ``observe_positions`` also ``agent_position`` :math:`(N, 2)`
         - action: :math:`(N, )` ints (stay, left, right, down, up), or :math:`(N, 2)` floats with ``continuous``
         - reward: :math:`(1, )`, or :math:`(N, )` with ``team_reward='each'``
     """
@@ -32,6 +33,7 @@ class CooperativeNavigationEnv(BaseEnv):
         local_ratio=setting(0.5, 'number in [0, 1]', "weight of an agent's own collisions beside the team's distances"),
         team_reward=setting('sum', "'sum' | 'mean' | 'each'", 'over the agents'),
         observe_alone=setting(False, 'bool', 'also what an agent would see alone, for CollaQ'),
+        observe_positions=setting(False, 'bool', 'also where the agents are, for groups by distance (ATOC)'),
     )
     render_fps = round(1 / DT)
 
@@ -72,6 +74,8 @@ class CooperativeNavigationEnv(BaseEnv):
         if self._cfg.observe_alone:
             shapes['agent_alone_state'] = (team, 4 + 2 * team)
             shapes['agent_alone_padding_state'] = (team, size)
+        if self._cfg.observe_positions:
+            shapes['agent_position'] = (team, 2)
         rewards = (team,) if self._cfg.team_reward == 'each' else (1,)
         obs = EnvElementInfo(shapes, dict.fromkeys(shapes, value))
         return BaseEnvInfo(team, obs, act, EnvElementInfo(rewards, {**value, 'max': 0.0}))
@@ -103,6 +107,8 @@ class CooperativeNavigationEnv(BaseEnv):
             alone = state[:, : 4 + 2 * self.world.agents].copy()
             seen['agent_alone_state'] = alone
             seen['agent_alone_padding_state'] = np.pad(alone, ((0, 0), (0, state.shape[1] - alone.shape[1])))
+        if self._cfg.observe_positions:
+            seen['agent_position'] = self.world.place[0].astype(np.float32)
         return seen
 
     def _checked(self, action: Any) -> np.ndarray:

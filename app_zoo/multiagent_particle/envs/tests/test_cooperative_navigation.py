@@ -44,11 +44,21 @@ def test_rewards_by_hand():
     assert world._reward()[0].tolist() == pytest.approx([-0.5 * (0.3 + 1.09**0.5) - 0.5] * 2)
 
 
-@pytest.mark.parametrize('settings', [{}, {'agent_num': 5, 'observe_alone': True}, {'continuous': True}])
+EVERYTHING = {'agent_num': 5, 'observe_alone': True, 'observe_positions': True}
+
+
+@pytest.mark.parametrize('settings', [{}, EVERYTHING, {'continuous': True}])
 def test_it_is_a_sound_env(settings):
-    env = CooperativeNavigationEnv(settings)
+    assert check_env(CooperativeNavigationEnv(settings)) == []
+
+
+def test_positions_are_those_of_the_world():
+    env = CooperativeNavigationEnv({'observe_positions': True})
     env.seed(0)
-    check_env(env)
+    first = env.reset()['agent_position']
+    timestep = env.step([2, 2, 2])
+    assert first.shape == (3, 2) and first.dtype == np.float32
+    assert np.allclose(timestep.obs['agent_position'], timestep.obs['agent_state'][:, 2:4])
 
 
 def test_a_team_reward_is_the_sum_over_agents_and_each_has_its_own():
