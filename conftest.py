@@ -25,7 +25,7 @@ class Skipped:
     """Notes the tests and modules that were skipped for a missing package."""
 
     def __init__(self, config: pytest.Config) -> None:
-        self._config, self._cache = config, config.cache
+        self._config, self._cache = config, getattr(config, 'cache', None)  # none with -p no:cacheprovider
         self._again = config.getoption('--skipped-for-packages')
         self._found: dict[str, str] = {}  # node -> reason
 
