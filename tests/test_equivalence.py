@@ -30,7 +30,7 @@ EXTRA = {
 
 def manager_of(policy_type):
     kinds = POLICY_REGISTRY.get(policy_type).action_kinds
-    if kinds == ('team',):
+    if kinds and 'team' in kinds:
         manager = create_env_manager('base', PairEnv, [{}] * 3, {})
         manager.seed(0)
         return manager, dict(agent_num=2, obs_dim=3, global_obs_dim=6, action_dim=3, lstm_type='gru')

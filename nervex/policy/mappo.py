@@ -43,7 +43,8 @@ class MAPPOPolicy(TeamPolicy, PPOPolicy):
     )
     _default_model = 'team_ac'
     _time_columns = ('obs', 'action', 'logit', 'value', 'adv', 'return_', 'mask')
-    _keeps = ('action', 'prev_state', 'logit', 'value')
+    _keeps = ('action', 'drawn', 'prev_state', 'logit', 'value')
+    action_kinds = ('team', 'team_continuous')
 
     # ---- learn ----
     def _forward_learn(self, data: dict[str, Any]) -> dict[str, Any]:

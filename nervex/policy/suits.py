@@ -21,7 +21,11 @@ _WORDS = {
     'multi_discrete': 'discrete actions of several heads',
     'continuous': 'continuous actions',
     'team': 'one discrete action an agent of a team',
+    'team_continuous': 'continuous actions of each agent of a team',
 }
+
+TEAMS = ('team', 'team_continuous')
+_BOUNDED = {'continuous': 1, 'team_continuous': 2}  # kinds whose actions have bounds, and how many axes
 
 
 def policy_config(policy: Any, cfg: Mapping, model: Any) -> dict[str, Any]:
@@ -73,25 +77,26 @@ def check_env(policy: Any, env_info: Any) -> None:
     kind, masked = action_kind(env_info), _masked(env_info)
     name = policy.config.get('policy_type') or policy.__name__
     if _serves(policy, kind, masked):
-        if kind == 'continuous' and getattr(policy, 'action_range', None) is not None:
-            _check_range(name, policy.action_range, env_info.act_space)
+        if kind in _BOUNDED and getattr(policy, 'action_range', None) is not None:
+            _check_range(name, policy.action_range, env_info.act_space, _BOUNDED[kind])
         return
     if masked and _serves(policy, kind, False):
         why = 'which does not keep to an action_mask, but the observations of the env have one'
     else:
-        kinds = policy.action_kinds or [known for known in _WORDS if known != 'team']
+        kinds = policy.action_kinds or [known for known in _WORDS if known not in TEAMS]
         given = ' or '.join(_WORDS[k] for k in kinds)
         why = f'which gives {given}, but the env takes {_WORDS[str(kind)]}'
     others = [other for other in POLICY_REGISTRY.query() if _serves(POLICY_REGISTRY.get(other), kind, masked)]
     raise ConfigError([f'policy.policy_type: got {name}, {why}; take one of {", ".join(others)}'])
 
 
-def _check_range(name: str, given: tuple[float, float], space: Any) -> None:
+def _check_range(name: str, given: tuple[float, float], space: Any, axes: int) -> None:
     """The bounds of the env's actions beside those of the policy's: narrower is an error, wider a warning."""
-    if len(space.shape) != 1:
+    if len(space.shape) != axes:
         text = f'the env takes actions of shape {tuple(space.shape)}, but {name} gives one row of numbers'
-        size = int(np.prod(space.shape))
-        raise ConfigError([f"policy.policy_type: {text}; describe them in the env's info() as shape ({size}, )"])
+        size = int(np.prod(space.shape[axes - 1 :]))
+        text, shape = (text, f'({size}, )') if axes == 1 else (f'{text} an agent', f'({space.shape[0]}, {size})')
+        raise ConfigError([f"policy.policy_type: {text}; describe them in the env's info() as shape {shape}"])
     low, high = (np.asarray(space.value.get(key, end)) for key, end in (('min', -np.inf), ('max', np.inf)))
     words = (
         f'actions of the env lie in [{_numbers(low)}, {_numbers(high)}], those of {name} in '
@@ -110,7 +115,7 @@ def _numbers(bound: np.ndarray) -> str:
 
 def _serves(policy: Any, kind: str | None, masked: bool) -> bool:
     kinds = getattr(policy, 'action_kinds', None)
-    fits = kind is None or (kind != 'team' if kinds is None else kind in kinds)
+    fits = kind is None or (kind not in TEAMS if kinds is None else kind in kinds)
     return fits and (not masked or getattr(policy, 'takes_action_mask', True))
 
 
@@ -118,8 +123,8 @@ def action_kind(env_info: Any) -> str | None:
     """The kind of the env's actions; None: it does not say."""
     value = env_info.act_space.value
     kind = value.get('kind') if isinstance(value, dict) else None
-    if kind == 'multi_discrete' and 'agent_state' in (env_info.obs_space.shape or ()):
-        return 'team'
+    if 'agent_state' in (env_info.obs_space.shape or ()):
+        kind = {'multi_discrete': 'team', 'continuous': 'team_continuous'}.get(str(kind), kind)
     return kind if kind in _WORDS else None
 
 

@@ -20,8 +20,8 @@ class TeamPolicy(CommonPolicy):
     """
     Overview:
         Observations are dicts: ``agent_state`` (A, d) is what each agent sees, ``global_state`` (s, ) what a mixer or a
-        central critic sees, ``action_mask`` (A, n) which actions are legal. Actions are (A, ), a reward is the team's
-        or has one number an agent. A model with a memory keeps it for each env and agent.
+        central critic sees, ``action_mask`` (A, n) which actions are legal. Actions are (A, ), continuous ones (A, k);
+        a reward is the team's or has one number an agent. A model with a memory keeps it for each env and agent.
     """
 
     config = settings(
@@ -29,7 +29,7 @@ class TeamPolicy(CommonPolicy):
         **sequence_settings(25),
     )
 
-    action_kinds = ('team',)
+    action_kinds: tuple[str, ...] = ('team',)
     _time_columns: tuple[str, ...] = ('obs', 'action', 'reward', 'done', 'mask')
     #: what of the model's output is stored with a step
     _keeps: tuple[str, ...] = ('action', 'prev_state')

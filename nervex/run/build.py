@@ -19,7 +19,7 @@ from nervex.envs import get_vec_env_setting
 from nervex.envs.wrappers.video import FilmedEnvs
 from nervex.loader.problems import Problems
 from nervex.policy import Policy
-from nervex.policy.suits import action_kind, check_env
+from nervex.policy.suits import TEAMS, action_kind, check_env
 from nervex.run.folder import checkpoint_file
 from nervex.run.launch import EnvSetting, Launch, Passed, prepare_launch
 from nervex.run.serial_run import SerialRun
@@ -238,12 +238,12 @@ def fill_dimensions(model_cfg: dict, model_class: Any, env_info: Any) -> EasyDic
     """
     (obs_dim, action_dim), kind = env_dimensions(env_info), action_kind(env_info)
     known: dict[str, Any] = dict.fromkeys(('obs_dim', 'obs_shape'), obs_dim)
-    if kind == 'team':
+    if kind in TEAMS:
         shapes = env_info.obs_space.shape
         known['agent_num'] = shapes['agent_state'][0]
         known['global_obs_dim'] = shapes['global_state'][0] if 'global_state' in shapes else None
     known.update(dict.fromkeys(('action_dim', 'action_shape', 'act_shape'), action_dim))
-    known.update(dict.fromkeys(('continuous', 'continous'), None if kind is None else kind == 'continuous'))
+    known.update(dict.fromkeys(('continuous', 'continous'), None if kind is None else 'continuous' in kind))
     parameters = {} if model_class is None else inspect.signature(model_class).parameters
     wanted = ('obs_dim', 'action_dim') if model_class is None else parameters
     filled, problems = EasyDict(model_cfg), []
@@ -282,15 +282,16 @@ def _why_missing(name: str, env_info: Any, model_class: Any) -> str:
 def env_dimensions(env_info: Any) -> tuple[Any, Any]:
     """Size of an observation (int or list) and of an action (a list for several heads); None: there is no one size."""
     obs, act = env_info.obs_space.shape, env_info.act_space
-    if action_kind(env_info) == 'team':
+    if (kind := action_kind(env_info)) in TEAMS:
         seen = obs['agent_state'][1:]
-        return seen[0] if len(seen) == 1 else list(seen), act.value['n'][0]
+        actions = max(act.value['n']) if kind == 'team' else act.shape[-1]
+        return seen[0] if len(seen) == 1 else list(seen), actions
     if isinstance(obs, dict) and 'action_mask' in obs and len(obs) == 2:
         obs = next(shape for key, shape in obs.items() if key != 'action_mask')
     if isinstance(obs, dict) or obs is None:
         obs_dim = None
     else:
         obs_dim = obs[0] if len(obs) == 1 else list(obs)
-    if action_kind(env_info) == 'multi_discrete':
+    if kind == 'multi_discrete':
         return obs_dim, list(act.value['n'])
     return obs_dim, None if isinstance(act.shape, dict) or not act.shape else act.shape[0]

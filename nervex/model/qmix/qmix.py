@@ -28,6 +28,7 @@ class AgentNet(nn.Module):
         - hidden_dim_list (:obj:`Sequence[int]`): widths of the encoder; the last is also that of the state
         - lstm_type (:obj:`str | None`): 'lstm', 'gru', or None: no memory
         - agent_num (:obj:`int`): where given, each agent also sees which one it is
+        - gaussian (:obj:`bool`): the output is a pair (mu, sigma); the deviations are parameters, 1 at the start
     Shapes:
         - obs :math:`(T, B, A, N)`, logit :math:`(T, B, A, P)`
     """
@@ -42,6 +43,7 @@ class AgentNet(nn.Module):
         lstm_type: str | None = 'gru',
         activation: str | Activation = 'relu',
         agent_num: int = 0,
+        gaussian: bool = False,
     ) -> None:
         super().__init__()
         self.in_shape = as_shape(obs_dim)
@@ -49,26 +51,27 @@ class AgentNet(nn.Module):
         self.encoder = MLP(as_size(obs_dim) + agent_num, hidden_dim_list, None, activation, name='agent_state')
         self.rnn = None if lstm_type is None else RNN(self.encoder.out_dim, self.encoder.out_dim, lstm_type)
         self.head = nn.Linear(self.encoder.out_dim, action_dim)
+        self.log_sigma = nn.Parameter(torch.zeros(action_dim)) if gaussian else None
 
     @property
     def block_dim(self) -> int:
         """Size of an agent's state in a block; 0 without a memory."""
         return 0 if self.rnn is None else self.rnn.block_dim
 
-    def forward(self, obs: Tensor, prev_state: Any = None) -> tuple[Tensor, Any]:
+    def forward(self, obs: Tensor, prev_state: Any = None) -> tuple[Any, Any]:
         """
         Arguments:
             - prev_state (:obj:`torch.Tensor | list | None`): the states as one block :math:`(B, A, F)`; or B lists of A
               states; None instead of a state or of all of them is zeros
         Returns:
-            - logit (:obj:`torch.FloatTensor`), next_state: a block for a block, else B lists of A states
+            - logit (:obj:`torch.FloatTensor | tuple`), next_state: a block for a block, else B lists of A states
         """
         agents = obs.shape[2]
         if len(self.ids):
             obs = torch.cat([obs, self.ids.expand(*obs.shape[:2], -1, -1)], -1)
         x = self.encoder(obs)
         if self.rnn is None:
-            return self.head(x), prev_state
+            return self._out(x), prev_state
         blocks = isinstance(prev_state, Tensor)
         x = x.flatten(1, 2)
         if blocks:
@@ -77,7 +80,11 @@ class AgentNet(nn.Module):
         else:
             x, states = self.rnn(x, flat_states(prev_state, obs.shape[1], agents))
             next_state = [states[i : i + agents] for i in range(0, len(states), agents)]
-        return self.head(x.unflatten(1, (-1, agents))), next_state
+        return self._out(x.unflatten(1, (-1, agents))), next_state
+
+    def _out(self, x: Tensor) -> Any:
+        y = self.head(x)
+        return y if self.log_sigma is None else (y, self.log_sigma.exp().expand_as(y))
 
 
 def flat_states(prev_state: Any, batch: int, agents: int) -> list[Any] | None:

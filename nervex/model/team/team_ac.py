@@ -13,6 +13,7 @@ from nervex.model.qmix.qmix import AgentNet, as_sequence
 from nervex.torch_utils.network.activation import Activation
 from nervex.torch_utils.network.mlp import MLP
 from nervex.torch_utils.network.shapes import as_size
+from nervex.utils import tree
 
 
 class ValueScale(nn.Module):
@@ -61,13 +62,15 @@ class TeamAC(ModeNet):
         state (MAPPO), or of what the agent sees (IPPO).
     Arguments:
         - agent_num (:obj:`int`), obs_dim (:obj:`int | Sequence[int]`), global_obs_dim (:obj:`int`),
-          action_dim (:obj:`int`): agents, size of what one sees, of the state, number of actions of an agent
+          action_dim (:obj:`int`): agents, size of what one sees, of the state, number of actions of an agent (of
+          continuous ones their dimension)
         - embedding_dim (:obj:`int`), hidden_dim_list (:obj:`Sequence[int] | None`): widths of actor and critic; None is
           [embedding_dim, embedding_dim]
         - lstm_type (:obj:`str | None`): 'gru' or 'lstm' gives the actor a memory
         - central (:obj:`bool`): the critic sees the global state
         - agent_ids (:obj:`bool`): actor and critic also see which agent is meant
         - value_scale (:obj:`bool`): the critic works in units of the returns, see ``ValueScale``
+        - continuous (:obj:`bool`): continuous actions: ``logit`` is a pair (mu, sigma)
     Interfaces:
         forward, compute_action_value, compute_action, compute_value
     """
@@ -87,12 +90,13 @@ class TeamAC(ModeNet):
         agent_ids: bool = True,
         value_scale: bool = True,
         activation: str | Activation = 'relu',
+        continuous: bool = False,
     ) -> None:
         super().__init__()
         widths = widths_of(embedding_dim, hidden_dim_list, embedding_dim)
         ids = agent_num if agent_ids else 0
         self.agent_num, self._central = agent_num, central
-        self.actor = AgentNet(obs_dim, action_dim, widths, lstm_type, activation, ids)
+        self.actor = AgentNet(obs_dim, action_dim, widths, lstm_type, activation, ids, continuous)
         seen = as_size(global_obs_dim, 'global_obs_dim') if central else as_size(obs_dim)
         self.critic = MLP(seen + ids, widths, 1, activation, name='global_state' if central else 'agent_state')
         self.scale = ValueScale() if value_scale else None
@@ -106,7 +110,8 @@ class TeamAC(ModeNet):
         """Logits of the agents' policies, for one step (B, ...) or a sequence (T, B, ...)."""
         obs, added = as_sequence(data, None, self.actor.in_shape, self.agent_num)
         logit, next_state = self.actor(obs['agent_state'], data.get('prev_state'))
-        output = {'logit': logit.squeeze(0) if added else logit, 'next_state': next_state}
+        logit = tree.map(lambda x: x.squeeze(0), logit) if added else logit
+        output = {'logit': logit, 'next_state': next_state}
         if 'action_mask' in obs:
             output['action_mask'] = data['obs']['action_mask']
         return output

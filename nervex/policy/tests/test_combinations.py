@@ -12,13 +12,13 @@ from nervex.envs import EnvElementInfo
 from nervex.policy.suits import check_env
 from nervex.policy.tests.learning import train
 from nervex.policy.tests.toy_control import DepositEnv
-from nervex.policy.tests.toy_envs import ForbiddenEnv, PairEnv, ReachEnv, SwitchesEnv, TemptationEnv, box
+from nervex.policy.tests.toy_envs import AimEnv, ForbiddenEnv, PairEnv, ReachEnv, SwitchesEnv, TemptationEnv, box
 from nervex.utils import MODEL_REGISTRY, POLICY_REGISTRY, ConfigError
 from nervex.utils.class_config import declared_config
 
 NAMES = sorted(name for name, home in POLICY_REGISTRY.query_details().items() if home.startswith('nervex.policy.'))
 SINGLE = {'discrete': TemptationEnv, 'multi_discrete': SwitchesEnv, 'continuous': DepositEnv}
-KINDS = {**SINGLE, 'team': PairEnv}
+KINDS = {**SINGLE, 'team': PairEnv, 'team_continuous': AimEnv}
 #: feature -> env (None: one that suits), settings, and the setting that an error names
 FEATURES = {
     'use_priority': (None, dict(use_priority=True), 'policy.use_priority'),
@@ -70,12 +70,12 @@ def test_the_error_tells_who_can():
 
 def test_the_page_of_policies_says_the_same():
     rows = [[cell.strip() for cell in line.split('|')[1:-1]] for line in PAGE.read_text('utf-8').splitlines()]
-    table = {row[0].strip('`'): row[1:] for row in rows if len(row) == 8 and row[0].startswith('`')}
+    table = {row[0].strip('`'): row[1:] for row in rows if len(row) == 9 and row[0].startswith('`')}
     assert sorted(table) == NAMES
     for name, row in table.items():
         expected = ['yes' if is_served(name, feature) else 'no' for feature in (*KINDS, 'action mask')]
-        assert row[:5] == expected, name
-        assert row[5:] == ['yes' if is_served(name, f) else 'no' for f in ('use_priority', 'nstep')], name
+        assert row[:6] == expected, name
+        assert row[6:] == ['yes' if is_served(name, f) else 'no' for f in ('use_priority', 'nstep')], name
 
 
 CONTINUOUS = [name for name in NAMES if 'continuous' in kinds_of(POLICY_REGISTRY.get(name))]

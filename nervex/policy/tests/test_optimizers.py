@@ -17,7 +17,7 @@ def make(name, **learn):
     torch.manual_seed(0)
     kinds = kinds_of(POLICY_REGISTRY.get(name))
     model = dict(obs_dim=4, action_dim=3 if 'discrete' in kinds else 2)
-    if kinds == ('team',):
+    if 'team' in kinds:
         model.update(agent_num=2, global_obs_dim=6)
     return create_policy(dict(policy_type=name, model=model, learn=learn), enable_field=['learn'])
 

@@ -10,7 +10,7 @@ from nervex.model import create_model
 from nervex.model.team import ValueScale
 from nervex.policy import create_policy
 from nervex.policy.tests.learning import train, wrong_sign
-from nervex.policy.tests.toy_envs import PairEnv
+from nervex.policy.tests.toy_envs import AimEnv, PairEnv, TemptationEnv, box
 from nervex.policy.traj_block import TrajBlock
 from nervex.utils import POLICY_REGISTRY, ConfigError
 
@@ -218,11 +218,69 @@ def test_the_scale_of_values_is_the_mean_and_deviation_of_the_returns():
     assert scale.inward(scale.outward(torch.tensor(0.7))).item() == pytest.approx(0.7, abs=1e-5)
 
 
+@pytest.mark.parametrize('memory', [None, 'gru'])
+@pytest.mark.parametrize('name', ['mappo', 'ippo'])
+def test_continuous_actions_of_a_team_are_learned(name, memory):
+    ends = dict(evaluator=dict(n_episode=20, eval_freq=100, stop_val=-0.2), commander=dict(max_env_step=16000))
+    model = dict(hidden_dim_list=[32], lstm_type=memory)
+    assert train(name, AimEnv, {**ON_POLICY, **ends, 'policy': {**ON_POLICY['policy'], 'model': model}}).solved
+
+
+@pytest.mark.parametrize('name', ['mappo', 'ippo'])
+def test_the_loss_of_continuous_actions_equals_a_reference_in_loops(name):
+    torch.manual_seed(2)
+    algo = dict(adv_norm=False, entropy_weight=0.03, value_weight=0.7)
+    sizes = {**SIZES, 'action_dim': 2, 'continuous': True, 'value_scale': False}
+    policy = create_policy(dict(policy_type=name, model=sizes, learn=dict(algo=algo)), enable_field=['learn'])
+    policy._model.actor.log_sigma.data.uniform_(-1, 0)
+    data, rng = batch(), np.random.default_rng(3)
+    del data['obs']['action_mask'], data['prev_state'], data['reward'], data['done'], data['truncated']
+    data['obs'] = {key: part[:, :-1] for key, part in data['obs'].items()}
+    normal = lambda *shape: rng.normal(size=shape).astype(np.float32)  # noqa: E731
+    data['action'] = normal(B, T, A, 2)
+    data['logit'] = {'mu': normal(B, T, A, 2), 'sigma': 0.5 + rng.random((B, T, A, 2), np.float32)}
+    data['value'], data['adv'], data['return_'] = (normal(B, T, A) for _ in range(3))
+    loss, _ = policy._loss(policy._data_preprocess_learn(data))
+
+    model, parts = policy._model, []
+    for row, t, agent in np.argwhere(np.repeat(data['mask'][..., None], A, -1)):
+        obs = {key: torch.as_tensor(part[row, t])[None] for key, part in data['obs'].items()}
+        answer = model({'obs': obs})
+        mu, sigma = (part[0, agent] for part in answer['logit'])
+        old = [torch.as_tensor(data['logit'][key][row, t, agent]) for key in ('mu', 'sigma')]
+        action = torch.as_tensor(data['action'][row, t, agent])
+        new_p, old_p = (torch.distributions.Normal(*pair).log_prob(action).sum() for pair in ((mu, sigma), old))
+        ratio, adv = (new_p - old_p).exp(), float(data['adv'][row, t, agent])
+        gain = min(ratio * adv, ratio.clamp(0.8, 1.2) * adv)
+        value, before, wanted = answer['value'][0, agent], *(data[key][row, t, agent] for key in ('value', 'return_'))
+        clipped = before + (value - before).clamp(-0.2, 0.2)
+        miss = max((wanted - value) ** 2, (wanted - clipped) ** 2) / 2
+        parts.append(-gain + 0.7 * miss - 0.03 * torch.distributions.Normal(mu, sigma).entropy().sum())
+    assert loss.item() == pytest.approx(torch.stack(parts).mean().item(), rel=1e-4)
+
+
+class OneRowEnv(AimEnv):
+    act_space = box((4,), -1.0, 1.0)
+
+
+class NarrowEnv(AimEnv):
+    act_space = box((2, 2), 0.0, 1.0)
+
+
+def test_continuous_actions_of_a_team_have_a_row_an_agent_and_the_bounds_of_the_policy():
+    with pytest.raises(
+        ConfigError, match=r'shape \(4,\), but mappo gives one row of numbers an agent; .* shape \(4, 1\)'
+    ):
+        train('mappo', OneRowEnv, {})
+    with pytest.raises(ConfigError, match=r'env.use_act_scale: actions of the env lie in \[0, 1\]'):
+        train('mappo', NarrowEnv, {})
+    with pytest.raises(ConfigError, match=r'continuous actions of each agent of a team; take one of .*mappo'):
+        train('ppo', AimEnv, {})
+
+
 def test_a_team_and_a_single_agent_are_not_taken_for_each_other():
     with pytest.raises(ConfigError, match=r'one discrete action an agent of a team; take one of .*mappo'):
         train('dqn', PairEnv, {})
-    from nervex.policy.tests.toy_envs import TemptationEnv
-
     with pytest.raises(ConfigError, match=r'which gives one discrete action an agent of a team, but the env takes'):
         train('qmix', TemptationEnv, {})
 

@@ -2,7 +2,7 @@
 Problems of a few states whose best return is known, for proofs that an algorithm learns.
 
 Temptation: refuse a small reward (needs the value of the next state). Cue: remember the first observation.
-Switches: several action heads. Forbidden: legal actions change. Endless: a time limit is no end.
+Switches: several action heads. Forbidden: legal actions change. Endless: a time limit is no end. Pair and Aim: teams.
 """
 
 from __future__ import annotations
@@ -265,3 +265,29 @@ class PairEnv(ToyEnv):
             raise RuntimeError(f'forbidden: {action!r}')
         right = int((np.asarray(action) == self._wanted).sum())
         return self._next(), (0.0, 0.2, 1.0)[right], self._steps == 1
+
+
+class AimEnv(ToyEnv):
+    """
+    Overview:
+        Two agents that each see a point of the plane and are to name it, by two numbers in [-1, 1]; the team loses the
+        squared distances of both. Two steps, best return 0; who always names the middle loses 1.7 on average.
+    """
+
+    config = dict(limit=2)
+    obs_space = EnvElementInfo(
+        {'agent_state': (2, 2), 'global_state': (4,)},
+        {name: {'dtype': np.float32} for name in ('agent_state', 'global_state')},
+    )
+    act_space = box((2, 2), -1.0, 1.0)
+
+    def _begin(self) -> dict[str, np.ndarray]:
+        self._wanted = self._rng.uniform(-0.8, 0.8, (2, 2)).astype(np.float32)
+        return {'agent_state': self._wanted.copy(), 'global_state': self._wanted.reshape(-1).copy()}
+
+    def _act(self, action: Any) -> tuple[dict[str, np.ndarray], float, bool]:
+        given = np.asarray(action)
+        if given.shape != (2, 2) or np.abs(given).max() > 1:
+            raise RuntimeError(f'not two pairs of numbers in [-1, 1]: {action!r}')
+        loss = float(((given - self._wanted) ** 2).sum())
+        return self._begin(), -loss, False
