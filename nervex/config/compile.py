@@ -130,6 +130,12 @@ class _Compiler:
             if isinstance(env, (tuple, list)) and len(env) == 3:  # so many envs there are, whatever the config says
                 given['env'].update(actor_env_num=len(env[1]), evaluator_env_num=len(env[2]))
             self._declared['env'] = env_declared(given['env'], env, problems)
+            if (
+                env is None
+                and {'env.env_id', 'env.env_type'} & strong == {'env.env_id'}
+                and self._is_module_of_an_env()
+            ):
+                self._declared['env'] = env_declared(given['env'], env, problems)
         self.model: Any = None
         self._policy: Any = None
         self._is_default = False  # the policy chooses the model
@@ -149,6 +155,17 @@ class _Compiler:
                 del given['env'][key]  # configs that were saved by earlier versions have it, empty, for every env
         rename(given, ALIASES, self._may_move, problems, strong)
         drop_outdone(given, strong)
+
+    def _is_module_of_an_env(self) -> bool:
+        """Whether the id, a module's path for an env without ids, means a PettingZoo env; it is one from then on."""
+        section = self._given['env']
+        written = str(section['env_id']).split('.')
+        if self._is_declared('env.env_id') or len(written) < 2 or not all(part.isidentifier() for part in written):
+            return False
+        text = "env.env_id: '%s' is a module, so env.env_type='pettingzoo' is taken in place of %s"
+        logger.warning(text, section['env_id'], shown(section.get('env_type')))
+        section['env_type'] = 'pettingzoo'
+        return True
 
     def _may_move(self, old: str, new: str | None) -> bool:
         """Whether a setting is an older spelling here, and not one that a class reads."""

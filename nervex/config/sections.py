@@ -70,7 +70,7 @@ COMMON_ENV = settings(
 )
 #: what an env that does not declare them says to settings of the envs that are made by an id
 ELSEWHERE = {
-    'env_id': 'it is one env, without an id; env_type: gym makes any env of Gymnasium by its id',
+    'env_id': 'it is one env, without an id; env_type: gym makes any env of Gymnasium by its id, pettingzoo any module',
     'render_mode': 'nervex -m eval --video films it, and env.replay_path; env_type: gym takes a render_mode',
 }
 

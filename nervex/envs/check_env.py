@@ -11,6 +11,7 @@ import numpy as np
 from nervex.envs.env.base_env import BaseEnv
 from nervex.envs.hosting.layout import InvalidStepError, layout_of
 from nervex.envs.hosting.stepping import flag, reward_of
+from nervex.envs.spaces import MASK
 from nervex.utils import tree
 
 
@@ -42,6 +43,7 @@ class _Check:
         self.problems: list[str] = []
         self._steps, self._seed, self._rng = steps, seed, np.random.default_rng(seed)
         self._layout: Any = None
+        self._mask: Any = None  # the action_mask of the last observation, where it has one
 
     def run(self, env: Any) -> None:
         self._env = self._made(env)
@@ -116,14 +118,22 @@ class _Check:
                 self.say(
                     f'info().act_space: a discrete space of n={n} actions has the shape ({n}, ), got {space.shape}'
                 )
-            return np.array(self._rng.integers(n))
+            return np.array(self._rng.integers(n) if self._mask is None else self._legal(np.ravel(self._mask)))
         if kind == 'multi_discrete':
-            return self._rng.integers(np.asarray(n))
+            masked = isinstance(self._mask, np.ndarray) and self._mask.shape[:-1] == space.shape
+            return np.array([self._legal(row) for row in self._mask]) if masked else self._rng.integers(np.asarray(n))
         if kind == 'continuous':
             bounds = (np.clip(np.asarray(value.get(k, d), np.float64), -1e3, 1e3) for k, d in (('min', -1), ('max', 1)))
             return self._rng.uniform(*(np.broadcast_to(b, space.shape) for b in bounds)).astype(np.float32)
         self.say(f"info().act_space.value['kind'] must be 'discrete', 'multi_discrete' or 'continuous', got {kind!r}")
         raise _Unplayable
+
+    def _legal(self, mask: np.ndarray) -> int:
+        """One of the actions that a mask allows."""
+        if not mask.any():
+            self.say("an action_mask of all zeros: there is no legal action; let one stand for 'nothing'")
+            return 0
+        return int(self._rng.choice(np.flatnonzero(mask)))
 
     def _reset(self) -> None:
         with self._trying('reset()'):
@@ -196,6 +206,7 @@ class _Check:
             self.say(f"info['truncated'] must be a bool, got {info['truncated']!r}")
 
     def _check_obs(self, where: str, obs: Any) -> None:
+        self._mask = obs.get(MASK) if isinstance(obs, dict) else None
         try:
             layout = layout_of(obs, getattr(self._info.obs_space, 'value', None))
         except InvalidStepError as error:
@@ -233,8 +244,10 @@ class _Check:
 
     def _rollout(self) -> list:
         self._rng = np.random.default_rng(self._seed)
-        seen = [tree.map(np.copy, self._env.reset())]
+        obs = self._env.reset()
+        seen = [tree.map(np.copy, obs)]
         for _ in range(20):
+            self._mask = obs.get(MASK) if isinstance(obs, dict) else None
             obs, _, done, _ = self._env.step(self._action())
             seen.append(tree.map(np.copy, obs))
             if done:

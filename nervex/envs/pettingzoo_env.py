@@ -1,37 +1,47 @@
-"""PettingZooEnv: a PettingZoo parallel env as one BaseEnv whose rows are agents."""
+"""PettingZooEnv: a PettingZoo env as one BaseEnv whose rows are agents."""
 
 import importlib
+import pkgutil
 from typing import Any
 
 import numpy as np
 
-from nervex.envs.common import EnvElementInfo
+from nervex.envs.common import EnvElementInfo, legal_mask, padded
 from nervex.envs.env.base_env import BaseEnv, BaseEnvInfo, BaseEnvTimestep
-from nervex.envs.spaces import ActionCodec, ObsCodec, choices_info, reward_info
+from nervex.envs.spaces import MASK, ActionCodec, ObsCodec, choices_info, reward_info, space_kind
 from nervex.utils.declare import setting, settings
-from nervex.utils.errors import ExtraMissingError
+from nervex.utils.errors import ExtraMissingError, nearest
+
+_EXTRAS = {'mpe2': 'mpe'}  # package -> extra of nervex that brings it; the others: pettingzoo
+_OWN = 'write a BaseEnv for this one'
 
 
 class PettingZooEnv(BaseEnv):
     """
     Overview:
-        ``env_type='pettingzoo', env_id='mpe2.simple_spread_v3'``, a module with
-        ``parallel_env``. The agents' observations are stacked; agents that see less than others are padded with zeros.
-        An agent that has left the game sees zeros, gets reward 0, and its action is ignored. The episode ends when all
-        have left.
+        ``env_type='pettingzoo', env_id='mpe2.simple_spread_v3'``: any module with ``parallel_env``, or with an AEC
+        ``env`` that PettingZoo can step in parallel, as a team. Agents that see or can do less than others are padded.
+        A legal action is what the env's ``action_mask`` says (in a dict observation, or in the infos). An agent that
+        has left sees zeros, may only take action 0, which nobody executes, and gets reward 0. The episode ends when all
+        of the team have left.
     Shapes:
-        - observation: ``{'agent_state': (A, D), 'agent_alive': (A, )}``; ``'global_state': (S, )`` if the env has one
-        - action: :math:`(A, )` ints, or :math:`(A, k)` floats
-        - reward: :math:`(1, )`, or :math:`(A, )` with ``team_reward=False``
+        - observation: ``agent_state`` :math:`(A, d)`; ``global_state`` :math:`(s, )`, the env's own ``state()``, or
+          what all agents see; ``agent_alive`` :math:`(A, )`; for discrete actions ``action_mask`` :math:`(A, n)`
+        - action: :math:`(A, )` ints, or :math:`(A, k)` floats, of which an agent takes as many as it has
+        - reward: :math:`(1, )`, or :math:`(A, )` with ``team_reward='each'``
     """
 
     config = settings(
         env_id=setting(None, 'str | None', "module path, e.g. 'mpe2.simple_spread_v3'"),
-        env_fn=setting(None, 'callable | None', 'instead of an id: makes the parallel env, without arguments'),
+        env_fn=setting(None, 'callable | None', 'instead of an id: makes the env, without arguments'),
         make_kwargs=setting({}, 'dict', "passed on to parallel_env, e.g. {'N': 3, 'max_cycles': 25}"),
-        team_reward=setting(True, 'bool', 'the mean over agents as one reward; False: one reward an agent'),
+        team=setting(
+            None, '[str] | None', 'the agents that learn, by the beginning of their names; the others: random'
+        ),
+        team_reward=setting('sum', "'sum' | 'mean' | 'each'", 'over the agents of the team'),
         use_act_scale=setting(False, 'bool', 'the policy speaks [-1, 1]'),
-        use_global_state=setting(True, 'bool', 'False: leave state() out'),
+        use_global_state=setting(True, 'bool', 'False: what all agents see instead of state()'),
+        flatten_obs=setting(False, 'bool', 'observations of more than one axis as one vector'),
     )
 
     def __init__(self, cfg: Any = None) -> None:
@@ -39,10 +49,9 @@ class PettingZooEnv(BaseEnv):
         if cfg is not None and not isinstance(cfg, dict):
             env, cfg = cfg, None
         super().__init__(cfg)
-        self._env: Any = env
-        self._given = env is not None
+        self._given, self._env = env, None  # type: Any, Any
+        self._films = False
         self._seeded, self._running = False, False
-        self._codecs: dict[str, tuple[ActionCodec, ObsCodec]] = {}
 
     # ------------------------------------------------------------------ the BaseEnv interface
     def reset(self, *, seed: int | None = None, **kwargs: Any) -> dict[str, np.ndarray]:
@@ -52,27 +61,35 @@ class PettingZooEnv(BaseEnv):
             self.seed(seed, self._dynamic_seed)
         if self._seed is not None and not (self._seeded and self._dynamic_seed):
             kwargs['seed'] = self._seed
+            for k, space in enumerate(self._others.values()):
+                space.seed(self._seed + k)
         answer = self._env.reset(**kwargs)
-        obs = answer[0] if isinstance(answer, tuple) else answer
+        obs, infos = answer if isinstance(answer, tuple) else (answer, {})
         self._seeded, self._running, self._return = True, True, 0.0
-        return self._stacked(obs)
+        return self._seen(obs, infos, ())
 
     def step(self, action: Any) -> BaseEnvTimestep:
         """One step of the env inside, in the forms of ``info()``."""
         if not self._running:
             raise RuntimeError(f'{self!r}: call reset() before step(), and after the end of an episode')
-        actions = {a: self._codecs[a][0].to_env(action[k]) for k, a in enumerate(self._agents) if a in self._env.agents}
+        given = self._checked(action)
+        acting = [(k, a) for k, a in enumerate(self._team) if self._alive[k]]
+        parts = given if self._legal is not None else [row[:size] for row, size in zip(given, self._counts)]
+        actions = {a: self._acts[a].to_env(parts[k]) for k, a in acting}
+        actions.update((a, self._act_of(a, self._obs.get(a))) for a in self._others if a in self._env.agents)
         obs, rewards, terminations, truncations, infos = self._env.step(actions)
-        each = np.array([float(rewards.get(a, 0.0)) for a in self._agents], np.float32)
-        self._return += float(each.mean())
-        reward = np.array([each.mean()], np.float32) if self._cfg.team_reward else each
-        done = not self._env.agents or all(terminations.get(a, True) or truncations.get(a, True) for a in self._agents)
+        each = np.array([float(rewards.get(a, 0.0)) for a in self._team], np.float32) * self._alive
+        total = each.mean() if self._cfg.team_reward in ('mean', 'each') else each.sum()
+        self._return += float(total)
+        reward = each if self._cfg.team_reward == 'each' else np.array([total], np.float32)
+        ended = [a for a in self._team if terminations.get(a) or truncations.get(a) or a not in self._env.agents]
+        cut = [a for a in ended if truncations.get(a) and not terminations.get(a)]
+        done = len(ended) == len(self._team)
         info: dict[str, Any] = {a: infos[a] for a in infos if infos[a]}
         if done:
             self._running = False
-            info['final_eval_reward'] = self._return
-            info['truncated'] = any(truncations.values()) and not any(terminations.values())
-        return BaseEnvTimestep(self._stacked(obs), reward, bool(done), info)
+            info.update(final_eval_reward=self._return, truncated=bool(cut))
+        return BaseEnvTimestep(self._seen(obs, infos, cut if done else ()), reward, done, info)
 
     def seed(self, seed: int, dynamic_seed: bool = True) -> None:
         """Seed the env's own generator, see BaseEnv."""
@@ -82,78 +99,251 @@ class PettingZooEnv(BaseEnv):
     def info(self) -> BaseEnvInfo:
         """The spaces; works before the first reset."""
         self._build()
-        count = len(self._agents)
-        shapes: dict[str, Any] = {'agent_state': (count, *self._shape), 'agent_alive': (count,)}
-        values: dict[str, Any] = {'agent_state': reward_info(dtype=self._dtype).value}
-        values['agent_alive'] = reward_info(0, 1).value
-        if self._has_state:
-            shapes['global_state'], values['global_state'] = tuple(self._env.state_space.shape), reward_info().value
-        rewards = (1,) if self._cfg.team_reward else (count,)
+        count = len(self._team)
+        shapes: dict[str, Any] = {
+            'agent_state': (count, self._width),
+            'global_state': (self._state_size,),
+            'agent_alive': (count,),
+        }
+        values: dict[str, Any] = {**dict.fromkeys(shapes, reward_info().value), 'agent_alive': reward_info(0, 1).value}
+        if self._legal is not None:
+            shapes[MASK], values[MASK] = self._legal.shape, reward_info(0, 1).value
+        rewards = (count,) if self._cfg.team_reward == 'each' else (1,)
         return BaseEnvInfo(count, EnvElementInfo(shapes, values), self._act_info, reward_info(shape=rewards))
+
+    def render(self) -> Any:
+        """What the env inside draws; it must have been made with a ``render_mode`` in ``make_kwargs``."""
+        self._build()
+        return self._env.render()
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """That of the env inside."""
+        self._build()
+        return getattr(self._env, 'metadata', None) or {}
+
+    def enable_save_replay(self, replay_path: str) -> None:
+        """Save a video of every following episode in this folder; the env is made again, with pictures."""
+        if self._cfg.env_id is None:
+            raise NotImplementedError(f'{self!r}: only an env made by its id can be made again with pictures')
+        self.close()
+        self._films = True
+        super().enable_save_replay(replay_path)
+
+    def state_dict(self) -> dict[str, Any]:
+        """TypeError, so that it is pickled; NotImplementedError where pickle would make the env anew."""
+        if hasattr(getattr(self._env, 'unwrapped', None), '_ezpickle_args'):
+            raise NotImplementedError(f'{self!r}: is made anew when it is pickled')
+        raise TypeError(f'{self!r}: only pickle knows its state')
+
+    def __getstate__(self) -> dict:
+        """Without the functions that convert, which are made again from the spaces."""
+        return {name: value for name, value in self.__dict__.items() if name not in ('_acts', '_sees')}
+
+    def __setstate__(self, state: dict) -> None:
+        self.__dict__.update(state)
+        if self._env is not None:
+            self._bind()
 
     def close(self) -> None:
         """Free what is held; may be called twice."""
         if self._env is not None:
             self._env.close()
-            if not self._given:
-                self._env = None
-        self._running = False
+        self._env, self._running = None, False
 
     def __repr__(self) -> str:
-        return f'PettingZooEnv({self._cfg.env_id or self._env or "env_fn"})'
+        return f'{type(self).__name__}({self._cfg.env_id or self._env or self._given or "env_fn"})'
+
+    def _act_of(self, agent: str, obs: Any) -> Any:
+        """The action of an agent that is not of the team, in the env's own form, from what it sees."""
+        mask = obs.get(MASK) if isinstance(obs, dict) else None
+        return self._others[agent].sample(*(() if mask is None else (np.asarray(mask, np.int8),)))
 
     # ------------------------------------------------------------------ building
     def _build(self) -> None:
-        if self._codecs and self._env is not None:
-            return
         if self._env is None:
-            self._env = self._cfg.env_fn() if self._cfg.env_fn is not None else self._make()
-        self._agents = list(self._env.possible_agents)
-        env, scaled = self._env, self._cfg.use_act_scale
-        self._codecs = {
-            a: (ActionCodec(env.action_space(a), scaled), ObsCodec(env.observation_space(a))) for a in self._agents
-        }
-        self._describe()
-
-    def _describe(self) -> None:
-        """One shape for all agents: of the one that sees most; one action space, of the one that can do most."""
-        seen = [obs.info for _, obs in self._codecs.values()]
-        if any(isinstance(info.shape, dict) for info in seen) or len({len(info.shape) for info in seen}) != 1:
-            raise TypeError(f'{self!r}: agents must see arrays of as many axes; write a BaseEnv for this one')
-        self._shape = tuple(int(n) for n in np.max([info.shape for info in seen], axis=0))
-        self._dtype = np.result_type(*(info.value['dtype'] for info in seen)).type
-        self._has_state = self._cfg.use_global_state and getattr(self._env, 'state_space', None) is not None
-        acts = [act.info for act, _ in self._codecs.values()]
-        kinds = {info.value['kind'] for info in acts}
-        count = len(acts)
-        if kinds == {'discrete'}:
-            self._act_info = choices_info(tuple(int(info.value['n']) for info in acts))
-        elif kinds == {'continuous'} and len({info.shape for info in acts}) == 1:
-            self._act_info = EnvElementInfo((count, *acts[0].shape), acts[0].value)
-        else:
-            raise TypeError(f'{self!r}: agents must all act by Discrete, or all by Box of one shape; write a BaseEnv')
+            made = self._given or (self._cfg.env_fn() if self._cfg.env_fn is not None else self._make())
+            self._env = self._in_parallel(made)
+            self._bind()
 
     def _make(self) -> Any:
-        if self._cfg.env_id is None:
+        env_id = self._cfg.env_id
+        if env_id is None:
             raise ValueError("PettingZooEnv needs env.env_id, e.g. env_id='mpe2.simple_spread_v3', or env.env_fn")
         try:
-            module = importlib.import_module(self._cfg.env_id)
+            module = importlib.import_module(env_id)
         except ImportError as error:
-            raise ExtraMissingError(
-                f"env '{self._cfg.env_id}' cannot be imported ({error}): pip install nervex[pettingzoo], and the "
-                f'package that has the env; its version number may have moved on'
-            ) from error
-        return module.parallel_env(**self._cfg.make_kwargs)
+            raise ExtraMissingError(_why_no_module(env_id, error)) from error
+        maker = getattr(module, 'parallel_env', None) or getattr(module, 'env', None)
+        if maker is None:
+            raise ValueError(f"env.env_id: '{env_id}' has neither parallel_env nor env, so it is no env of PettingZoo")
+        return maker(**({'render_mode': 'rgb_array'} if self._films else {}), **self._cfg.make_kwargs)
 
-    def _stacked(self, obs: dict) -> dict[str, np.ndarray]:
-        state = np.zeros((len(self._agents), *self._shape), self._dtype)
-        alive = np.zeros(len(self._agents), np.float32)
-        for k, agent in enumerate(self._agents):
-            if agent in obs:
-                row = self._codecs[agent][1](obs[agent])
-                state[k][tuple(slice(n) for n in row.shape)] = row
-                alive[k] = agent in self._env.agents
-        found = {'agent_state': state, 'agent_alive': alive}
-        if self._has_state:
-            found['global_state'] = np.asarray(self._env.state(), np.float32)
-        return found
+    def _in_parallel(self, env: Any) -> Any:
+        """The env if all its agents act at once, or PettingZoo's conversion of one that says this changes nothing."""
+        if not hasattr(env, 'agent_iter'):
+            return env
+        if not getattr(env, 'metadata', {}).get('is_parallelizable'):
+            raise TypeError(
+                f'{self!r}: its agents act in turn (AEC), and its metadata does not say is_parallelizable, so that '
+                f'they cannot act at once; play it in a BaseEnv of your own, against opponents or by self-play'
+            )
+        from pettingzoo.utils.conversions import aec_to_parallel
+
+        return aec_to_parallel(env)
+
+    def _bind(self) -> None:
+        """Who plays, and one form for all of the team: of the agent that sees most and of the one that can do most."""
+        names = list(self._env.possible_agents)
+        wanted = self._cfg.team
+        self._team = [a for a in names if wanted is None or a.startswith(tuple(wanted))]
+        self._others = {a: self._env.action_space(a) for a in names if a not in self._team}
+        if not self._team:
+            raise ValueError(f'env.team: got {wanted}, but the agents of {self!r} are {", ".join(names)}')
+        self._sees = {a: self._obs_codec(a) for a in self._team}
+        self._acts = {a: self._act_codec(a) for a in self._team}
+        self._sizes = {a: _seen_size(codec.info.shape) for a, codec in self._sees.items()}
+        self._width = max(self._sizes.values())
+        space = getattr(self._env, 'state_space', None) if self._cfg.use_global_state else None
+        self._has_state = space is not None
+        self._state_size = sum(self._sizes.values()) if space is None else self._size_of_state(space)
+        infos = [codec.info for codec in self._acts.values()]
+        if len({info.value['kind'] for info in infos}) > 1:
+            raise TypeError(f'{self!r}: all agents of a team act alike, but {self._by_agent("action_space")}; {_OWN}')
+        self._counts = [int(info.shape[0]) for info in infos]  # choices of an agent, or numbers of its action
+        self._legal: Any = legal_mask(self._counts) if infos[0].value['kind'] == 'discrete' else None
+        if self._legal is not None:
+            self._act_info = choices_info((max(self._counts),) * len(infos))
+            return
+        low, high = (
+            padded([np.broadcast_to(info.value[end], info.shape) for info in infos], fill=fill)
+            for end, fill in (('min', -1.0), ('max', 1.0))
+        )
+        self._act_info = reward_info(low, high, low.shape)
+
+    def _obs_codec(self, agent: str) -> ObsCodec:
+        space = self._env.observation_space(agent)
+        axes = max((len(part.shape) for part in _boxes(space)), default=1)
+        if axes > 1 and not self._cfg.flatten_obs:
+            what = 'an image' if axes == 3 else f'an array of {axes} axes'
+            raise TypeError(
+                f'{self!r}: agent {agent!r} sees {what}, {space}, and the nets of teams take vectors; '
+                f'set env.flatten_obs=True to have it flattened, or {_OWN}'
+            )
+        return ObsCodec(space, flatten=True)
+
+    def _act_codec(self, agent: str) -> ActionCodec:
+        space = self._env.action_space(agent)
+        if space_kind(space) not in ('Discrete', 'Box'):
+            raise TypeError(f'{self!r}: agent {agent!r} acts by {space}; a team acts by Discrete or by Box; {_OWN}')
+        return ActionCodec(space, self._cfg.use_act_scale)
+
+    def _size_of_state(self, space: Any) -> int:
+        if len(space.shape or ()) != 1:
+            text = f'{self!r}: state() is no vector but {space}; set env.use_global_state=False to take what agents see'
+            raise TypeError(text)
+        return int(space.shape[0])
+
+    def _by_agent(self, name: str) -> str:
+        return ', '.join(f'{a} has {getattr(self._env, name)(a)}' for a in self._team)
+
+    # ------------------------------------------------------------------ a step
+    def _seen(self, obs: dict, infos: dict, cut: Any) -> dict[str, np.ndarray]:
+        """
+        Arguments:
+            - cut (:obj:`Any`): agents that only a limit has ended: what they see and might do is still asked for
+        """
+        playing = set(self._env.agents)
+        if strangers := playing.difference(self._team, self._others):
+            raise ValueError(f'{self!r}: {sorted(strangers)} play, but possible_agents are {self._env.possible_agents}')
+        self._obs = obs
+        self._alive = np.array([a in playing or a in cut for a in self._team])
+        rows, mask = [], None if self._legal is None else np.zeros_like(self._legal)
+        for k, agent in enumerate(self._team):
+            row: Any = np.zeros(self._sizes[agent], np.float32)
+            legal = None
+            if self._alive[k]:
+                if agent not in obs:
+                    raise ValueError(f'{self!r}: agent {agent!r} plays, but no observation came for it')
+                row, legal = self._row(agent, obs[agent], infos.get(agent))
+            rows.append(row)
+            if mask is not None:
+                self._mark(mask[k], k, legal)
+        seen = {'agent_state': padded(rows, self._width), 'agent_alive': self._alive.astype(np.float32)}
+        seen['global_state'] = self._state() if self._has_state else np.concatenate(rows, dtype=np.float32)
+        if mask is not None:
+            self._mask = seen[MASK] = mask
+        return seen
+
+    def _row(self, agent: str, obs: Any, info: Any) -> tuple[np.ndarray, Any]:
+        """What an agent sees, and its mask where it has one."""
+        row, legal = self._sees[agent](obs), (info or {}).get(MASK)
+        if isinstance(row, dict):
+            row, legal = row['observation'], row[MASK]
+        if row.shape != (self._sizes[agent],):
+            space = self._env.observation_space(agent)
+            raise ValueError(f'{self!r}: agent {agent!r} sees {row.size} numbers, but its space is {space}')
+        return row, legal
+
+    def _mark(self, row: np.ndarray, k: int, legal: Any) -> None:
+        """Write down what agent k may do."""
+        if not self._alive[k]:
+            row[0] = 1.0
+        elif legal is None:
+            row[:] = self._legal[k]
+        else:
+            legal = np.asarray(legal).reshape(-1)
+            if len(legal) != self._counts[k]:
+                text = f'its action_mask has {len(legal)} entries, but it has {self._counts[k]} actions'
+                raise ValueError(f'{self!r}: agent {self._team[k]!r}: {text}')
+            if not legal.any():
+                raise ValueError(f'{self!r}: agent {self._team[k]!r} has no legal action: its action_mask is all zeros')
+            row[: len(legal)] = legal != 0
+
+    def _state(self) -> np.ndarray:
+        state = np.asarray(self._env.state(), np.float32)
+        if state.shape != (self._state_size,):
+            text = f'state() gave {state.shape}, but its state_space says ({self._state_size},)'
+            raise ValueError(f'{self!r}: {text}; set env.use_global_state=False to take what agents see')
+        return state
+
+    def _checked(self, action: Any) -> np.ndarray:
+        """The actions as an array, a row an agent; ValueError names the agent whose action is wrong."""
+        given, count = np.asarray(action), len(self._team)
+        shape = (count,) if self._legal is not None else self._act_info.shape
+        if given.shape != shape or (self._legal is not None and given.dtype.kind not in 'iu'):
+            what = f'{count} ints, one an agent' if self._legal is not None else f'an array of shape {shape}'
+            raise ValueError(f'{self!r}: an action is {what} ({", ".join(self._team)}); got {action!r}')
+        for k, chosen in enumerate(given.tolist() if self._legal is not None else ()):
+            if self._alive[k] and not (0 <= chosen < self._mask.shape[1] and self._mask[k, chosen]):
+                legal = np.flatnonzero(self._mask[k]).tolist()
+                raise ValueError(f'{self!r}: agent {self._team[k]!r} may not take action {chosen}; legal are {legal}')
+        return given
+
+
+def _why_no_module(env_id: str, error: ImportError) -> str:
+    """What is wrong with an id that cannot be imported: a missing package, or a name that its package does not have."""
+    package, _, name = env_id.rpartition('.')
+    said = f"env.env_id: '{env_id}' cannot be imported ({error})"
+    try:
+        names = [found.name for found in pkgutil.iter_modules(importlib.import_module(package).__path__)]
+    except (ImportError, ValueError, AttributeError):
+        extra = _EXTRAS.get(env_id.partition('.')[0], 'pettingzoo')
+        return f'{said}: pip install "nervex[{extra}]", or the package that has the env'
+    near = nearest(name, names)
+    hint = f"did you mean '{package}.{near}'?" if near else f'{package} has {", ".join(names)}'
+    return f'{said}: {hint}'
+
+
+def _boxes(space: Any) -> list[Any]:
+    """The Boxes of an observation space, without the action mask."""
+    if space_kind(space) == 'Dict':
+        return [box for name, part in space.spaces.items() if name != MASK for box in _boxes(part)]
+    if space_kind(space) == 'Tuple':
+        return [box for part in space.spaces for box in _boxes(part)]
+    return [space] if space_kind(space) == 'Box' else []
+
+
+def _seen_size(shape: Any) -> int:
+    """Numbers in an observation that was made flat, without the action mask."""
+    return int((shape['observation'] if isinstance(shape, dict) else shape)[0])

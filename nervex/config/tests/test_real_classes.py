@@ -155,6 +155,16 @@ def test_an_id_for_an_env_that_has_none_is_an_error_that_names_the_way():
     assert gym.env.env_id == 'LunarLander-v3'
 
 
+@pytest.mark.parametrize('more', [[], ['env.env_type=pettingzoo']])
+def test_the_module_of_a_pettingzoo_env_may_stand_for_any_env_of_a_team(more):
+    pytest.importorskip('mpe2', reason='pip install "nervex[mpe]"')
+    overrides = [*more, 'env.env_id=mpe2.simple_speaker_listener_v4', 'env.make_kwargs.max_cycles=10']
+    found = compile_config('cooperative_navigation_mappo', overrides=overrides)
+    assert found.env.env_type == 'pettingzoo' and found.env.make_kwargs == {'max_cycles': 10}
+    sizes = found.policy.model
+    assert (sizes.agent_num, sizes.obs_dim, sizes.global_obs_dim, sizes.action_dim) == (2, 11, 14, 5)
+
+
 def test_a_saved_config_with_the_empty_id_of_earlier_versions_is_still_one():
     assert 'env_id' not in compile_config({**DOCUMENTED, 'env': {**DOCUMENTED['env'], 'env_id': None}}).env
 

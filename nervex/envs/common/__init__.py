@@ -1,5 +1,6 @@
 from nervex.envs.common.encoders import batch_encode, binary_encode, div_one_hot, one_hot, sqrt_one_hot
 from nervex.envs.common.env_element import EnvElement, EnvElementInfo, EnvElementRunner
+from nervex.envs.common.team import legal_mask, padded
 
 __all__ = [
     'EnvElement',
@@ -8,6 +9,8 @@ __all__ = [
     'batch_encode',
     'binary_encode',
     'div_one_hot',
+    'legal_mask',
     'one_hot',
+    'padded',
     'sqrt_one_hot',
 ]

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from app_zoo.classic_control.cartpole.envs import CartPoleEnv
+from app_zoo.smac.envs import SMACEnv
 from nervex.envs import BaseEnvTimestep, check_env
 from nervex.envs.tests.fakes import GlobalSeedEnv
 
@@ -176,3 +177,14 @@ def test_what_is_no_env():
             _ = cfg['level']
 
     assert 'settings need defaults' in check_env(Needs)[0]
+
+
+@pytest.mark.parametrize('blocked', [False, True])
+def test_only_legal_actions_are_played_and_a_mask_without_any_is_named(blocked):
+    class Blocked(SMACEnv):
+        def _seen(self):
+            seen = super()._seen()
+            return {**seen, 'action_mask': seen['action_mask'] * (not blocked)}
+
+    problems = check_env(Blocked({'map_name': '3m'}))  # which refuses actions that are not legal
+    assert problems == [] if not blocked else any('no legal action' in p for p in problems), problems

@@ -29,7 +29,7 @@ def test_sizes_are_those_of_smac(name):
     assert obs['agent_state'].shape == (info['n_agents'], info['obs_shape'])
     assert obs['global_state'].shape == (info['state_shape'],)
     assert np.abs(obs['agent_state']).max() <= 1 and np.abs(obs['global_state']).max() <= 1
-    check_env(env)
+    assert check_env(env) == []
 
 
 def play(env, steps=200):
