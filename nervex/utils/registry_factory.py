@@ -40,6 +40,7 @@ ENV_REGISTRY = Registry(
         'cartpole': 'app_zoo.classic_control.cartpole.envs.cartpole_env:CartPoleEnv',
         'smac': 'app_zoo.smac.envs:SMACEnv',
         'cooperative_navigation': 'app_zoo.multiagent_particle.envs:CooperativeNavigationEnv',
+        'simple_tag': 'app_zoo.multiagent_particle.envs:SimpleTagEnv',
         'two_step': 'app_zoo.team_games.envs:TwoStepGame',
         'matrix_game': 'app_zoo.team_games.envs:MatrixGame',
         'relay': 'app_zoo.team_games.envs:RelayGame',
