@@ -3,6 +3,7 @@
 import importlib
 from typing import Any
 
+from nervex.envs.array_env import ArrayEnv
 from nervex.envs.check_env import check_env
 from nervex.envs.common import EnvElement, EnvElementInfo, EnvElementRunner
 from nervex.envs.env.base_env import (
@@ -18,6 +19,7 @@ from nervex.envs.gym_env import GymEnv
 from nervex.envs.pettingzoo_env import PettingZooEnv
 
 __all__ = [
+    'ArrayEnv',
     'BaseEnv',
     'BaseEnvInfo',
     'BaseEnvTimestep',

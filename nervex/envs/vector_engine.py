@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nervex.envs.spaces import ActionCodec, ObsCodec, space_kind
+from nervex.envs.env.base_env import BaseEnvInfo
+from nervex.envs.spaces import ActionCodec, ObsCodec, reward_info, space_kind
 from nervex.utils.errors import ExtraMissingError, unknown_name
 
 BACKENDS = ('auto', 'gymnasium', 'ale', 'envpool')
@@ -40,6 +41,10 @@ class GymnasiumEngine:
         self.act = ActionCodec(env.single_action_space, use_act_scale)
         self.obs = ObsCodec(env.single_observation_space, one_hot, flatten)
         self._is_box = space_kind(env.single_observation_space) == 'Box'
+
+    def info(self) -> BaseEnvInfo:
+        """The description of one env."""
+        return BaseEnvInfo(1, self.obs.info, self.act.info, reward_info())
 
     def start(self, seeds: list[int | None]) -> Any:
         """Begin episodes; answers the first observations."""

@@ -1,19 +1,17 @@
-"""CooperativeNavigationEnv: one team of :class:`Navigation` as a BaseEnv."""
+"""CooperativeNavigationEnv: :class:`Navigation` as an env, for one team or for many at once."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
 from app_zoo.multiagent_particle.envs.navigation import DT, RADIUS, Navigation
-from nervex.envs import BaseEnv, BaseEnvInfo, BaseEnvTimestep, EnvElementInfo
+from nervex.envs import ArrayEnv, BaseEnvInfo, EnvElementInfo
 from nervex.utils.declare import setting, settings
 
 TEAM_REWARDS = ('sum', 'mean', 'each')
 
 
-class CooperativeNavigationEnv(BaseEnv):
+class CooperativeNavigationEnv(ArrayEnv):
     """
     Overview:
         N agents cover N landmarks; MPE's ``simple_spread`` without its Python loops, equal to it number for number.
@@ -37,29 +35,33 @@ class CooperativeNavigationEnv(BaseEnv):
     )
     render_fps = round(1 / DT)
 
-    def __init__(self, cfg: dict | None = None) -> None:
-        super().__init__(cfg)
+    def __init__(self, cfg: dict | None = None, num: int = 1) -> None:
+        super().__init__(cfg, num)
         if self._cfg.team_reward not in TEAM_REWARDS:
             raise ValueError(f'team_reward: one of {TEAM_REWARDS}, got {self._cfg.team_reward!r}')
-        self.world = Navigation(1, self._cfg.agent_num, self._cfg.local_ratio)
-        self._over = True
+        self.world, self.limit = Navigation(num, self._cfg.agent_num, self._cfg.local_ratio), self._cfg.episode_limit
+        self._never = np.zeros(num, bool)
 
-    def reset(self, *, seed: int | None = None, **kwargs: Any) -> dict[str, np.ndarray]:
-        self.world.reset(np.arange(1), [self.episode_rng(seed)])
-        self._steps, self._return, self._over = 0, 0.0, False
-        return self._seen()
+    def begin(self, which: np.ndarray, generators: list[np.random.Generator]) -> None:
+        self.world.reset(which, generators)
 
-    def step(self, action: Any) -> BaseEnvTimestep:
-        if self._over:
-            raise RuntimeError(f'{self!r}: call reset() before step(), and after the end of an episode')
-        each = self.world.step(self._checked(action)[None])[0].astype(np.float32)
-        kind = self._cfg.team_reward
-        reward = each if kind == 'each' else np.array([each.sum() if kind == 'sum' else each.mean()], np.float32)
-        self._return += float(reward.mean() if kind == 'each' else reward[0])
-        self._steps += 1
-        self._over = self._steps >= self._cfg.episode_limit
-        info = {'final_eval_reward': self._return, 'truncated': True} if self._over else {}
-        return BaseEnvTimestep(self._seen(), reward, self._over, info)
+    def act(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        each, kind = self.world.step(self._checked(actions)).astype(np.float32), self._cfg.team_reward
+        return each if kind == 'each' else each.sum(1) if kind == 'sum' else each.mean(1), self._never
+
+    def seen(self) -> dict[str, np.ndarray]:
+        num, team, state = self.num, self.world.agents, self.world.obs()
+        seen = {'agent_state': state, 'global_state': state.reshape(num, -1).copy()}
+        if not self._cfg.continuous:
+            seen['action_mask'] = np.ones((num, team, 5), np.float32)
+        if self._cfg.observe_alone:
+            alone = state[..., : 4 + 2 * team].copy()
+            seen['agent_alone_state'] = alone
+            behind = state.shape[2] - alone.shape[2]
+            seen['agent_alone_padding_state'] = np.pad(alone, ((0, 0), (0, 0), (0, behind)))
+        if self._cfg.observe_positions:
+            seen['agent_position'] = self.world.place.astype(np.float32)
+        return seen
 
     def info(self) -> BaseEnvInfo:
         team, size = self.world.agents, self.world.obs_dim
@@ -98,27 +100,19 @@ class CooperativeNavigationEnv(BaseEnv):
     def __repr__(self) -> str:
         return f'CooperativeNavigationEnv(agents={self.world.agents}, limit={self._cfg.episode_limit})'
 
-    def _seen(self) -> dict[str, np.ndarray]:
-        state = self.world.obs()[0]
-        seen = {'agent_state': state, 'global_state': state.reshape(-1).copy()}
-        if not self._cfg.continuous:
-            seen['action_mask'] = np.ones((self.world.agents, 5), np.float32)
-        if self._cfg.observe_alone:
-            alone = state[:, : 4 + 2 * self.world.agents].copy()
-            seen['agent_alone_state'] = alone
-            seen['agent_alone_padding_state'] = np.pad(alone, ((0, 0), (0, state.shape[1] - alone.shape[1])))
-        if self._cfg.observe_positions:
-            seen['agent_position'] = self.world.place[0].astype(np.float32)
-        return seen
-
-    def _checked(self, action: Any) -> np.ndarray:
-        """The action as the world takes it; ValueError names what is wrong with it."""
-        team, given = self.world.agents, np.asarray(action)
+    def _checked(self, actions: np.ndarray) -> np.ndarray:
+        """The actions as the world takes them; ValueError names what is wrong with them."""
+        num, team = self.num, self.world.agents
         if self._cfg.continuous:
-            if given.shape != (team, 2) or not np.isfinite(given).all():
-                raise ValueError(f'{self!r}: an action is {team} x 2 finite floats; got {action!r}')
-            return np.clip(given.astype(np.float64), -1.0, 1.0)
-        given = given.reshape(-1)
-        if given.shape != (team,) or given.dtype.kind not in 'iu' or given.min() < 0 or given.max() > 4:
-            raise ValueError(f'{self!r}: an action is {team} ints from 0 to 4, one an agent; got {action!r}')
-        return given
+            if actions.shape != (num, team, 2) or not np.isfinite(actions).all():
+                raise ValueError(f'{self!r}: an action is {team} x 2 finite floats; got {actions.tolist()}')
+            return np.clip(actions.astype(np.float64), -1.0, 1.0)
+        if actions.shape != (num, team) or actions.dtype.kind not in 'iu':
+            raise ValueError(f'{self!r}: an action is {team} ints from 0 to 4, one an agent; got {actions.tolist()}')
+        if (wrong := (actions < 0) | (actions > 4)).any():
+            env, agent = np.argwhere(wrong)[0].tolist()
+            raise ValueError(
+                f'{self!r}: agent {agent}{self.of_row(env)} takes action {actions[env, agent]}; '
+                f'an action is {team} ints from 0 to 4, one an agent'
+            )
+        return actions

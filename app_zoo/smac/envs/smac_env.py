@@ -1,8 +1,6 @@
-"""SMACEnv: a team of units against scripted ones, under SMAC's interface and as a BaseEnv."""
+"""SMACEnv: a team of units against scripted ones, as an env (one or many at once) and under SMAC's interface."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
@@ -10,12 +8,12 @@ from app_zoo.smac.envs.battle import TICK_S, TICKS, Battles
 from app_zoo.smac.envs.picture import draw
 from app_zoo.smac.envs.units import MAPS
 from app_zoo.smac.envs.view import View
-from nervex.envs import BaseEnv, BaseEnvInfo, BaseEnvTimestep, EnvElementInfo
+from nervex.envs import ArrayEnv, BaseEnvInfo, EnvElementInfo
 from nervex.utils.declare import setting, settings
 from nervex.utils.errors import unknown_name
 
 
-class SMACEnv(BaseEnv):
+class SMACEnv(ArrayEnv):
     """
     Overview:
         One micro-battle. The team shares a reward: damage to enemies, 10 for each that falls and 200 for the victory,
@@ -34,50 +32,41 @@ class SMACEnv(BaseEnv):
     state_constants = ('view',)
     render_fps = round(1 / (TICK_S * TICKS))
 
-    def __init__(self, cfg: dict | None = None) -> None:
-        super().__init__(cfg)
+    def __init__(self, cfg: dict | None = None, num: int = 1) -> None:
+        super().__init__(cfg, num)
         name = self._cfg.map_name
         if name not in MAPS:
             raise ValueError(unknown_name('map of the micro-battle', name, MAPS))
-        self.battles = Battles(MAPS[name], 1)
+        self.battles = Battles(MAPS[name], num)
         self.view = View(self.battles)
-        self._limit = int(self._cfg.episode_limit or MAPS[name].limit)
-        self._over = True
-        self._last = np.full((1, self.battles.allies), -1)
+        self.limit = int(self._cfg.episode_limit or MAPS[name].limit)
+        self._last = np.full((num, self.battles.allies), -1)
         self._mask = self.battles.available()
-        self.battle_won = False
+        self._won = np.zeros(num, bool)
 
-    # ------------------------------------------------------------------ the BaseEnv interface
-    def reset(self, *, seed: int | None = None, **kwargs: Any) -> dict[str, np.ndarray]:
-        self.battles.reset(np.arange(1), [self.episode_rng(seed)])
-        self._steps, self._return = 0, 0.0
-        self._over = self.battle_won = False
-        self._last[:] = -1
-        return self._seen()
+    # ------------------------------------------------------------------ the ArrayEnv interface
+    def begin(self, which: np.ndarray, generators: list[np.random.Generator]) -> None:
+        self.battles.reset(which, generators)
+        self._won[which], self._last[which] = False, -1
 
-    def step(self, action: Any) -> BaseEnvTimestep:
-        if self._over:
-            raise RuntimeError(f'{self!r}: call reset() before step(), and after the end of an episode')
-        actions = self._checked(action)
-        outcome = self.battles.step(actions)
-        self._last[:] = actions
-        self._steps += 1
-        reward = self.view.reward(outcome)
-        self._return += float(reward[0])
-        self.battle_won = bool(outcome.won[0])
-        ended = self.battle_won or bool(outcome.lost[0])
-        self._over = ended or self._steps >= self._limit
-        info: dict[str, Any] = {}
-        if self._over:
-            stand = self.battles.alive[0]
-            info = {
-                'final_eval_reward': self._return,
-                'truncated': not ended,
-                'battle_won': self.battle_won,
-                'dead_allies': int((~stand[: self.battles.allies]).sum()),
-                'dead_enemies': int((~stand[self.battles.allies :]).sum()),
-            }
-        return BaseEnvTimestep(self._seen(), reward, self._over, info)
+    def act(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        outcome = self.battles.step(self._checked(actions))
+        self._last[:], self._won = actions, outcome.won
+        return self.view.reward(outcome), outcome.won | outcome.lost
+
+    def seen(self) -> dict[str, np.ndarray]:
+        self._mask = self.battles.available()
+        return {
+            'agent_state': self.view.obs(self._mask),
+            'global_state': self.view.state(self._last),
+            'action_mask': self._mask.astype(np.float32),
+        }
+
+    def last_info(self) -> dict[str, np.ndarray]:
+        """``win``, and what SMAC calls it, with the dead of both sides."""
+        dead = ~self.battles.alive
+        allies, enemies = dead[:, : self.battles.allies].sum(1), dead[:, self.battles.allies :].sum(1)
+        return {'win': self._won, 'battle_won': self._won, 'dead_allies': allies, 'dead_enemies': enemies}
 
     def info(self) -> BaseEnvInfo:
         team, actions = self.battles.allies, self.battles.action_num
@@ -99,9 +88,14 @@ class SMACEnv(BaseEnv):
         return draw(self.battles)
 
     def __repr__(self) -> str:
-        return f'SMACEnv({self._cfg.map_name}, limit={self._limit})'
+        return f'SMACEnv({self._cfg.map_name}, limit={self.limit})'
 
     # ------------------------------------------------------------------ SMAC's own names
+    @property
+    def battle_won(self) -> bool:
+        """Whether the last step won the battle."""
+        return bool(self._won[0])
+
     def get_obs(self) -> list[np.ndarray]:
         """What each ally sees."""
         return list(self.view.obs(self._mask)[0])
@@ -121,25 +115,20 @@ class SMACEnv(BaseEnv):
             'n_agents': self.battles.allies,
             'state_shape': self.view.state_dim,
             'obs_shape': self.view.obs_dim,
-            'episode_limit': self._limit,
+            'episode_limit': self.limit,
         }
 
     # ------------------------------------------------------------------ inside
-    def _seen(self) -> dict[str, np.ndarray]:
-        self._mask = self.battles.available()
-        return {
-            'agent_state': self.view.obs(self._mask)[0],
-            'global_state': self.view.state(self._last)[0],
-            'action_mask': self._mask[0].astype(np.float32),
-        }
-
-    def _checked(self, action: Any) -> np.ndarray:
+    def _checked(self, actions: np.ndarray) -> np.ndarray:
         team, count = self.battles.allies, self.battles.action_num
-        actions = np.asarray(action).reshape(-1)
-        if actions.shape != (team,) or actions.dtype.kind not in 'iu':
-            raise ValueError(f'{self!r}: an action is {team} ints, one a unit; got {action!r}')
-        for unit, chosen in enumerate(actions.tolist()):
-            if not 0 <= chosen < count or not self._mask[0, unit, chosen]:
-                legal = np.flatnonzero(self._mask[0, unit]).tolist()
-                raise ValueError(f'{self!r}: unit {unit} may not take action {chosen}; legal are {legal}')
-        return actions[None]
+        if actions.shape != (self.num, team) or actions.dtype.kind not in 'iu':
+            raise ValueError(f'{self!r}: an action is {team} ints, one a unit; got {actions.tolist()}')
+        chosen = np.clip(actions, 0, count - 1)
+        legal = np.take_along_axis(self._mask, chosen[..., None], 2)[..., 0] & (chosen == actions)
+        if not legal.all():
+            env, unit = np.argwhere(~legal)[0].tolist()
+            may = np.flatnonzero(self._mask[env, unit]).tolist()
+            raise ValueError(
+                f'{self!r}: unit {unit}{self.of_row(env)} may not take action {actions[env, unit]}; legal are {may}'
+            )
+        return actions

@@ -7,7 +7,6 @@ FaultyEnv: a CounterEnv that goes wrong, in many ways, at chosen steps.
 
 import os
 import time
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -133,8 +132,7 @@ class CounterEngine:
 
     def __init__(self, cfgs: list[dict], same_step: bool = False) -> None:
         self.envs, self.num, self.same_step = [CounterEnv(c) for c in cfgs], len(cfgs), same_step
-        info = self.envs[0].info()
-        self.obs, self.act = SimpleNamespace(info=info.obs_space), SimpleNamespace(info=info.act_space)
+        self.info = self.envs[0].info
         self._ended = [False] * self.num
 
     def start(self, seeds: list) -> Any:

@@ -85,7 +85,7 @@ def test_observations_name_who_is_where():
     env.reset()
     battles = env.battles
     battles.x[0], battles.y[0] = [10, 10, 10, 14.5, 25, 25], [16, 12, 20, 16, 16, 20]
-    obs = env._seen()['agent_state'][0]
+    obs = env.seen()['agent_state'][0, 0]
     assert obs[:4].tolist() == [1, 1, 1, 1]
     assert obs[4:9].tolist() == pytest.approx([1, 0.5, 0.5, 0, 1])  # enemy 0: may be shot, 4.5 of 9 cells east
     assert not obs[9:19].any()  # enemies 1 and 2 are out of sight

@@ -272,7 +272,7 @@ class EnvManager:
             that cannot be: envs that wait in the middle of a step (asynchronous managers), or are native code.
         """
         live = self._live or self._refuse('state_dict')
-        if not live.at_rest or not self.backend.saves:
+        if not live.at_rest:
             return None
         leaves = tree.leaves(live.observe()[1])
         if any(leaf.dtype == object for leaf in leaves):

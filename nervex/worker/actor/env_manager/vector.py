@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from nervex.envs import BaseEnvInfo
 from nervex.envs.hosting.layout import InvalidStepError, copy_row, not_finite, write_row
 from nervex.envs.hosting.messages import METHOD, EnvFault, Events, HostSetup, describe_error, kind_of, leave_copy
+from nervex.envs.hosting.saving import load_env, save_env
 from nervex.envs.hosting.stepping import FAILURES
 from nervex.envs.hosting.store import SLOTS, BlockStore
-from nervex.envs.spaces import reward_info
 from nervex.utils import tree
 from nervex.utils.errors import ConfigError
 from nervex.worker.actor.env_manager.backend import PENDING, InProcess, WorkerLost
 
 logger = logging.getLogger(__name__)
+EMPTY = b'[]'  # the saved state of an env that is part of another one's
 
 
 class Vectorised(InProcess):
@@ -30,7 +30,6 @@ class Vectorised(InProcess):
     """
 
     partial_steps = False
-    saves = False
 
     def launch(self, g: int, setup: HostSetup) -> None:
         """Job: make the engine."""
@@ -53,7 +52,7 @@ class Vectorised(InProcess):
         """The envs' description before they are launched."""
         engine = _make_engine(env_fn, cfgs)
         try:
-            return _info(engine)
+            return engine.info()
         finally:
             engine.close()
 
@@ -86,12 +85,15 @@ class _EngineHost:
             if setup.describe and not isinstance(error, SystemExit):
                 raise
             return EnvFault(0, 'build', kind_of(error), describe_error(error))
-        return (_info(self._engine), tree.index(self._first, 0)) if setup.describe else None
+        return (self._engine.info(), tree.index(self._first, 0)) if setup.describe else None
 
     def attach(self, store: BlockStore, low: int) -> None:
         """Write into this store from now on."""
-        self._store, zeros = store, np.zeros(self._num, np.float32)
-        self._floats = [[*store.floats(s, 0, self._num), (store.reward[s], zeros)] for s in range(SLOTS)]
+        self._store = store
+        self._floats = [store.floats(s, 0, self._num) for s in range(SLOTS)]
+        if store.reward_size == 1:
+            zeros = np.zeros(self._num, np.float32)
+            self._floats = [[*floats, (reward, zeros)] for floats, reward in zip(self._floats, store.reward)]
 
     # ------------------------------------------------------------------ jobs
     def obey(self, name: str, args: tuple) -> Any:
@@ -101,9 +103,20 @@ class _EngineHost:
         if name == 'call':
             _, attribute, calls = args
             return [METHOD if callable(v) else v for v in self._engine.ask(attribute, calls and calls[0])]
+        if name in ('save', 'load'):
+            return getattr(self, f'_{name}')(*args)
         for i, seed in zip(*args[:2]):
             self._seeds[i] = seed  # it counts from the next reset on
         return None
+
+    def _save(self, ids: Sequence[int]) -> list[bytes | None]:
+        """The engine with what is counted here, which stands with the first env; None for each if it has no state."""
+        counted = [self._returns, self._lengths, self._seeds]
+        saved = save_env(self._engine, counted, None) if hasattr(self._engine, 'state_dict') else None
+        return [saved, *[None if saved is None else EMPTY] * (len(ids) - 1)]
+
+    def _load(self, ids: Sequence[int], states: list[bytes]) -> None:
+        self._engine, (self._returns, self._lengths, self._seeds), _ = load_env(self._engine, states[0])
 
     def _begin(self, slot: int) -> WorkerLost | None:
         """All episodes begin; the first time they have already."""
@@ -121,7 +134,7 @@ class _EngineHost:
         """A step of the engine: Events or None; WorkerLost if it failed, for then all unfinished episodes are lost."""
         everyone = len(ids) == self._num
         if not everyone:
-            actions = self._padded(ids, rows, actions)
+            actions = self._padded(slot, ids, rows, actions)
         try:
             answer = self._engine.exchange(actions)
             if os.getpid() != self._pid:
@@ -131,7 +144,7 @@ class _EngineHost:
             self._write(slot, answer.obs)
         except FAILURES as error:
             return self._failed(error)
-        self._returns += answer.reward
+        self._returns += answer.reward if answer.reward.ndim == 1 else answer.reward.sum(1, dtype=np.float64)
         ended = answer.terminated | answer.truncated
         if everyone and not answer.infos and not np.count_nonzero(ended):  # 1 us faster than any()
             return None
@@ -149,10 +162,12 @@ class _EngineHost:
             events.waiting = self._waiting
         return events
 
-    def _padded(self, ids: np.ndarray, rows: Any, actions: Any) -> np.ndarray:
-        """Actions for all envs: those that do not step get one that means nothing."""
+    def _padded(self, slot: int, ids: np.ndarray, rows: Any, actions: Any) -> np.ndarray:
+        """Actions for all envs: those that do not step get one that means nothing, the first that is legal."""
         dtype = actions.dtype if len(ids) else np.float32 if rows.kind == 'continuous' else np.int64
-        full = np.zeros((self._num, *(rows.shape or ())), dtype)
+        full, before = np.zeros((self._num, *(rows.shape or ())), dtype), self._store.obs[slot - 1]
+        if isinstance(before, dict) and 'action_mask' in before:
+            full[:] = before['action_mask'].argmax(-1)
         if len(ids):
             full[ids] = actions
         return full
@@ -199,10 +214,6 @@ def _make_engine(env_fn: Any, cfgs: Sequence[dict]) -> Any:
         text = f"got 'vector', but {env_fn.__name__} has no create_vector_env(cfgs); take another one, or env_type: gym"
         raise ConfigError(f'env.env_manager_type: {text}')
     return getattr(env_fn, 'create_vector_env', env_fn)(list(cfgs))
-
-
-def _info(engine: Any) -> BaseEnvInfo:
-    return BaseEnvInfo(1, engine.obs.info, engine.act.info, reward_info())
 
 
 class _Infos:
