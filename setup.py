@@ -20,6 +20,7 @@ extras = {
     'gym': ['gym==0.26.2'],
     'pettingzoo': ['pettingzoo>=1.24'],
     'mpe': ['mpe2>=1.1'],
+    'smax': ['jaxmarl>=0.2'],
     'minigrid': ['minigrid>=2.3'],
     'highway': ['highway-env>=1.9'],
     'video': ['imageio[ffmpeg]>=2.34', 'pygame-ce>=2.5'],

@@ -39,6 +39,8 @@ ENV_REGISTRY = Registry(
         'pendulum': 'app_zoo.classic_control.pendulum.envs.pendulum_env:PendulumEnv',
         'cartpole': 'app_zoo.classic_control.cartpole.envs.cartpole_env:CartPoleEnv',
         'smac': 'app_zoo.smac.envs:SMACEnv',
+        'smac_starcraft': 'app_zoo.smac.envs.adapters:StarCraftEnv',
+        'smax': 'app_zoo.smac.envs.smax:SMAXEnv',
         'cooperative_navigation': 'app_zoo.multiagent_particle.envs:CooperativeNavigationEnv',
         'simple_tag': 'app_zoo.multiagent_particle.envs:SimpleTagEnv',
         'two_step': 'app_zoo.team_games.envs:TwoStepGame',
