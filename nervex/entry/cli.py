@@ -302,6 +302,10 @@ def _eval(options: dict[str, Any]) -> None:
         f'{len(r)} episodes: mean {r.mean():.2f}, std {r.std():.2f}, min {r.min():.2f}, max {r.max():.2f}, '
         f'length mean {k.mean():.1f} (min {k.min()}, max {k.max()})'
     )
+    if (won := shown.evaluation.win_rate) is not None:
+        click.echo(f'win rate: {won:.2f}')
+    if (agents := shown.evaluation.agent_means) is not None:
+        click.echo('mean return of each agent: ' + ', '.join(f'{mean:.2f}' for mean in agents))
     for which, path in shown.videos.items():
         click.echo(f'{which} episode: {path}')
 

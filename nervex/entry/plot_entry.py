@@ -103,6 +103,7 @@ class Curve:
     config: dict[str, Any]
     x: np.ndarray
     mean: np.ndarray
+    win_rate: float | None = None  # at the end; None: the env does not say who won
 
     @property
     def name(self) -> str:
@@ -117,8 +118,10 @@ class Curve:
 
     @property
     def solved(self) -> bool:
-        """Whether its last evaluation reached ``stop_val``."""
-        return self.stop_val is not None and bool(self.mean[-1] >= self.stop_val)
+        """Whether its last evaluation reached ``stop_val`` and ``stop_win_rate``, as far as they are stated."""
+        wins = self.config.get('evaluator.stop_win_rate')
+        stated = [(has, to) for has, to in ((self.mean[-1], self.stop_val), (self.win_rate, wins)) if to is not None]
+        return bool(stated) and all(has is not None and has >= to for has, to in stated)
 
 
 def read_runs(folders: Sequence[str], axis: str = 'env_step') -> list[Curve]:
@@ -155,7 +158,9 @@ def _read_run(log: str, axis: str) -> Curve:
         raise FileNotFoundError(f'{path}: missing; runs are grouped by the config that each one saved there')
     rows = curve_rows(_curve_file(log))
     x, mean = (np.array([float(row[name]) for row in rows]) for name in (axis, 'return_mean'))
-    return Curve(os.path.dirname(os.path.abspath(log)), leaves(read_yaml(path)), x, mean)
+    won = rows[-1].get('win_rate')
+    config = leaves(read_yaml(path))
+    return Curve(os.path.dirname(os.path.abspath(log)), config, x, mean, float(won) if won else None)
 
 
 def group_runs(curves: Sequence[Curve]) -> dict[str, list[Curve]]:

@@ -6,14 +6,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from nervex.interaction import Task
 from nervex.interaction.exception import DataLost
 from nervex.parallel.blocks import Header
 from nervex.parallel.roster import Slot
 from nervex.run.state import SaveSchedule
-from nervex.worker.actor.base_serial_evaluator import Evaluation
 
 if TYPE_CHECKING:
     from nervex.parallel.run import ParallelRun
@@ -200,7 +197,7 @@ class Coordinator:
         task.hold.task = None
         if self.solved:
             return  # the one that decided is the last one
-        result = Evaluation(np.asarray(answer['returns']), np.asarray(answer['lengths']), answer['seconds'])
+        result = answer['result']
         self.evaluator.record(answer['train_iter'], answer['env_step'], result)
         learner = self._learner()
         if self.evaluator.is_new_best() and answer['train_iter'] > 0 and learner is not None:

@@ -257,7 +257,7 @@ class EvaluatorRole(ActingRole):
         self.evaluator.env, self.evaluator.policy = self.envs, policy.eval_mode
 
     def evaluate(self, task: dict[str, Any], request: dict[str, Any], weights: dict) -> dict[str, Any]:
-        """The returns, and whether they reach the stop value (with as many more episodes to confirm it)."""
+        """The evaluation, and whether it is good enough (with as many more episodes to confirm it)."""
         self.load(self.evaluator.policy, weights, joins=False)
         if task['setting']:
             self.evaluator.policy.set_setting('eval', task['setting'])
@@ -268,10 +268,4 @@ class EvaluatorRole(ActingRole):
                 f'{self.spec.name}: {len(result.returns)} episodes with the weights of update '
                 f'{request["train_iter"]}, mean return {result.mean:.3f}, {result.seconds:.3f} s'
             )
-        return {
-            'reached': reached,
-            'returns': result.returns,
-            'lengths': result.lengths,
-            'seconds': result.seconds,
-            **request,
-        }
+        return {'reached': reached, 'result': result, **request}

@@ -32,9 +32,10 @@ logger = logging.getLogger(__name__)
 _LOCK = '.nervex_lock'
 _PACKAGES = ('nervex', 'torch', 'numpy', 'gymnasium', 'easydict')
 
+_STOPS = ('evaluator.stop_val', 'evaluator.stop_win_rate')
 # what may differ between a run and its continuation: when it ends and what is shown, not what is computed
 _MAY_DIFFER = (
-    *('exp_name', 'seed', 'commander', 'evaluator.stop_val', 'parallel'),
+    *('exp_name', 'seed', 'commander', *_STOPS, 'parallel'),
     *('learner.resume', 'learner.hook', 'learner.load_path'),
 )
 # and what may be changed to go on from before weights or losses became NaN or infinite
@@ -215,7 +216,7 @@ class SavedRun:
         """How it ended, if a continuation with this config would end there, too; None: there is more to do."""
         if self.finished is None or self.counters is None:
             return None
-        limits = 'evaluator.stop_val' if self.counters['solved'] else ('evaluator.stop_val', 'commander.')
+        limits = _STOPS if self.counters['solved'] else (*_STOPS, 'commander.')
         if any(path.startswith(limits) for path, _, _ in self._changes(resolved)):
             return None
         return RunResult(

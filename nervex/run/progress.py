@@ -92,13 +92,14 @@ class Progress:
         return text if left is None else f'{text} | at most {duration(left)} left'
 
     def returns(self) -> str:
-        """The last and the best return, as a part of the line."""
+        """The last and the best return and the last win rate, as a part of the line."""
         last, best = self._run.evaluator.last_mean, self._run.evaluator.best
         if last != last:  # NaN before the first evaluation
             return ''
-        stop = self._run.cfg.evaluator.stop_val
-        wanted = '' if stop is None else f', stop at {stop:g}'
-        return f' | return {last:.1f} (best {max(best, last):.1f}{wanted})'
+        cfg, won = self._run.cfg.evaluator, self._run.evaluator.last_win_rate
+        wanted, part = (f', stop at {x:g}' if x is not None else '' for x in (cfg.stop_val, cfg.stop_win_rate))
+        wins = '' if won is None else f' | win rate {won:.2f}{part}'
+        return f' | return {last:.1f} (best {max(best, last):.1f}{wanted}){wins}'
 
     def close(self) -> None:
         """Leave the last line on the terminal."""

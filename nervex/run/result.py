@@ -27,6 +27,8 @@ class RunResult:
     exp_path: str
     ckpt_path: str
     config: EasyDict = field(repr=False)
+    win_rate: float | None = None  # of the last evaluation; None: the env does not say who won
+    agent_returns: list[float] | None = None  # likewise, of each agent; None: a reward is the team's
     notes: list[str] = field(default_factory=list, repr=False)  # more lines for people
     best_checkpoint: str | None = field(init=False)
     log_path: str = field(init=False)
@@ -48,12 +50,13 @@ class RunResult:
         last, actor = float(run.evaluator.last_mean), run.actor
         best = max(float(run.evaluator.best), last)
         counters = (actor.total_step, run.learner.train_iter, actor.total_episode, run.seconds, checkpoint)
-        return cls(solved, last, best, *counters, run.seed, run.folder.path, ckpt_path, run.cfg)
+        team = run.evaluator.last_win_rate, run.evaluator.last_agent_means
+        return cls(solved, last, best, *counters, run.seed, run.folder.path, ckpt_path, run.cfg, *team)
 
     def counters(self) -> dict[str, Any]:
         """The numbers, and the checkpoint by its name: what the folder does not tell."""
         names = ('solved', 'final_return', 'best_return', 'env_steps', 'train_iters', 'episodes', 'seconds')
-        numbers = {name: getattr(self, name) for name in names}
+        numbers = {name: getattr(self, name) for name in (*names, 'win_rate', 'agent_returns')}
         return {**numbers, 'checkpoint': self.checkpoint and os.path.basename(self.checkpoint)}
 
     def draw(self) -> str | None:
@@ -65,10 +68,11 @@ class RunResult:
     @property
     def verdict(self) -> str:
         """How it ended, in words."""
-        stop = self.config.evaluator.stop_val
+        cfg, won = self.config.evaluator, '' if self.win_rate is None else f', win rate {self.win_rate:.2f}'
+        stated = [f'{name} {cfg[name]:g}' for name in ('stop_val', 'stop_win_rate') if cfg[name] is not None]
         if self.solved:
-            return f'solved: return {self.final_return:.1f} reached stop_val {stop:g}'
+            return f'solved: return {self.final_return:.1f}{won} reached {" and ".join(stated)}'
         if self.final_return != self.final_return:
             return 'finished: not evaluated'
-        wanted = 'stop_val not set' if stop is None else f'stop_val {stop:g} not reached'
-        return f'finished: return {self.final_return:.1f} (best {self.best_return:.1f}), {wanted}'
+        wanted = f'{" and ".join(stated)} not reached' if stated else 'stop_val not set'
+        return f'finished: return {self.final_return:.1f} (best {self.best_return:.1f}){won}, {wanted}'

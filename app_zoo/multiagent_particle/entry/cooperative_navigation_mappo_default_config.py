@@ -8,7 +8,7 @@ cooperative_navigation_mappo_default_config = EasyDict(
             env_type='cooperative_navigation',
             actor_env_num=8,
             evaluator_env_num=20,
-            env_manager_type='base',
+            env_manager_type='vector',
         ),
         policy=dict(
             policy_type='mappo',
