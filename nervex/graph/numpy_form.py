@@ -105,6 +105,7 @@ class _Writer:
     def __init__(self, program: Program) -> None:
         self.source = Source(program.inputs)
         self._arrays = {id(ref): np.zeros(tuple(ref.example.shape), _dtype(ref)) for ref in program.inputs}
+        self._held = list(self._arrays.values())  # their ids belong to nobody else as long as they live
         self._inputs = {id(self._arrays[id(ref)]): self.source.name(ref) for ref in program.inputs}
         self._splits = {id(call.result): call for call in program.calls if call.name in _SPLITS}
 

@@ -335,3 +335,32 @@ def test_layers_that_work_in_place_and_assignments(caplog):
             found, expected = act(given), act.eager(given)
             assert np.allclose(found, expected, atol=1e-6)
         assert act.backend == backend
+
+
+class Wider(nn.Module):
+    """Views of an input beside other views, as networks of teams have."""
+
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(6, 2)
+        self.register_buffer('ids', torch.eye(2))
+
+    def forward(self, data):
+        obs, other = data['obs'].unsqueeze(0), data['other'].unsqueeze(0)
+        ids = self.ids.expand(*obs.shape[:2], -1, -1)
+        return {'y': self.net(torch.cat([obs, ids], -1)).squeeze(0), 'other': other.squeeze(0)}
+
+
+def test_a_view_of_an_input_is_not_taken_for_another_input():
+    """It was, by the id of an array that lived no longer: a matter of chance, so many are made."""
+    rng, held = np.random.default_rng(0), []
+    for _ in range(20):
+        module = Wider()
+        act = GraphedForward(module)
+        data = {name: rng.normal(size=(3, 2, 4)).astype(np.float32) for name in ('obs', 'other')}
+        for _ in range(2):
+            found = act(data)
+        assert act.eager_reason is None
+        expected = module({name: torch.from_numpy(x) for name, x in data.items()})
+        assert np.allclose(found['y'], expected['y'].detach().numpy(), atol=1e-6)
+        held.append(act)
