@@ -24,7 +24,7 @@ EXTRA = {
     'r2d2': dict(collect=dict(env_num=3, unroll_len=5)),
     'ppo_recurrent': dict(collect=dict(env_num=3, unroll_len=4)),
     'impala': dict(collect=dict(env_num=3, unroll_len=4)),
-    **{name: dict(collect=dict(env_num=3, unroll_len=4)) for name in ('qmix', 'vdn', 'iql', 'mappo', 'ippo')},
+    **{name: dict(collect=dict(env_num=3, unroll_len=4)) for name in ('qmix', 'vdn', 'iql', 'mappo', 'ippo', 'coma')},
 }
 
 

@@ -27,7 +27,7 @@ _HOMES = {
     'nervex.armor.noise': 'ActionNoisePlugin',
     'nervex.armor.plugin': 'IArmorPlugin IArmorStatefulPlugin IArmorStatelessPlugin add_plugin register_plugin',
     'nervex.armor.switches': 'GradPlugin TeacherPlugin',
-    'nervex.armor.by_policy': 'ArgmaxSamplePlugin MultinomialSamplePlugin mu_sigma_of',
+    'nervex.armor.by_policy': 'ArgmaxSamplePlugin EpsMultinomialSamplePlugin MultinomialSamplePlugin mu_sigma_of',
     'nervex.armor.sampling': 'Draws EpsGreedySamplePlugin',
 }
 __getattr__, __dir__, __all__ = lazy_exports(__name__, {**homes(_HOMES), **_OTHER_NAMES})

@@ -9,7 +9,7 @@ import numpy as np
 from torch import Tensor
 
 from .plugin import IArmorStatelessPlugin
-from .sampling import DrawingPlugin, argmax, in_arrays, legal, logit_of, per_head
+from .sampling import DrawingPlugin, Draws, EpsGreedySamplePlugin, argmax, in_arrays, legal, logit_of, per_head
 
 
 class ArgmaxSamplePlugin(IArmorStatelessPlugin):
@@ -68,7 +68,23 @@ class MultinomialSamplePlugin(DrawingPlugin):
     def _choose(self, logit: Any, mask: Any) -> Any:
         if type(logit) is not np.ndarray:
             return in_arrays(self._choose, logit, mask)
-        return (legal(logit, mask) - self._draws.races(logit)).argmax(-1)
+        return draw(logit, mask, self._draws)
+
+
+class EpsMultinomialSamplePlugin(EpsGreedySamplePlugin):
+    """
+    Overview:
+        As ``eps_greedy_sample``, but who does not explore draws from softmax(logit) over the legal actions: the policy
+        is (1 - eps) softmax(logit) + eps / (number of legal actions).
+    """
+
+    def _own_choice(self, logit: np.ndarray, mask: Any) -> np.ndarray:
+        return draw(logit, mask, self._draws)
+
+
+def draw(logit: np.ndarray, mask: Any, draws: Draws) -> np.ndarray:
+    """Legal actions drawn from the softmax of logits."""
+    return (legal(logit, mask) - draws.races(logit)).argmax(-1)
 
 
 def mu_sigma_of(logit: Any) -> tuple[Any, Any] | None:

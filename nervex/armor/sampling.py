@@ -126,11 +126,15 @@ class EpsGreedySamplePlugin(DrawingPlugin):
 
         return eps_greedy_forward
 
+    def _own_choice(self, logit: np.ndarray, mask: Any) -> np.ndarray:
+        """What the policy does where it does not explore."""
+        return argmax(logit, mask)
+
     def _choose(self, logit: Any, mask: Any, eps: Any) -> Any:
         """One number u for each row is enough: u < eps decides, and then u / eps, uniform again, picks the action."""
         if type(logit) is not np.ndarray:
             return in_arrays(self._choose, logit, mask, eps)
-        action = argmax(logit, mask)
+        action = self._own_choice(logit, mask)
         coins = self._draws.coins(action.size)
         if isinstance(eps, (float, int)):
             if not coins or min(coins) >= eps:

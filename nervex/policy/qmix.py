@@ -47,11 +47,6 @@ class QMIXPolicy(TeamPolicy):
         """What is learned of the agents' values (T, B, A): the team's value (T, B)."""
         return model.joint(q, obs)
 
-    def _team_reward(self, data: dict[str, Any], like: torch.Tensor) -> torch.Tensor:
-        """The reward of what ``_team_value`` values: the team's, or the sum of its agents' rewards."""
-        reward = data['reward']
-        return reward if reward.dim() == like.dim() else reward.sum(-1)
-
     def _loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
         obs, state, mask = data['obs'], self._first_state(data), data['mask'].float()
         now, following = ({name: part[cut] for name, part in obs.items()} for cut in (slice(None, -1), slice(1, None)))
@@ -65,7 +60,7 @@ class QMIXPolicy(TeamPolicy):
             goes_on = self._gamma if data['done'] is None else self._gamma * (1 - data['done'])
             if value.dim() == 3:
                 mask, goes_on = mask.unsqueeze(-1).expand_as(value), torch.as_tensor(goes_on).unsqueeze(-1)
-            goal = self._team_reward(data, value) + goes_on * next_value
+            goal = self._team_reward(data) + goes_on * next_value
         error = (goal - value) * mask
         squared = (
             error.pow(2) if data['weight'] is None else error.pow(2) * data['weight'].view(-1, *[1] * (error.dim() - 2))
@@ -91,7 +86,8 @@ class IQLPolicy(QMIXPolicy):
     def _team_value(self, model: Any, q: torch.Tensor, obs: dict[str, torch.Tensor]) -> torch.Tensor:
         return q
 
-    def _team_reward(self, data: dict[str, Any], like: torch.Tensor) -> torch.Tensor:
+    def _team_reward(self, data: dict[str, Any]) -> torch.Tensor:
+        """The team's (T, B, 1), or each agent's."""
         reward = data['reward']
         return reward if reward.dim() == 3 else reward.unsqueeze(-1)
 

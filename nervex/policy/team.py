@@ -73,6 +73,11 @@ class TeamPolicy(CommonPolicy):
     def _get_train_sample(self, traj_cache: Batch) -> Batch:
         return self._sequences(traj_cache)
 
+    def _team_reward(self, data: dict[str, Any]) -> torch.Tensor:
+        """The team's reward (T, B): the sum where the env gives one an agent."""
+        reward = data['reward']
+        return reward if reward.dim() == 2 else reward.sum(-1)
+
     def _first_state(self, data: dict[str, Any]) -> torch.Tensor | None:
         """The stored states (B, A, F) of the first steps of sequences."""
         return torch.stack(data['prev_state']) if 'prev_state' in data else None

@@ -6,11 +6,13 @@ import torch
 import torch.nn.functional as F
 
 from nervex.rl_utils.categorical import log_prob_and_entropy
-from nervex.rl_utils.checks import ShapeError, check_alike, check_rank, chosen, weighted_mean
+from nervex.rl_utils.checks import ShapeError, check_alike, check_rank, chosen
 from nervex.rl_utils.scan import reverse_scan
 
 coma_data = namedtuple(
-    'coma_data', ['logit', 'action', 'q_value', 'target_q_value', 'reward', 'weight', 'done'], defaults=(None,)
+    'coma_data',
+    ['logit', 'action', 'q_value', 'target_q_value', 'reward', 'weight', 'done', 'mask'],
+    defaults=(None, None),
 )
 coma_loss = namedtuple('coma_loss', ['policy_loss', 'q_value_loss', 'entropy_loss'])
 
@@ -25,7 +27,8 @@ def coma_error(data: coma_data, gamma: float, lambda_: float) -> coma_loss:
     Arguments:
         - data (:obj:`coma_data`): fields as below; ``weight`` may be None. Without ``done`` the last step, which
           nothing follows, does not train the critic; with it, it does where the episode ended there, and returns stop
-          at ends
+          at ends. ``mask`` is False behind the last real step of a sequence: means are over the real steps, and the
+          state behind the last one (with an action for it) ends the return by its target value, unless it is ``done``
         - gamma (:obj:`float`): discount factor in [0, 1]
         - lambda_ (:obj:`float`): 0 is the one-step target, 1 the full return
     Returns:
@@ -34,14 +37,14 @@ def coma_error(data: coma_data, gamma: float, lambda_: float) -> coma_loss:
         - logit, q_value, target_q_value (:obj:`torch.FloatTensor`): :math:`(T, B, A, N)`
         - action (:obj:`torch.LongTensor`): :math:`(T, B, A)`
         - weight (:obj:`torch.FloatTensor`): :math:`(T, B, A)` or :math:`(T, B)`
-        - reward, done (:obj:`torch.FloatTensor`): :math:`(T, B)`
+        - reward, done (:obj:`torch.FloatTensor`), mask (:obj:`torch.BoolTensor`): :math:`(T, B)`
     """
-    logit, action, q_value, target_q_value, reward, weight, done = data
+    logit, action, q_value, target_q_value, reward, weight, done, mask = data
     check_rank('coma_error', 'logit', logit, 4, '(T, B, A, N)')
     shape, step_shape = logit.shape, logit.shape[:2]
     check_alike('coma_error', shape[:3], action=action)
     check_alike('coma_error', shape, q_value=q_value, target_q_value=target_q_value)
-    check_alike('coma_error', step_shape, reward=reward, done=done)
+    check_alike('coma_error', step_shape, reward=reward, done=done, mask=mask)
     if weight is not None:
         if weight.shape not in (step_shape, shape[:3]):
             raise ShapeError(f'coma_error: weight has shape {tuple(weight.shape)}, expected {tuple(shape[:3])}')
@@ -51,26 +54,32 @@ def coma_error(data: coma_data, gamma: float, lambda_: float) -> coma_loss:
     with torch.no_grad():
         adv = q_taken - (torch.softmax(logit, dim=-1) * q_value).sum(-1)
         target_taken = chosen('coma_error', target_q_value, action)
-    q_value_loss = _critic_loss(q_taken, target_taken, reward, weight, done, gamma, lambda_)
-    return coma_loss(-weighted_mean(logp * adv, weight), q_value_loss, weighted_mean(entropy, weight))
+    real = torch.ones_like(logp) if mask is None else mask.to(logp.dtype).unsqueeze(-1).expand_as(logp)
+    target, counts = _lambda_returns(target_taken, reward, done, real, gamma, lambda_)
+    error = F.mse_loss(q_taken, target, reduction='none')
+    losses = -logp.masked_fill(real == 0, 0.0) * adv, error, entropy
+    return coma_loss(*(_mean(loss, weight, counted) for loss, counted in zip(losses, (real, counts, real))))
 
 
-def _critic_loss(
-    q_taken: torch.Tensor,
+def _mean(loss: torch.Tensor, weight: torch.Tensor | None, counts: torch.Tensor) -> torch.Tensor:
+    """Over the steps that count; weights scale them."""
+    loss = loss if weight is None else loss * weight
+    return (loss * counts).sum() / counts.sum().clamp_min(1.0)
+
+
+def _lambda_returns(
     target_taken: torch.Tensor,
     reward: torch.Tensor,
-    weight: torch.Tensor | None,
     done: torch.Tensor | None,
+    real: torch.Tensor,
     gamma: float,
     lambda_: float,
-) -> torch.Tensor:
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """TD(lambda) targets (T, B, A), and which of them count: of real steps with something behind them, or an end."""
     reward = reward.detach().unsqueeze(-1).expand_as(target_taken)
     ended = torch.zeros_like(reward) if done is None else done.to(reward.dtype).unsqueeze(-1).expand_as(target_taken)
-    discount = gamma * (1 - ended[:-1])
-    added = reward[:-1] + discount * (1 - lambda_) * target_taken[1:]
+    discount, trace = gamma * (1 - ended[:-1]), lambda_ * real[1:]
+    added = reward[:-1] + discount * (1 - trace) * target_taken[1:]
     last = torch.where(ended[-1] > 0, reward[-1], target_taken[-1])
-    target = torch.cat([reverse_scan(discount * lambda_, added, last), reward[-1:]])
-    counts = torch.cat([torch.ones_like(ended[:-1]), ended[-1:]])
-    error = counts * F.mse_loss(q_taken, target, reduction='none')
-    error = error if weight is None else error * weight
-    return error.sum() / counts.sum().clamp_min(1.0)
+    target = torch.cat([reverse_scan(discount * trace, added, last), reward[-1:]])
+    return target, torch.cat([real[:-1], real[-1:] * ended[-1:]])

@@ -106,17 +106,31 @@ def test_few_rows_and_many_rows_choose_alike(rows):
         assert torch.equal(action, by_row.forward({}, eps=[eps] * rows)['action'])
 
 
-@pytest.mark.parametrize('plugin, kwargs', [('multinomial_sample', {}), ('eps_greedy_sample', {'eps': 0.4})])
-def test_few_rows_at_a_time_have_the_right_frequencies(plugin, kwargs):
+FREQUENCIES = {
+    'multinomial_sample': ({}, (0.1, 0.2, 0.7)),
+    'eps_greedy_sample': ({'eps': 0.4}, (0.4 / 3, 0.4 / 3, 0.6 + 0.4 / 3)),
+    'eps_multinomial_sample': ({'eps': 0.4}, (0.06 + 0.4 / 3, 0.12 + 0.4 / 3, 0.42 + 0.4 / 3)),
+}
+
+
+@pytest.mark.parametrize('plugin', FREQUENCIES)
+def test_few_rows_at_a_time_have_the_right_frequencies(plugin):
+    kwargs, expected = FREQUENCIES[plugin]
     logit = torch.tensor([0.1, 0.2, 0.7]).log().expand(8, 3)
     armor = armor_of(plugin, logit, seed=7)
     counts = sum(torch.bincount(armor.forward({}, **kwargs)['action'], minlength=3) for _ in range(1000)) / 8000
-    expected = (0.1, 0.2, 0.7) if plugin == 'multinomial_sample' else (0.4 / 3, 0.4 / 3, 0.6 + 0.4 / 3)
     assert all(abs(c - p) < 0.02 for c, p in zip(counts, expected))
 
 
 @pytest.mark.parametrize('rows', [3, 50])
-@pytest.mark.parametrize('plugin, kwargs', [('multinomial_sample', {}), ('eps_greedy_sample', {'eps': 0.9})])
+@pytest.mark.parametrize(
+    'plugin, kwargs',
+    [
+        ('multinomial_sample', {}),
+        ('eps_greedy_sample', {'eps': 0.9}),
+        ('eps_multinomial_sample', {'eps': 0.9}),
+    ],
+)
 def test_random_sequence_continues_from_a_saved_state(plugin, kwargs, rows):
     armor, other = (armor_of(plugin, torch.zeros(rows, 5), seed=s) for s in (1, 2))
     for _ in range(4):

@@ -20,10 +20,11 @@ class ComaCritic(nn.Module):
     """
     Overview:
         Q(state, what the others do, .) for each action of an agent. It sees the global state, the agent's observation,
-        the actions of the others now and of all one step before, and which agent is meant.
+        the actions of the others now and of all one step before, and which agent is meant. Actions before the first
+        step are given, -1 where there were none.
     Shapes:
-        - agent_state :math:`(T, B, A, N)`, global_state :math:`(T, B, M)`, action :math:`(T, B, A)`, q_value
-          :math:`(T, B, A, P)`
+        - agent_state :math:`(T, B, A, N)`, global_state :math:`(T, B, M)`, action :math:`(T, B, A)`, last_action
+          :math:`(B, A)`, q_value :math:`(T, B, A, P)`
     """
 
     agents: Tensor
@@ -43,13 +44,17 @@ class ComaCritic(nn.Module):
         self._action_dim = action_dim
         self.register_buffer('agents', torch.eye(agent_num), persistent=False)
 
-    def forward(self, agent_state: Tensor, global_state: Tensor, action: Tensor) -> Tensor:
-        """The outputs that the class describes."""
+    def forward(
+        self, agent_state: Tensor, global_state: Tensor, action: Tensor, last_action: Tensor | None = None
+    ) -> Tensor:
+        """The outputs that the class describes; ``last_action`` None: an episode begins."""
         steps, batch, agents = action.shape
-        taken = F.one_hot(action.long(), self._action_dim).to(agent_state.dtype)
+        first = torch.full_like(action[0], -1) if last_action is None else last_action
+        every = torch.cat([first.unsqueeze(0), action]).long()
+        taken = F.one_hot(every + 1, self._action_dim + 1)[..., 1:].to(agent_state.dtype)
         joint = taken.flatten(2).unsqueeze(2).expand(-1, -1, agents, -1)
-        others = joint * (1.0 - self.agents).repeat_interleave(self._action_dim, 1)
-        last = torch.cat([torch.zeros_like(joint[:1]), joint[:-1]])
+        others = joint[1:] * (1.0 - self.agents).repeat_interleave(self._action_dim, 1)
+        last = joint[:-1]
         state = global_state.unsqueeze(2).expand(-1, -1, agents, -1)
         identity = self.agents.expand(steps, batch, -1, -1)
         return self.net(torch.cat([state, agent_state.flatten(3), others, last, identity], -1))
@@ -68,7 +73,8 @@ class ComaNetwork(ModeNet):
         - embedding_dim (:obj:`int`), hidden_dim_list (:obj:`Sequence[int] | None`): widths of actor's encoder and
           critic, None is [128, embedding_dim]
         - global_obs_dim (:obj:`int | None`): size of the global state, if ``obs_dim`` does not say it
-        - lstm_type (:obj:`str`): 'gru' or 'lstm'
+        - lstm_type (:obj:`str | None`): 'gru' or 'lstm' gives the actor a memory
+        - agent_ids (:obj:`bool`): the actor also sees which agent is meant
     Interfaces:
         forward, compute_action, compute_q_value
     """
@@ -83,8 +89,9 @@ class ComaNetwork(ModeNet):
         embedding_dim: int = 64,
         hidden_dim_list: Layers | None = None,
         global_obs_dim: int | Sequence[int] | None = None,
-        lstm_type: str = 'gru',
+        lstm_type: str | None = 'gru',
         activation: str | Activation = 'relu',
+        agent_ids: bool = False,
     ) -> None:
         super().__init__()
         own_dim: Any = obs_dim
@@ -97,23 +104,29 @@ class ComaNetwork(ModeNet):
             )
         widths = widths_of(embedding_dim, hidden_dim_list, 128)
         self.agent_num = agent_num
-        self.actor = AgentNet(own_dim, action_dim, widths, lstm_type, activation)
+        ids = agent_num if agent_ids else 0
+        self.actor = AgentNet(own_dim, action_dim, widths, lstm_type, activation, ids)
         self.critic = ComaCritic(
             agent_num, as_size(own_dim), as_size(global_obs_dim, 'global_obs_dim'), action_dim, widths, activation
         )
+
+    @property
+    def state_shape(self) -> tuple[int, int]:
+        """Of the states of one env, as a block."""
+        return self.agent_num, self.actor.block_dim
 
     def compute_action(self, data: dict[str, Any], single_step: bool | None = None) -> dict[str, Any]:
         """
         Overview:
             Logits of the agents' policies, for one step (B, ...) or a sequence (T, B, ...).
         Arguments:
-            - data (:obj:`dict`): ``obs`` with ``agent_state`` and optionally ``action_mask``; ``prev_state``, a list of
-              B lists of A states (None is zeros)
+            - data (:obj:`dict`): ``obs`` with ``agent_state`` and optionally ``action_mask``; ``prev_state``, a block,
+              or a list of B lists of A states (None is zeros)
             - single_step (:obj:`bool | None`): without a time axis; None reads it from the rank
         Shapes:
             - agent_state :math:`(T, B, A, N)`, logit :math:`(T, B, A, P)`; without T for a single step
         """
-        obs, added = as_sequence(data, single_step, self.actor.encoder.in_shape, self.agent_num)
+        obs, added = as_sequence(data, single_step, self.actor.in_shape, self.agent_num)
         logit, next_state = self.actor(obs['agent_state'], data.get('prev_state'))
         output = {'logit': logit.squeeze(0) if added else logit, 'next_state': next_state}
         if 'action_mask' in obs:
@@ -125,12 +138,13 @@ class ComaNetwork(ModeNet):
         Overview:
             Value of each action of an agent while the others do what they did.
         Arguments:
-            - data (:obj:`dict`): ``obs`` with ``agent_state`` and ``global_state``; ``action``
+            - data (:obj:`dict`): ``obs`` with ``agent_state`` and ``global_state``; ``action``; optionally
+              ``last_action``, what was done before the first step, -1 for nothing
         Shapes:
-            - agent_state :math:`(T, B, A, N)`, global_state :math:`(T, B, M)`, action :math:`(T, B, A)`, q_value
-              :math:`(T, B, A, P)`; without T for a single step
+            - agent_state :math:`(T, B, A, N)`, global_state :math:`(T, B, M)`, action :math:`(T, B, A)`, last_action
+              :math:`(B, A)`, q_value :math:`(T, B, A, P)`; without T for a single step
         """
-        obs, added = as_sequence(data, single_step, self.actor.encoder.in_shape, self.agent_num)
+        obs, added = as_sequence(data, single_step, self.actor.in_shape, self.agent_num)
         action = entry_of(data, 'action').unsqueeze(0) if added else entry_of(data, 'action')
-        q_value = self.critic(obs['agent_state'], entry_of(obs, 'global_state'), action)
+        q_value = self.critic(obs['agent_state'], entry_of(obs, 'global_state'), action, data.get('last_action'))
         return {'q_value': q_value.squeeze(0) if added else q_value}

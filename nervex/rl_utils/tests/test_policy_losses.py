@@ -117,6 +117,23 @@ def test_coma_weights_and_a_single_step():
         coma_error(coma_fields(weight=torch.ones(3)), 0.5, 0.8)
 
 
+def test_coma_behind_the_end_of_a_sequence():
+    """A sequence of two steps in three rows, by hand; then padding of any length changes nothing."""
+    q = torch.tensor([[4.0, 0.0], [2.0, 2.0], [7.0, 7.0]]).reshape(3, 1, 1, 2)
+    target = torch.tensor([[9.0, 9.0], [6.0, 0.0], [4.0, 8.0]]).reshape(3, 1, 1, 2)
+    data = coma_data(torch.zeros_like(q), torch.zeros(3, 1, 1, dtype=torch.long), q, target, torch.ones(3, 1), None)
+    data = data._replace(mask=torch.tensor([[True], [True], [False]]))
+    # step 1: 1 + .5 * 4 = 3, error 1; step 0: 1 + .5 (.2 * 6 + .8 * 3) = 2.8, error 1.44; advantages 2 and 0
+    expected = pytest.approx([LOG2, (1 + 1.44) / 2, LOG2])
+    assert [x.item() for x in coma_error(data, 0.5, 0.8)] == expected
+    padded = coma_data(*(None if x is None else torch.cat([x, x[-1:] * 9, x[:1]]) for x in data[:-1]), None)
+    padded = padded._replace(mask=torch.arange(5).unsqueeze(1) < 2, done=torch.arange(5).unsqueeze(1) > 2)
+    padded.logit[3, ..., 0] = -torch.inf
+    assert [x.item() for x in coma_error(padded, 0.5, 0.8)] == expected
+    ended = data._replace(done=torch.tensor([[False], [True], [False]]))  # step 1: 1; step 0: 1 + .5 (1.2 + .8) = 2
+    assert coma_error(ended, 0.5, 0.8).q_value_loss.item() == pytest.approx((1 + 4) / 2)
+
+
 def test_divergence_of_two_normal_distributions():
     old = torch.tensor([[0.0, 1.0]]), torch.tensor([[1.0, 2.0]])
     new = torch.tensor([[1.0, 1.0]], requires_grad=True), torch.tensor([[1.0, 1.0]])

@@ -51,6 +51,25 @@ def test_own_action_does_not_enter_the_counterfactual_but_those_of_the_others_do
     assert not changed[:, 1:].any() and not changed[0].any() and not changed[3].any()
 
 
+def test_what_was_done_before_the_first_step_may_be_given():
+    net, obs, action = make(), observation(), torch.randint(0, P, (T, B, A))
+    whole, later = values(net, obs, action), {key: value[1:] for key, value in obs.items()}
+    data = {'obs': later, 'action': action[1:], 'last_action': action[0]}
+    assert torch.allclose(net(data, mode='compute_q_value')['q_value'], whole[1:], atol=1e-6)
+    nothing = net({**data, 'last_action': torch.full((B, A), -1)}, mode='compute_q_value')['q_value']
+    assert torch.equal(nothing, values(net, later, action[1:])) and not torch.allclose(nothing[0], whole[1])
+
+
+def test_states_of_the_actor_as_a_block():
+    net, obs = make(), observation()
+    whole = net({'obs': obs})['logit']
+    state = torch.zeros(B, *net.state_shape)
+    for t in range(T):
+        step = net({'obs': {'agent_state': obs['agent_state'][t]}, 'prev_state': state})
+        state = step['next_state']
+        assert state.shape == (B, A, 64) and torch.allclose(step['logit'], whole[t], atol=1e-6)
+
+
 def test_single_step_values():
     net, obs = make(), observation()
     one = {key: value[0] for key, value in obs.items()}
