@@ -74,3 +74,44 @@ PPO = PPOSettings()
 SAC = SACSettings()
 DDPG = DeterministicSettings()
 TD3 = DeterministicSettings(twins=True, actor_every=2, target_sigma=0.2)
+
+
+@dataclass(frozen=True)
+class QMIXSettings:
+    """Cooperative navigation with three agents, epsilon from 1 to 0.05 over 50,000 env steps; EPyMARL's defaults."""
+
+    env_steps: int = 20_000
+    agents: int = 3
+    episode: int = 25  # env steps, and steps of a sequence
+    hidden: int = 64  # of two layers without a memory; of the mixer's hypernetworks
+    mixing: int = 32
+    batch_size: int = 32  # episodes
+    buffer_size: int = 5_000  # episodes
+    update_every: int = 1  # episodes per update
+    target_copy_every: int = 200  # episodes
+    learning_rate: float = 5e-4
+    gamma: float = 0.99
+    grad_clip_norm: float = 10.0
+    epsilon_end: float = 0.05
+    epsilon_steps: int = 50_000
+
+
+@dataclass(frozen=True)
+class MAPPOSettings:
+    """The same task: ten envs, an episode of each is a batch; a memory for the actors, a critic of the state."""
+
+    env_steps: int = 20_000
+    agents: int = 3
+    episode: int = 25
+    envs: int = 10
+    hidden: int = 128
+    epochs: int = 4
+    learning_rate: float = 3e-4
+    gamma: float = 0.99
+    clip: float = 0.2
+    entropy_weight: float = 0.001
+    grad_clip_norm: float = 10.0
+
+
+QMIX = QMIXSettings()
+MAPPO = MAPPOSettings()

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -117,11 +118,13 @@ class StateBlockPlugin(IArmorStatefulPlugin):
     """
 
     def __init__(self, state_num: int, shape: Any, save_prev_state: bool = False) -> None:
-        self._states = torch.zeros(state_num, *shape)
+        self._states: Any = np.zeros((state_num, *shape), np.float32)  # a tensor where the model is on another device
         self._save_prev_state = save_prev_state
 
     def bind(self, armor: Any) -> None:
-        self._states = self._states.to(next(armor.model.parameters()).device)
+        device = next(armor.model.parameters()).device
+        if device.type != 'cpu':
+            self._states = torch.as_tensor(self._states, device=device)
 
     def reset(self, data_id: Any = None) -> None:
         """Rows that start anew, None means all."""
@@ -131,23 +134,26 @@ class StateBlockPlugin(IArmorStatefulPlugin):
         """The forward with this plugin around it."""
 
         def state_block_forward(data: Any, *args: Any, data_id: Any = None, **kwargs: Any) -> dict:
-            ids = slice(None) if data_id is None else torch.as_tensor(data_id)
+            ids = list(range(len(self._states)) if data_id is None else row_ids(data_id))
             before = self._states[ids]
-            output = dict(forward({**_as_dict(data), 'prev_state': before}, *args, **kwargs))
-            self._states[ids] = output.pop('next_state').detach()
+            arrays = any(isinstance(leaf, np.ndarray) for leaf in tree.leaves(data))
+            given = before if arrays else torch.as_tensor(before)
+            output = dict(forward({**_as_dict(data), 'prev_state': given}, *args, **kwargs))
+            after = output.pop('next_state')
+            self._states[ids] = after if isinstance(self._states, Tensor) else to_arrays(after)
             if self._save_prev_state:
-                output['prev_state'] = to_arrays(before if data_id is not None else before.clone())
+                output['prev_state'] = to_arrays(before)
             return output
 
         return state_block_forward
 
     def state_dict(self) -> dict[str, Any]:
         """The states of all rows."""
-        return {'states': self._states.clone()}
+        return {'states': torch.tensor(self._states)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue with these states."""
-        self._states.copy_(state['states'])
+        self._states[:] = state['states'] if isinstance(self._states, Tensor) else to_arrays(state['states'])
 
 
 def _as_dict(data: Any) -> dict:

@@ -26,7 +26,7 @@ _UFUNCS = {
     'maximum': np.maximum,
     'minimum': np.minimum,
 }
-_SPLITS = ('split', 'split_with_sizes', 'chunk')
+_SPLITS = ('split', 'split_with_sizes', 'chunk', 'unsafe_split', 'unsafe_chunk')
 
 
 def _cut(x: np.ndarray, dim: int, part: Any) -> np.ndarray:
@@ -213,8 +213,11 @@ class _Writer:
         return self._view(split.args[0], lambda x: _cut(x, dim, slice(end - call.result.example.shape[dim], end)))
 
     def cat(self, call: Call) -> np.ndarray:
-        """Values one behind the other."""
-        parts, axis = [self._array(part) for part in call.args[0]], call.args[1] if len(call.args) > 1 else 0
+        """Values one behind the other, or as rows of a new axis."""
+        axis = call.args[1] if len(call.args) > 1 else call.kwargs.get('dim', 0)
+        parts = [self._array(part) for part in call.args[0]]
+        if call.name == 'stack':
+            parts = [self._view(part, lambda x: np.expand_dims(x, axis)) for part in call.args[0]]
         texts = ', '.join(self._text(part) for part in parts)
         return self._line(np.concatenate, f'({texts},), {axis}', np.zeros_like(np.concatenate(parts, axis)))
 
@@ -266,6 +269,7 @@ _PLAIN: dict[tuple[str, int], Callable[[_Writer, Call], np.ndarray]] = {  # name
 _OTHERS: dict[str, Callable[[_Writer, Call], np.ndarray]] = {
     'getitem': _Writer.getitem,
     'cat': _Writer.cat,
+    'stack': _Writer.cat,
     'clone': _Writer.clone,
     '_to_copy': _Writer.clone,
     'clamp': _Writer.clamp,

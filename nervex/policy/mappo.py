@@ -8,11 +8,13 @@ import numpy as np
 import torch
 
 from nervex.data import Batch
+from nervex.policy.batched import batched
 from nervex.policy.ppo import PPOPolicy
 from nervex.policy.sequences import map_tensors
 from nervex.policy.team import TeamPolicy
 from nervex.policy.traj_block import batched_steps
 from nervex.rl_utils import gae, gae_data
+from nervex.torch_utils.crossing import to_arrays
 from nervex.utils import POLICY_REGISTRY, tree
 from nervex.utils.declare import setting, settings
 
@@ -43,7 +45,7 @@ class MAPPOPolicy(TeamPolicy, PPOPolicy):
     )
     _default_model = 'team_ac'
     _time_columns = ('obs', 'action', 'logit', 'value', 'adv', 'return_', 'mask')
-    _keeps = ('action', 'drawn', 'prev_state', 'logit', 'value')
+    _keeps = ('action', 'drawn', 'prev_state', 'logit')
     action_kinds = ('team', 'team_continuous')
 
     # ---- learn ----
@@ -54,37 +56,42 @@ class MAPPOPolicy(TeamPolicy, PPOPolicy):
         return super()._forward_learn(data)
 
     def _loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
-        real, model_input = data['mask'], self._model_input(data['obs'])
-        output = self._armor.forward({**model_input, 'prev_state': self._first_state(data)})
-        new, old = (
-            {name: map_tensors(source[name], lambda x: x[real].flatten(0, 1)) for name in names if name in source}
-            for source, names in (
-                (output, ('logit', 'scaled_value', 'action_mask')),
-                (data, ('logit', 'value', 'action', 'adv', 'return_')),
-            )
-        )
-        scale = self._model.scale
+        """Over all steps of the sequences; the padding weighs nothing."""
+        output = self._armor.forward({**self._model_input(data['obs']), 'prev_state': self._first_state(data)})
+        value, return_, scale = data['value'], data['return_'], self._model.scale
         if scale is not None:
-            old['value'], old['return_'] = scale.inward(old['value']), scale.inward(old['return_'])
-        return self._clipped_loss({**new, 'value': new['scaled_value']}, old, None)
+            value, return_ = scale.inward(value), scale.inward(return_)
+        real = data['mask'].float()
+        weight = (real / real.mean()).unsqueeze(-1).expand_as(value)
+        old = {**data, 'value': value, 'return_': return_}
+        return self._clipped_loss({**output, 'value': output['scaled_value']}, old, weight)
 
     # ---- collect ----
+    @batched
+    def _process_transition(self, obs: Any, armor_output: dict, timestep: Any) -> dict:
+        transition = super()._process_transition(obs, {**armor_output, 'value': None}, timestep)
+        del transition['value']  # of all steps at once, below
+        return transition
+
     @batched_steps
     def _get_train_sample(self, traj_cache: Batch) -> Batch:
-        """A window of steps, time first, -> sequences with ``adv`` and ``return_`` of each agent."""
+        """A window of steps, time first, -> sequences with ``value``, ``adv`` and ``return_`` of each agent."""
         traj = traj_cache
-        value, reward, done, truncated = (torch.as_tensor(traj[k]) for k in ('value', 'reward', 'done', 'truncated'))
+        reward, done, truncated = (torch.as_tensor(traj[key]) for key in ('reward', 'done', 'truncated'))
+        with torch.no_grad():
+            value = self._values_behind(traj, np.s_[:], 'obs').cpu()
         reward = reward.reshape(*done.shape, -1).expand_as(value) * self._cfg.learn.algo.reward_scale
         next_value = self._next_values(traj, value, done, truncated)
         done, truncated = (flag.unsqueeze(-1).expand_as(value) for flag in (done, truncated))
         adv = gae(gae_data(value, reward, next_value=next_value, done=done, truncated=truncated), *self._gae_args)
         kept = {key: traj[key] for key in traj.keys() if key not in ('reward', 'truncated')}
-        samples = self._sequences(Batch.of({**kept, 'adv': adv.numpy(), 'return_': (adv + value).numpy()}))
+        learned = {'value': value, 'adv': adv, 'return_': adv + value}
+        samples = self._sequences(Batch.of({**kept, **to_arrays(learned)}))
         samples['obs'] = tree.map(lambda x: x[:, :-1], samples['obs'])
         return samples
 
-    def _values_behind(self, traj: Batch, where: np.ndarray) -> torch.Tensor:
-        given = self._model_input(self._rows_of(traj['next_obs'], where))
+    def _values_behind(self, traj: Batch, where: Any, column: str = 'next_obs') -> torch.Tensor:
+        given = self._model_input(self._rows_of(traj[column], where))
         return self._model(given, mode='compute_value')['value']
 
 

@@ -139,13 +139,18 @@ class PolicyParts(Policy):
               tells them; a model with a state is not recorded
             - kwargs: settings of the sampler
         """
-        armor, graph = Armor(self._model), 'off' if self._remembers else self._cfg.collect.graph
-        backend, after = ('numpy', ACTING_GRAPH_AFTER) if graph == 'auto' else (graph, 0)
-        armor.add_plugin('main', 'graph', backend=backend, after=after)
+        armor = self._recorded_armor(self._model, 'off' if self._remembers else None)
         if self._remembers:
             armor.add_plugin('main', 'hidden_state', state_num=envs, save_prev_state=save_states)
         if sampler:
             armor.add_plugin('main', sampler, **kwargs)
+        return armor
+
+    def _recorded_armor(self, model: torch.nn.Module, graph: str | None = None) -> Armor:
+        """A model that acts without gradients, from a recording as ``collect.graph`` says, or ``graph``."""
+        armor, graph = Armor(model), graph or self._cfg.collect.graph
+        backend, after = ('numpy', ACTING_GRAPH_AFTER) if graph == 'auto' else (graph, 0)
+        armor.add_plugin('main', 'graph', backend=backend, after=after)
         return armor
 
     def _reset_collect(self, data_id: list[int] | None = None) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from nervex.model.team import ValueScale
 from nervex.policy.action_space import greedy
 from nervex.policy.team import TeamPolicy
 from nervex.utils import POLICY_REGISTRY
@@ -31,6 +32,7 @@ class QMIXPolicy(TeamPolicy):
             algo=dict(
                 target_update_freq=200,
                 double_q=setting(True, 'bool', 'the online network chooses the actions of the target'),
+                standardise_rewards=setting(False, 'bool', 'in units of the spread of those seen, less their mean'),
             ),
         ),
         command=dict(
@@ -42,6 +44,18 @@ class QMIXPolicy(TeamPolicy):
     _collects_by = 'eps_greedy_sample'
     _logs = 'cur_lr total_loss q_value grad_norm'
     no_nstep = 'its targets are one step long'
+    learn_parts = ('_reward_scale',)
+    _reward_scale: ValueScale | None = None
+
+    def _init_learn(self) -> None:
+        super()._init_learn()
+        if self._cfg.learn.algo.standardise_rewards:
+            self._reward_scale = ValueScale().to(self._device)
+
+    def _forward_learn(self, data: dict[str, Any]) -> dict[str, Any]:
+        if self._reward_scale is not None:
+            self._reward_scale.update(self._team_reward(data)[data['mask']])
+        return super()._forward_learn(data)
 
     def _team_value(self, model: Any, q: torch.Tensor, obs: dict[str, torch.Tensor]) -> torch.Tensor:
         """What is learned of the agents' values (T, B, A): the team's value (T, B)."""
@@ -60,13 +74,14 @@ class QMIXPolicy(TeamPolicy):
             goes_on = self._gamma if data['done'] is None else self._gamma * (1 - data['done'])
             if value.dim() == 3:
                 mask, goes_on = mask.unsqueeze(-1).expand_as(value), torch.as_tensor(goes_on).unsqueeze(-1)
-            goal = self._team_reward(data) + goes_on * next_value
+            reward = self._team_reward(data)
+            if self._reward_scale is not None:
+                reward = self._reward_scale.inward(reward)
+            goal = reward + goes_on * next_value
         error = (goal - value) * mask
-        squared = (
-            error.pow(2) if data['weight'] is None else error.pow(2) * data['weight'].view(-1, *[1] * (error.dim() - 2))
-        )
-        size = error.detach().abs().flatten(2).mean(-1) if error.dim() == 3 else error.detach().abs()
-        td_error = size.sum(0) / data['mask'].sum(0)
+        each = error if error.dim() == 3 else error.unsqueeze(-1)
+        squared = each.pow(2) if data['weight'] is None else each.pow(2) * data['weight'].view(-1, 1)
+        td_error = each.detach().abs().mean(-1).sum(0) / data['mask'].sum(0)
         return squared.sum() / mask.sum(), {'td_error': td_error, 'q_value': value.detach()}
 
 

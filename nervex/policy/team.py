@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 import torch
+from torch import nn
 
 from nervex.armor import Armor
 from nervex.data import Batch
@@ -14,6 +15,17 @@ from nervex.policy.common_policy import CommonPolicy
 from nervex.policy.sequences import sequence_settings
 from nervex.policy.traj_block import batched_steps
 from nervex.utils.declare import settings
+
+
+class _Acting(nn.Module):
+    """The part of a team's model that acts, as a module that can be recorded."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, data: dict[str, Any]) -> dict[str, Any]:
+        return self.model.compute_action(data)  # type: ignore[operator]
 
 
 class TeamPolicy(CommonPolicy):
@@ -25,7 +37,7 @@ class TeamPolicy(CommonPolicy):
     """
 
     config = settings(
-        learn=dict(graph='off', algo=dict(discount_factor=0.99)),
+        learn=dict(algo=dict(discount_factor=0.99)),
         **sequence_settings(25),
     )
 
@@ -47,11 +59,10 @@ class TeamPolicy(CommonPolicy):
         return self._state_shape[-1] > 0
 
     def _acting_armor(self, sampler: str, envs: int = 0, save_states: bool = False, **kwargs: Any) -> Armor:
-        if not self._remembers:
-            return super()._acting_armor(sampler, **kwargs)
-        armor = Armor(self._model)
-        armor.add_plugin('main', 'graph', backend='off', after=0)
-        armor.add_plugin('main', 'state_block', state_num=envs, shape=self._state_shape, save_prev_state=save_states)
+        armor = self._recorded_armor(_Acting(self._model))
+        if self._remembers:
+            shape = self._state_shape
+            armor.add_plugin('main', 'state_block', state_num=envs, shape=shape, save_prev_state=save_states)
         armor.add_plugin('main', sampler, **kwargs)
         return armor
 

@@ -128,7 +128,8 @@ def clipped_surrogate(
     with torch.no_grad():
         # r - 1 - log r: never negative, and of far less variance than the mean of -log r
         shift = ratio - 1
-        info = ppo_info((shift - log_ratio).mean(), (shift.abs() > clip_ratio).to(ratio.dtype).mean())
+        clipped = (shift.abs() > clip_ratio).to(ratio.dtype)
+        info = ppo_info(weighted_mean(shift - log_ratio, weight), weighted_mean(clipped, weight))
     return -weighted_mean(surrogate, weight), info
 
 

@@ -6,7 +6,9 @@ import torch
 from torch import nn
 
 from nervex.graph.acting import GraphedForward
+from nervex.model.qmix import QMix
 from nervex.torch_utils import Adam, FlatParameters
+from nervex.utils import tree
 
 
 class Dueling(nn.Module):
@@ -237,7 +239,26 @@ class Everything(nn.Module):
             'product': x @ y.t(),
             'float': data['count'].float() / 255.0,
             'std': torch.clamp(y, -5.0, 2.0).exp(),
+            'rows of a new axis': torch.stack([first, second[:, :2]], 1),
+            'an input with a new axis, joined': torch.cat([data['obs'].unsqueeze(0), data['obs'].expand(1, 3, 4)], -1),
         }
+
+
+@pytest.mark.parametrize('kind', ['gru', 'lstm'])
+def test_a_team_with_a_memory_acts_by_numpy(kind):
+    net = QMix(2, 3, 6, 4, hidden_dim_list=[8], lstm_type=kind, agent_ids=True)
+    module = nn.Module()
+    module.net, module.forward = net, net.compute_action
+    act, rng = GraphedForward(module), np.random.default_rng(0)
+    for _ in range(3):
+        obs = {'agent_state': rng.normal(size=(5, 2, 3)), 'action_mask': np.ones((5, 2, 4))}
+        data = {'obs': obs, 'prev_state': rng.normal(size=(5, *net.state_shape))}
+        data = tree.map(lambda x: x.astype(np.float32), data)
+        found = act(data)
+        with torch.no_grad():
+            expected = module(tree.map(torch.from_numpy, data))
+        assert all(np.allclose(found[k], expected[k].numpy(), atol=1e-6) for k in ('logit', 'next_state'))
+    assert act.eager_reason is None
 
 
 def test_every_operator_of_the_list():

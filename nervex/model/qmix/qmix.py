@@ -165,17 +165,21 @@ class Mixer(nn.Module):
 
     def __init__(self, agent_num: int, state_dim: int, embedding_dim: int = 32, hypernet_dim: int = 64) -> None:
         super().__init__()
-        self.weight_1 = MLP(state_dim, [hypernet_dim], agent_num * embedding_dim, name='global_state')
-        self.bias_1 = nn.Linear(state_dim, embedding_dim)
-        self.weight_2 = MLP(state_dim, [hypernet_dim], embedding_dim)
-        self.bias_2 = MLP(state_dim, [embedding_dim], 1)
+        self._parts = hypernet_dim, hypernet_dim, embedding_dim, embedding_dim
+        self.seen = nn.Linear(state_dim, sum(self._parts))
+        self.weight_1 = nn.Linear(hypernet_dim, agent_num * embedding_dim)
+        self.weight_2 = nn.Linear(hypernet_dim, embedding_dim)
+        self.bias_2 = nn.Linear(embedding_dim, 1)
 
     def forward(self, agent_q: Tensor, global_state: Tensor) -> Tensor:
         """The outputs that the class describes."""
-        weight_1 = self.weight_1(global_state).abs().unflatten(-1, (agent_q.shape[-1], -1))
-        hidden = torch.einsum('...a,...ae->...e', agent_q, weight_1) + self.bias_1(global_state)
-        weight_2 = self.weight_2(global_state).abs()
-        return (nn.functional.elu(hidden) * weight_2).sum(-1) + self.bias_2(global_state).squeeze(-1)
+        if global_state.shape[-1] != self.seen.in_features:
+            raise misfit(global_state, ['*', str(self.seen.in_features)], 'global_state')
+        *hidden, bias_1 = self.seen(global_state).split(self._parts, -1)
+        for_1, for_2, for_bias = (torch.relu(part) for part in hidden)
+        weight_1 = self.weight_1(for_1).abs().unflatten(-1, (agent_q.shape[-1], -1))
+        mixed = nn.functional.elu((agent_q.unsqueeze(-1) * weight_1).sum(-2) + bias_1)
+        return (mixed * self.weight_2(for_2).abs()).sum(-1) + self.bias_2(for_bias).squeeze(-1)
 
 
 class QMix(nn.Module):
@@ -226,6 +230,13 @@ class QMix(nn.Module):
     def state_shape(self) -> tuple[int, int]:
         """Of the states of one env, as a block."""
         return self.agent_num, self.agent_net.block_dim
+
+    def compute_action(self, data: dict[str, Any]) -> dict[str, Any]:
+        """What acting needs of one step (B, ...): ``logit``, ``action_mask`` where there is one, and ``next_state``."""
+        obs = data['obs']
+        logit, next_state = self.agent_net(obs['agent_state'].unsqueeze(0), data.get('prev_state'))
+        output = {'logit': logit.squeeze(0), 'next_state': next_state}
+        return output if obs.get('action_mask') is None else {**output, 'action_mask': obs['action_mask']}
 
     def agent_values(self, obs: dict[str, Tensor], prev_state: Tensor | None = None) -> Tensor:
         """The values (T, B, A, P) of all actions of the agents along a sequence."""

@@ -104,6 +104,22 @@ def test_padding_has_no_part_in_the_loss():
     assert losses[0] == losses[1]
 
 
+def test_standardised_rewards_are_those_of_the_real_steps_less_their_mean():
+    learn = dict(algo=dict(standardise_rewards=True))
+    policy = create_policy(dict(policy_type='qmix', model=dict(SIZES), learn=learn), enable_field=['learn'])
+    plain = create_policy(dict(policy_type='qmix', model=dict(SIZES)), enable_field=['learn'])
+    plain._model.load_state_dict(policy._model.state_dict())
+    plain._armor.target_model.load_state_dict(policy._armor.target_model.state_dict())
+    data, scaled = batch(), batch()
+    real = data['reward'][data['mask']]
+    scaled['reward'] = (data['reward'] - real.mean()) / real.std()
+    expected = plain._loss(plain._data_preprocess_learn(scaled))[0].item()
+    assert policy._forward_learn(policy._data_preprocess_learn(data))['total_loss'].item() == pytest.approx(expected)
+    again = create_policy(dict(policy_type='qmix', model=dict(SIZES), learn=learn), enable_field=['learn'])
+    again.learn_mode.load_state_dict(policy.learn_mode.state_dict())
+    assert torch.equal(again._reward_scale.mean, policy._reward_scale.mean) and again._reward_scale.mean != 0
+
+
 TWO_STEP = dict(
     policy=dict(
         model=dict(hidden_dim_list=[32], lstm_type=None),
@@ -192,7 +208,6 @@ def test_advantages_of_mappo_by_hand(each):
             next_obs=obs,
             action=np.zeros((2, A), np.int64),
             logit=np.zeros((2, A, N), np.float32),
-            value=np.array([[0.5, 1.0], [1.5, 2.0]], np.float32),
             reward=reward if each else reward[:, 0],
             done=np.array([False, True]),
             truncated=np.array([False, False]),
@@ -200,12 +215,13 @@ def test_advantages_of_mappo_by_hand(each):
         ),
         0,
     )
+    value = torch.tensor([[0.5, 1.0], [1.5, 2.0]])
+    policy._values_behind = lambda traj, where, column='next_obs': value[where]
     sample = policy._get_train_sample(traj)
     second = reward[:, 1] if each else reward[:, 0]
     expected = [[1 + 0.5 * 2 - 0.5, second[0] + 0.5 * second[1] - 1.0], [2 - 1.5, second[1] - 2.0]]
-    assert np.allclose(sample['adv'][0], expected) and np.allclose(
-        sample['return_'][0], np.array(expected) + traj['value']
-    )
+    assert np.allclose(sample['adv'][0], expected) and np.allclose(sample['value'][0], value)
+    assert np.allclose(sample['return_'][0], np.array(expected) + value.numpy())
 
 
 def test_the_scale_of_values_is_the_mean_and_deviation_of_the_returns():

@@ -57,7 +57,7 @@ class RNN(nn.Module):
     def from_block(self, block: Tensor) -> Any:
         """The inverse of ``to_block``."""
         parts = block.unflatten(1, (self._parts, self._num_layers, self.out_dim)).permute(1, 2, 0, 3)
-        return self._of_parts([part.contiguous() for part in parts])
+        return self._of_parts([parts[k].contiguous() for k in range(self._parts)])
 
     @property
     def block_dim(self) -> int:

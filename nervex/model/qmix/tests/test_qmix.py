@@ -31,10 +31,10 @@ def test_mixer_by_hand():
     with torch.no_grad():
         for p in mixer.parameters():
             p.zero_()
-        mixer.weight_1[-1].bias.copy_(torch.tensor([-2.0, 3.0]))  # taken as 2 and 3
-        mixer.bias_1.bias.fill_(1.0)
-        mixer.weight_2[-1].bias.fill_(-0.5)  # taken as 0.5
-        mixer.bias_2[-1].bias.fill_(10.0)
+        mixer.weight_1.bias.copy_(torch.tensor([-2.0, 3.0]))  # taken as 2 and 3
+        mixer.seen.bias[-1] = 1.0
+        mixer.weight_2.bias.fill_(-0.5)  # taken as 0.5
+        mixer.bias_2.bias.fill_(10.0)
     assert mixer(torch.tensor([[1.0, 2.0]]), torch.zeros(1, 1)).item() == pytest.approx(14.5)  # 0.5 (2 + 6 + 1) + 10
 
 
