@@ -1,6 +1,7 @@
 """
 What one round of collecting and learning passes through: runs a config's serial loop until everything is recorded and
-warm, then traces one round that collects and updates.
+warm, then traces some rounds that collect and update, and tells of the median one: an episode that ends in a round, or a
+line of the log, makes its walk longer.
 
     python benchmark/walk.py                     # the DQN config of CartPole
     python benchmark/walk.py cartpole_ppo --lines
@@ -82,13 +83,12 @@ class Walk:
 
 
 def walk(config: str, warm_up_iters: int, rounds: int) -> tuple[Walk, int, int]:
-    """The walk of some rounds of a serial run, the env steps and the updates of these rounds."""
+    """Of some rounds of a serial run, the walk of median length, its env steps and updates."""
     try:
         from nervex.run.build import build_serial
     except ModuleNotFoundError:
         from nervex.entry.build import build_serial
 
-    seen = Walk()
     with build_serial(config, seed=0) as run:
         run.learner.call_hook('before_run')
 
@@ -100,11 +100,13 @@ def walk(config: str, warm_up_iters: int, rounds: int) -> tuple[Walk, int, int]:
 
         while run.learner.train_iter < warm_up_iters:
             one_round()
-        steps, updates = run.actor.total_step, run.learner.train_iter
-        with seen:
-            for _ in range(rounds):
+        walks = []
+        for _ in range(rounds):
+            steps, updates = run.actor.total_step, run.learner.train_iter
+            with Walk() as seen:
                 one_round()
-        return seen, run.actor.total_step - steps, run.learner.train_iter - updates
+            walks.append((seen, run.actor.total_step - steps, run.learner.train_iter - updates))
+        return sorted(walks, key=lambda one: (len(one[0].lines), sum(map(len, one[0].lines.values()))))[rounds // 2]
 
 
 def main() -> None:
@@ -112,7 +114,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('config', nargs='?', default='cartpole_dqn', help='name or file of a config')
     parser.add_argument('--warm-up', type=int, default=2000, help='updates before the walk begins')
-    parser.add_argument('--rounds', type=int, default=1, help='rounds that are walked')
+    parser.add_argument('--rounds', type=int, default=9, help='rounds that are walked, of which the median one is told')
     parser.add_argument('--lines', action='store_true', help='also the numbers of the lines that ran')
     options = parser.parse_args()
     sys.path.insert(0, str(ROOT))

@@ -1,8 +1,9 @@
 """
 The training loops of teams in nervex: cooperative navigation, as ``peers/nervex.py`` runs those of single agents.
 
-``CASES`` run as many envs at once as the peers do (QMIX one, MAPPO ten), ``VECTOR_CASES`` eight, with as many updates an
-env step. The envs are ``app_zoo``'s own, which are equal to mpe2's step by step; ``MPE2_CASES`` run mpe2 itself.
+``CASES`` run as many envs at once as the peers do (QMIX one, MAPPO ten), ``VECTOR_CASES`` eight and ten as one array
+env, with as many updates an env step. The envs are ``app_zoo``'s own, which are equal to mpe2's step by step;
+``MPE2_CASES`` run mpe2 itself.
 """
 
 from clock import Clock

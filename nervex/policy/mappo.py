@@ -10,7 +10,6 @@ import torch
 from nervex.data import Batch
 from nervex.policy.batched import batched
 from nervex.policy.ppo import PPOPolicy
-from nervex.policy.sequences import map_tensors
 from nervex.policy.team import TeamPolicy
 from nervex.policy.traj_block import batched_steps
 from nervex.rl_utils import gae, gae_data
