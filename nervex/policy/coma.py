@@ -33,6 +33,7 @@ class COMAPolicy(TeamPolicy):
         policy_type='coma',
         on_policy=True,
         learn=dict(
+            graph='off',  # the action behind a sequence is drawn from a generator of its own
             epochs=1,
             batch_size=16,
             learning_rate=5e-4,
