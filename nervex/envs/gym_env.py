@@ -271,23 +271,10 @@ class GymEnv(BaseEnv):
 
         return make_engine(cls.complete_cfg(cfgs[0]), len(cfgs))
 
-    def direct_step(self) -> Callable[[Any, memoryview], tuple[Any, Any, Any, dict]] | None:
-        """A quicker ``step_into`` for env managers, with the memory of the row; None where it must convert."""
+    def direct_step(self) -> tuple[Callable[[Any], tuple], int | None] | None:
+        """For env managers: the Gym object's own ``step`` and its time limit, which they keep; None if it converts."""
         self._build()
-        if not self._direct:
-            return None
-        step, limit = self._env.step, self._limit
-
-        def step_into(action: Any, row: memoryview) -> tuple[Any, Any, Any, dict]:
-            obs, reward, terminated, truncated, info = step(action)
-            try:
-                row[:] = obs
-            except (ValueError, TypeError):  # another dtype or shape: converted, or refused with words
-                write_row(row.obj, obs)
-            self._steps = steps = self._steps + 1
-            return reward, terminated, truncated or (steps == limit and not terminated), info
-
-        return step_into
+        return (self._env.step, self._limit) if self._direct else None
 
 
 def _constants(env: Any) -> list[str]:

@@ -1,6 +1,5 @@
 """From a policy's action columns to what each env's step takes."""
 
-import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -66,8 +65,10 @@ class ActionRows:
         if form == PLAIN:
             return actions.tolist()
         if self._numpy_int is not None and actions.dtype is INT64:
-            with contextlib.suppress(KeyError):  # a large or a negative number: made below
+            try:
                 return list(map(self._numpy_int, actions.tolist()))
+            except KeyError:  # a large or a negative number
+                pass
         return list(actions)
 
     def stack(self, actions: Sequence[Any]) -> Any:

@@ -3,13 +3,13 @@
 import inspect
 import math
 from collections.abc import Callable, Iterable, Sequence
-from os import getpid
 from typing import Any
 
 import numpy as np
 
 from nervex.envs.hosting.layout import InvalidStepError, copy_row, not_finite, write_row
 from nervex.envs.hosting.messages import (
+    FORKS,
     EnvFault,
     Events,
     HostSetup,
@@ -51,7 +51,7 @@ class EnvHost:
         self.returns: list[Any] = [0.0] * n
         self._age, self._born = 0, [0] * n  # steps so far; the step before an env's episode began
         self._dirty = False
-        self._pid = getpid()
+        self._forks = FORKS[0]
         self.resetting: Any = [0]  # a cell that tells a watching process which env is being reset, counted from 1
 
     # ------------------------------------------------------------------ building
@@ -97,7 +97,12 @@ class EnvHost:
         self._done, self._truncated = store.done[low:high], store.truncated[low:high]
         self._done[:] = False  # a predecessor that died may have left an end there
         self._episode_return, self._episode_length = store.episode_return[low:high], store.episode_length[low:high]
-        self._loop, self.action_form = make_loop(self)
+        self._bind()
+
+    def _bind(self) -> None:
+        """Look (again) how the envs want to be stepped."""
+        self._loop, self.action_form, self._limits = make_loop(self)
+        self._due = 0.0
 
     # ------------------------------------------------------------------ asked from outside
     def obey(self, name: str, args: Sequence[Any]) -> Any:
@@ -121,7 +126,7 @@ class EnvHost:
                     self._close_env(k)
                     self._renewed[k] += 1  # with dynamic seeds it does not replay the old one's episodes
                     self._build(k)
-                    self._loop, self.action_form = make_loop(self)
+                    self._bind()
                 self._reset(k, slot)
             except FAILURES as error:
                 events.faults.append(self.fault(k, 'reset', error))
@@ -138,7 +143,7 @@ class EnvHost:
         envs = [self.envs[i - self.first_id] for i in ids]
         answers = [ask_env(env, name, None if calls is None else calls[k]) for k, env in enumerate(envs)]
         if calls is not None:  # the method may have changed how the env steps
-            self._loop, self.action_form = make_loop(self)
+            self._bind()
         return answers
 
     def _save(self, ids: Sequence[int]) -> list[bytes | None]:
@@ -154,7 +159,7 @@ class EnvHost:
             self.envs[k], counters, self._seeds[k] = load_env(self.envs[k], state)
             self.returns[k], length, self._episodes[k], self._renewed[k] = counters
             self._born[k] = self._age - length
-        self._loop, self.action_form = make_loop(self)
+        self._bind()
 
     # ------------------------------------------------------------------ running
     def _reset(self, index: int, slot: int) -> None:
@@ -188,13 +193,32 @@ class EnvHost:
             for k in set(self.everyone).difference(which):  # they get no older
                 self._born[k] += 1
         events = self._loop(slot, actions, which)
-        if getpid() != self._pid:
+        if self._age >= self._due:
+            events = self._end_overdue(slot, which, events)
+        if FORKS[0] != self._forks:
             leave_copy()
         if not -3.4e38 < sum(self._sums) < 3.4e38:  # a reward is NaN, or infinite as it is stored, in float32
             return self._find_not_finite(slot, events or Events(), which)
         for view, zeros in self._floats[slot]:
-            if view.dot(zeros) != 0.0:  # see not_finite
+            if view.dot(zeros):  # see not_finite
                 return self._find_not_finite(slot, events or Events(), which)
+        return events
+
+    def _end_overdue(self, slot: int, which: Iterable[int], events: Events | None) -> Events | None:
+        """
+        Overview:
+            End the episodes that have reached a time limit that is kept here. None can before the step ``_due``, so
+            that other steps need not look.
+        """
+        faulty = {fault.env_id - self.first_id for fault in events.faults} if events else ()
+        for k in which:
+            if self._limits[k] == self._age - self._born[k] and k not in faulty:
+                info = events.infos.pop(self.first_id + k, None) if events else None
+                try:
+                    events = self.settle(k, slot, False, True, info, events)
+                except FAILURES as error:
+                    events = self.fail(k, error, events)
+        self._due = min((born + limit for born, limit in zip(self._born, self._limits) if limit), default=math.inf)
         return events
 
     def fault(self, index: int, phase: str, error: BaseException) -> EnvFault:

@@ -94,12 +94,12 @@ def write_row(row: Any, obs: Any) -> None:
         InvalidStepError. (It walks by itself, once for every step of every env.)
     """
     if type(row) is np.ndarray:
-        if row.dtype == object:
+        if type(obs) is np.ndarray and obs.dtype is row.dtype and obs.shape == row.shape:
+            row[...] = obs
+        elif row.dtype == object:
             row[()] = obs
-            return
-        if not (type(obs) is np.ndarray and obs.shape == row.shape and obs.dtype == row.dtype):
-            obs = _checked(obs, row.shape, row.dtype)
-        row[...] = obs
+        else:
+            row[...] = _checked(obs, row.shape, row.dtype)
         return
     if not isinstance(obs, dict) or len(obs) != len(row):
         raise InvalidStepError(f'the observation must be a dict with the keys {list(row)}, got {_describe(obs)}')

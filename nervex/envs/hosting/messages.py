@@ -96,6 +96,17 @@ def ask_env(env: Any, name: str, call: tuple[tuple, dict] | None) -> Any:
     return value(*args, **kwargs)
 
 
+FORKS = [0]  # how many forks lie between the first process and this one: cheaper to read than the process id
+
+
+def _count_fork() -> None:
+    FORKS[0] += 1
+
+
+if hasattr(os, 'register_at_fork'):
+    os.register_at_fork(after_in_child=_count_fork)
+
+
 def leave_copy() -> None:
     """End a copy of this process that an env has made: it forked in a step, and the child came back, too."""
     os.write(2, b'an env has forked in its step, and the copy came back from it: the copy is ended\n')

@@ -2,14 +2,13 @@
 
 import contextlib
 import logging
-import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from nervex.envs.hosting.layout import InvalidStepError, copy_row, not_finite, write_row
-from nervex.envs.hosting.messages import METHOD, EnvFault, Events, HostSetup, describe_error, kind_of, leave_copy
+from nervex.envs.hosting.layout import InvalidStepError, copy_row, write_row
+from nervex.envs.hosting.messages import FORKS, METHOD, EnvFault, Events, HostSetup, describe_error, kind_of, leave_copy
 from nervex.envs.hosting.saving import load_env, save_env
 from nervex.envs.hosting.stepping import FAILURES
 from nervex.envs.hosting.store import SLOTS, BlockStore
@@ -72,7 +71,7 @@ class _EngineHost:
         if setup.describe and any(seed is not None and seed[1] is False for seed in setup.seeds):
             logger.warning('a vectorised env goes on from its seed: episodes differ although it is fixed')
         self._setup, self._num, self.first_id = setup, len(setup.cfgs), setup.first_id
-        self._pid = os.getpid()
+        self._forks = FORKS[0]
         self._seeds: list[int | None] = [None if seed is None else seed[0] for seed in setup.seeds]
 
     def make(self) -> Any:
@@ -137,7 +136,7 @@ class _EngineHost:
             actions = self._padded(slot, ids, rows, actions)
         try:
             answer = self._engine.exchange(actions)
-            if os.getpid() != self._pid:
+            if FORKS[0] != self._forks:
                 leave_copy()
             self._lengths += 1
             self._store.reward[slot][:] = answer.reward
@@ -186,9 +185,9 @@ class _EngineHost:
 
     def _write(self, slot: int, obs: Any) -> None:
         """Store observations; they and the rewards must be finite numbers."""
-        tree.write(self._store.obs[slot], slice(None), obs)
+        copy_row(self._store.obs[slot], obs)
         for view, zeros in self._floats[slot]:
-            if not_finite(view, zeros):
+            if view.dot(zeros):  # see not_finite
                 env = np.flatnonzero(~np.isfinite(view.reshape(self._num, -1)).all(1))[0]
                 text = f'the observation or reward of env {env} at step {self._lengths[env]} of the episode has '
                 text += f'{view[~np.isfinite(view)][0]} in it'
