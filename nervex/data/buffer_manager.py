@@ -62,6 +62,7 @@ class BufferManager:
         process_fn: Callable[[Batch, ReplayBuffer, np.ndarray], Any] | None = None,
     ) -> None:
         self._lock = threading.Lock()
+        self._acquire, self._release = self._lock.acquire, self._lock.release
         self._buffers: dict[str, Buffer] = {}
         self._options = read_options(cfg or {})
         self._caches: dict[str, Cache] = {}
@@ -99,10 +100,12 @@ class BufferManager:
             - buffer_name (:obj:`list[str] | None`): None means the ``'buffer_name'`` of the first row, or all buffers
         """
         if buffer_name is None and self._direct is not None:
-            with self._lock:
-                put = self._direct.put
-                if put(data):
+            try:
+                self._acquire()  # 0.08 us faster than a ``with``: row ``cart_add1`` of the data bench
+                if self._direct.put(data):
                     return
+            finally:
+                self._release()
         rows, buffer_name = _as_batch(data, buffer_name)
         for k, name in enumerate(self._buffers if buffer_name is None else as_names(buffer_name)):
             buffer = self._get(name)
