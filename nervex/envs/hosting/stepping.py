@@ -21,11 +21,15 @@ def make_loop(host: Any) -> tuple[Callable[[int, Sequence[Any], Iterable[int]], 
     """
     layout, size = host.store.layout, host.store.reward_size
     if size == 1 and not isinstance(layout, dict) and not layout.is_object:
-        direct = [env.direct_step() if hasattr(env, 'direct_step') else None for env in host.envs]
-        if all(direct):
+        direct = [found for env in host.envs if (found := getattr(env, 'direct_step', _none)()) is not None]
+        if len(direct) == host.num:
             return _direct_loop(host, [step for step, _ in direct]), NUMPY, [limit for _, limit in direct]
     form = PLAIN if all(has_step_into(env) for env in host.envs) else ARRAY
     return _step_into_loop(host, [make_stepper(env, size) for env in host.envs]), form, [None] * host.num
+
+
+def _none() -> None:
+    """Of an env that must be asked by its adapter."""
 
 
 def _step_into_loop(host: Any, steppers: list[Callable]) -> Callable:
