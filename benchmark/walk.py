@@ -1,7 +1,7 @@
 """
 What one round of collecting and learning passes through: runs a config's serial loop until everything is recorded and
-warm, then traces some rounds that collect and update, and tells of the median one: an episode that ends in a round, or a
-line of the log, makes its walk longer.
+warm, then traces some rounds that collect and update, and tells of the median one: an episode that ends in a round, or
+a line of the log, makes its walk longer.
 
     python benchmark/walk.py                     # the DQN config of CartPole
     python benchmark/walk.py cartpole_ppo --lines
