@@ -62,6 +62,8 @@ class MAPPOPolicy(TeamPolicy, PPOPolicy):
             value, return_ = scale.inward(value), scale.inward(return_)
         real = data['mask'].float()
         weight = (real / real.mean()).unsqueeze(-1).expand_as(value)
+        if 'action_mask' in output:  # of what stands behind an end; there may be no legal action
+            output['action_mask'] = torch.where(data['mask'][..., None, None], output['action_mask'], 1)
         old = {**data, 'value': value, 'return_': return_}
         return self._clipped_loss({**output, 'value': output['scaled_value']}, old, weight)
 
