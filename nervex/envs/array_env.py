@@ -123,8 +123,8 @@ class ArrayEngine:
         which = ended.nonzero()[0]
         if not len(which):
             return Answer(obs, reward, terminated, truncated, {})
-        infos = self.env.last_info()
-        infos.update({f'_{name}': ended for name in infos})
+        infos = {name: np.array(column) for name, column in self.env.last_info().items()}  # the next begin writes to it
+        infos.update({f'_{name}': ended for name in list(infos)})
         return Answer(self._begin(which), reward, terminated, truncated, infos, obs)
 
     def final_row(self, final_obs: Any, k: int) -> Any:
