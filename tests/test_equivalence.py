@@ -24,8 +24,15 @@ EXTRA = {
     'r2d2': dict(collect=dict(env_num=3, unroll_len=5)),
     'ppo_recurrent': dict(collect=dict(env_num=3, unroll_len=4)),
     'impala': dict(collect=dict(env_num=3, unroll_len=4)),
-    **{name: dict(collect=dict(env_num=3, unroll_len=4)) for name in ('qmix', 'vdn', 'iql', 'mappo', 'ippo', 'coma')},
+    **{
+        name: dict(collect=dict(env_num=3, unroll_len=4))
+        for name in ('qmix', 'vdn', 'iql', 'mappo', 'ippo', 'coma', 'collaQ')
+    },
 }
+
+
+def _sizes_of(policy_type):
+    return {'collaQ': dict(alone_obs_dim=3)}.get(policy_type, {})
 
 
 def manager_of(policy_type):
@@ -33,7 +40,9 @@ def manager_of(policy_type):
     if kinds and 'team' in kinds:
         manager = create_env_manager('base', PairEnv, [{}] * 3, {})
         manager.seed(0)
-        return manager, dict(agent_num=2, obs_dim=3, global_obs_dim=6, action_dim=3, lstm_type='gru')
+        return manager, dict(
+            agent_num=2, obs_dim=3, global_obs_dim=6, action_dim=3, lstm_type='gru', **_sizes_of(policy_type)
+        )
     env, cfg = (PendulumEnv, {'use_act_scale': True}) if kinds == ('continuous',) else (CartPoleEnv, {})
     manager = create_env_manager('base', env, [cfg] * 3, {})
     manager.seed(0)

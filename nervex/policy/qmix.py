@@ -66,11 +66,11 @@ class QMIXPolicy(TeamPolicy):
         now, following = ({name: part[cut] for name, part in obs.items()} for cut in (slice(None, -1), slice(1, None)))
         model, target = self._armor.model, self._armor.target_model
         logit = model.agent_values(obs, state)
-        value = self._team_value(model, _of_actions(logit[:-1], data['action']), now)
+        value = self._team_value(model, of_actions(logit[:-1], data['action']), now)
         with torch.no_grad():
             target_logit = target.agent_values(obs, state)[1:]
             best = greedy(logit[1:] if self._cfg.learn.algo.double_q else target_logit, following.get('action_mask'))
-            next_value = self._team_value(target, _of_actions(target_logit, best), following)
+            next_value = self._team_value(target, of_actions(target_logit, best), following)
             goes_on = self._gamma if data['done'] is None else self._gamma * (1 - data['done'])
             if value.dim() == 3:
                 mask, goes_on = mask.unsqueeze(-1).expand_as(value), torch.as_tensor(goes_on).unsqueeze(-1)
@@ -79,10 +79,9 @@ class QMIXPolicy(TeamPolicy):
                 reward = self._reward_scale.inward(reward)
             goal = reward + goes_on * next_value
         error = (goal - value) * mask
-        each = error if error.dim() == 3 else error.unsqueeze(-1)
-        squared = each.pow(2) if data['weight'] is None else each.pow(2) * data['weight'].view(-1, 1)
-        td_error = each.detach().abs().mean(-1).sum(0) / data['mask'].sum(0)
-        return squared.sum() / mask.sum(), {'td_error': td_error, 'q_value': value.detach()}
+        each = error.detach().abs() if error.dim() == 3 else error.detach().abs().unsqueeze(-1)
+        td_error = each.mean(-1).sum(0) / data['mask'].sum(0)
+        return mean_square(error, mask, data['weight']), {'td_error': td_error, 'q_value': value.detach()}
 
 
 @POLICY_REGISTRY.register('vdn')
@@ -107,6 +106,13 @@ class IQLPolicy(QMIXPolicy):
         return reward if reward.dim() == 3 else reward.unsqueeze(-1)
 
 
-def _of_actions(logit: torch.Tensor, action: torch.Tensor) -> torch.Tensor:
+def mean_square(error: torch.Tensor, mask: torch.Tensor, weight: torch.Tensor | None) -> torch.Tensor:
+    """Over the real steps; errors are 0 elsewhere, weights (B, ) scale those of sequences."""
+    each = (error if error.dim() == 3 else error.unsqueeze(-1)).pow(2)
+    each = each if weight is None else each * weight.view(-1, 1)
+    return each.sum() / mask.sum()
+
+
+def of_actions(logit: torch.Tensor, action: torch.Tensor) -> torch.Tensor:
     """The values of these actions (*, A) among those of all (*, A, P)."""
     return logit.gather(-1, action.unsqueeze(-1)).squeeze(-1)

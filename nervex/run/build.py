@@ -242,6 +242,7 @@ def fill_dimensions(model_cfg: dict, model_class: Any, env_info: Any) -> EasyDic
         shapes = env_info.obs_space.shape
         known['agent_num'] = shapes['agent_state'][0]
         known['global_obs_dim'] = shapes['global_state'][0] if 'global_state' in shapes else None
+        known['alone_obs_dim'] = shapes['agent_alone_state'][1] if 'agent_alone_state' in shapes else None
     known.update(dict.fromkeys(('action_dim', 'action_shape', 'act_shape'), action_dim))
     known.update(dict.fromkeys(('continuous', 'continous'), None if kind is None else 'continuous' in kind))
     parameters = {} if model_class is None else inspect.signature(model_class).parameters
@@ -262,9 +263,20 @@ def fill_dimensions(model_cfg: dict, model_class: Any, env_info: Any) -> EasyDic
     return filled
 
 
+#: size of a team's model -> the part of observations that has it, and how to get it
+_TEAM_PARTS = {
+    'agent_num': ('agent_state', 'this model is for teams'),
+    'global_obs_dim': ('global_state', 'give the env one, such as the observations of all agents side by side'),
+    'alone_obs_dim': ('agent_alone_state', 'set env.observe_alone=True, or give the env one'),
+}
+
+
 def _why_missing(name: str, env_info: Any, model_class: Any) -> str:
     """Why the env gives no size for a setting of the model, and what to do."""
     taker, shape = f'model {getattr(model_class, "__name__", model_class)} takes', env_info.obs_space.shape
+    if name in _TEAM_PARTS:
+        part, remedy = _TEAM_PARTS[name]
+        return f'observations have no part {part}, but {taker} its size; {remedy}'
     if not name.startswith('obs'):
         return (
             f'actions have the shape {env_info.act_space.shape}, but {taker} a number of actions; describe them in '

@@ -6,10 +6,9 @@ cooperative_navigation_coma_default_config = EasyDict(
     dict(
         env=dict(
             env_type='cooperative_navigation',
-            agent_num=3,
             actor_env_num=8,
             evaluator_env_num=20,
-            env_manager_type='base',
+            env_manager_type='vector',
         ),
         policy=dict(
             policy_type='coma',

@@ -19,7 +19,9 @@ class SMACEnv(ArrayEnv):
         One micro-battle. The team shares a reward: damage to enemies, 10 for each that falls and 200 for the victory,
         scaled to 20 for a perfect episode. The dead may only do nothing (action 0); the living never.
     Shapes:
-        - observation: ``agent_state`` :math:`(A, d)`, ``global_state`` :math:`(s, )`, ``action_mask`` :math:`(A, n)`
+        - observation: ``agent_state`` :math:`(A, d)`, ``global_state`` :math:`(s, )`, ``action_mask`` :math:`(A, n)`;
+          with ``observe_alone`` also ``agent_alone_state``, which leaves out the comrades, and the same with zeros in
+          their place as ``agent_alone_padding_state`` :math:`(A, d)`
         - action: :math:`(A, )` ints: 0 nothing, 1 stop, 2 to 5 north, south, east, west, then a target each
     Interfaces:
         reset, step, seed, info, render, get_obs, get_state, get_avail_actions, get_env_info
@@ -28,6 +30,7 @@ class SMACEnv(ArrayEnv):
     config = settings(
         map_name=setting('3m', ' | '.join(map(repr, MAPS)), 'who fights whom'),
         episode_limit=setting(None, 'int >= 1 | None', 'steps of an episode; None: what SMAC has for the map'),
+        observe_alone=setting(False, 'bool', 'also what a unit would see without comrades, for CollaQ'),
     )
     state_constants = ('view',)
     render_fps = round(1 / (TICK_S * TICKS))
@@ -56,11 +59,16 @@ class SMACEnv(ArrayEnv):
 
     def seen(self) -> dict[str, np.ndarray]:
         self._mask = self.battles.available()
-        return {
+        seen = {
             'agent_state': self.view.obs(self._mask),
             'global_state': self.view.state(self._last),
             'action_mask': self._mask.astype(np.float32),
         }
+        if self._cfg.observe_alone:
+            seen['agent_alone_state'] = np.delete(seen['agent_state'], self.view.comrades, 2)
+            padded = seen['agent_alone_padding_state'] = seen['agent_state'].copy()
+            padded[..., self.view.comrades] = 0.0
+        return seen
 
     def last_info(self) -> dict[str, np.ndarray]:
         """``win``, and what SMAC calls it, with the dead of both sides."""
@@ -77,7 +85,11 @@ class SMACEnv(ArrayEnv):
             'global_state': (self.view.state_dim,),
             'action_mask': (team, actions),
         }
-        obs = EnvElementInfo(shapes, {'agent_state': unit, 'global_state': unit, 'action_mask': flag})
+        if self._cfg.observe_alone:
+            comrades = self.view.comrades.stop - self.view.comrades.start
+            shapes['agent_alone_state'] = (team, self.view.obs_dim - comrades)
+            shapes['agent_alone_padding_state'] = shapes['agent_state']
+        obs = EnvElementInfo(shapes, {**dict.fromkeys(shapes, unit), 'action_mask': flag})
         value = {'min': 0, 'max': (actions - 1,) * team, 'dtype': np.int64, 'kind': 'multi_discrete'}
         act = EnvElementInfo((team,), {**value, 'n': (actions,) * team})
         rew = EnvElementInfo((1,), {'min': 0.0, 'max': 20.0, 'dtype': np.float32, 'kind': 'continuous'})

@@ -34,6 +34,8 @@ class View:
         )
         self._healer = battles.heals[:allies] > 0
         extra = self._shields + self._kind.shape[1]
+        #: where the comrades stand in an observation
+        self.comrades = slice(4 + (5 + extra) * battles.enemies, 4 + (5 + extra) * (battles.size - 1))
         self.obs_dim = 4 + (5 + extra) * (battles.size - 1) + 1 + extra
         self.state_dim = (4 + extra) * allies + (3 + extra) * battles.enemies + allies * battles.action_num
         figures = battles.enemies * KILL + WIN + (battles.max_health + battles.max_shield)[allies:].sum()

@@ -67,6 +67,8 @@ class CollaQ(nn.Module):
         - attention (:obj:`bool`): summarise the allies by attention before Q_colla, see ``AllyAttention``
         - self_feature_range, ally_feature_range (:obj:`Sequence[int] | None`), attention_dim (:obj:`int`): its settings
         - the others: see ``QMix``
+    Interfaces:
+        forward, agent_values, colla_alone_values, joint
     """
 
     def __init__(
@@ -83,9 +85,11 @@ class CollaQ(nn.Module):
         ally_feature_range: Sequence[int] | None = None,
         attention_dim: int = 32,
         use_mixer: bool = True,
-        lstm_type: str = 'gru',
+        lstm_type: str | None = 'gru',
         activation: str | Activation = 'relu',
         hypernet_dim: int = 64,
+        agent_ids: bool = False,
+        mixing_dim: int | None = None,
     ) -> None:
         super().__init__()
         widths = widths_of(embedding_dim, hidden_dim_list, 128)
@@ -99,17 +103,42 @@ class CollaQ(nn.Module):
                 as_size(obs_dim), agent_num - 1, self_feature_range, ally_feature_range, attention_dim
             )
         colla_dim = obs_dim if self.attention is None else self.attention.out_dim
-        self.colla_net = AgentNet(colla_dim, action_dim, widths, lstm_type, activation)
-        self.alone_net = AgentNet(alone_obs_dim, action_dim, widths, lstm_type, activation)
+        ids = agent_num if agent_ids else 0
+        self.colla_net = AgentNet(colla_dim, action_dim, widths, lstm_type, activation, ids)
+        self.alone_net = AgentNet(alone_obs_dim, action_dim, widths, lstm_type, activation, ids)
         state_dim = as_size(global_obs_dim, 'global_obs_dim')
-        self.mixer = Mixer(agent_num, state_dim, self.colla_net.encoder.out_dim, hypernet_dim) if use_mixer else None
+        mixing_dim = mixing_dim or self.colla_net.encoder.out_dim
+        self.mixer = Mixer(agent_num, state_dim, mixing_dim, hypernet_dim) if use_mixer else None
+
+    @property
+    def state_shape(self) -> tuple[int, int]:
+        """Of the states of one env, as a block: those of an agent side by side."""
+        return self.agent_num, len(_STATES) * self.colla_net.block_dim
+
+    def agent_values(self, obs: dict[str, Tensor], prev_state: Tensor | None = None) -> Tensor:
+        """The values (T, B, A, P) of all actions of the agents along a sequence."""
+        states = _by_net(prev_state)
+        alone, _ = self.alone_net(entry_of(obs, 'agent_alone_state'), states['alone'])
+        return alone + self.colla_net(self._attended(obs['agent_state']), states['colla'])[0]
+
+    def colla_alone_values(self, obs: dict[str, Tensor], prev_state: Tensor | None = None) -> Tensor:
+        """Q_colla (T, B, A, P) of agents that see no others, along a sequence."""
+        padded = self._attended(entry_of(obs, 'agent_alone_padding_state'))
+        return self.colla_net(padded, _by_net(prev_state)['colla_alone'])[0]
+
+    def joint(self, agent_q: Tensor, obs: dict[str, Tensor]) -> Tensor:
+        """The team's value of the agents' values (*, A): by the mixer, or their sum."""
+        return agent_q.sum(-1) if self.mixer is None else self.mixer(agent_q, obs['global_state'])
+
+    def _attended(self, seen: Tensor) -> Tensor:
+        return seen if self.attention is None else self.attention(seen)
 
     def forward(self, data: dict[str, Any], single_step: bool | None = None) -> dict[str, Any]:
         """
         Arguments:
             - data (:obj:`dict`): as for ``QMix``; ``obs`` also has ``agent_alone_state`` and
-              ``agent_alone_padding_state``, the observation with the others blanked; ``prev_state`` is a list of B
-              entries with three lists of A states each, None is zeros
+              ``agent_alone_padding_state``, the observation with the others blanked; ``prev_state`` is a block, see
+              ``state_shape``, or a list of B entries with three lists of A states each, None is zeros
             - single_step (:obj:`bool | None`): without a time axis; None reads it from the rank
         Returns:
             - output (:obj:`dict`): as for ``QMix``, and ``agent_colla_alone_q``
@@ -119,21 +148,26 @@ class CollaQ(nn.Module):
         """
         obs, added = as_sequence(data, single_step, self._obs_shape, self.agent_num)
         prev_state = _by_net(data.get('prev_state'))
-        seen, padded = obs['agent_state'], entry_of(obs, 'agent_alone_padding_state')
-        if self.attention is not None:
-            seen, padded = self.attention(seen), self.attention(padded)
+        seen, padded = (self._attended(entry_of(obs, key)) for key in ('agent_state', 'agent_alone_padding_state'))
         colla, colla_state = self.colla_net(seen, prev_state['colla'])
         alone, alone_state = self.alone_net(entry_of(obs, 'agent_alone_state'), prev_state['alone'])
         colla_alone, colla_alone_state = self.colla_net(padded, prev_state['colla_alone'])
         output = team_values(data, obs, added, self.mixer, alone + colla, agent_colla_alone_q=colla_alone)
-        next_state = [list(row) for row in zip(colla_state, alone_state, colla_alone_state)]
-        return {**output, 'next_state': next_state}
+        states = (colla_state, alone_state, colla_alone_state)
+        return {**output, 'next_state': None if colla_state is None else _together(states)}
 
 
 def _by_net(prev_state: Any) -> dict[str, Any]:
-    """B rows of three lists of agents' states as three lists of B rows."""
+    """B rows of three lists of agents' states as three lists of B rows; of a block its three parts."""
     if prev_state is None:
         return dict.fromkeys(_STATES)
+    if isinstance(prev_state, Tensor):
+        return dict(zip(_STATES, prev_state.chunk(len(_STATES), -1)))
     if any(row is not None and len(row) != len(_STATES) for row in prev_state):
         raise InputShapeError(f"prev_state: each row has {len(_STATES)} lists of agents' states: {', '.join(_STATES)}")
     return {name: [None if row is None else row[i] for row in prev_state] for i, name in enumerate(_STATES)}
+
+
+def _together(states: tuple[Any, ...]) -> Any:
+    """The inverse of ``_by_net``."""
+    return torch.cat(states, -1) if isinstance(states[0], Tensor) else [list(row) for row in zip(*states)]

@@ -18,7 +18,7 @@ def make(name, **learn):
     kinds = kinds_of(POLICY_REGISTRY.get(name))
     model = dict(obs_dim=4, action_dim=3 if 'discrete' in kinds else 2)
     if 'team' in kinds:
-        model.update(agent_num=2, global_obs_dim=6)
+        model.update(agent_num=2, global_obs_dim=6, **({'alone_obs_dim': 2} if name == 'collaQ' else {}))
     return create_policy(dict(policy_type=name, model=model, learn=learn), enable_field=['learn'])
 
 

@@ -43,13 +43,17 @@ def batch(seed=0, each=False):
     )
 
 
-def reference(policy, data, joint, each_reward, double_q=True, gamma=0.99):
+def values_of_qmix(net, obs, state):
+    return net.agent_net(obs['agent_state'], state)[0]
+
+
+def reference(policy, data, joint, each_reward, double_q=True, gamma=0.99, values=values_of_qmix):
     """The mean squared error over the real steps, in loops over rows and steps."""
     model, target, total, count = policy._armor.model, policy._armor.target_model, 0.0, 0
     for row in range(B):
         obs = {name: torch.as_tensor(part[row])[:, None] for name, part in data['obs'].items()}
         state = torch.as_tensor(data['prev_state'][row])[None]
-        q, q_target = (net.agent_net(obs['agent_state'], state)[0][:, 0] for net in (model, target))
+        q, q_target = (values(net, obs, state)[:, 0] for net in (model, target))
         for t in range(T):
             if not data['mask'][row, t]:
                 continue

@@ -238,13 +238,15 @@ class PairEnv(ToyEnv):
     """
     Overview:
         Two agents with three actions each, of which one is forbidden at each step: taking it raises. Each sees which
-        action is right for it; the team earns 1 if both take theirs, 0.2 if one does. Two steps, best return 2.
+        action is right for it; the team earns 1 if both take theirs, 0.2 if one does. Two steps, best return 2. Nobody
+        sees the other, so alone everybody sees the same.
     """
 
-    obs_space = EnvElementInfo(
-        {'agent_state': (2, 3), 'global_state': (6,), 'action_mask': (2, 3)},
-        {name: {'dtype': np.float32} for name in ('agent_state', 'global_state', 'action_mask')},
-    )
+    _shapes = {
+        **dict.fromkeys(('agent_state', 'action_mask', 'agent_alone_state', 'agent_alone_padding_state'), (2, 3)),
+        'global_state': (6,),
+    }
+    obs_space = EnvElementInfo(_shapes, {name: {'dtype': np.float32} for name in _shapes})
     act_space = multi_discrete(3, 3)
 
     def _begin(self) -> dict[str, np.ndarray]:
@@ -258,6 +260,7 @@ class PairEnv(ToyEnv):
             'agent_state': seen,
             'global_state': seen.reshape(-1).copy(),
             'action_mask': 1 - np.eye(3, dtype=np.float32)[self._forbidden],
+            **{name: seen.copy() for name in ('agent_alone_state', 'agent_alone_padding_state')},
         }
 
     def _act(self, action: Any) -> tuple[dict[str, np.ndarray], float, bool]:

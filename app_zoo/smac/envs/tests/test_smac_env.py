@@ -112,3 +112,27 @@ def test_a_picture_shows_both_teams():
     image = env.render()
     assert image.shape == (512, 512, 3) and image.dtype == np.uint8
     assert (image == ALLY).all(2).sum() > 500 and (image == ENEMY).all(2).sum() > 500
+
+
+def test_a_victory_among_many_battles_is_told_though_the_next_one_begins_in_the_same_step():
+    engine = SMACEnv.create_vector_env([{'map_name': '3m'}] * 2)
+    engine.start([0, 1])
+    engine.env.battles.health[0, 3:] = [1.0, 0.0, 0.0]
+    engine.env.battles.x[0, [0, 3]], engine.env.battles.y[0, [0, 3]] = 10.0, [10.0, 12.0]
+    engine.env._mask = engine.env.battles.available()
+    actions = np.where(engine.env._mask[:, :, 1], 1, 0)
+    actions[0, 0] = 6
+    answer = engine.exchange(actions)
+    assert answer.terminated.tolist() == [True, False]
+    assert answer.infos['win'].tolist() == answer.infos['battle_won'].tolist() == [True, False]
+
+
+def test_what_a_unit_would_see_alone():
+    env = SMACEnv({'map_name': '2s3z', 'observe_alone': True})
+    obs, shapes = env.reset(), env.info().obs_space.shape
+    assert {name: part.shape for name, part in obs.items()} == shapes
+    full, alone, padded = (obs[name] for name in ('agent_state', 'agent_alone_state', 'agent_alone_padding_state'))
+    mine = np.arange(full.shape[1])
+    comrades = (mine >= 4 + 5 * 8) & (mine < 4 + 9 * 8)  # behind five enemies, four of them, 8 figures each
+    assert full[:, comrades].any() and not padded[:, comrades].any()
+    assert np.array_equal(full[:, ~comrades], alone) and np.array_equal(padded[:, ~comrades], alone)
