@@ -1,5 +1,8 @@
 """The games pay what their tables say, and pass the checks of an env."""
 
+import collections
+import itertools
+
 import numpy as np
 import pytest
 
@@ -47,6 +50,37 @@ def test_relay_pays_for_the_bit_that_the_first_agent_saw(wait, seed):
     assert not any(view[:, :2].any() for view in views[2:-1])
     assert [view[1, 3] for view in views[:-1]] == [0] * (wait + 2) + [1]  # when to answer
     assert [float(step.reward[0]) for step in steps] == [0.0] * (wait + 2) + [1.0] and steps[-1].done
+
+
+def relay_by_tables(wait):
+    """The best mean return over both bits of agents that look at the present observation alone, by trying them all."""
+    env = RelayGame({'wait': wait})
+
+    def play(bit, tables):
+        env.reset()
+        env._bit, total, done = bit, 0.0, False
+        views = env._view()[0]
+        while not done:
+            actions = [tables[agent][tuple(views[agent])] for agent in range(2)]
+            obs, reward, done, _ = env.step(np.array(actions))
+            views, total = obs['agent_state'], total + float(reward[0])
+        return total
+
+    seen = [set(), set()]
+    for bit, said in itertools.product(range(2), range(2)):
+        always = [collections.defaultdict(lambda said=said: said) for _ in range(2)]
+        play(bit, always)
+        for agent in range(2):
+            seen[agent] |= set(always[agent])
+    tables = [
+        [dict(zip(views, actions)) for actions in itertools.product(range(2), repeat=len(views))] for views in seen
+    ]
+    return max(np.mean([play(bit, pair) for bit in range(2)]) for pair in itertools.product(*tables))
+
+
+@pytest.mark.parametrize('wait', [0, 2])
+def test_relay_is_left_to_chance_without_a_memory(wait):
+    assert relay_by_tables(wait) == 0.5
 
 
 @pytest.mark.parametrize('env', [TwoStepGame, MatrixGame, RelayGame])
