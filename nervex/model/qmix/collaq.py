@@ -68,7 +68,7 @@ class CollaQ(nn.Module):
         - self_feature_range, ally_feature_range (:obj:`Sequence[int] | None`), attention_dim (:obj:`int`): its settings
         - the others: see ``QMix``
     Interfaces:
-        forward, agent_values, colla_alone_values, joint
+        forward, compute_action, agent_values, colla_alone_values, joint
     """
 
     def __init__(
@@ -115,6 +115,23 @@ class CollaQ(nn.Module):
         """Of the states of one env, as a block: those of an agent side by side."""
         return self.agent_num, len(_STATES) * self.colla_net.block_dim
 
+    def compute_action(self, data: dict[str, Any]) -> dict[str, Any]:
+        """What acting needs of one step (B, ...): ``logit``, ``action_mask`` where there is one, and ``next_state``."""
+        obs = {key: value.unsqueeze(0) for key, value in data['obs'].items() if value is not None}
+        (alone, colla, _), next_state = self._parts(obs, data.get('prev_state'))
+        output = {'logit': (alone + colla).squeeze(0), 'next_state': next_state}
+        return output if 'action_mask' not in obs else {**output, 'action_mask': data['obs']['action_mask']}
+
+    def _parts(self, obs: dict[str, Tensor], prev_state: Any) -> tuple[tuple[Tensor, Tensor, Tensor], Any]:
+        """Q_alone, Q_colla and Q_colla without the others along a sequence, and the states behind it."""
+        states = _by_net(prev_state)
+        seen, padded = (self._attended(entry_of(obs, key)) for key in ('agent_state', 'agent_alone_padding_state'))
+        colla, colla_state = self.colla_net(seen, states['colla'])
+        alone, alone_state = self.alone_net(entry_of(obs, 'agent_alone_state'), states['alone'])
+        blank, blank_state = self.colla_net(padded, states['colla_alone'])
+        ahead = None if colla_state is None else _together((colla_state, alone_state, blank_state))
+        return (alone, colla, blank), ahead
+
     def agent_values(self, obs: dict[str, Tensor], prev_state: Tensor | None = None) -> Tensor:
         """The values (T, B, A, P) of all actions of the agents along a sequence."""
         states = _by_net(prev_state)
@@ -147,14 +164,9 @@ class CollaQ(nn.Module):
               agent_colla_alone_q :math:`(T, B, A, P)`; the others as for ``QMix``
         """
         obs, added = as_sequence(data, single_step, self._obs_shape, self.agent_num)
-        prev_state = _by_net(data.get('prev_state'))
-        seen, padded = (self._attended(entry_of(obs, key)) for key in ('agent_state', 'agent_alone_padding_state'))
-        colla, colla_state = self.colla_net(seen, prev_state['colla'])
-        alone, alone_state = self.alone_net(entry_of(obs, 'agent_alone_state'), prev_state['alone'])
-        colla_alone, colla_alone_state = self.colla_net(padded, prev_state['colla_alone'])
-        output = team_values(data, obs, added, self.mixer, alone + colla, agent_colla_alone_q=colla_alone)
-        states = (colla_state, alone_state, colla_alone_state)
-        return {**output, 'next_state': None if colla_state is None else _together(states)}
+        (alone, colla, blank), next_state = self._parts(obs, data.get('prev_state'))
+        output = team_values(data, obs, added, self.mixer, alone + colla, agent_colla_alone_q=blank)
+        return {**output, 'next_state': next_state}
 
 
 def _by_net(prev_state: Any) -> dict[str, Any]:
