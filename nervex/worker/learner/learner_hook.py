@@ -102,7 +102,7 @@ class LogReduceHook(LearnerHook):
         from nervex.utils.dist_helper import allreduce, get_world_size
 
         if get_world_size() > 1:
-            learner.reduce_log(allreduce)
+            learner.log.reduce(allreduce)
 
 
 _TYPE = setting(check=registered(LEARNER_HOOK_REGISTRY), meaning='what it does', needed=True)

@@ -15,6 +15,7 @@ from nervex.utils.log_helper import LOG_SINKS, log_sink
 from nervex.worker.learner import (
     BaseLearner,
     LearnerHook,
+    add_learner_hook,
     build_learner_hook_by_cfg,
     merge_hooks,
     register_learner_hook,
@@ -142,6 +143,15 @@ def test_hooks_from_long_and_short_form():
     assert [h.freq for h in hooks['after_iter']] == [100, 7]
     assert len(hooks['after_run']) == 1 and not hooks['before_run']
     assert len(merge_hooks(hooks, hooks)['after_iter']) == 4
+
+
+def test_log_reduce_averages_the_log_over_the_learners(learner, monkeypatch):
+    monkeypatch.setattr('nervex.utils.dist_helper.get_world_size', lambda: 2)
+    monkeypatch.setattr('nervex.utils.dist_helper.allreduce', lambda x: x.add_(3.0).div_(2))  # the other one has 3
+    one = learner([{'loss': torch.tensor(1.0)}])
+    add_learner_hook(one._hooks, build_learner_hook_by_cfg({'log_reduce_after_iter': 1})['after_iter'][0])
+    one.train([])
+    assert float(one.log.last['loss']) == 2.0  # (1 + 3) / 2
 
 
 def test_wrong_hooks_say_what_is_right():
