@@ -200,6 +200,9 @@ class EnvManager:
         except BaseException:
             self.close()
             raise
+        for name in ('observe', 'advance'):  # who steps the envs calls what does it, unless somebody has put in another
+            if name not in vars(self) and getattr(type(self), name) is getattr(EnvManager, name):
+                vars(self)[name] = getattr(self._front, name)
 
     def _setup(self, ids: range, describe: bool) -> HostSetup:
         """What a group of envs is made from."""
@@ -253,6 +256,9 @@ class EnvManager:
 
     def close(self) -> None:
         """End the envs and free everything; may be called twice."""
+        for name in ('observe', 'advance'):
+            if self._front is not None and vars(self).get(name) == getattr(self._front, name):
+                del vars(self)[name]
         live, self._live, self._front = self._live, None, None
         for fault in live.close() if live is not None else ():
             self.faults.record(fault)
