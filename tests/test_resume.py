@@ -26,6 +26,7 @@ CONFIGS = {
     'ppo': cartpole_ppo_default_config,
     'sac': pendulum_sac_default_config,
 }
+TEAMS = ('qmix', 'qmix_gru', 'mappo', 'mappo_gru')
 NERVEX = [sys.executable, '-m', 'nervex.entry.cli']
 
 
@@ -35,6 +36,8 @@ def to_plain(value):
 
 def config(name: str, manager: str) -> dict:
     """Long enough to be killed several times, and saved at every chance."""
+    if name in TEAMS:
+        return team_config(name, manager)
     cfg = to_plain(copy.deepcopy(CONFIGS[name]))
     cfg['env'].update(env_manager_type=manager, actor_env_num=4, evaluator_env_num=2)
     cfg['evaluator'].update(stop_val=1000, n_episode=2)
@@ -48,6 +51,30 @@ def config(name: str, manager: str) -> dict:
         cfg['actor'] = dict(n_sample=128)
         cfg['commander'] = dict(max_env_step=12000)
     return cfg
+
+
+def team_config(name: str, manager: str, steps: int = 2500) -> dict:
+    """Battles, with observations that are scaled."""
+    kind, _, memory = name.partition('_')
+    scaled = dict(norm_obs=True, norm_reward=True)
+    off_policy = kind == 'qmix'
+    learn = dict(train_step=4, batch_size=8) if off_policy else dict(epochs=2, batch_size=8)
+    return dict(
+        env=dict(
+            **dict(env_type='smac', map_name='3m', episode_limit=20, env_manager_type=manager, manager=scaled),
+            **dict(actor_env_num=4, evaluator_env_num=2),
+        ),
+        policy=dict(
+            policy_type=kind,
+            model=dict(hidden_dim_list=[16], lstm_type=memory or None),
+            learn=learn,
+            collect=dict(unroll_len=10, traj_len='inf'),
+        ),
+        actor=dict(n_episode=4),
+        evaluator=dict(n_episode=2, eval_freq=10, stop_val=1000),
+        learner=dict(resume=dict(interval_s=0.0, max_cost=None), hook=dict(log_show=dict(ext_args=dict(freq=10)))),
+        commander=dict(max_env_step=steps),
+    )
 
 
 def steps_saved(folder: Path) -> int:
@@ -64,6 +91,8 @@ def start(path: Path, folder: str, *more: str) -> subprocess.Popen:
     'name, manager, kills',
     [
         ('dqn', 'base', 3),
+        *[pytest.param(name, 'vector', 5, marks=pytest.mark.slow) for name in TEAMS],
+        pytest.param('qmix_gru', 'sync_subprocess', 5, marks=pytest.mark.slow),
         pytest.param('ppo', 'base', 10, marks=pytest.mark.slow),
         pytest.param('sac', 'base', 10, marks=pytest.mark.slow),
         pytest.param('dqn', 'base', 10, marks=pytest.mark.slow),
@@ -161,6 +190,16 @@ def test_a_run_may_be_continued_beyond_its_old_limit(short_dqn):
     serial_pipeline(short_dqn, seed=1)
     longer = serial_pipeline(None, resume='run', overrides=('commander.max_env_step=600',))
     assert longer.env_steps == 600
+
+
+@pytest.mark.parametrize('name, manager', [*((name, 'vector') for name in TEAMS), ('qmix_gru', 'base')])
+def test_a_team_that_goes_on_is_as_one_that_never_stopped(name, manager, tmp_path):
+    for folder, steps in (('straight', 600), ('stopped', 300)):
+        serial_pipeline({**team_config(name, manager, steps), 'exp_name': folder}, seed=1)
+    serial_pipeline(None, resume='stopped', overrides=('commander.max_env_step=600',))
+    assert numbers(tmp_path / 'straight') == numbers(tmp_path / 'stopped')
+    ends = [checkpoints(tmp_path / folder) for folder in ('straight', 'stopped')]
+    assert same_models(ends[0], {kind: ends[1][kind] for kind in ends[0]})  # where it stopped there is one more
 
 
 def test_settings_that_a_policy_gave_once_are_in_the_curves_of_a_resumed_run(short_dqn, tmp_path):

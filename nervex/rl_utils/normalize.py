@@ -8,6 +8,7 @@ import torch
 from nervex.utils import tree
 
 EPSILON = 1e-8
+_FLAGS = {'action_mask', 'agent_alive'}  # keys of observations
 
 
 class RunningStatistics:
@@ -27,9 +28,9 @@ class RunningStatistics:
         return made
 
     def update(self, rows: np.ndarray) -> None:
-        """Take in rows of shape (n, ...)."""
+        """Take in rows of shape (n, ...), or (n, A, ...) where all agents count alike."""
+        rows = rows.reshape(-1, *self.mean.shape).astype(np.float64)
         if len(rows):
-            rows = rows.astype(np.float64)
             self.merge(rows.mean(0), rows.var(0), len(rows))
 
     def merge(self, mean: np.ndarray, var: np.ndarray, n: float) -> None:
@@ -56,7 +57,8 @@ class Normalizer:
     """
     Overview:
         Scales float observations to mean 0 and variance 1, and rewards by the spread of the discounted return (their
-        sign and zero stay). Integer leaves such as pixels stay as they are, and so does an ``action_mask``.
+        sign and zero stay). Integer leaves such as pixels stay as they are, and so does what says which actions are
+        legal and who is there. What each agent of a team sees is scaled alike for all of them.
     Arguments:
         - norm_obs, norm_reward (:obj:`bool`): what to scale
         - clip (:obj:`float`): scaled values are cut to [-clip, clip]
@@ -163,9 +165,10 @@ class Normalizer:
 
     def _statistics(self, block: Any) -> list[RunningStatistics | None]:
         if not self._fits:
-            leaves = zip(tree.leaves(block), _are_masks(block))
-            scaled = [leaf.dtype.kind == 'f' and not is_mask for leaf, is_mask in leaves]
-            seen = [RunningStatistics(x.shape[1:]) if yes else None for x, yes in zip(tree.leaves(block), scaled)]
+            seen = [
+                RunningStatistics(leaf.shape[axes:]) if axes and leaf.dtype.kind == 'f' else None
+                for leaf, axes in zip(tree.leaves(block), _counted_axes(block))
+            ]
             if not self._stats:
                 self._stats = seen
             else:
@@ -218,6 +221,8 @@ def _merge(known: RunningStatistics, state: dict[str, Any]) -> None:
         known.merge(np.asarray(state['mean']), np.asarray(state['var']), state['count'])
 
 
-def _are_masks(block: Any) -> list[bool]:
-    """Of each leaf: whether it says which actions are legal."""
-    return ['action_mask' in path for path, _ in tree.zip(block)]
+def _counted_axes(block: Any) -> list[int]:
+    """Of each leaf: how many axes in front count rows (envs, and agents of a team); 0 for what is not to be scaled."""
+    paths = [path for path, _ in tree.zip(block)]
+    team = any('agent_state' in path for path in paths)
+    return [0 if _FLAGS.intersection(path) else 1 + (team and path[-1].startswith('agent_')) for path in paths]

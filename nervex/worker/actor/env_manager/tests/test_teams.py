@@ -121,3 +121,22 @@ def test_an_illegal_action_names_agent_and_env(kind):
         with pytest.raises(EnvError, match=r'unit 3( of env 1)? may not take action 0; legal are') as caught:
             manager.advance(ids, actions)
         assert 'env 1' in str(caught.value)
+
+
+@pytest.mark.parametrize('kind', ['base', 'vector', 'async'])
+def test_agents_are_scaled_alike_and_masks_are_left_alone(kind):
+    cls, cfg = TEAMS['battle']
+    with build(kind, [cfg] * 3, env=cls, norm_obs=True, wait_num=3, step_wait_timeout=10) as manager:
+        seen, (ids, obs) = [], manager.observe()
+        for step in range(4):
+            seen.append(tree.map(np.copy, manager.raw_observed[1]))
+            mask = seen[-1]['action_mask']
+            assert np.array_equal(obs['action_mask'], mask)
+            manager.advance(ids, np.stack([choose(mask[k], i, step) for k, i in enumerate(ids.tolist())]))
+            ids, obs = manager.observe()
+        seen.append(manager.raw_observed[1])
+        rows = np.concatenate([one['agent_state'] for one in seen]).reshape(-1, 80)  # of all envs, agents and steps
+        states = np.concatenate([one['global_state'] for one in seen])
+        for name, all_of_it in (('agent_state', rows), ('global_state', states)):
+            scaled = (seen[-1][name] - all_of_it.mean(0)) / np.sqrt(all_of_it.var(0) + 1e-8)
+            assert np.allclose(obs[name], np.clip(scaled, -10, 10), atol=1e-4), name
