@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from nervex.envs.common import team_problems
 from nervex.envs.env.base_env import BaseEnv
-from nervex.envs.hosting.layout import InvalidStepError, layout_of
+from nervex.envs.hosting.layout import InvalidStepError, layout_from, layout_of, nothing_legal
 from nervex.envs.hosting.stepping import flag, reward_of
 from nervex.envs.spaces import MASK
 from nervex.utils import tree
@@ -106,6 +107,8 @@ class _Check:
                 self.say(f'info().{name}.shape must be a tuple (or a dict of tuples), got {shape!r}')
             if not isinstance(value, dict):
                 self.say(f"info().{name}.value must be a dict with 'min', 'max', 'dtype' and 'kind', got {value!r}")
+        for text in team_problems(info):
+            self.say(f'info(): {text}')
         self._action()
 
     def _action(self) -> Any:
@@ -113,6 +116,8 @@ class _Check:
         space = self._info.act_space
         value = space.value if isinstance(space.value, dict) else {}
         n, kind = value.get('n'), value.get('kind')
+        if isinstance(self._mask, np.ndarray) and self._mask.ndim and (text := nothing_legal(self._mask)):
+            self.say(text)
         if kind == 'discrete' and n:
             if space.shape != (n,):
                 self.say(
@@ -130,10 +135,7 @@ class _Check:
 
     def _legal(self, mask: np.ndarray) -> int:
         """One of the actions that a mask allows."""
-        if not mask.any():
-            self.say("an action_mask of all zeros: there is no legal action; let one stand for 'nothing'")
-            return 0
-        return int(self._rng.choice(np.flatnonzero(mask)))
+        return int(self._rng.choice(np.flatnonzero(mask))) if mask.any() else 0
 
     def _reset(self) -> None:
         with self._trying('reset()'):
@@ -215,7 +217,11 @@ class _Check:
         declared = getattr(self._info.obs_space, 'shape', None)
         shape = tree.map(lambda leaf: leaf.shape, layout)
         if declared is not None and _tuples(declared) != shape:
-            self.say(f'{where} gives an observation of shape {shape}, but info() says {declared}')
+            try:
+                layout_from(self._info, obs)
+                self.say(f'{where} gives an observation of shape {shape}, but info() says {declared}')
+            except InvalidStepError as error:
+                self.say(f'{where}: {error}')
         if self._layout is None:
             self._layout = layout
         elif layout != self._layout:

@@ -16,6 +16,7 @@ from nervex.config.model import find_model
 from nervex.config.save import plain_config
 from nervex.data import BufferManager
 from nervex.envs import get_vec_env_setting
+from nervex.envs.common import team_problems
 from nervex.envs.wrappers.video import FilmedEnvs
 from nervex.loader.problems import Problems
 from nervex.policy import Policy
@@ -188,6 +189,8 @@ def build_policy(
     cfg: EasyDict, cls: type[Policy], model: Any, env_info: Any, enable_field: tuple[str, ...] | None = None
 ) -> Policy:
     """The policy with its model; dimensions that the config leaves out come from the env."""
+    if problems := team_problems(env_info):
+        raise ConfigError([f'env.env_type: in the info() of the env, {text}' for text in problems])
     check_env(cls, env_info)
     policy_cfg = EasyDict(cfg.policy)
     if not isinstance(model, torch.nn.Module):

@@ -1,6 +1,6 @@
 from nervex.envs.common.encoders import batch_encode, binary_encode, div_one_hot, one_hot, sqrt_one_hot
 from nervex.envs.common.env_element import EnvElement, EnvElementInfo, EnvElementRunner
-from nervex.envs.common.team import legal_mask, padded
+from nervex.envs.common.team import legal_mask, padded, team_problems
 
 __all__ = [
     'EnvElement',
@@ -13,4 +13,5 @@ __all__ = [
     'one_hot',
     'padded',
     'sqrt_one_hot',
+    'team_problems',
 ]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nervex.envs.hosting.layout import InvalidStepError, copy_row, not_finite, write_row
+from nervex.envs.hosting.layout import InvalidStepError, copy_row, not_finite, nothing_legal, write_row
 from nervex.envs.hosting.loops import make_loop
 from nervex.envs.hosting.messages import (
     FORKS,
@@ -90,6 +90,7 @@ class EnvHost:
         self.final_rows = store.final_rows[low:high]
         self._row_checks = [store.row_floats(slot, low, high) for slot in range(SLOTS)]
         self._floats = [store.floats(slot, low, high) for slot in range(SLOTS)]
+        self._masks = [store.masks(slot, low, high) for slot in range(SLOTS)]
         self._rewards = [store.reward[slot, low:high] for slot in range(SLOTS)]
         scalar = store.reward_size == 1
         # memoryviews take single numbers faster than NumPy's arrays do
@@ -174,6 +175,7 @@ class EnvHost:
             self.returns[index], self._born[index] = 0.0, self._age
             write_row(self.rows[slot][index], obs)
             self._check_row(slot, index, 'the first observation')
+            self._check_mask(slot, index)
         finally:
             self.resetting[0] = 0
 
@@ -199,10 +201,13 @@ class EnvHost:
         if FORKS[0] != self._forks:
             leave_copy()
         if not -3.4e38 < sum(self._sums) < 3.4e38:  # a reward is NaN, or infinite as it is stored, in float32
-            return self._find_not_finite(slot, events or Events(), which)
+            return self._find_wrong(slot, events or Events(), which)
         for view, zeros in self._floats[slot]:
             if view.dot(zeros):  # see not_finite
-                return self._find_not_finite(slot, events or Events(), which)
+                return self._find_wrong(slot, events or Events(), which)
+        mask = self._masks[slot]
+        if mask is not None and not mask.any(-1).all():
+            return self._find_wrong(slot, events or Events(), which)
         return events
 
     def _end_overdue(self, slot: int, which: Iterable[int], events: Events | None) -> Events | None:
@@ -278,6 +283,12 @@ class EnvHost:
             if not_finite(view, zeros):
                 raise self._invalid(k, what, view)
 
+    def _check_mask(self, slot: int, k: int) -> None:
+        masks = self._masks[slot]
+        if masks is not None and (text := nothing_legal(masks[k])):
+            step = self._age - self._born[k]
+            raise InvalidStepError(f'{text} (env {self.first_id + k}, step {step} of the episode)')
+
     def _check_reward(self, slot: int, k: int) -> None:
         reward = self.reward_cells[slot][k]
         if type(reward) is float and -math.inf < reward < math.inf:  # 3 us faster, once an episode
@@ -292,14 +303,15 @@ class EnvHost:
             f'{what} of env {self.first_id + k} at step {step} of the episode has {bad} in it{shown}'
         )
 
-    def _find_not_finite(self, slot: int, events: Events, which: Iterable[int]) -> Events | None:
-        """Slow path of the check in ``step``: which env wrote NaN or infinity?"""
+    def _find_wrong(self, slot: int, events: Events, which: Iterable[int]) -> Events | None:
+        """Slow path of the checks in ``step``: which env wrote NaN or infinity, or allows no action?"""
         known = {fault.env_id for fault in events.faults}.union(events.finished)
         for k in which:
             if self.first_id + k in known:
                 continue
             try:
                 self._check_row(slot, k, 'the observation')
+                self._check_mask(slot, k)
                 self._check_reward(slot, k)
             except InvalidStepError as error:
                 events.infos.pop(self.first_id + k, None)

@@ -70,15 +70,24 @@ def layout_from(info: Any, obs: Any) -> Any:
     """The layout of a manager's observations; an observation that contradicts ``info()`` is an InvalidStepError."""
     space = getattr(info, 'obs_space', None)
     layout = layout_of(obs, getattr(space, 'value', None))
-    shape = getattr(space, 'shape', None)
-    if (
-        not isinstance(layout, dict)
-        and isinstance(shape, (tuple, list))
-        and not layout.is_object
-        and tuple(shape) != layout.shape
-    ):
-        raise InvalidStepError(f'the first observation has shape {layout.shape}, but info() says {tuple(shape)}')
+    _agrees(layout, getattr(space, 'shape', None), obs, 'the observation')
     return layout
+
+
+def _agrees(layout: Any, shape: Any, obs: Any, name: str) -> None:
+    """An InvalidStepError if what was seen has another shape than ``info()`` says."""
+    if isinstance(layout, dict):  # what is declared and not there, or the reverse, is for check_env
+        for key in layout.keys() & shape.keys() if isinstance(shape, dict) else ():
+            _agrees(layout[key], shape[key], obs[key], f'{key} of the observation')
+    elif isinstance(shape, (tuple, list)) and not layout.is_object and tuple(shape) != layout.shape:
+        raise InvalidStepError(f'{name} has shape {layout.shape}, but info() says {tuple(shape)}')
+    elif isinstance(shape, (tuple, list)) and layout.is_object and isinstance(obs, (tuple, list)):
+        sizes = [np.shape(row) for row in obs]
+        if differs := next((k for k, size in enumerate(sizes) if size != sizes[0]), None):
+            raise InvalidStepError(
+                f'{name} must be one array of shape {tuple(shape)}, but row {differs} has shape {sizes[differs]}, '
+                f'row 0 {sizes[0]}; nervex.envs.common.padded makes rows of one length'
+            )
 
 
 def reward_size(info: Any) -> int:
@@ -106,7 +115,10 @@ def write_row(row: Any, obs: Any) -> None:
     for key, part in row.items():
         if key not in obs:
             raise InvalidStepError(f'the observation lacks the key {key!r}; it has {list(obs)}')
-        write_row(part, obs[key])
+        try:
+            write_row(part, obs[key])
+        except InvalidStepError as error:
+            raise InvalidStepError(f'{key}: {error}') from None
 
 
 def copy_row(target: Any, source: Any) -> None:
@@ -124,6 +136,18 @@ def not_finite(array: np.ndarray, zeros: np.ndarray) -> bool:
         for the others: one pass and no temporary.
     """
     return bool(array.dot(zeros) != 0.0)
+
+
+def nothing_legal(mask: np.ndarray) -> str | None:
+    """
+    Overview:
+        Who may take no action at all by these masks, (n, ) or (A, n) of one env, in words; None: everybody may.
+    """
+    stuck = np.flatnonzero(~mask.any(-1))
+    if not len(stuck):
+        return None
+    who = f' for agent {stuck[0]}' if mask.ndim > 1 else ''
+    return f"action_mask has no legal action{who}; let one stand for 'nothing'"
 
 
 def _checked(obs: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:

@@ -79,6 +79,12 @@ class BlockStore:
         views = [leaf[low:high].reshape(-1) for leaf in leaves]
         return [(view, np.zeros(len(view), view.dtype)) for view in views if len(view)]
 
+    def masks(self, slot: int, low: int, high: int) -> np.ndarray | None:
+        """Which actions are legal in rows low..high of a slot; None where the observations do not say so."""
+        obs = self.obs[slot]
+        mask = obs.get('action_mask') if isinstance(obs, dict) else None
+        return None if not isinstance(mask, np.ndarray) or mask.dtype == object else mask[low:high]
+
     def row_floats(self, slot: int, low: int, high: int) -> list[list[tuple[np.ndarray, np.ndarray]]]:
         """The same for the observation of each row alone."""
         leaves = [leaf for leaf in tree.leaves(self.obs[slot]) if leaf.dtype.kind == 'f']

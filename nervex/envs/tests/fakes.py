@@ -281,6 +281,49 @@ class RaisingEnv(FaultyEnv):
     config = dict(fault='raise')
 
 
+class FaultyTeam(BaseEnv):
+    """
+    Overview:
+        Two agents who see three numbers and have two actions, in episodes of three steps, which give 1 each; ``wrong``
+        says what does not fit.
+    """
+
+    config = dict(
+        wrong=None,  # three | stuck | uneven | mask | actions | rewards | count
+    )
+    steps = 0
+
+    def reset(self, **kwargs: Any) -> Any:
+        self.steps = 0
+        return self._seen()
+
+    def step(self, action: Any) -> BaseEnvTimestep:
+        self.steps += 1
+        done = self.steps == 3
+        info = {'final_eval_reward': 3.0, 'truncated': False} if done else {}
+        return BaseEnvTimestep(self._seen(), np.ones(1, np.float32), done, info)
+
+    def _seen(self) -> Any:
+        wrong, mask = self._cfg.wrong, np.ones((2, 2), np.float32)
+        each: Any = np.zeros((3 if wrong == 'three' else 2, 3), np.float32)
+        if wrong == 'stuck' and self.steps == 2:
+            mask[1] = 0
+        if wrong == 'uneven':
+            each = [np.zeros(3, np.float32), np.zeros(4, np.float32)]
+        return {'agent_state': each, 'action_mask': mask}
+
+    def info(self) -> BaseEnvInfo:
+        wrong = self._cfg.wrong
+        shapes = {'agent_state': (2, 3), 'action_mask': (2, 5 if wrong == 'mask' else 2)}
+        obs = EnvElementInfo(shapes, dict.fromkeys(shapes, box((1,)).value))
+        n = (2, 2, 2) if wrong == 'actions' else (2, 2)
+        act = EnvElementInfo((len(n),), {'min': 0, 'max': 1, 'dtype': np.int64, 'kind': 'multi_discrete', 'n': n})
+        return BaseEnvInfo(4 if wrong == 'count' else 2, obs, act, box((3,) if wrong == 'rewards' else (1,)))
+
+    def __repr__(self) -> str:
+        return f'FaultyTeam({self._cfg.wrong})'
+
+
 class GlobalSeedEnv(CounterEnv):
     """Reseeds NumPy's global generator in every reset, which no env may do."""
 

@@ -1,6 +1,7 @@
 """check_env says what is wrong, all of it, and nothing else."""
 
 import random
+import re
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import torch
 from app_zoo.classic_control.cartpole.envs import CartPoleEnv
 from app_zoo.smac.envs import SMACEnv
 from nervex.envs import BaseEnvTimestep, check_env
-from nervex.envs.tests.fakes import GlobalSeedEnv
+from nervex.envs.tests.fakes import FaultyTeam, GlobalSeedEnv
 
 
 class Sound(CartPoleEnv):
@@ -182,9 +183,30 @@ def test_what_is_no_env():
 @pytest.mark.parametrize('blocked', [False, True])
 def test_only_legal_actions_are_played_and_a_mask_without_any_is_named(blocked):
     class Blocked(SMACEnv):
-        def _seen(self):
-            seen = super()._seen()
+        def seen(self):
+            seen = super().seen()
             return {**seen, 'action_mask': seen['action_mask'] * (not blocked)}
 
     problems = check_env(Blocked({'map_name': '3m'}))  # which refuses actions that are not legal
-    assert problems == [] if not blocked else any('no legal action' in p for p in problems), problems
+    assert problems == [] if not blocked else any('no legal action for agent 0' in p for p in problems), problems
+
+
+TEAM_FAULTS = {
+    'three': r'agent_state of the observation has shape \(3, 3\), but info\(\) says \(2, 3\)',
+    'stuck': 'no legal action for agent 1',
+    'uneven': r'agent_state of the observation must be one array .* row 1 has shape \(4,\), row 0 \(3,\)',
+    'mask': r'action_mask has shape \(2, 5\), must be \(2, 2\)',
+    'actions': r'act_space is multi_discrete of shape \(3,\), must be .* an action for each of the 2 agents',
+    'rewards': r'rew_space has shape \(3,\), must be \(1, \), of the team, or \(2, \)',
+    'count': r'agent_state has shape \(2, 3\); its first axis must be the 4 agents',
+}
+
+
+def test_a_sound_team_has_no_problem():
+    assert check_env(FaultyTeam({})) == []
+
+
+@pytest.mark.parametrize('wrong', TEAM_FAULTS)
+def test_what_is_wrong_with_a_team_is_said(wrong):
+    problems = check_env(FaultyTeam({'wrong': wrong}))
+    assert any(re.search(TEAM_FAULTS[wrong], text) for text in problems), problems

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nervex.envs.hosting.layout import InvalidStepError, copy_row, write_row
+from nervex.envs.hosting.layout import InvalidStepError, copy_row, nothing_legal, write_row
 from nervex.envs.hosting.messages import FORKS, METHOD, EnvFault, Events, HostSetup, describe_error, kind_of, leave_copy
 from nervex.envs.hosting.saving import load_env, save_env
 from nervex.envs.hosting.stepping import FAILURES
@@ -184,7 +184,7 @@ class _EngineHost:
         return i
 
     def _write(self, slot: int, obs: Any) -> None:
-        """Store observations; they and the rewards must be finite numbers."""
+        """Store observations; they and the rewards must be finite numbers, and everybody may take some action."""
         copy_row(self._store.obs[slot], obs)
         for view, zeros in self._floats[slot]:
             if view.dot(zeros):  # see not_finite
@@ -194,6 +194,12 @@ class _EngineHost:
                 for other, _ in self._floats[slot]:
                     np.nan_to_num(other, copy=False)  # the next engine must not be blamed for it
                 raise InvalidStepError(text)
+
+        masks = self._store.masks(slot, 0, self._num)
+        if masks is not None and not masks.any(-1).all():
+            env = int((~masks.any(-1).reshape(self._num, -1).all(1)).argmax())
+            step = self._lengths[env]
+            raise InvalidStepError(f'{nothing_legal(masks[env])} (env {env}, step {step} of the episode)')
 
     def _failed(self, error: BaseException) -> WorkerLost:
         with contextlib.suppress(*FAILURES):

@@ -5,6 +5,8 @@ import pytest
 
 from app_zoo.multiagent_particle.envs import CooperativeNavigationEnv
 from app_zoo.smac.envs import SMACEnv
+from app_zoo.smac.envs.scripted import nearest_actions
+from nervex.envs.tests.fakes import FaultyTeam
 from nervex.utils import EnvError, tree
 from nervex.worker.actor.env_manager import VectorEnvManager
 from nervex.worker.actor.env_manager.tests.managers import KINDS, build
@@ -98,6 +100,21 @@ def test_a_vectorised_team_goes_on_from_its_saved_state(name):
             assert all(np.array_equal(a, b) for a, b in zip(tree.leaves(one), tree.leaves(other)))
 
 
+def test_who_won_is_told_for_each_of_many_battles():
+    cfg, won = dict(map_name='3m'), []
+    with build('vector', [cfg] * 8, env=SMACEnv, launch=False) as manager:
+        manager.seed(SEED)
+        manager.launch()
+        battles = manager._live.backend.host._engine.env.battles
+        while len(won) < 12:
+            ids, _ = manager.observe()
+            block = manager.advance(ids, nearest_actions(battles))
+            won += [(block.info[k], block.episode_return[k]) for k in np.flatnonzero(block.done)]
+    wins = [bool(info['win']) for info, _ in won]
+    assert wins == [bool(total > 19.99) for _, total in won] and 0 < sum(wins) < len(wins)
+    assert all((info['dead_enemies'] == 3) == info['battle_won'] == win for (info, _), win in zip(won, wins))
+
+
 def test_teams_whose_episodes_are_over_wait_while_others_step():
     cls, cfg = TEAMS['battle']
     with build('vector', [cfg] * 3, env=cls, episode_num=2) as manager:
@@ -140,3 +157,47 @@ def test_agents_are_scaled_alike_and_masks_are_left_alone(kind):
         for name, all_of_it in (('agent_state', rows), ('global_state', states)):
             scaled = (seen[-1][name] - all_of_it.mean(0)) / np.sqrt(all_of_it.var(0) + 1e-8)
             assert np.allclose(obs[name], np.clip(scaled, -10, 10), atol=1e-4), name
+
+
+@pytest.mark.parametrize('kind', ['base', 'sync', 'async', 'thread'])
+def test_a_mask_without_a_legal_action_names_agent_and_env(kind):
+    with (
+        build(kind, [{}, dict(wrong='stuck')], env=FaultyTeam, max_retry=0) as manager,
+        pytest.raises(
+            EnvError, match=r'action_mask has no legal action for agent 1.* \(env 1, step 2 of the episode\)'
+        ),
+    ):
+        for _ in range(9):
+            ids, _ = manager.observe()
+            manager.advance(ids, np.zeros((len(ids), 2), np.int64))
+
+
+def test_a_battle_without_a_legal_action_is_named_among_many():
+    class Stuck(SMACEnv):
+        def seen(self):
+            seen = super().seen()
+            seen['action_mask'][1:2, 2] = 0
+            return seen
+
+    manager = VectorEnvManager(Stuck, [{}] * 3, manager_cfg=dict(max_retry=0))
+    with manager, pytest.raises(EnvError, match=r'no legal action for agent 2.* \(env 1, step 0 of the episode\)'):
+        manager.launch()
+
+
+@pytest.mark.parametrize('kind', ['base', 'sync'])
+def test_an_env_whose_agents_differ_is_named(kind):
+    cfgs = [dict(agent_num=3), dict(agent_num=4)]
+    manager = build(kind, cfgs, env=CooperativeNavigationEnv, launch=False, max_retry=0)
+    with (
+        manager,
+        pytest.raises(EnvError, match=r'agent_state: the observation must have shape \(3, 18\), got \(4, 24\)') as e,
+    ):
+        manager.launch()
+    assert 'env 1' in str(e.value)
+
+
+@pytest.mark.parametrize('wrong', ['three', 'uneven'])
+def test_a_team_of_another_size_than_it_says_is_told_at_the_launch(wrong):
+    manager = build('base', [dict(wrong=wrong)], env=FaultyTeam, launch=False)
+    with manager, pytest.raises(ValueError, match='agent_state of the observation'):
+        manager.launch()
