@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from nervex.envs.common import agent_num
 from nervex.envs.env.base_env import BaseEnv, BaseEnvInfo, BaseEnvTimestep
 from nervex.envs.env.plain_state import attributes, decode, encode, set_attributes
 from nervex.envs.hosting.layout import write_row
@@ -133,7 +134,7 @@ class GymEnv(BaseEnv):
         """The spaces; works before the first reset."""
         self._build()
         act, obs = self._codecs
-        return BaseEnvInfo(1, obs.info, act.info, reward_info())
+        return BaseEnvInfo(agent_num(obs.info), obs.info, act.info, reward_info())
 
     def close(self) -> None:
         """Free what is held; may be called twice."""

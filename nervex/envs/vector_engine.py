@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from nervex.envs.common import agent_num
 from nervex.envs.env.base_env import BaseEnvInfo
 from nervex.envs.spaces import ActionCodec, ObsCodec, reward_info, space_kind
 from nervex.utils.errors import ExtraMissingError, unknown_name
@@ -44,7 +45,7 @@ class GymnasiumEngine:
 
     def info(self) -> BaseEnvInfo:
         """The description of one env."""
-        return BaseEnvInfo(1, self.obs.info, self.act.info, reward_info())
+        return BaseEnvInfo(agent_num(self.obs.info), self.obs.info, self.act.info, reward_info())
 
     def start(self, seeds: list[int | None]) -> Any:
         """Begin episodes; answers the first observations."""

@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from nervex.envs.common.env_element import EnvElementInfo
+
 
 def padded(rows: Sequence[np.ndarray], width: int | None = None, fill: float = 0.0) -> np.ndarray:
     """
@@ -26,6 +28,11 @@ def padded(rows: Sequence[np.ndarray], width: int | None = None, fill: float = 0
 def legal_mask(counts: Sequence[int]) -> np.ndarray:
     """(A, n) float32: 1 for the first ``counts[k]`` actions of agent k, 0 behind them; n is the largest count."""
     return padded([np.ones(count, np.float32) for count in counts])
+
+
+def agent_num(obs: EnvElementInfo) -> int:
+    """How many agents see observations of this form: the rows of ``agent_state``; 1 without one."""
+    return obs.shape['agent_state'][0] if isinstance(obs.shape, dict) and 'agent_state' in obs.shape else 1
 
 
 def team_problems(info: Any) -> list[str]:

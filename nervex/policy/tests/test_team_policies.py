@@ -288,9 +288,7 @@ class NarrowEnv(AimEnv):
 
 
 def test_continuous_actions_of_a_team_have_a_row_an_agent_and_the_bounds_of_the_policy():
-    with pytest.raises(
-        ConfigError, match=r'shape \(4,\), but mappo gives one row of numbers an agent; .* shape \(4, 1\)'
-    ):
+    with pytest.raises(ConfigError, match=r'continuous of shape \(4,\), must be .* continuous of shape \(2, k\)'):
         train('mappo', OneRowEnv, {})
     with pytest.raises(ConfigError, match=r'env.use_act_scale: actions of the env lie in \[0, 1\]'):
         train('mappo', NarrowEnv, {})

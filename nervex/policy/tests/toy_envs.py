@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from nervex.envs import BaseEnv, BaseEnvInfo, BaseEnvTimestep, EnvElementInfo
+from nervex.envs.common import agent_num
 
 
 def box(shape: tuple[int, ...], low: float = -np.inf, high: float = np.inf, dtype: Any = np.float32) -> EnvElementInfo:
@@ -65,7 +66,7 @@ class ToyEnv(BaseEnv):
         return BaseEnvTimestep(obs, np.array([reward], np.float32), bool(ended or truncated), info)
 
     def info(self) -> BaseEnvInfo:
-        return BaseEnvInfo(1, self.obs_space, self.act_space, box((1,)))
+        return BaseEnvInfo(agent_num(self.obs_space), self.obs_space, self.act_space, box((1,)))
 
     def _begin(self) -> Any:
         raise NotImplementedError
