@@ -26,7 +26,7 @@ EXTRA = {
     'impala': dict(collect=dict(env_num=3, unroll_len=4)),
     **{
         name: dict(collect=dict(env_num=3, unroll_len=4))
-        for name in ('qmix', 'vdn', 'iql', 'mappo', 'ippo', 'coma', 'collaQ')
+        for name in ('qmix', 'vdn', 'iql', 'mappo', 'ippo', 'coma', 'collaQ', 'maddpg', 'matd3')
     },
 }
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from nervex.policy.qmix import QMIXPolicy, mean_square, of_actions
+from nervex.policy.qmix import QMIXPolicy, of_actions
 from nervex.utils import POLICY_REGISTRY
 from nervex.utils.declare import setting, settings
 
@@ -32,7 +32,8 @@ class CollaQPolicy(QMIXPolicy):
 
     def _loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
         loss, info = super()._loss(data)
-        now, mask = {name: part[:-1] for name, part in data['obs'].items()}, data['mask'].float()
+        now, _ = self._now_and_next(data['obs'])
         values = self._armor.model.colla_alone_values(now, self._first_state(data))
-        blank = mean_square(of_actions(values, data['action']).sum(-1) * mask, mask, data['weight'])
+        of_living = of_actions(values, data['action']) * self._real(data)
+        blank, _ = self._squared(of_living.sum(-1), data['mask'], data)
         return loss + self._cfg.learn.algo.collaQ_loss_factor * blank, {**info, 'colla_alone_loss': blank.detach()}

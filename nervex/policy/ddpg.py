@@ -8,10 +8,20 @@ from typing import Any
 import torch
 
 from nervex.armor.sampling import Draws
+from nervex.policy.action_space import legal
 from nervex.policy.common_policy import CommonPolicy
 from nervex.rl_utils import v_nstep_td_data, v_nstep_td_error
 from nervex.utils import POLICY_REGISTRY
 from nervex.utils.declare import setting, settings
+
+TARGET_NOISE = dict(
+    target_noise_sigma=setting(0.0, 'number >= 0', "noise on the target's action; 0: none"),
+    target_noise_clip=setting(0.5, 'number >= 0', 'largest size of that noise'),
+)
+NOISE = dict(
+    noise_type=setting('gauss', "'gauss' | 'ou'", 'noise on the actions; ou: one that drifts'),
+    noise_sigma=setting(0.1, 'number >= 0', 'its standard deviation; actions span [-1, 1]'),
+)
 
 
 class OffPolicyACPolicy(CommonPolicy):
@@ -86,6 +96,15 @@ class OffPolicyACPolicy(CommonPolicy):
         td_error = sum(error.td_error_per_sample.abs() for error in errors) / len(errors)
         return loss, {'td_error': td_error, 'q_value': q_values[0].mean()}
 
+    def _smoothed(self, action: torch.Tensor) -> torch.Tensor:
+        """The target's action with clipped noise, where the settings want some."""
+        algo = self._cfg.learn.algo
+        if not algo.target_noise_sigma:
+            return action
+        noise = torch.randn(action.shape, dtype=action.dtype, device=action.device, generator=self._generator)
+        clip = algo.target_noise_clip
+        return (action + (noise * algo.target_noise_sigma).clamp(-clip, clip)).clamp(-1.0, 1.0)
+
     def _forward_learn(self, data: dict[str, Any]) -> dict[str, Any]:
         loss, info = self._minimize(self._critic_loss, data, self._optimizer_critic)
         log = {
@@ -123,7 +142,10 @@ class OffPolicyACPolicy(CommonPolicy):
         return {'action': output['action']}
 
     def _random_action(self, output: dict, generator: torch.Generator) -> torch.Tensor:
-        return torch.empty_like(output['action']).uniform_(-1, 1, generator=generator)
+        if not isinstance(output.get('logit'), torch.Tensor):
+            return torch.empty_like(output['action']).uniform_(-1, 1, generator=generator)
+        chance = torch.empty_like(output['logit']).uniform_(generator=generator)
+        return legal(chance, output.get('action_mask')).argmax(-1)
 
     def _forward_eval(self, data_id: list[int], data: dict) -> dict:
         return {'action': self._eval_armor.forward(data, param={'mode': 'compute_action'})['action']}
@@ -150,16 +172,8 @@ class DDPGPolicy(OffPolicyACPolicy):
     config = settings(
         policy_type='ddpg',
         model=dict(use_twin_critic=False),
-        learn=dict(
-            algo=dict(
-                target_noise_sigma=setting(0.0, 'number >= 0', "noise on the target's action; 0: none"),
-                target_noise_clip=setting(0.5, 'number >= 0', 'largest size of that noise'),
-            )
-        ),
-        collect=dict(
-            noise_type=setting('gauss', "'gauss' | 'ou'", 'noise on the actions; ou: one that drifts'),
-            noise_sigma=setting(0.1, 'number >= 0', 'its standard deviation; actions span [-1, 1]'),
-        ),
+        learn=dict(algo=TARGET_NOISE),
+        collect=NOISE,
     )
     _default_model = 'qac'
 
@@ -171,13 +185,7 @@ class DDPGPolicy(OffPolicyACPolicy):
         return self._td_loss(q_values, next_value, data)
 
     def _next_action(self, next_obs: Any) -> torch.Tensor:
-        action = self._armor.target_forward({'obs': next_obs}, param={'mode': 'compute_action'})['action']
-        algo = self._cfg.learn.algo
-        if not algo.target_noise_sigma:
-            return action
-        noise = torch.randn(action.shape, dtype=action.dtype, device=action.device, generator=self._generator)
-        clip = algo.target_noise_clip
-        return (action + (noise * algo.target_noise_sigma).clamp(-clip, clip)).clamp(-1.0, 1.0)
+        return self._smoothed(self._armor.target_forward({'obs': next_obs}, param={'mode': 'compute_action'})['action'])
 
     def _actor_loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
         _, q = self._judged_action(data['obs'])

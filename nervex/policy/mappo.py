@@ -10,12 +10,12 @@ import torch
 from nervex.data import Batch
 from nervex.policy.batched import batched
 from nervex.policy.ppo import PPOPolicy
-from nervex.policy.team import TeamPolicy
+from nervex.policy.team import TeamPolicy, of_the_living
 from nervex.policy.traj_block import batched_steps
 from nervex.rl_utils import gae, gae_data
 from nervex.torch_utils.crossing import to_arrays
 from nervex.utils import POLICY_REGISTRY, tree
-from nervex.utils.declare import setting, settings
+from nervex.utils.declare import settings
 
 
 @POLICY_REGISTRY.register('mappo')
@@ -38,7 +38,6 @@ class MAPPOPolicy(TeamPolicy, PPOPolicy):
                 gae_lambda=0.95,
                 entropy_weight=0.01,
                 value_weight=1.0,
-                huber_delta=setting(10.0, 'number > 0', 'value errors above it count linearly'),
             ),
         ),
     )
@@ -51,19 +50,19 @@ class MAPPOPolicy(TeamPolicy, PPOPolicy):
     def _forward_learn(self, data: dict[str, Any]) -> dict[str, Any]:
         scale = self._model.scale
         if scale is not None:
-            scale.update(data['return_'][data['mask']])
+            scale.update(data['return_'][self._real(data)])
         return super()._forward_learn(data)
 
     def _loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
-        """Over all steps of the sequences; the padding weighs nothing."""
+        """Over all steps of the sequences; those that are not real weigh nothing."""
         output = self._armor.forward({**self._model_input(data['obs']), 'prev_state': self._first_state(data)})
         value, return_, scale = data['value'], data['return_'], self._model.scale
         if scale is not None:
             value, return_ = scale.inward(value), scale.inward(return_)
-        real = data['mask'].float()
-        weight = (real / real.mean()).unsqueeze(-1).expand_as(value)
+        real = self._real(data)
         if 'action_mask' in output:  # of what stands behind an end; there may be no legal action
-            output['action_mask'] = torch.where(data['mask'][..., None, None], output['action_mask'], 1)
+            output['action_mask'] = torch.where(real.unsqueeze(-1), output['action_mask'], 1)
+        weight = real / real.float().mean()
         old = {**data, 'value': value, 'return_': return_}
         return self._clipped_loss({**output, 'value': output['scaled_value']}, old, weight)
 
@@ -93,7 +92,9 @@ class MAPPOPolicy(TeamPolicy, PPOPolicy):
 
     def _values_behind(self, traj: Batch, where: Any, column: str = 'next_obs') -> torch.Tensor:
         given = self._model_input(self._rows_of(traj[column], where))
-        return self._model(given, mode='compute_value')['value']
+        each = traj['reward'].reshape(*traj['done'].shape, -1).shape[-1] > 1
+        value = self._model(given, mode='compute_value')['value']
+        return of_the_living(value, given['obs'].get('agent_alive'), each)
 
 
 @POLICY_REGISTRY.register('ippo')

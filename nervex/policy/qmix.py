@@ -8,7 +8,7 @@ import torch
 
 from nervex.model.team import ValueScale
 from nervex.policy.action_space import greedy
-from nervex.policy.team import TeamPolicy
+from nervex.policy.team import TeamPolicy, of_the_living
 from nervex.utils import POLICY_REGISTRY
 from nervex.utils.declare import setting, settings
 
@@ -58,12 +58,12 @@ class QMIXPolicy(TeamPolicy):
         return super()._forward_learn(data)
 
     def _team_value(self, model: Any, q: torch.Tensor, obs: dict[str, torch.Tensor]) -> torch.Tensor:
-        """What is learned of the agents' values (T, B, A): the team's value (T, B)."""
-        return model.joint(q, obs)
+        """What is learned of the agents' values (T, B, A): the team's value (T, B), without those who have left."""
+        return model.joint(q * obs['agent_alive'] if 'agent_alive' in obs else q, obs)
 
     def _loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
-        obs, state, mask = data['obs'], self._first_state(data), data['mask'].float()
-        now, following = ({name: part[cut] for name, part in obs.items()} for cut in (slice(None, -1), slice(1, None)))
+        obs, state, real = data['obs'], self._first_state(data), data['mask']
+        now, following = self._now_and_next(obs)
         model, target = self._armor.model, self._armor.target_model
         logit = model.agent_values(obs, state)
         value = self._team_value(model, of_actions(logit[:-1], data['action']), now)
@@ -73,15 +73,15 @@ class QMIXPolicy(TeamPolicy):
             next_value = self._team_value(target, of_actions(target_logit, best), following)
             goes_on = self._gamma if data['done'] is None else self._gamma * (1 - data['done'])
             if value.dim() == 3:
-                mask, goes_on = mask.unsqueeze(-1).expand_as(value), torch.as_tensor(goes_on).unsqueeze(-1)
+                real, goes_on = self._real(data), torch.as_tensor(goes_on).unsqueeze(-1)
+                alive, each = following.get('agent_alive'), data['reward'].dim() == 3
+                next_value = of_the_living(next_value, alive, each)
             reward = self._team_reward(data)
             if self._reward_scale is not None:
                 reward = self._reward_scale.inward(reward)
             goal = reward + goes_on * next_value
-        error = (goal - value) * mask
-        each = error.detach().abs() if error.dim() == 3 else error.detach().abs().unsqueeze(-1)
-        td_error = each.mean(-1).sum(0) / data['mask'].sum(0)
-        return mean_square(error, mask, data['weight']), {'td_error': td_error, 'q_value': value.detach()}
+        loss, td_error = self._squared(goal - value, real, data)
+        return loss, {'td_error': td_error, 'q_value': value.detach()}
 
 
 @POLICY_REGISTRY.register('vdn')
@@ -104,13 +104,6 @@ class IQLPolicy(QMIXPolicy):
         """The team's (T, B, 1), or each agent's."""
         reward = data['reward']
         return reward if reward.dim() == 3 else reward.unsqueeze(-1)
-
-
-def mean_square(error: torch.Tensor, mask: torch.Tensor, weight: torch.Tensor | None) -> torch.Tensor:
-    """Over the real steps; errors are 0 elsewhere, weights (B, ) scale those of sequences."""
-    each = (error if error.dim() == 3 else error.unsqueeze(-1)).pow(2)
-    each = each if weight is None else each * weight.view(-1, 1)
-    return each.sum() / mask.sum()
 
 
 def of_actions(logit: torch.Tensor, action: torch.Tensor) -> torch.Tensor:

@@ -149,10 +149,6 @@ class DiscreteSACPolicy(SACPolicy):
             self._target_entropy = self._cfg.learn.algo.target_entropy_ratio * math.log(actions)
         return self._target_entropy
 
-    def _random_action(self, output: dict, generator: torch.Generator) -> torch.Tensor:
-        chance = torch.empty_like(output['logit']).uniform_(generator=generator)
-        return legal(chance, output.get('action_mask')).argmax(-1)
-
     _forward_eval = OffPolicyACPolicy._forward_eval  # the sampler takes the best action
 
 

@@ -34,6 +34,9 @@ class TeamPolicy(CommonPolicy):
         Observations are dicts: ``agent_state`` (A, d) is what each agent sees, ``global_state`` (s, ) what a mixer or a
         central critic sees, ``action_mask`` (A, n) which actions are legal. Actions are (A, ), continuous ones (A, k);
         a reward is the team's or has one number an agent. A model with a memory keeps it for each env and agent.
+        Where agents may leave before the others, ``agent_alive`` (A, ) is 1 for those who still play: no loss counts
+        the steps of the others, nor depends on what they see and do. What follows the end of an agent is worth to it
+        what it is worth to the living if the reward is the team's, and nothing if each has its own.
     """
 
     config = settings(
@@ -63,7 +66,8 @@ class TeamPolicy(CommonPolicy):
         if self._remembers:
             shape = self._state_shape
             armor.add_plugin('main', 'state_block', state_num=envs, shape=shape, save_prev_state=save_states)
-        armor.add_plugin('main', sampler, **kwargs)
+        if sampler:
+            armor.add_plugin('main', sampler, **kwargs)
         return armor
 
     def _kept(self, output: dict[str, Any]) -> dict[str, Any]:
@@ -89,6 +93,53 @@ class TeamPolicy(CommonPolicy):
         reward = data['reward']
         return reward if reward.dim() == 2 else reward.sum(-1)
 
+    @staticmethod
+    def _now_and_next(obs: dict[str, torch.Tensor]) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
+        """The observations of the steps of sequences, and those behind each of them."""
+        now, following = ({name: part[cut] for name, part in obs.items()} for cut in (slice(None, -1), slice(1, None)))
+        return now, following
+
+    @staticmethod
+    def _real(data: dict[str, Any]) -> torch.Tensor:
+        """(T, B, A) bool: which steps are no padding, and of an agent that still plays."""
+        steps = data['mask'].unsqueeze(-1)
+        alive = data['obs'].get('agent_alive')
+        return (
+            steps.expand(*steps.shape[:2], data['action'].shape[2])
+            if alive is None
+            else steps & (alive[: len(steps)] > 0)
+        )
+
+    @staticmethod
+    def _squared(error: torch.Tensor, real: torch.Tensor, data: dict[str, Any]) -> tuple[torch.Tensor, torch.Tensor]:
+        """
+        Overview:
+            The mean of the squared errors of real steps, each sequence with its weight; and the mean size of each
+            sequence's errors.
+        Shapes:
+            - error, real: :math:`(T, B)`, or :math:`(T, B, A)`; the second result :math:`(B, )`
+        """
+        real = real.to(error.dtype)
+        squared, size = error.pow(2) * real, error.detach().abs() * real
+        if data['weight'] is not None:
+            squared = squared * data['weight'].view(-1, *[1] * (error.dim() - 2))
+        others = [axis for axis in range(error.dim()) if axis != 1]
+        return squared.sum() / real.sum(), size.sum(others) / real.sum(others)
+
     def _first_state(self, data: dict[str, Any]) -> torch.Tensor | None:
         """The stored states (B, A, F) of the first steps of sequences."""
         return torch.stack(data['prev_state']) if 'prev_state' in data else None
+
+
+def of_the_living(value: torch.Tensor, alive: torch.Tensor | None, each: bool) -> torch.Tensor:
+    """
+    Overview:
+        Values of states or actions, where those of agents that have left are what still comes to them: the mean of the
+        others' if the team shares a reward, nothing if ``each`` has its own.
+    Shapes:
+        - value, alive and result: :math:`(*, A)`; alive None: all play
+    """
+    if alive is None:
+        return value
+    mean = (value * alive).sum(-1, keepdim=True) / alive.sum(-1, keepdim=True).clamp_min(1)
+    return torch.where(alive > 0, value, torch.zeros_like(mean) if each else mean)

@@ -1,6 +1,7 @@
 """QMIX and VDN: one recurrent network for all agents, and a mixer of their action values."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -10,7 +11,8 @@ from torch import Tensor
 from nervex.model.common.encoder import widths_of
 from nervex.model.common.modes import entry_of
 from nervex.torch_utils.network.activation import Activation
-from nervex.torch_utils.network.mlp import MLP, Layers
+from nervex.torch_utils.network.mlp import MLP, Layers, LinearType
+from nervex.torch_utils.network.per_agent import AgentLinear, AgentRNN
 from nervex.torch_utils.network.rnn import RNN
 from nervex.torch_utils.network.shapes import InputShapeError, as_shape, as_size, misfit
 
@@ -21,13 +23,15 @@ ILLEGAL_Q = -9999999.0
 class AgentNet(nn.Module):
     """
     Overview:
-        Encoder, on request a memory, and linear head, the same weights for every agent.
+        Encoder, on request a memory, and linear head, the same weights for every agent, or each agent its own.
     Arguments:
         - obs_dim (:obj:`int | Sequence[int]`): size of what one agent sees
         - action_dim (:obj:`int`): number of actions
         - hidden_dim_list (:obj:`Sequence[int]`): widths of the encoder; the last is also that of the state
         - lstm_type (:obj:`str | None`): 'lstm', 'gru', or None: no memory
-        - agent_num (:obj:`int`): where given, each agent also sees which one it is
+        - agent_num (:obj:`int`): A
+        - agent_ids (:obj:`bool`): each agent also sees which one it is
+        - share (:obj:`bool`): one set of weights; False: one an agent
         - gaussian (:obj:`bool`): the output is a pair (mu, sigma); the deviations are parameters, 1 at the start
     Shapes:
         - obs :math:`(T, B, A, N)`, logit :math:`(T, B, A, P)`
@@ -43,15 +47,22 @@ class AgentNet(nn.Module):
         lstm_type: str | None = 'gru',
         activation: str | Activation = 'relu',
         agent_num: int = 0,
+        agent_ids: bool = False,
         gaussian: bool = False,
+        share: bool = True,
     ) -> None:
         super().__init__()
         self.in_shape = as_shape(obs_dim)
-        self.register_buffer('ids', torch.eye(agent_num), persistent=False)
-        self.encoder = MLP(as_size(obs_dim) + agent_num, hidden_dim_list, None, activation, name='agent_state')
-        self.rnn = None if lstm_type is None else RNN(self.encoder.out_dim, self.encoder.out_dim, lstm_type)
-        self.head = nn.Linear(self.encoder.out_dim, action_dim)
-        self.log_sigma = nn.Parameter(torch.zeros(action_dim)) if gaussian else None
+        ids = agent_num if agent_ids and share else 0  # weights of its own tell an agent from others anyway
+        self.register_buffer('ids', torch.eye(ids), persistent=False)
+        linear, size = linear_of(agent_num, share), as_size(obs_dim) + ids
+        self.encoder = MLP(size, hidden_dim_list, None, activation, linear=linear, name='agent_state')
+        width, self.rnn = self.encoder.out_dim, None
+        if lstm_type is not None:
+            self.rnn = RNN(width, width, lstm_type) if share else AgentRNN(agent_num, width, width, lstm_type)
+        self.head = linear(width, action_dim)
+        own = () if share else (agent_num,)
+        self.log_sigma = nn.Parameter(torch.zeros(*own, action_dim)) if gaussian else None
 
     @property
     def block_dim(self) -> int:
@@ -85,6 +96,11 @@ class AgentNet(nn.Module):
     def _out(self, x: Tensor) -> Any:
         y = self.head(x)
         return y if self.log_sigma is None else (y, self.log_sigma.exp().expand_as(y))
+
+
+def linear_of(agent_num: int, share: bool) -> LinearType:
+    """What makes the linear layers of agents that share their weights, or have their own."""
+    return nn.Linear if share else partial(AgentLinear, agent_num)
 
 
 def flat_states(prev_state: Any, batch: int, agents: int) -> list[Any] | None:
@@ -197,6 +213,7 @@ class QMix(nn.Module):
         - use_mixer (:obj:`bool`): False sums the agents' values
         - lstm_type (:obj:`str`): 'gru' or 'lstm'
         - hypernet_dim (:obj:`int`): see ``Mixer``
+        - agent_ids, share (:obj:`bool`): see ``AgentNet``
     """
 
     def __init__(
@@ -213,12 +230,12 @@ class QMix(nn.Module):
         hypernet_dim: int = 64,
         agent_ids: bool = False,
         mixing_dim: int | None = None,
+        share: bool = True,
     ) -> None:
         super().__init__()
         widths = widths_of(embedding_dim, hidden_dim_list, 128)
         self.agent_num = agent_num
-        ids = agent_num if agent_ids else 0
-        self.agent_net = AgentNet(obs_dim, action_dim, widths, lstm_type, activation, ids)
+        self.agent_net = AgentNet(obs_dim, action_dim, widths, lstm_type, activation, agent_num, agent_ids, share=share)
         state_dim = as_size(global_obs_dim, 'global_obs_dim')
         self.mixer = (
             Mixer(agent_num, state_dim, mixing_dim or self.agent_net.encoder.out_dim, hypernet_dim)

@@ -8,8 +8,8 @@ import torch.nn as nn
 from torch import Tensor
 
 from nervex.model.common.encoder import widths_of
-from nervex.model.common.modes import ModeNet, entry_of
-from nervex.model.qmix.qmix import AgentNet, as_sequence
+from nervex.model.common.modes import ModeNet
+from nervex.model.qmix.qmix import AgentNet, as_sequence, linear_of
 from nervex.torch_utils.network.activation import Activation
 from nervex.torch_utils.network.mlp import MLP
 from nervex.torch_utils.network.shapes import as_size
@@ -58,10 +58,10 @@ class ValueScale(nn.Module):
 class TeamAC(ModeNet):
     """
     Overview:
-        ``model.actor``, a policy that all agents share, and ``model.critic``, a value for each agent: of the global
-        state (MAPPO), or of what the agent sees (IPPO).
+        ``model.actor``, the agents' policy, and ``model.critic``, a value for each agent: of the global state (of what
+        all agents see, where there is none; MAPPO), or of what the agent sees (IPPO).
     Arguments:
-        - agent_num (:obj:`int`), obs_dim (:obj:`int | Sequence[int]`), global_obs_dim (:obj:`int`),
+        - agent_num (:obj:`int`), obs_dim (:obj:`int | Sequence[int]`), global_obs_dim (:obj:`int | None`),
           action_dim (:obj:`int`): agents, size of what one sees, of the state, number of actions of an agent (of
           continuous ones their dimension)
         - embedding_dim (:obj:`int`), hidden_dim_list (:obj:`Sequence[int] | None`): widths of actor and critic; None is
@@ -69,6 +69,7 @@ class TeamAC(ModeNet):
         - lstm_type (:obj:`str | None`): 'gru' or 'lstm' gives the actor a memory
         - central (:obj:`bool`): the critic sees the global state
         - agent_ids (:obj:`bool`): actor and critic also see which agent is meant
+        - share (:obj:`bool`): all agents have the same weights; False: each its own, in actor and critic
         - value_scale (:obj:`bool`): the critic works in units of the returns, see ``ValueScale``
         - continuous (:obj:`bool`): continuous actions: ``logit`` is a pair (mu, sigma)
     Interfaces:
@@ -81,8 +82,8 @@ class TeamAC(ModeNet):
         self,
         agent_num: int,
         obs_dim: int | Sequence[int],
-        global_obs_dim: int,
         action_dim: int,
+        global_obs_dim: int | None = None,
         embedding_dim: int = 64,
         hidden_dim_list: Sequence[int] | None = None,
         lstm_type: str | None = None,
@@ -91,14 +92,17 @@ class TeamAC(ModeNet):
         value_scale: bool = True,
         activation: str | Activation = 'relu',
         continuous: bool = False,
+        share: bool = True,
     ) -> None:
         super().__init__()
         widths = widths_of(embedding_dim, hidden_dim_list, embedding_dim)
-        ids = agent_num if agent_ids else 0
         self.agent_num, self._central = agent_num, central
-        self.actor = AgentNet(obs_dim, action_dim, widths, lstm_type, activation, ids, continuous)
-        seen = as_size(global_obs_dim, 'global_obs_dim') if central else as_size(obs_dim)
-        self.critic = MLP(seen + ids, widths, 1, activation, name='global_state' if central else 'agent_state')
+        self.actor = AgentNet(
+            obs_dim, action_dim, widths, lstm_type, activation, agent_num, agent_ids, continuous, share
+        )
+        seen = state_size(agent_num, obs_dim, global_obs_dim) if central else as_size(obs_dim)
+        seen, name = seen + len(self.actor.ids), 'global_state' if central else 'agent_state'
+        self.critic = MLP(seen, widths, 1, activation, linear=linear_of(agent_num, share), name=name)
         self.scale = ValueScale() if value_scale else None
 
     @property
@@ -119,17 +123,30 @@ class TeamAC(ModeNet):
     def compute_value(self, data: dict[str, Any]) -> dict[str, Tensor]:
         """``value`` (\\*, A), and ``scaled_value``, the same in the critic's own units."""
         obs = data['obs']
-        if self._central:
-            state = entry_of(obs, 'global_state')
-            seen = state.unsqueeze(-2).expand(*state.shape[:-1], self.agent_num, -1)
-        else:
-            seen = obs['agent_state']
-        ids = self.actor.ids
-        if len(ids):
-            seen = torch.cat([seen, ids.expand(*seen.shape[:-2], -1, -1)], -1)
-        scaled = self.critic(seen).squeeze(-1)
+        seen = of_each(state_of(obs), self.agent_num) if self._central else obs['agent_state']
+        scaled = self.critic(with_ids(seen, self.actor.ids)).squeeze(-1)
         return {'value': scaled if self.scale is None else self.scale.outward(scaled), 'scaled_value': scaled}
 
     def compute_action_value(self, data: dict[str, Any]) -> dict[str, Any]:
         """Both."""
         return {**self.compute_action(data), **self.compute_value(data)}
+
+
+def state_size(agent_num: int, obs_dim: int | Sequence[int], global_obs_dim: int | None) -> int:
+    """Size of what ``state_of`` gives."""
+    return agent_num * as_size(obs_dim) if global_obs_dim is None else as_size(global_obs_dim, 'global_obs_dim')
+
+
+def state_of(obs: dict[str, Tensor]) -> Tensor:
+    """What a central critic sees (*, S): the global state, or what all agents see where an env has none."""
+    return obs['global_state'] if 'global_state' in obs else obs['agent_state'].flatten(-2)
+
+
+def of_each(x: Tensor, agent_num: int) -> Tensor:
+    """The same (*, D) for every agent: (*, A, D)."""
+    return x.unsqueeze(-2).expand(*x.shape[:-1], agent_num, -1)
+
+
+def with_ids(x: Tensor, ids: Tensor) -> Tensor:
+    """(*, A, D) with the number of the agent as a one-hot vector behind, where there are ids."""
+    return torch.cat([x, ids.expand(*x.shape[:-2], -1, -1)], -1) if len(ids) else x

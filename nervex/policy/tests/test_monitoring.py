@@ -35,7 +35,7 @@ WANTED = {
     'a2c': PPO - {'approx_kl', 'clipfrac'},
     **dict.fromkeys(['ppo', 'ppo_vanilla', 'ppo_recurrent', 'impala', 'mappo', 'ippo'], PPO),
     'ppg': PPO | {'value_grad_norm', 'aux_value_loss', 'auxiliary_loss', 'behavioral_cloning_loss'},
-    **dict.fromkeys(['ddpg', 'td3'], CRITIC),
+    **dict.fromkeys(['ddpg', 'td3', 'maddpg', 'matd3'], CRITIC),
     'td3_bc': CRITIC | {'bc_loss'},
     **dict.fromkeys(['sac', 'sac_discrete'], SAC),
 }

@@ -18,20 +18,26 @@ T, B, A, N = 4, 3, 2, 3
 SIZES = dict(agent_num=A, obs_dim=3, global_obs_dim=6, action_dim=N, hidden_dim_list=[8])
 
 
-def batch(seed=0, each=False):
-    """Sequences of 4, 2 and 1 real steps: the first is cut by its window, the others end."""
+def batch(seed=0, each=False, alive=False):
+    """
+    Sequences of 4, 2 and 1 real steps: the first is cut by its window, the others end. With ``alive`` an agent of the
+    first leaves after two steps, and one of the second never plays.
+    """
     rng = np.random.default_rng(seed)
     mask = np.arange(T) < np.array([4, 2, 1])[:, None]
     done = ~mask
     done[1, 1] = done[2, 0] = True
     legal = np.ones((B, T + 1, A, N), np.float32)
     legal[..., 2] = rng.integers(0, 2, (B, T + 1, A))
+    playing = np.ones((B, T + 1, A), np.float32)
+    playing[0, 2:, 1] = playing[1, :, 0] = 0
     return Batch(
         dict(
             obs=dict(
                 agent_state=rng.normal(size=(B, T + 1, A, 3)).astype(np.float32),
                 global_state=rng.normal(size=(B, T + 1, 6)).astype(np.float32),
                 action_mask=legal,
+                **({'agent_alive': playing} if alive else {}),
             ),
             action=rng.integers(0, 2, (B, T, A)),
             reward=rng.normal(size=(B, T, A) if each else (B, T)).astype(np.float32),
@@ -68,10 +74,17 @@ def reference(policy, data, joint, each_reward, double_q=True, gamma=0.99, value
             ]
             following = torch.stack([q_target[t + 1, a, best[a]] for a in range(A)])
             states = [torch.as_tensor(data['obs']['global_state'][row, k]) for k in (t, t + 1)]
+            alive = torch.as_tensor(data['obs'].get('agent_alive', np.ones((B, T + 1, A)))[row]) > 0
+            if joint is JOINTS['iql']:
+                rest = 0.0 if each_reward else following[alive[t + 1]].mean().item()
+                following = torch.stack([following[a] if alive[t + 1, a] else torch.tensor(rest) for a in range(A)])
+            else:
+                taken, following = taken * alive[t], following * alive[t + 1]
             reward = torch.as_tensor(data['reward'][row, t])
             goes_on = 0.0 if data['done'][row, t] else gamma
             goal = (reward if each_reward else reward.sum()) + goes_on * joint(target, following, states[1])
             error = goal - joint(model, taken, states[0])
+            error = error[alive[t]] if joint is JOINTS['iql'] else error
             total, count = total + error.pow(2).sum().item(), count + error.numel()
     return total / count
 
@@ -83,29 +96,45 @@ JOINTS = {
 }
 
 
+@pytest.mark.parametrize('alive', [False, True], ids=['all alive', 'some leave'])
 @pytest.mark.parametrize('each', [False, True], ids=['reward of the team', 'reward of each'])
 @pytest.mark.parametrize('double_q', [True, False])
 @pytest.mark.parametrize('name', JOINTS)
-def test_the_loss_equals_a_reference_in_loops(name, double_q, each):
+def test_the_loss_equals_a_reference_in_loops(name, double_q, each, alive):
     torch.manual_seed(1)
     learn = dict(algo=dict(double_q=double_q))
     policy = create_policy(dict(policy_type=name, model=dict(SIZES), learn=learn), enable_field=['learn'])
     for parameter in policy._armor.target_model.parameters():
         parameter.data.mul_(1.3)  # the target net is another one
-    data = batch(each=each)
+    data = batch(each=each, alive=alive)
     loss, info = policy._loss(policy._data_preprocess_learn(data))
     expected = reference(policy, data.to_numpy(), JOINTS[name], name == 'iql' and each, double_q)
     assert loss.item() == pytest.approx(expected, rel=1e-4)
     assert info['td_error'].shape == (B,)
 
 
-def test_padding_has_no_part_in_the_loss():
-    policy = create_policy(dict(policy_type='qmix', model=dict(SIZES)), enable_field=['learn'])
-    data, changed = batch(), batch()
-    for name in ('action', 'reward'):
-        changed[name][~data['mask']] = 1 if name == 'action' else 1e3
+@pytest.mark.parametrize('name', [*JOINTS, 'mappo', 'ippo'])
+def test_padding_and_agents_that_have_left_have_no_part_in_the_loss(name):
+    policy = create_policy(dict(policy_type=name, model={**SIZES, 'lstm_type': None}), enable_field=['learn'])
+    data, changed = (on_policy(batch(alive=True)) if name in ('mappo', 'ippo') else batch(alive=True) for _ in range(2))
+    gone = data['obs']['agent_alive'] == 0
+    changed['obs']['agent_state'][gone] = 7.0
+    for key in ('action', 'reward', 'value', 'adv', 'return_', 'logit'):
+        if key in changed:
+            changed[key][~data['mask']] = 1 if key == 'action' else 1e3
+            if key != 'reward':
+                changed[key][gone[:, :T] & data['mask'][..., None]] = 1
     losses = [policy._loss(policy._data_preprocess_learn(each))[0].item() for each in (data, changed)]
-    assert losses[0] == losses[1]
+    assert losses[0] == losses[1] and np.isfinite(losses[0])
+
+
+def on_policy(data, seed=3):
+    """With what PPO stores, and without what follows the last step."""
+    rng, given = np.random.default_rng(seed), dict(data.to_numpy())
+    given['obs'] = {key: part[:, :-1] for key, part in given['obs'].items()}
+    kept = {key: given[key] for key in ('obs', 'action', 'mask')}
+    numbers = {key: rng.normal(size=(B, T, A)).astype(np.float32) for key in ('value', 'adv', 'return_')}
+    return Batch({**kept, **numbers, 'logit': rng.normal(size=(B, T, A, N)).astype(np.float32)})
 
 
 def test_standardised_rewards_are_those_of_the_real_steps_less_their_mean():
@@ -228,6 +257,34 @@ def test_advantages_of_mappo_by_hand(each):
     assert np.allclose(sample['return_'][0], np.array(expected) + value.numpy())
 
 
+@pytest.mark.parametrize('each', [False, True])
+def test_what_follows_the_end_of_an_agent_by_hand(each):
+    """
+    gamma 0.5, lambda 0, and V is what an agent sees; the second agent leaves after the first step. The next state is
+    worth 1.5 to the first, so to the second, too, if they share the reward, else nothing: 1 + 0.75 - 1, or 3 - 1. In
+    the last step, cut by a time limit, it does not count, and what is behind it is worth 3 to both, or to the first.
+    """
+    learn = dict(algo=dict(discount_factor=0.5, gae_lambda=0.0))
+    policy = create_policy(
+        dict(policy_type='mappo', model=dict(SIZES), learn=learn, collect=dict(unroll_len=2)), enable_field=['collect']
+    )
+    policy._model = lambda given, mode: {'value': given['obs']['agent_state'].squeeze(-1)}
+    seen = {
+        'obs': ([[0.5, 1.0], [1.5, 70.0]], [[1, 1], [1, 0]]),
+        'next_obs': ([[1.5, 70.0], [3.0, 80.0]], [[1, 0], [1, 0]]),
+    }
+    parts = {
+        name: {'agent_state': np.array(state, np.float32)[..., None], 'agent_alive': np.array(alive, np.float32)}
+        for name, (state, alive) in seen.items()
+    }
+    reward = np.array([[1.0, 3.0], [2.0, 0.0]], np.float32)
+    reward, done = reward if each else reward[:, 0], np.array([False, True])
+    rest = dict(action=np.zeros((2, A), np.int64), reward=reward, done=done, truncated=done)
+    sample = policy._get_train_sample(TrajBlock.cut(columns(**parts, **rest), 0))
+    first, last = [1 + 0.75 - 0.5, 3 - 1.0 if each else 1 + 0.75 - 1.0], 2 + 0.5 * 3.0 - 1.5
+    assert np.allclose(sample['adv'][0], [first, [last, 0.0 if each else last]])
+
+
 def test_the_scale_of_values_is_the_mean_and_deviation_of_the_returns():
     scale, rng = ValueScale(keep=0.9), torch.Generator().manual_seed(0)
     assert scale.outward(torch.tensor(2.0)) == 2.0  # before any return
@@ -238,32 +295,30 @@ def test_the_scale_of_values_is_the_mean_and_deviation_of_the_returns():
     assert scale.inward(scale.outward(torch.tensor(0.7))).item() == pytest.approx(0.7, abs=1e-5)
 
 
-@pytest.mark.parametrize('memory', [None, 'gru'])
-@pytest.mark.parametrize('name', ['mappo', 'ippo'])
+@pytest.mark.parametrize('name, memory', [('mappo', None), ('ippo', None), ('mappo', 'gru')])
 def test_continuous_actions_of_a_team_are_learned(name, memory):
     ends = dict(evaluator=dict(n_episode=20, eval_freq=100, stop_val=-0.2), commander=dict(max_env_step=16000))
     model = dict(hidden_dim_list=[32], lstm_type=memory)
     assert train(name, AimEnv, {**ON_POLICY, **ends, 'policy': {**ON_POLICY['policy'], 'model': model}}).solved
 
 
+@pytest.mark.parametrize('alive', [False, True], ids=['all alive', 'some leave'])
 @pytest.mark.parametrize('name', ['mappo', 'ippo'])
-def test_the_loss_of_continuous_actions_equals_a_reference_in_loops(name):
+def test_the_loss_of_continuous_actions_equals_a_reference_in_loops(name, alive):
     torch.manual_seed(2)
     algo = dict(adv_norm=False, entropy_weight=0.03, value_weight=0.7)
     sizes = {**SIZES, 'action_dim': 2, 'continuous': True, 'value_scale': False}
     policy = create_policy(dict(policy_type=name, model=sizes, learn=dict(algo=algo)), enable_field=['learn'])
     policy._model.actor.log_sigma.data.uniform_(-1, 0)
-    data, rng = batch(), np.random.default_rng(3)
-    del data['obs']['action_mask'], data['prev_state'], data['reward'], data['done'], data['truncated']
-    data['obs'] = {key: part[:, :-1] for key, part in data['obs'].items()}
-    normal = lambda *shape: rng.normal(size=shape).astype(np.float32)  # noqa: E731
-    data['action'] = normal(B, T, A, 2)
-    data['logit'] = {'mu': normal(B, T, A, 2), 'sigma': 0.5 + rng.random((B, T, A, 2), np.float32)}
-    data['value'], data['adv'], data['return_'] = (normal(B, T, A) for _ in range(3))
+    data, rng = on_policy(batch(alive=alive)), np.random.default_rng(4)
+    del data['obs']['action_mask']
+    data['action'], mu = (rng.normal(size=(B, T, A, 2)).astype(np.float32) for _ in range(2))
+    data['logit'] = {'mu': mu, 'sigma': 0.5 + rng.random((B, T, A, 2), np.float32)}
     loss, _ = policy._loss(policy._data_preprocess_learn(data))
 
     model, parts = policy._model, []
-    for row, t, agent in np.argwhere(np.repeat(data['mask'][..., None], A, -1)):
+    real = np.repeat(data['mask'][..., None], A, -1) & (data['obs']['agent_alive'] > 0 if alive else True)
+    for row, t, agent in np.argwhere(real):
         obs = {key: torch.as_tensor(part[row, t])[None] for key, part in data['obs'].items()}
         answer = model({'obs': obs})
         mu, sigma = (part[0, agent] for part in answer['logit'])

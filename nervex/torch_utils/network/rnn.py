@@ -66,7 +66,7 @@ class RNN(nn.Module):
 
     def initial_state(self) -> Any:
         """The state of one row before its first step: zeros."""
-        weight = self.rnn.weight_hh_l0
+        weight = next(self.parameters())
         return self._of_parts([weight.new_zeros(self._num_layers, 1, self.out_dim) for _ in range(self._parts)])
 
     def _one_step(self, x: Tensor, state: Any) -> tuple[Tensor, Any]:
