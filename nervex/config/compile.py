@@ -130,11 +130,7 @@ class _Compiler:
             if isinstance(env, (tuple, list)) and len(env) == 3:  # so many envs there are, whatever the config says
                 given['env'].update(actor_env_num=len(env[1]), evaluator_env_num=len(env[2]))
             self._declared['env'] = env_declared(given['env'], env, problems)
-            if (
-                env is None
-                and {'env.env_id', 'env.env_type'} & strong == {'env.env_id'}
-                and self._is_module_of_an_env()
-            ):
+            if env is None and self._settle_replaced_env(strong):
                 self._declared['env'] = env_declared(given['env'], env, problems)
         self.model: Any = None
         self._policy: Any = None
@@ -156,16 +152,28 @@ class _Compiler:
         rename(given, ALIASES, self._may_move, problems, strong)
         drop_outdone(given, strong)
 
-    def _is_module_of_an_env(self) -> bool:
-        """Whether the id, a module's path for an env without ids, means a PettingZoo env; it is one from then on."""
-        section = self._given['env']
-        written = str(section['env_id']).split('.')
-        if self._is_declared('env.env_id') or len(written) < 2 or not all(part.isidentifier() for part in written):
-            return False
-        text = "env.env_id: '%s' is a module, so env.env_type='pettingzoo' is taken in place of %s"
-        logger.warning(text, section['env_id'], shown(section.get('env_type')))
-        section['env_type'] = 'pettingzoo'
-        return True
+    def _settle_replaced_env(self, strong: set[str]) -> bool:
+        """
+        Overview:
+            What follows where an override names another env: the path of a module, for an env that has no ids, is one
+            of PettingZoo; and ``env_manager_type: vector`` of the config is for its own env. Whether anything does.
+        """
+        section, named = self._given['env'], {'env.env_type', 'env.env_id'} & strong
+        before = dict(section)
+        path = str(section.get('env_id')).split('.')
+        is_module = len(path) > 1 and all(part.isidentifier() for part in path)
+        if named == {'env.env_id'} and is_module and not self._is_declared('env.env_id'):
+            section['env_type'] = 'pettingzoo'
+        kind = section.get('env_type')
+        found: Any = ENV_REGISTRY.get(kind) if isinstance(kind, str) and kind in ENV_REGISTRY else None
+        vector = section.get('env_manager_type') == 'vector' and 'env.env_manager_type' not in strong
+        if named and vector and found is not None and not hasattr(found, 'create_vector_env'):
+            section['env_manager_type'] = 'base'
+        for key in ('env_type', 'env_manager_type'):
+            if section.get(key) != before.get(key):
+                text = "env.%s: '%s' is taken in place of %s, as an override names another env"
+                logger.warning(text, key, section[key], shown(before.get(key)))
+        return section != before
 
     def _may_move(self, old: str, new: str | None) -> bool:
         """Whether a setting is an older spelling here, and not one that a class reads."""

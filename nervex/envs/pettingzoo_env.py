@@ -36,7 +36,7 @@ class PettingZooEnv(BaseEnv):
         env_fn=setting(None, 'callable | None', 'instead of an id: makes the env, without arguments'),
         make_kwargs=setting({}, 'dict', "passed on to parallel_env, e.g. {'N': 3, 'max_cycles': 25}"),
         team=setting(
-            None, '[str] | None', 'the agents that learn, by the beginning of their names; the others: random'
+            None, 'list of str | None', 'the agents that learn, by the beginning of their names; the others: random'
         ),
         team_reward=setting('sum', "'sum' | 'mean' | 'each'", 'over the agents of the team'),
         use_act_scale=setting(False, 'bool', 'the policy speaks [-1, 1]'),

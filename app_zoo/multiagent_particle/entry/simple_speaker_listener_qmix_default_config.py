@@ -22,7 +22,7 @@ simple_speaker_listener_qmix_default_config = EasyDict(
         replay_buffer=dict(agent=dict(meta_maxlen=5000)),
         actor=dict(n_episode=8),
         evaluator=dict(n_episode=100, eval_freq=800, stop_val=None),
-        commander=dict(max_env_step=200_000),
+        commander=dict(max_env_step=100_000),
     )
 )
 main_config = simple_speaker_listener_qmix_default_config

@@ -161,6 +161,9 @@ def test_the_module_of_a_pettingzoo_env_may_stand_for_any_env_of_a_team(more):
     overrides = [*more, 'env.env_id=mpe2.simple_speaker_listener_v4', 'env.make_kwargs.max_cycles=10']
     found = compile_config('cooperative_navigation_mappo', overrides=overrides)
     assert found.env.env_type == 'pettingzoo' and found.env.make_kwargs == {'max_cycles': 10}
+    assert found.env.env_manager_type == 'base'  # for the config's own env it is 'vector', which this one is not
+    given = compile_config('cooperative_navigation_mappo', overrides=[*overrides, 'env.env_manager_type=subprocess'])
+    assert given.env.env_manager_type == 'subprocess'
     sizes = found.policy.model
     assert (sizes.agent_num, sizes.obs_dim, sizes.global_obs_dim, sizes.action_dim) == (2, 11, 14, 5)
 
