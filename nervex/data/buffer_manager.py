@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-import copy
-import logging
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from nervex.data.batch import Batch, Row, has_length
+from nervex.data.batch import Batch
 from nervex.data.buffer import Buffer
 from nervex.data.buffer_log import BufferLog
 from nervex.data.buffer_options import OPTIONS, as_names, read_options
+from nervex.data.given import given_rows, own_objects
+from nervex.data.origins import UPDATE_KEYS, by_buffer
 from nervex.data.replay_buffer import ReplayBuffer
 from nervex.data.structure.cache import Cache
 from nervex.utils import tree
 from nervex.utils.errors import UnknownNameError, unknown_name
 from nervex.utils.registry_factory import BUFFER_REGISTRY
 
-logger = logging.getLogger(__name__)
 _VERSION = 3  # of the saved state
-_KEYS = ('priority', 'replay_unique_id', 'replay_buffer_idx')
 
 
 class BufferManager:
@@ -106,11 +104,11 @@ class BufferManager:
                     return
             finally:
                 self._release()
-        rows, buffer_name = _as_batch(data, buffer_name)
+        rows, buffer_name = given_rows(data, buffer_name)
         for k, name in enumerate(self._buffers if buffer_name is None else as_names(buffer_name)):
             buffer = self._get(name)
             if k:  # the buffers share no objects (arrays are copied anyway)
-                rows = tree.map(_own_objects, rows)
+                rows = tree.map(own_objects, rows)
             if name in self._caches:
                 self._caches[name].push_data(Batch.cat([rows]), len(rows))
             else:
@@ -186,13 +184,13 @@ class BufferManager:
             return
         parts = info
         if info.get('priority') is not None:
-            if missing := [key for key in _KEYS if key not in info]:
+            if missing := [key for key in UPDATE_KEYS if key not in info]:
                 raise KeyError(f'update: {", ".join(missing)} missing beside priority')
             if self._only is not None:
                 with self._lock:
                     self._only.update(info)
                 return
-            parts = _by_buffer(info)
+            parts = by_buffer(info)
         for name, part in parts.items():
             if isinstance(part, Mapping) and part.get('priority') is not None:
                 buffer = self._get(name)
@@ -293,43 +291,3 @@ def _size(batch_size: Any) -> int:
     if not isinstance(batch_size, (int, np.integer)) or isinstance(batch_size, bool) or batch_size < 1:
         raise ValueError(f'batch_size is a number of rows, at least 1, or a dict of them by buffer; got {batch_size!r}')
     return int(batch_size)
-
-
-def _own_objects(column: Any) -> Any:
-    return copy.deepcopy(column) if isinstance(column, np.ndarray) and column.dtype.hasobject else column
-
-
-def _as_batch(data: Any, buffer_name: Any) -> tuple[Batch, Any]:
-    """Pushed data as a Batch, and the names of the buffers that it is for."""
-    if isinstance(data, (Mapping, Row)) or (isinstance(data, Batch) and not has_length(data)):
-        data = [data]
-    if not isinstance(data, Batch):
-        if not isinstance(data, Iterable) or isinstance(data, (str, bytes)):
-            raise TypeError(
-                f'push_data: got {data!r} of type {type(data).__name__}; rows are a Batch, a dict (one row) or a list '
-                "of dicts: push_data({'obs': obs, 'action': action, ...})"
-            )
-        rows = []
-        for item in data:
-            if isinstance(item, (Mapping, Batch)):
-                rows.append(item)
-            else:
-                logger.error('push_data: a row must be a dict, got %s: it is left out', type(item).__name__)
-        with_priority = ['priority' in row for row in rows]
-        if any(with_priority) and not all(with_priority):  # the others get the largest one so far
-            rows = [row if has else {**dict(row.items()), 'priority': None} for row, has in zip(rows, with_priority)]
-        data = Batch.from_rows(rows)
-    if 'buffer_name' in data._columns:
-        columns = dict(data._columns)
-        named = columns.pop('buffer_name')[0]
-        return Batch.of(columns), buffer_name if buffer_name is not None else named
-    return data, buffer_name
-
-
-def _by_buffer(info: Mapping) -> dict[str, Mapping]:
-    ids = info['replay_unique_id']
-    if owner := getattr(ids, 'buffer_name', ''):
-        return {owner: info}
-    owners = np.array([str(one).rpartition('_')[0] for one in ids])
-    rows = {name: np.flatnonzero(owners == name) for name in dict.fromkeys(owners.tolist())}
-    return {name: {key: [info[key][k] for k in own] for key in _KEYS} for name, own in rows.items()}

@@ -15,6 +15,7 @@ from nervex.data.columns import numpy_column
 from nervex.utils import tree
 
 _INT64 = np.dtype(np.int64)
+UPDATE_KEYS = ('priority', 'replay_unique_id', 'replay_buffer_idx')  # of what comes back with new priorities
 
 
 class UniqueIds(np.ndarray):
@@ -114,3 +115,13 @@ def separate_objects(columns: Mapping | Batch, slots: np.ndarray, every: bool) -
         if isinstance(column, np.ndarray) and column.dtype == object:
             for k in np.flatnonzero(copied).tolist():
                 column[k] = copy.deepcopy(column[k])
+
+
+def by_buffer(info: Mapping) -> dict[str, Mapping]:
+    """New priorities, told apart by the buffers that the ids of their rows name."""
+    ids = info['replay_unique_id']
+    if owner := getattr(ids, 'buffer_name', ''):
+        return {owner: info}
+    owners = np.array([str(one).rpartition('_')[0] for one in ids])
+    rows = {name: np.flatnonzero(owners == name) for name in dict.fromkeys(owners.tolist())}
+    return {name: {key: [info[key][k] for k in own] for key in UPDATE_KEYS} for name, own in rows.items()}

@@ -32,11 +32,12 @@ class EnvHost:
         The envs of one group, by local index 0, 1, ...; whatever it answers has env ids. Errors of an env never leave
         ``step``: they become EnvFaults, and the manager decides what follows.
     Interfaces:
-        make, attach, step, obey (begin, seed, call, save, load), close
+        make, attach, step, step_all, obey (begin, seed, call, save, load), close
     """
 
     store: Any = None  # a BlockStore once it is attached
     action_form: str  # in which the envs take single numbers
+    split: Callable[[Any, str], Sequence[Any]]  # of an ActionRows, set by who calls ``step_all``
     _loop: Any = None
     _first: Any = None  # the first observation of env 0, if it was reset to describe the envs
 
@@ -178,6 +179,10 @@ class EnvHost:
             self._check_mask(slot, index)
         finally:
             self.resetting[0] = 0
+
+    def step_all(self, slot: int, actions: Any, ids: Any) -> Events | None:
+        """One step of all envs, with one block of actions."""
+        return self.step(slot, self.split(actions, self.action_form))
 
     def step(self, slot: int, actions: Sequence[Any], which: Sequence[int] | None = None) -> Events | None:
         """

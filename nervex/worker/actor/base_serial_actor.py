@@ -117,6 +117,7 @@ class BaseSerialActor:
         """Make room for the steps; ``by_episodes``: a call answers all rows of the episodes that end in it."""
         n, traj_len, n_sample = self._env.env_num, self._cfg.traj_len, self._cfg.n_sample
         self._by_episodes, self._begun_at = by_episodes, self.total_step
+        self._together = not self._env.asynchronous
         endless = traj_len in ('inf', float('inf'))
         if not is_batched(self._policy.get_train_sample):
             whole = endless or (by_episodes and n_sample is not None)
@@ -126,8 +127,8 @@ class BaseSerialActor:
         if not (endless or by_episodes) and (traj_len or n_sample):
             window = int(traj_len) if traj_len else math.ceil(n_sample / n)
         hooks, overlap = self._hooks, self._policy.get_attribute('traj_overlap') or 0
-        together = not self._env.asynchronous
-        self._rollout = ColumnRollout(hooks.process_transition, hooks.get_train_sample, n, window, overlap, together)
+        cut = hooks.get_train_sample
+        self._rollout = ColumnRollout(hooks.process_transition, cut, n, window, overlap, self._together)
 
     def reset(self) -> None:
         """Forget unfinished episodes, and start the envs and the policy's state anew."""
@@ -221,7 +222,7 @@ class BaseSerialActor:
                 self._rollout.drop(env_id)
                 self._policy.reset(data_id=[int(env_id)])
                 self._pool.pop(int(env_id), None)
-        if env.asynchronous or not step.whole:
+        if not (self._together and step.whole):
             obs, output = self._answered(ids, obs, output, step.env_id)
             ids = step.env_id
             if not len(step):

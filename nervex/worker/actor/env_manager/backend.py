@@ -52,7 +52,7 @@ class Backend:
         - interrupts (:obj:`bool`): whether an env that hangs is ended, so that timeouts hold
         - step_all (:obj:`Callable | None`): (slot, actions, ids) -> events: a faster step of all envs (without
           ``partial_steps``: of those that are ready), with the actions as they come; None if nothing happened, PENDING
-          if ``wait`` will answer for each group; set by ``share``
+          if ``wait`` will answer for each group; set by ``attach``
     """
 
     partial_steps = True
@@ -140,16 +140,12 @@ class InProcess(Backend):
     def share(self, layout: Any, reward_size: int, action_rows: ActionRows) -> BlockStore:
         """Make the memory that steps write to."""
         self.store, self.rows = BlockStore(layout, self.groups[-1].stop, reward_size), action_rows
-        self.step_all = self._step_all
         return self.store
-
-    def _step_all(self, slot: int, actions: Any, ids: Any) -> Any:
-        host = self.host
-        return host.step(slot, self.rows.split(actions, host.action_form))
 
     def attach(self, g: int) -> None:
         """Have a group write to that memory from now on."""
         self.host.attach(self.store, self.host.first_id)
+        self.host.split, self.step_all = self.rows.split, self.host.step_all
 
     def step(self, g: int, slot: int, ids: Sequence[int], actions: Any) -> None:
         """Job: step these envs of a group."""

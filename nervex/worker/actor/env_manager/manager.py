@@ -20,8 +20,8 @@ from nervex.worker.actor.env_manager.fault_log import FaultLog
 from nervex.worker.actor.env_manager.forms import RowMap, TimestepMap, ready_map, step_map
 from nervex.worker.actor.env_manager.groups import Groups
 from nervex.worker.actor.env_manager.normalize import Scaled
-from nervex.worker.actor.env_manager.running import Running, check_id
-from nervex.worker.actor.env_manager.step_block import EnvState, EnvStateError, StepBlock
+from nervex.worker.actor.env_manager.running import Running
+from nervex.worker.actor.env_manager.step_block import EnvState, EnvStateError, StepBlock, check_id
 
 logger = logging.getLogger(__name__)
 

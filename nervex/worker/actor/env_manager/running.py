@@ -13,7 +13,7 @@ from nervex.envs.hosting.store import SLOTS
 from nervex.utils import tree
 from nervex.worker.actor.env_manager.backend import PENDING
 from nervex.worker.actor.env_manager.groups import Groups
-from nervex.worker.actor.env_manager.step_block import EnvState, EnvStateError, StepBlock
+from nervex.worker.actor.env_manager.step_block import EnvState, EnvStateError, StepBlock, by_row, check_id
 
 NOTHING = Events()  # of a step in which nothing happened
 
@@ -202,7 +202,7 @@ class Running:
             obs, reward = store.take(slot, ids, list(zip(rows, ended))), store.reward[slot, ids]
             returns, lengths = store.episode_return[ids], store.episode_length[ids]
         if (infos and not whole) or callable(infos):
-            infos = _by_row(results, infos)
+            infos = by_row(results, infos)
         block = StepBlock(ids, obs, reward, done, truncated, returns, lengths, infos or None, abnormal, whole)
         if self.faults.suspects:
             self.faults.good_steps(results, ended)
@@ -287,17 +287,3 @@ class Running:
             raise EnvStateError(f'no env was given an action; ready are {ready}')
         bad = [f'env {i} ({self.groups.states[i].name})' for i in ids if i not in ready]
         raise EnvStateError(f'not ready for an action: {", ".join(bad)}; ready are {ready}')
-
-
-def _by_row(ids: list[int], infos: Any) -> Any:
-    """The infos by row instead of env id; if they are yet to be made, a function that does."""
-    if callable(infos):
-        return lambda: _by_row(ids, infos())
-    return {k: infos[i] for k, i in enumerate(ids) if i in infos}
-
-
-def check_id(env_id: Any, env_num: int) -> int:
-    """The same id; raises for what is none."""
-    if isinstance(env_id, bool) or not isinstance(env_id, (int, np.integer)) or not 0 <= env_id < env_num:
-        raise EnvStateError(f'unknown env id {env_id!r}; the ids are 0 to {env_num - 1}')
-    return int(env_id)

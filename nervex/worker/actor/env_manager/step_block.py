@@ -105,3 +105,17 @@ class StepBlock:
 
     def __repr__(self) -> str:
         return f'StepBlock(env_id={self.env_id.tolist()}, done={self.done.tolist()}, abnormal={list(self.abnormal)})'
+
+
+def by_row(ids: list[int], infos: Any) -> Any:
+    """The infos by row instead of env id; if they are yet to be made, a function that does."""
+    if callable(infos):
+        return lambda: by_row(ids, infos())
+    return {k: infos[i] for k, i in enumerate(ids) if i in infos}
+
+
+def check_id(env_id: Any, env_num: int) -> int:
+    """The same id; raises for what is none."""
+    if isinstance(env_id, bool) or not isinstance(env_id, (int, np.integer)) or not 0 <= env_id < env_num:
+        raise EnvStateError(f'unknown env id {env_id!r}; the ids are 0 to {env_num - 1}')
+    return int(env_id)

@@ -35,6 +35,11 @@ class Vectorised(InProcess):
         self.host = _EngineHost(setup)
         self.answers.append((g, self.host.make()))
 
+    def attach(self, g: int) -> None:
+        """Have the engine write to that memory from now on."""
+        self.host.attach(self.store, 0)
+        self.step_all = self._step_all
+
     def step(self, g: int, slot: int, ids: Sequence[int], actions: Any) -> None:
         """Job: step these envs, and with them those that begin an episode."""
         self.answers.append((g, self.host.step(slot, np.array(ids, np.int64), self.rows, actions)))
