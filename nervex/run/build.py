@@ -131,13 +131,15 @@ def build_env_managers(
         every evaluation; with ``env.replay_path`` its first env saves a video of each of its episodes.
     """
     env_fn, *env_cfgs = _envs(cfg, env_setting)
+    kind = cfg.env.env_manager_type
     managers: list[Any] = []
     for role, cfgs in zip(('actor', 'evaluator'), env_cfgs):
         if role in roles:
             if role == 'evaluator' and cfg.env.replay_path:  # the episodes of its first env are filmed
                 env_fn, cfgs = FilmedEnvs(env_fn), [{**c, 'replay_path': None} for c in cfgs]
                 cfgs[0]['replay_path'] = cfg.env.replay_path
-            manager = create_env_manager(cfg.env.env_manager_type, env_fn, cfgs, cfg.env.manager)
+                kind = 'base' if kind == 'vector' else kind  # which has no single env to film
+            manager = create_env_manager(kind, env_fn, cfgs, cfg.env.manager)
             stack.callback(manager.close)
             manager.seed(seed + (0 if role == 'actor' else EVALUATION_SEED_OFFSET), dynamic_seed=True)
             manager.launch()
