@@ -26,9 +26,12 @@ class ArrayEnv(BaseEnv):
         - num (:obj:`int`): rows
     Attributes:
         - limit (:obj:`int`): steps after which an episode is cut; set it in ``__init__``
+        - limit_ends (:obj:`bool`): the limit belongs to the task: nothing is to be gained behind it, so that the episode
+          counts as terminated there
     """
 
     limit: int
+    limit_ends = False
 
     def __init__(self, cfg: dict | None = None, num: int = 1) -> None:
         super().__init__(cfg)
@@ -68,8 +71,9 @@ class ArrayEnv(BaseEnv):
         reward, terminated = self.act(np.asarray(action)[None])
         self._steps += 1
         self._return += float(reward.sum(dtype=np.float64))
-        ended = bool(terminated[0])
-        self._over = ended or self._steps >= self.limit
+        at_limit = self._steps >= self.limit
+        ended = bool(terminated[0]) or (at_limit and self.limit_ends)
+        self._over = ended or at_limit
         info: dict[str, Any] = {}
         if self._over:
             info = {name: column[0].item() for name, column in self.last_info().items()}
@@ -118,7 +122,10 @@ class ArrayEngine:
         """One action for each env."""
         reward, terminated = self.env.act(actions)
         self.steps += 1
-        truncated = (self.steps >= self.env.limit) & ~terminated
+        at_limit = self.steps >= self.env.limit
+        if self.env.limit_ends:
+            terminated = terminated | at_limit
+        truncated = at_limit & ~terminated
         ended, obs = terminated | truncated, self.env.seen()
         which = ended.nonzero()[0]
         if not len(which):

@@ -27,6 +27,7 @@ class CooperativeNavigationEnv(ArrayEnv):
     config = settings(
         agent_num=setting(3, 'int >= 1', 'agents, and landmarks'),
         episode_limit=setting(25, 'int >= 1', 'steps of an episode'),
+        limit_ends=setting(False, 'bool', 'the limit belongs to the task: what is learned ends there, too'),
         continuous=setting(False, 'bool', 'pushes in [-1, 1] along both axes instead of five directions'),
         local_ratio=setting(0.5, 'number in [0, 1]', "weight of an agent's own collisions beside the team's distances"),
         team_reward=setting('sum', "'sum' | 'mean' | 'each'", 'over the agents'),
@@ -40,6 +41,7 @@ class CooperativeNavigationEnv(ArrayEnv):
         if self._cfg.team_reward not in TEAM_REWARDS:
             raise ValueError(f'team_reward: one of {TEAM_REWARDS}, got {self._cfg.team_reward!r}')
         self.world, self.limit = Navigation(num, self._cfg.agent_num, self._cfg.local_ratio), self._cfg.episode_limit
+        self.limit_ends = self._cfg.limit_ends
         self._never = np.zeros(num, bool)
 
     def begin(self, which: np.ndarray, generators: list[np.random.Generator]) -> None:

@@ -6,6 +6,7 @@ import pytest
 from app_zoo.multiagent_particle.envs import CooperativeNavigationEnv
 from app_zoo.multiagent_particle.envs.navigation import Navigation
 from nervex.envs import check_env
+from nervex.worker.actor.env_manager import create_env_manager
 
 
 @pytest.mark.parametrize('agents, ratio', [(1, 0.5), (2, 0.0), (3, 0.5), (5, 1.0)])
@@ -90,3 +91,15 @@ def test_a_wrong_action_is_refused_with_words(action):
     env.reset()
     with pytest.raises(ValueError, match='3 ints from 0 to 4'):
         env.step(action)
+
+
+@pytest.mark.parametrize('ends', [False, True])
+@pytest.mark.parametrize('manager', ['base', 'vector'])
+def test_the_limit_cuts_an_episode_or_ends_the_task(manager, ends):
+    cfg = {'episode_limit': 3, 'limit_ends': ends}
+    with create_env_manager(manager, CooperativeNavigationEnv, [cfg] * 2) as envs:
+        envs.launch()
+        for _ in range(3):
+            steps = envs.step({i: np.zeros(3, np.int64) for i in range(2)})
+        assert [bool(step.done) for step in steps.values()] == [True, True]
+        assert [bool(step.info['truncated']) for step in steps.values()] == [not ends, not ends]
