@@ -26,8 +26,8 @@ class ArrayEnv(BaseEnv):
         - num (:obj:`int`): rows
     Attributes:
         - limit (:obj:`int`): steps after which an episode is cut; set it in ``__init__``
-        - limit_ends (:obj:`bool`): the limit belongs to the task: nothing is to be gained behind it, so that the episode
-          counts as terminated there
+        - limit_ends (:obj:`bool`): the limit belongs to the task: nothing is to be gained behind it, so that the
+          episode counts as terminated there
     """
 
     limit: int
