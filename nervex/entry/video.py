@@ -15,7 +15,7 @@ import numpy as np
 
 from nervex.entry.eval_entry import config_to_play, trained_evaluator
 from nervex.entry.viewers import Album, Window
-from nervex.envs import BaseEnv, BaseEnvInfo, BaseEnvTimestep, GymEnv, get_vec_env_setting
+from nervex.envs import BaseEnv, BaseEnvInfo, BaseEnvTimestep, GymEnv, PettingZooEnv, get_vec_env_setting
 from nervex.run.launch import EnvSetting, Passed
 from nervex.utils import ExtraMissingError, NervexError
 from nervex.worker.actor.base_serial_evaluator import Evaluation
@@ -100,7 +100,7 @@ def _prepare_headless() -> None:
 
 def _drawable(env_fn: Callable[[dict], Any], cfg: dict) -> Any:
     """An env that was told, where it needs to be told, that pictures are wanted."""
-    if isinstance(env_fn, type) and issubclass(env_fn, GymEnv):
+    if isinstance(env_fn, type) and issubclass(env_fn, (GymEnv, PettingZooEnv)):
         cfg = {**cfg, 'make_kwargs': {'render_mode': 'rgb_array', **cfg.get('make_kwargs', {})}}
     env = env_fn(cfg)
     return env if isinstance(env, BaseEnv) or callable(getattr(env, 'info', None)) else GymEnv(env)

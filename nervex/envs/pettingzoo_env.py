@@ -50,7 +50,6 @@ class PettingZooEnv(BaseEnv):
             env, cfg = cfg, None
         super().__init__(cfg)
         self._given, self._env = env, None  # type: Any, Any
-        self._films = False
         self._seeded, self._running = False, False
 
     # ------------------------------------------------------------------ the BaseEnv interface
@@ -76,13 +75,14 @@ class PettingZooEnv(BaseEnv):
         acting = [(k, a) for k, a in enumerate(self._team) if self._alive[k]]
         parts = given if self._legal is not None else [row[:size] for row, size in zip(given, self._counts)]
         actions = {a: self._acts[a].to_env(parts[k]) for k, a in acting}
-        actions.update((a, self._act_of(a, self._obs.get(a))) for a in self._others if a in self._env.agents)
+        actions.update((a, self._act_of(a, self._obs.get(a))) for a in self._others if a in self._playing)
         obs, rewards, terminations, truncations, infos = self._env.step(actions)
         each = np.array([float(rewards.get(a, 0.0)) for a in self._team], np.float32) * self._alive
         total = each.mean() if self._cfg.team_reward in ('mean', 'each') else each.sum()
         self._return += float(total)
         reward = each if self._cfg.team_reward == 'each' else np.array([total], np.float32)
-        ended = [a for a in self._team if terminations.get(a) or truncations.get(a) or a not in self._env.agents]
+        playing = set(self._env.agents)
+        ended = [a for a in self._team if terminations.get(a) or truncations.get(a) or a not in playing]
         cut = [a for a in ended if truncations.get(a) and not terminations.get(a)]
         done = len(ended) == len(self._team)
         info: dict[str, Any] = {a: infos[a] for a in infos if infos[a]}
@@ -127,7 +127,7 @@ class PettingZooEnv(BaseEnv):
         if self._cfg.env_id is None:
             raise NotImplementedError(f'{self!r}: only an env made by its id can be made again with pictures')
         self.close()
-        self._films = True
+        self._cfg.make_kwargs.setdefault('render_mode', 'rgb_array')
         super().enable_save_replay(replay_path)
 
     def state_dict(self) -> dict[str, Any]:
@@ -177,7 +177,7 @@ class PettingZooEnv(BaseEnv):
         maker = getattr(module, 'parallel_env', None) or getattr(module, 'env', None)
         if maker is None:
             raise ValueError(f"env.env_id: '{env_id}' has neither parallel_env nor env, so it is no env of PettingZoo")
-        return maker(**({'render_mode': 'rgb_array'} if self._films else {}), **self._cfg.make_kwargs)
+        return maker(**self._cfg.make_kwargs)
 
     def _in_parallel(self, env: Any) -> Any:
         """The env if all its agents act at once, or PettingZoo's conversion of one that says this changes nothing."""
@@ -253,7 +253,7 @@ class PettingZooEnv(BaseEnv):
         Arguments:
             - cut (:obj:`Any`): agents that only a limit has ended: what they see and might do is still asked for
         """
-        playing = set(self._env.agents)
+        playing = self._playing = set(self._env.agents)
         if strangers := playing.difference(self._team, self._others):
             raise ValueError(f'{self!r}: {sorted(strangers)} play, but possible_agents are {self._env.possible_agents}')
         self._obs = obs

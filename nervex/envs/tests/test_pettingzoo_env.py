@@ -8,6 +8,7 @@ import pytest
 from gymnasium import spaces
 
 from app_zoo.multiagent_particle.envs import CooperativeNavigationEnv
+from nervex.entry.video import _drawable
 from nervex.envs import PettingZooEnv, check_env
 from nervex.utils import tree
 from nervex.worker.actor.env_manager import BaseEnvManager
@@ -375,6 +376,24 @@ def test_particle_worlds_draw_themselves():
     assert env.render().shape == (700, 700, 3)
     with pytest.raises(NotImplementedError, match='anew'):
         env.state_dict()
+
+
+@pytest.mark.parametrize('way', ['eval', 'replay'])
+def test_videos_need_no_render_mode_in_the_config(way, tmp_path):
+    pytest.importorskip('mpe2', reason=MPE)
+    cfg = dict(env_id='mpe2.simple_v3', make_kwargs=dict(max_cycles=3))
+    if way == 'eval':
+        env = _drawable(PettingZooEnv, cfg)
+    else:
+        pytest.importorskip('imageio_ffmpeg', reason='pip install "nervex[video]"')
+        env = PettingZooEnv(cfg)
+        env.enable_save_replay(str(tmp_path))
+    env.reset()
+    assert env.render().shape == (700, 700, 3)
+    while not env.step(np.array([1])).done:
+        pass
+    env.close()
+    assert way == 'eval' or [path.suffix for path in tmp_path.iterdir()] == ['.mp4']
 
 
 def test_a_name_that_its_package_does_not_have():
