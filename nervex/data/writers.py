@@ -34,7 +34,7 @@ def put(data):
         number = clock[0]
         start = number % {modulo}
         stop = start + n
-        if stop >= {capacity}:
+        if stop > {capacity}:
             return 0
         rows = slice(start, stop)
         {block}
