@@ -26,7 +26,7 @@ CONFIGS = {
     'ppo': cartpole_ppo_default_config,
     'sac': pendulum_sac_default_config,
 }
-TEAMS = ('qmix', 'qmix_gru', 'mappo', 'mappo_gru')
+TEAMS = ('qmix', 'qmix_gru', 'mappo', 'mappo_gru', 'maddpg', 'matd3_gru')
 NERVEX = [sys.executable, '-m', 'nervex.entry.cli']
 
 
@@ -57,7 +57,7 @@ def team_config(name: str, manager: str, steps: int = 2500) -> dict:
     """Battles, with observations that are scaled."""
     kind, _, memory = name.partition('_')
     scaled = dict(norm_obs=True, norm_reward=True)
-    off_policy = kind == 'qmix'
+    off_policy = kind != 'mappo'
     learn = dict(train_step=4, batch_size=8) if off_policy else dict(epochs=2, batch_size=8)
     return dict(
         env=dict(
