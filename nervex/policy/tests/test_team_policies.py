@@ -6,6 +6,7 @@ import torch
 
 from app_zoo.team_games.envs import TwoStepGame
 from nervex.data import Batch
+from nervex.envs import EnvElementInfo
 from nervex.model import create_model
 from nervex.model.team import ValueScale
 from nervex.policy import create_policy
@@ -349,6 +350,21 @@ def test_continuous_actions_of_a_team_have_a_row_an_agent_and_the_bounds_of_the_
         train('mappo', NarrowEnv, {})
     with pytest.raises(ConfigError, match=r'continuous actions of each agent of a team; take one of .*mappo'):
         train('ppo', AimEnv, {})
+
+
+class WithoutStateEnv(PairEnv):
+    obs_space = EnvElementInfo({'agent_state': (2, 3), 'action_mask': (2, 3)}, PairEnv.obs_space.value)
+
+    def _next(self):
+        seen = super()._next()
+        return {name: seen[name] for name in self.obs_space.shape}
+
+
+def test_without_a_global_state_a_mixer_is_refused_and_central_critics_see_what_all_see():
+    with pytest.raises(ConfigError, match=r'global_obs_dim: observations have no part global_state'):
+        train('qmix', WithoutStateEnv, {})
+    cfg = {**ON_POLICY, 'commander': dict(max_train_iter=4), 'policy': {**ON_POLICY['policy'], 'model': {}}}
+    assert train('mappo', WithoutStateEnv, cfg).train_iters >= 4
 
 
 def test_a_team_and_a_single_agent_are_not_taken_for_each_other():
