@@ -330,6 +330,8 @@ def _why_no_module(env_id: str, error: ImportError) -> str:
     except (ImportError, ValueError, AttributeError):
         extra = _EXTRAS.get(env_id.partition('.')[0], 'pettingzoo')
         return f'{said}: pip install "nervex[{extra}]", or the package that has the env'
+    if name in names:
+        return f'{said}: install the package that it needs'
     near = nearest(name, names)
     hint = f"did you mean '{package}.{near}'?" if near else f'{package} has {", ".join(names)}'
     return f'{said}: {hint}'

@@ -6,6 +6,7 @@ simple_tag_qmix_default_config = EasyDict(
     dict(
         env=dict(
             env_type='simple_tag',
+            shaping=1.0,
             actor_env_num=8,
             evaluator_env_num=20,
             env_manager_type='base',

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from nervex.envs import PettingZooEnv
+from nervex.envs import BaseEnvTimestep, PettingZooEnv
 from nervex.utils.declare import setting, settings
 
 _RIM = 0.8  # where the prey begins to turn back; MPE punishes it from 0.9 on
@@ -28,6 +28,7 @@ class SimpleTagEnv(PettingZooEnv):
         obstacle_num=setting(2, 'int >= 0', 'in the way of both'),
         episode_limit=setting(25, 'int >= 1', 'steps of an episode'),
         continuous=setting(False, 'bool', 'pushes in [0, 1] along five directions instead of a choice between them'),
+        shaping=setting(0.0, 'number >= 0', "a hunter's loss in a step, per distance to the nearest prey; in no score"),
         prey=setting('flees', "'flees' | 'random'", 'how it acts'),
         team=['adversary'],
         team_reward='mean',
@@ -46,6 +47,19 @@ class SimpleTagEnv(PettingZooEnv):
             max_cycles=given.episode_limit,
             continuous_actions=given.continuous,
             **given.make_kwargs,
+        )
+
+    def step(self, action: Any) -> BaseEnvTimestep:
+        """One step; with ``shaping`` near hunters lose less, while ``final_eval_reward`` counts touches alone."""
+        timestep = super().step(action)
+        if not self._cfg.shaping:
+            return timestep
+        places = np.array([agent.state.p_pos for agent in self._env.unwrapped.world.agents])
+        hunters, prey = places[: self._cfg.agent_num], places[self._cfg.agent_num :]
+        loss = self._cfg.shaping * np.sqrt(((hunters[:, None] - prey) ** 2).sum(-1)).min(1).astype(np.float32)
+        kind = self._cfg.team_reward
+        return timestep._replace(
+            reward=timestep.reward - (loss if kind == 'each' else loss.mean() if kind == 'mean' else loss.sum())
         )
 
     def _act_of(self, agent: str, obs: Any) -> Any:

@@ -2,6 +2,7 @@
 
 import importlib
 import pickle
+import sys
 
 import numpy as np
 import pytest
@@ -400,6 +401,13 @@ def test_a_name_that_its_package_does_not_have():
     pytest.importorskip('mpe2', reason=MPE)
     with pytest.raises(ImportError, match=r"did you mean 'mpe2\.simple_spread_v3'"):
         PettingZooEnv(dict(env_id='mpe2.simple_spread_v2')).reset()
+
+
+def test_a_package_that_an_env_needs_is_named(monkeypatch):
+    pytest.importorskip('pettingzoo', reason='pip install "nervex[pettingzoo]"')
+    monkeypatch.setitem(sys.modules, 'pymunk', None)
+    with pytest.raises(ImportError, match=r'pistonball_v6.*pymunk.*install the package that it needs'):
+        PettingZooEnv(dict(env_id='pettingzoo.butterfly.pistonball_v6')).reset()
 
 
 def test_package_that_is_missing():

@@ -31,6 +31,18 @@ def test_a_touch_pays_ten():
     assert env.step([0, 0, 0]).reward.tolist() == [10.0]
 
 
+@pytest.mark.parametrize('kind, loss', [('each', [0.5, 0.25]), ('sum', [0.75]), ('mean', [0.375])])
+def test_shaping_costs_distance_and_is_in_no_score(kind, loss):
+    env = SimpleTagEnv(dict(agent_num=2, obstacle_num=0, shaping=0.5, team_reward=kind, episode_limit=1))
+    env.reset()
+    first, second, prey = world(env).agents
+    first.state.p_pos, second.state.p_pos = np.array([1.0, 0.0]), np.array([0.0, -0.5])
+    prey.state.p_pos, prey.movable = np.zeros(2), False
+    timestep = env.step([0, 0])
+    assert timestep.reward.tolist() == pytest.approx([-part for part in loss], abs=1e-6)
+    assert timestep.info['final_eval_reward'] == 0.0
+
+
 @pytest.mark.parametrize(
     'prey, hunter, chosen',
     [
