@@ -19,7 +19,7 @@ simple_reference_mappo_default_config = EasyDict(
         ),
         actor=dict(n_episode=32),
         evaluator=dict(n_episode=100, eval_freq=160, stop_val=None),
-        commander=dict(max_env_step=200_000),
+        commander=dict(max_env_step=100_000),
     )
 )
 main_config = simple_reference_mappo_default_config

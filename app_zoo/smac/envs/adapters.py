@@ -126,8 +126,8 @@ class BattleAdapter(BaseEnv):
 class StarCraftEnv(BattleAdapter):
     """
     Overview:
-        SMAC itself, on StarCraft II: ``-c smac_3m_mappo -o env.env_type=smac_starcraft``. A process has one game, so
-        ``env_manager_type`` is a subprocess one. A map's steps are limited as SMAC has it, and a limit is no defeat.
+        SMAC itself, on StarCraft II: ``-c smac_3m_mappo -o env.env_type=smac_starcraft``. Each env is a game of its
+        own; ``env.env_manager_type=async_subprocess`` plays them at once. The limit of a map's steps is no defeat.
     """
 
     config = settings(make_kwargs=setting({}, 'dict', 'further arguments of StarCraft2Env'))
