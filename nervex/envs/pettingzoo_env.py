@@ -49,7 +49,8 @@ class PettingZooEnv(BaseEnv):
         if cfg is not None and not isinstance(cfg, dict):
             env, cfg = cfg, None
         super().__init__(cfg)
-        self._given, self._env = env, None  # type: Any, Any
+        self._given = env
+        self._env: Any = None
         self._seeded, self._running = False, False
 
     # ------------------------------------------------------------------ the BaseEnv interface
