@@ -6,6 +6,7 @@ from typing import Any
 from nervex.envs.array_env import ArrayEnv
 from nervex.envs.check_env import check_env
 from nervex.envs.common import EnvElement, EnvElementInfo, EnvElementRunner
+from nervex.envs.duel import Duel, Duels, Rivals
 from nervex.envs.env.base_env import (
     BaseEnv,
     BaseEnvInfo,
@@ -17,17 +18,24 @@ from nervex.envs.env.base_env import (
 )
 from nervex.envs.gym_env import GymEnv
 from nervex.envs.pettingzoo_env import PettingZooEnv
+from nervex.envs.pettingzoo_game import PettingZooGame
+from nervex.envs.two_sided import TwoSidedEnv
 
 __all__ = [
     'ArrayEnv',
     'BaseEnv',
     'BaseEnvInfo',
     'BaseEnvTimestep',
+    'Duel',
+    'Duels',
     'EnvElement',
     'EnvElementInfo',
     'EnvElementRunner',
     'GymEnv',
     'PettingZooEnv',
+    'PettingZooGame',
+    'Rivals',
+    'TwoSidedEnv',
     'check_env',
     'env_mapping',
     'get_env_cls',

@@ -168,17 +168,7 @@ class PettingZooEnv(BaseEnv):
             self._bind()
 
     def _make(self) -> Any:
-        env_id = self._cfg.env_id
-        if env_id is None:
-            raise ValueError("PettingZooEnv needs env.env_id, e.g. env_id='mpe2.simple_spread_v3', or env.env_fn")
-        try:
-            module = importlib.import_module(env_id)
-        except ImportError as error:
-            raise ExtraMissingError(_why_no_module(env_id, error)) from error
-        maker = getattr(module, 'parallel_env', None) or getattr(module, 'env', None)
-        if maker is None:
-            raise ValueError(f"env.env_id: '{env_id}' has neither parallel_env nor env, so it is no env of PettingZoo")
-        return maker(**self._cfg.make_kwargs)
+        return make_pettingzoo(self._cfg)
 
     def _in_parallel(self, env: Any) -> Any:
         """The env if all its agents act at once, or PettingZoo's conversion of one that says this changes nothing."""
@@ -187,7 +177,7 @@ class PettingZooEnv(BaseEnv):
         if not getattr(env, 'metadata', {}).get('is_parallelizable'):
             raise TypeError(
                 f'{self!r}: its agents act in turn (AEC), and its metadata does not say is_parallelizable, so that '
-                f'they cannot act at once; play it in a BaseEnv of your own, against opponents or by self-play'
+                f"they cannot act at once; two of them play against each other with env_type='pettingzoo_game'"
             )
         from pettingzoo.utils.conversions import aec_to_parallel
 
@@ -320,6 +310,21 @@ class PettingZooEnv(BaseEnv):
                 legal = np.flatnonzero(self._mask[k]).tolist()
                 raise ValueError(f'{self!r}: agent {self._team[k]!r} may not take action {chosen}; legal are {legal}')
         return given
+
+
+def make_pettingzoo(cfg: Any, makers: tuple[str, ...] = ('parallel_env', 'env')) -> Any:
+    """The env that ``cfg.env_id`` names, by the first of these functions that its module has."""
+    env_id = cfg.env_id
+    if env_id is None:
+        raise ValueError("a PettingZoo env needs env.env_id, e.g. env_id='mpe2.simple_spread_v3', or env.env_fn")
+    try:
+        module = importlib.import_module(env_id)
+    except ImportError as error:
+        raise ExtraMissingError(_why_no_module(env_id, error)) from error
+    maker = next((getattr(module, name) for name in makers if hasattr(module, name)), None)
+    if maker is None:
+        raise ValueError(f"env.env_id: '{env_id}' has neither parallel_env nor env, so it is no env of PettingZoo")
+    return maker(**cfg.make_kwargs)
 
 
 def _why_no_module(env_id: str, error: ImportError) -> str:

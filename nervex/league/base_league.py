@@ -32,8 +32,8 @@ class BaseLeague(ABC):
         - cfg (:obj:`Mapping | None`): settings over the ``config`` of the class; a section for each type of player
         - seed (:obj:`int | None`): of all matchmaking
     Interfaces:
-        get_job_info, finish_job, update_active_player, judge_snapshot, save_checkpoint, save, load, state_dict,
-        load_state_dict
+        get_job_info, finish_job, record, update_active_player, judge_snapshot, admit, retire, save_checkpoint, save,
+        load, state_dict, load_state_dict
     """
 
     config: dict[str, Any] = settings(
@@ -92,7 +92,7 @@ class BaseLeague(ABC):
                     self.save_checkpoint(pretrained, path)
         if self.cfg['use_pretrain_init_historical']:
             name = f'pretrain_{category}'
-            self._admit(HistoricalPlayer({}, category, self.payoff, pretrained, name, parent_id=name))
+            self.admit(HistoricalPlayer({}, category, self.payoff, pretrained, name, parent_id=name))
 
     # ---- players
     @property
@@ -113,12 +113,21 @@ class BaseLeague(ABC):
             raise ValueError(f'{player_id} does not learn; active players are {", ".join(self.active_players_ids)}')
         return player
 
-    def _admit(self, player: HistoricalPlayer) -> None:
+    def admit(self, player: HistoricalPlayer) -> None:
+        """A snapshot takes part from now on."""
         self.historical_players.append(player)
         self.payoff.add_player(player)
         self._roster.add(player)
         for rating in (self.elo, self.true_skill):
             rating.copy(player.parent_id, player.player_id)
+
+    def retire(self, player: HistoricalPlayer) -> None:
+        """A snapshot takes part no more; what is known of its games is forgotten."""
+        self.historical_players.remove(player)
+        self._roster.remove(player)
+        self.payoff.remove_player(player)
+        self.elo.ratings.pop(player.player_id, None)
+        self.true_skill.skills.pop(player.player_id, None)
 
     # ---- jobs
     def get_job_info(self, player_id: str | None = None, eval_flag: bool = False) -> dict[str, Any] | None:
@@ -162,9 +171,10 @@ class BaseLeague(ABC):
         with self._lock:
             if self._open_jobs.pop(info.get('job_id', ''), None) is None:
                 return False
-            return self._record(info)
+            return self.record(info)
 
-    def _record(self, info: Mapping[str, Any]) -> bool:
+    def record(self, info: Mapping[str, Any]) -> bool:
+        """Games that no job was for: ``player_id`` and ``result``; False if one of the players does not take part."""
         return self.payoff.update(info)
 
     # ---- training
@@ -195,7 +205,7 @@ class BaseLeague(ABC):
                 return None
             snapshot = player.snapshot()
             self.save_checkpoint(player.checkpoint_path, snapshot.checkpoint_path)
-            self._admit(snapshot)
+            self.admit(snapshot)
             return self._mutate_player(player)
 
     def save_checkpoint(self, src_checkpoint: str, dst_checkpoint: str) -> None:

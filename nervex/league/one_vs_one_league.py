@@ -34,9 +34,10 @@ class OneVsOneLeague(BaseLeague):
             'eval_flag': eval_flag,
         }
 
-    def _record(self, info: Mapping[str, Any]) -> bool:
+    def record(self, info: Mapping[str, Any]) -> bool:
+        """Games that no job was for; ratings follow them."""
         home, away = info['player_id']
-        if not super()._record(info):
+        if not super().record(info):
             return False
         if home != away:
             for result in _flat(info['result']):

@@ -66,7 +66,7 @@ class Roster:
         Who is in a league, and groups of them in the order in which they came, each with its places in the payoff; a
         group is looked up anew only after somebody has come.
     Interfaces:
-        add, active, historical, players
+        add, remove, active, historical, players
     """
 
     def __init__(self, payoff: Any) -> None:
@@ -81,6 +81,11 @@ class Roster:
     def add(self, player: Player) -> None:
         """Somebody comes; the payoff knows them already."""
         self.players.append(player)
+        self._groups.clear()
+
+    def remove(self, player: Player) -> None:
+        """Somebody leaves."""
+        self.players.remove(player)
         self._groups.clear()
 
     def active(self, kind: type[Player]) -> Group:
@@ -239,8 +244,8 @@ class ActivePlayer(Player):
 class NaiveSpPlayer(ActivePlayer):
     """
     Overview:
-        Plays the other active players and itself as they are now (``sp``), or snapshots by prioritized fictitious
-        self-play (``pfsp``).
+        Plays the other active players and itself as they are now (``sp``), or snapshots: by prioritized
+        fictitious self-play (``pfsp``), or any of them (``pool``).
     """
 
     config = settings(branch_probs=dict(pfsp=0.5, sp=0.5))
@@ -251,6 +256,10 @@ class NaiveSpPlayer(ActivePlayer):
     def _pfsp_branch(self) -> Player:
         past = self._roster.historical()
         return self._choose(past, 'squared') if past.players else self._sp_branch()
+
+    def _pool_branch(self) -> Player:
+        past = self._roster.historical()
+        return self._choose(past) if past.players else self._sp_branch()
 
 
 @PLAYER_REGISTRY.register('solo_active_player')

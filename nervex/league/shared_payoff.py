@@ -44,7 +44,7 @@ class BattleSharedPayoff:
     Arguments:
         - cfg (:obj:`Mapping | None`): ``decay`` and ``min_win_rate_games``
     Interfaces:
-        add_player, update, record, win_rates, games, state_dict, load_state_dict
+        add_player, remove_player, update, record, win_rates, games, state_dict, load_state_dict
     """
 
     config = settings(
@@ -80,6 +80,17 @@ class BattleSharedPayoff:
                 counts, rates = self._counts, self._rates
                 self._make_room(2 * place)
                 self._counts[:, :place, :place], self._rates[:place, :place] = counts, rates
+
+    def remove_player(self, player: Any) -> None:
+        """Forget a player and all its games; places that were asked for before are void."""
+        name = getattr(player, 'player_id', player)
+        with self._lock:
+            left = np.delete(np.arange(len(self._place)), self._at(name))
+            counts, rates = self._counts, self._rates
+            self._make_room(counts.shape[1])
+            size = len(left)
+            self._counts[:, :size, :size], self._rates[:size, :size] = counts[:, left][:, :, left], rates[left][:, left]
+            self._place = {other: k for k, other in enumerate(other for other in self._place if other != name)}
 
     def _make_room(self, size: int) -> None:
         self._counts = np.zeros((4, size, size))  # wins, draws, losses, games of row against column
@@ -216,6 +227,10 @@ class SoloSharedPayoff:
             if name in self._scores:
                 raise ValueError(f'player {name!r} takes part already')
             self._scores[name] = deque(maxlen=self._size)
+
+    def remove_player(self, player: Any) -> None:
+        """Forget a player and its scores."""
+        del self._scores[getattr(player, 'player_id', player)]
 
     def update(self, job_info: Mapping[str, Any]) -> bool:
         """Record ``result`` (returns of episodes) of ``player_id``; False if that player does not take part."""

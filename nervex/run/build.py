@@ -6,7 +6,7 @@ import contextlib
 import inspect
 import logging
 from inspect import Parameter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -15,7 +15,7 @@ from easydict import EasyDict
 from nervex.config.model import find_model
 from nervex.config.save import plain_config
 from nervex.data import BufferManager
-from nervex.envs import get_vec_env_setting
+from nervex.envs import Duels, get_vec_env_setting
 from nervex.envs.common import team_problems
 from nervex.envs.wrappers.video import FilmedEnvs
 from nervex.loader.problems import Problems
@@ -37,6 +37,9 @@ from nervex.utils.import_helper import import_modules
 from nervex.worker.actor import BaseSerialEvaluator
 from nervex.worker.actor.env_manager import create_env_manager
 from nervex.worker.learner.checkpoints import load_checkpoint_file
+
+if TYPE_CHECKING:
+    from nervex.run.opponents import Opponents, SelfPlay
 
 logger = logging.getLogger(__name__)
 EVALUATION_SEED_OFFSET = 100_000  # evaluation episodes are never among the first training episodes
@@ -85,7 +88,8 @@ def _build_workers(launch: Launch, exp_path: str, stack: contextlib.ExitStack) -
 
     cfg, seed, passed = launch.cfg, launch.seed, launch.passed
     set_pkg_seed(seed, use_cuda=cfg.policy.use_cuda)
-    actor_env, evaluator_env = build_env_managers(cfg, passed.env_setting, seed, stack)
+    selfplay = build_selfplay(launch, exp_path, stack)
+    actor_env, evaluator_env = build_env_managers(cfg, passed.env_setting, seed, stack, rivals=selfplay)
     policy = build_policy(cfg, policy_class(cfg, passed.policy), passed.model, actor_env.env_info())
     policy.check_resume()
     _set_threads(cfg.policy.torch_threads, policy._model, stack)
@@ -106,7 +110,28 @@ def _build_workers(launch: Launch, exp_path: str, stack: contextlib.ExitStack) -
     commander = COMMANDER_REGISTRY.get(cfg.commander.commander_type)(
         cfg.commander, learner, actor, evaluator, buffer, policy.command_mode
     )
+    commander.selfplay = selfplay
     return dict(policy=policy, learner=learner, actor=actor, evaluator=evaluator, buffer=buffer, commander=commander)
+
+
+def build_selfplay(launch: Launch, exp_path: str, stack: contextlib.ExitStack) -> SelfPlay | None:
+    """The snapshots of the learner that it plays against, where the config says so; ``stack`` closes their logs."""
+    kind, manager = launch.cfg.commander.selfplay, launch.cfg.env.env_manager_type
+    if kind is None:
+        return None
+    game, *_ = _envs(launch.cfg, launch.passed.env_setting)
+    if not _has_two_sides(game):
+        name = getattr(game, '__name__', game)
+        text = f"got '{kind}', but {name} has one side; take a game of two sides, or leave it out"
+        raise ConfigError([f'commander.selfplay: {text}'])
+    if manager not in ('vector', 'base'):
+        text = f"got '{manager}', but opponents that learn live in this process; take 'vector' (or 'base')"
+        raise ConfigError([f'env.env_manager_type: {text}'])
+    from nervex.run.opponents import SelfPlay
+
+    made = SelfPlay(launch, exp_path, game)  # type: ignore[arg-type]
+    stack.callback(made.close)
+    return made
 
 
 def _set_threads(threads: int | None, model: torch.nn.Module, stack: contextlib.ExitStack) -> None:
@@ -124,17 +149,22 @@ def build_env_managers(
     seed: int,
     stack: contextlib.ExitStack,
     roles: tuple[str, ...] = ('actor', 'evaluator'),
+    rivals: Opponents | None = None,
 ) -> list[Any]:
     """
     Overview:
         Launched and seeded env managers, one a role; ``stack`` closes them. The evaluator seeds its envs again before
-        every evaluation; with ``env.replay_path`` its first env saves a video of each of its episodes.
+        every evaluation; with ``env.replay_path`` its first env saves a video of each of its episodes. Games of
+        two sides become duels, in which ``rivals`` are met while collecting; None: whom the config names.
     """
-    env_fn, *env_cfgs = _envs(cfg, env_setting)
+    made, *env_cfgs = _envs(cfg, env_setting)
     kind = cfg.env.env_manager_type
     managers: list[Any] = []
     for role, cfgs in zip(('actor', 'evaluator'), env_cfgs):
         if role in roles:
+            if role == 'actor' and rivals is None and cfg.commander.selfplay is not None:
+                raise ConfigError(['commander.selfplay: opponents that learn need serial mode; set it to None here'])
+            env_fn = _one_sided(made, cfgs[0], rivals if role == 'actor' else None)
             if role == 'evaluator' and cfg.env.replay_path:  # the episodes of its first env are filmed
                 env_fn, cfgs = FilmedEnvs(env_fn), [{**c, 'replay_path': None} for c in cfgs]
                 cfgs[0]['replay_path'] = cfg.env.replay_path
@@ -153,9 +183,27 @@ def env_info(cfg: EasyDict, env_setting: EnvSetting | None) -> Any:
     """The description of the collecting envs, of which none is launched."""
     if env_setting is None:
         cfg = EasyDict(cfg, env={**cfg.env, 'actor_env_num': 1, 'evaluator_env_num': 1})
-    env_fn, env_cfgs, _ = _envs(cfg, env_setting)
+    made, env_cfgs, _ = _envs(cfg, env_setting)
+    env_fn = _one_sided(made, env_cfgs[0])
     with contextlib.closing(create_env_manager(cfg.env.env_manager_type, env_fn, env_cfgs, cfg.env.manager)) as manager:
         return manager.env_info()
+
+
+def _has_two_sides(env_fn: Any) -> bool:
+    return getattr(env_fn, 'sides', 1) == 2
+
+
+def _one_sided(env_fn: Any, cfg: dict, rivals: Opponents | None = None) -> Any:
+    """What makes envs for one learner: of a game of two sides its duels, else what there is."""
+    if not _has_two_sides(env_fn):
+        return env_fn
+    if rivals is None:
+        from nervex.run.opponents import Opponents
+
+        complete = env_fn.complete_cfg(cfg)
+        rivals = Opponents(env_fn, complete.opponent, complete.opponent_acts)
+        rivals.check(cfg)
+    return Duels(env_fn, rivals)
 
 
 def _envs(cfg: EasyDict, env_setting: EnvSetting | None) -> EnvSetting:
@@ -200,7 +248,7 @@ def build_policy(
     return cls(policy_cfg, model=model, enable_field=enable_field)
 
 
-def load_policy(path: str, policy: type[Policy] | None = None, model: Any = None) -> Policy:
+def load_policy(path: str, policy: type[Policy] | None = None, model: Any = None, recorded: bool = True) -> Policy:
     """
     Overview:
         A trained policy with its eval mode, by the config and the sizes that its checkpoint carries. It takes the
@@ -208,6 +256,7 @@ def load_policy(path: str, policy: type[Policy] | None = None, model: Any = None
     Arguments:
         - path (:obj:`str`): a checkpoint, or the folder of a run, whose best one is taken
         - policy, model: what the caller of the run passed in place of what the config names
+        - recorded (:obj:`bool`): False: batches will be of many sizes, so that a recording of the model is of no use
     """
     state = load_checkpoint_file(checkpoint_file(path))
     if state.get('config') is None:
@@ -217,6 +266,8 @@ def load_policy(path: str, policy: type[Policy] | None = None, model: Any = None
         )
     cfg = EasyDict(state['config'])
     import_modules(cfg.import_names or [])
+    if not recorded and 'graph' in cfg.policy.collect:
+        cfg.policy.collect.graph = 'off'
     made = policy_class(cfg, policy)(cfg.policy, model=model, enable_field=('eval',))
     made.eval_mode.load_state_dict(state)
     return made

@@ -35,9 +35,10 @@ _PACKAGES = ('nervex', 'torch', 'numpy', 'gymnasium', 'easydict')
 _STOPS = ('evaluator.stop_val', 'evaluator.stop_win_rate')
 # what may differ between a run and its continuation: when it ends and what is shown, not what is computed
 _MAY_DIFFER = (
-    *('exp_name', 'seed', 'commander', *_STOPS, 'parallel'),
+    *('exp_name', 'seed', *_STOPS, 'parallel'),
     *('learner.resume', 'learner.hook', 'learner.load_path'),
 )
+_OPPONENTS = ('commander.selfplay', 'commander.snapshot', 'commander.opponent', 'commander.league')  # but not these
 # and what may be changed to go on from before weights or losses became NaN or infinite
 _AGAINST_DIVERGENCE = ('policy.learn.learning_rate', 'policy.learn.grad_clip_norm')
 
@@ -207,6 +208,7 @@ class SavedRun:
             'the same settings, or start a new run with --load'
             for path, new, old in self._changes(resolved)
             if not any(path == p or path.startswith(p + '.') for p in _MAY_DIFFER)
+            and not (path.startswith('commander.') and not path.startswith(_OPPONENTS))
             and not (self.diverged and path.startswith(_AGAINST_DIVERGENCE))
         ]
         if problems:

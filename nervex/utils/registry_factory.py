@@ -40,6 +40,7 @@ ENV_REGISTRY = Registry(
     {
         'gym': 'nervex.envs.gym_env:GymEnv',
         'pettingzoo': 'nervex.envs.pettingzoo_env:PettingZooEnv',
+        'pettingzoo_game': 'nervex.envs.pettingzoo_game:PettingZooGame',
         'pendulum': 'app_zoo.classic_control.pendulum.envs.pendulum_env:PendulumEnv',
         'cartpole': 'app_zoo.classic_control.cartpole.envs.cartpole_env:CartPoleEnv',
         'smac': 'app_zoo.smac.envs:SMACEnv',
@@ -50,6 +51,9 @@ ENV_REGISTRY = Registry(
         'two_step': 'app_zoo.team_games.envs:TwoStepGame',
         'matrix_game': 'app_zoo.team_games.envs:MatrixGame',
         'relay': 'app_zoo.team_games.envs:RelayGame',
+        'tic_tac_toe': 'app_zoo.board.envs:TicTacToe',
+        'connect_four': 'app_zoo.board.envs:ConnectFour',
+        'rock_paper_scissors': 'app_zoo.matrix_games.envs:RockPaperScissors',
         'bitflip': 'app_zoo.classic_control.bitflip.envs.bitflip_env:BitFlipEnv',
     },
 )

@@ -8,9 +8,13 @@ PettingZoo) or a column (connect four). A game ends with a line of the mover's, 
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+
+from nervex.envs.env.plain_state import encode, set_attributes
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,7 @@ class Boards:
         ``num`` games of one kind. ``mine`` and ``other`` (num, cells) are the stones of the side to move and of its
         opponent, row by row from the top; ``moves`` (num, ) counts moves, so that ``moves % 2`` is the side to move.
     Interfaces:
-        reset, legal, step, obs
+        reset, of, legal, step, obs, picture, state_dict, load_state_dict
     """
 
     def __init__(self, rules: Rules, num: int) -> None:
@@ -78,49 +82,68 @@ class Boards:
         self.mine[which] = self.other[which] = False
         self.moves[which] = 0
 
-    def legal(self) -> np.ndarray:
-        """Which actions the side to move has: (num, actions) bool."""
-        taken = self.mine | self.other
+    def of(self, which: np.ndarray) -> Boards:
+        """A copy of the games ``which`` (ids)."""
+        part = copy(self)
+        part.num, part._all = len(which), np.arange(len(which))
+        part.mine, part.other, part.moves = self.mine[which], self.other[which], self.moves[which]
+        return part
+
+    def legal(self, which: np.ndarray | None = None) -> np.ndarray:
+        """Which actions the side to move has: (games, actions) bool."""
+        rows = self._all if which is None else which
+        taken = self.mine[rows] | self.other[rows]
         return ~taken[:, : self.rules.columns] if self.rules.falls else ~taken[:, self._order]
 
-    def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def step(self, actions: np.ndarray, which: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """
         Overview:
-            One move in every game, by its side to move; then the sides change.
+            One move in the games ``which`` (ids), or all, by the side to move; then the sides change.
         Arguments:
-            - actions (:obj:`np.ndarray`): (num, ) ints; an illegal one raises ValueError that names game and action
+            - actions (:obj:`np.ndarray`): an int a game; an illegal one raises ValueError that names game and action
         Returns:
-            - won (:obj:`np.ndarray`): (num, ) bool, whether the mover has won
-            - full (:obj:`np.ndarray`): (num, ) bool, whether the board is full without a winner: a draw
+            - won (:obj:`np.ndarray`): bool, whether the mover has won
+            - full (:obj:`np.ndarray`): bool, whether the board is full without a winner: a draw
         """
-        cell = self._cell(np.asarray(actions))
-        self.mine[self._all, cell] = True
-        won = self.mine[self._all[:, None, None], self._through[cell]].all(2).any(1)
-        self.mine, self.other = self.other, self.mine
-        self.moves += 1
-        return won, ~won & (self.moves == self.mine.shape[1])
+        rows = self._all if which is None else which
+        cell = self._cell(np.asarray(actions), rows)
+        self.mine[rows, cell] = True
+        won = self.mine[rows[:, None, None], self._through[cell]].all(2).any(1)
+        if which is None:
+            self.mine, self.other = self.other, self.mine
+        else:
+            self.mine[rows], self.other[rows] = self.other[rows], self.mine[rows]
+        self.moves[rows] += 1
+        return won, ~won & (self.moves[rows] == self.mine.shape[1])
 
-    def _cell(self, actions: np.ndarray) -> np.ndarray:
+    def _cell(self, actions: np.ndarray, rows: np.ndarray) -> np.ndarray:
         inside = (actions >= 0) & (actions < self.rules.actions)
-        known = np.where(inside, actions, 0)
+        known, taken = np.where(inside, actions, 0), self.mine[rows] | self.other[rows]
+        place = np.arange(len(rows))
         if self.rules.falls:
             columns = self.rules.columns
-            taken = (self.mine | self.other).reshape(self.num, self.rules.rows, columns)
-            row = self.rules.rows - 1 - taken[self._all, :, known].sum(1)
+            row = self.rules.rows - 1 - taken.reshape(len(rows), self.rules.rows, columns)[place, :, known].sum(1)
             cell, free = row * columns + known, row >= 0
         else:
             cell = self._order[known]
-            free = ~(self.mine | self.other)[self._all, cell]
+            free = ~taken[place, cell]
         if not (inside & free).all():
-            game = int(np.flatnonzero(~(inside & free))[0])
-            legal = np.flatnonzero(self.legal()[game]).tolist()
-            raise ValueError(f'{self.rules.name}: game {game}: action {actions[game]} is not legal; legal are {legal}')
+            k = int(np.flatnonzero(~(inside & free))[0])
+            legal = np.flatnonzero(self.legal(rows)[k]).tolist()
+            raise ValueError(f'{self.rules.name}: game {rows[k]}: action {actions[k]} is not legal; legal are {legal}')
         return cell
 
-    def obs(self) -> np.ndarray:
-        """What the side to move sees: (num, 2, rows, columns) float32, its own stones and the other's."""
-        shape = (self.num, self.rules.rows, self.rules.columns)
-        return np.stack([self.mine.reshape(shape), self.other.reshape(shape)], 1).astype(np.float32)
+    def obs(self, which: np.ndarray | None = None, waiting: np.ndarray | bool = False) -> np.ndarray:
+        """
+        What the side to move (the other one, where ``waiting``) sees of the games ``which``, or all: (games, 2, rows,
+        columns) float32, its own stones and the other's.
+        """
+        rows = self._all if which is None else which
+        both = np.stack([self.mine[rows], self.other[rows]], 1, dtype=np.float32)
+        turned = np.broadcast_to(waiting, len(rows))
+        if turned.any():
+            both[turned] = both[turned][:, ::-1]
+        return both.reshape(len(rows), 2, self.rules.rows, self.rules.columns)
 
     def picture(self, game: int = 0) -> str:
         """A game as text: X moved first, O second; columns or cells that are free show their action."""
@@ -135,3 +158,11 @@ class Boards:
         if self.rules.falls:
             lines.append(' '.join(str(k) for k in range(width)))
         return '\n'.join(lines)
+
+    def state_dict(self) -> dict[str, np.ndarray]:
+        """All games."""
+        return {name: encode(getattr(self, name), set()) for name in ('mine', 'other', 'moves')}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Put back what ``state_dict`` gave."""
+        set_attributes(self, state)

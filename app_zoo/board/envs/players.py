@@ -14,7 +14,7 @@ _WIN = 1_000_000
 class RandomPlayer:
     """A legal move, all of them equally likely."""
 
-    def __init__(self, seed: int | None = None) -> None:
+    def __init__(self, seed: int | np.random.Generator | None = None) -> None:
         self._generator = np.random.default_rng(seed)
 
     def __call__(self, boards: Boards) -> np.ndarray:
@@ -29,7 +29,7 @@ class PerfectTicTacToe:
         Never loses: searches the whole game. Among equally good moves it draws one, so that games differ.
     """
 
-    def __init__(self, seed: int | None = None) -> None:
+    def __init__(self, seed: int | np.random.Generator | None = None) -> None:
         self._generator = np.random.default_rng(seed)
 
     def __call__(self, boards: Boards) -> np.ndarray:
@@ -64,6 +64,11 @@ def _value(mine: int, other: int) -> int:
     return max((-_value(other, mine | 1 << cell) for cell in free), default=0)
 
 
+def _mask(line: np.ndarray) -> int:
+    """A line of cells (row by row from the top) as bits, seven a column from the bottom."""
+    return sum(1 << (int(cell) % 7 * 7 + 5 - int(cell) // 7) for cell in line)
+
+
 class AlphaBeta:
     """
     Overview:
@@ -74,12 +79,12 @@ class AlphaBeta:
     """
 
     _ORDER = (3, 2, 4, 1, 5, 0, 6)
+    _lines = [_mask(line) for line in CONNECT_FOUR.lines()]
 
-    def __init__(self, depth: int = 4, seed: int | None = None) -> None:
+    def __init__(self, depth: int = 4, seed: int | np.random.Generator | None = None) -> None:
         if depth < 1:
             raise ValueError(f'AlphaBeta: depth must be at least 1, got {depth}')
         self._depth, self._generator = depth, np.random.default_rng(seed)
-        self._lines = [_mask(line) for line in CONNECT_FOUR.lines()]
 
     def __call__(self, boards: Boards) -> np.ndarray:
         """One action a game."""
@@ -127,11 +132,6 @@ class AlphaBeta:
             elif theirs and not own:
                 value -= theirs.bit_count() ** 2
         return value
-
-
-def _mask(line: np.ndarray) -> int:
-    """A line of cells (row by row from the top) as bits, seven a column from the bottom."""
-    return sum(1 << (int(cell) % 7 * 7 + 5 - int(cell) // 7) for cell in line)
 
 
 def _columns(boards: Boards, game: int) -> tuple[int, int, list[int]]:

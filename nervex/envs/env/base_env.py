@@ -17,7 +17,9 @@ from nervex.utils.registry_factory import ENV_REGISTRY
 
 BaseEnvTimestep = namedtuple('BaseEnvTimestep', ['obs', 'reward', 'done', 'info'])
 BaseEnvInfo = namedtuple(
-    'BaseEnvInfo', ['agent_num', 'obs_space', 'act_space', 'rew_space', 'use_wrappers'], defaults=[None]
+    'BaseEnvInfo',
+    ['agent_num', 'obs_space', 'act_space', 'rew_space', 'use_wrappers', 'sides'],
+    defaults=[None, 1],  # sides: 2 where two players are against each other, see TwoSidedEnv
 )
 
 

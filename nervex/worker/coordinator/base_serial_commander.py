@@ -23,6 +23,14 @@ class BaseSerialCommander:
         max_env_step=setting(10_000_000, 'whole >= 1 | None', 'env steps after which the run ends; None: never'),
         max_train_iter=setting(None, 'whole >= 1 | None', 'updates after which the run ends; None: never'),
         max_episode=setting(None, 'whole >= 1 | -1 | None', 'collected episodes after which the run ends; -1: never'),
+        selfplay=setting(
+            None,
+            "'latest' | 'pool' | 'pfsp' | None",
+            'games are against snapshots of the learner: the newest, any, or those that are hard to beat; None: no',
+        ),
+        snapshot_freq=setting(1000, 'whole >= 1', 'updates between two snapshots'),
+        snapshot_keep=setting(50, 'int >= 1', 'snapshots that are played against; the oldest goes'),
+        opponent_cache=setting(16, 'int >= 1', 'opponents whose networks are in memory'),
     )
 
     def __init__(
@@ -37,6 +45,7 @@ class BaseSerialCommander:
         self._cfg = EasyDict(complete(type(self), cfg, 'commander', own_only=False))
         self._learner, self._actor, self._evaluator, self._buffer = learner, actor, evaluator, replay_buffer
         self.policy = policy
+        self.selfplay: Any = None  # chooses opponents, where the learner plays against itself
         self.settings: dict[str, dict[str, Any]] = {}  # the last ones given, by mode
         if actor is not None:
             actor.settings = self.settings  # the actor's log shows them
@@ -53,6 +62,8 @@ class BaseSerialCommander:
         for mode, worker in self._workers().items():
             if given := self.ask(mode, info):
                 worker.policy.set_setting(mode, given)
+        if self.selfplay is not None:
+            self.selfplay.step(self._learner, info['envstep'])
 
     def ask(self, mode: str, info: dict[str, Any] | None = None) -> dict[str, Any]:
         """The policy's settings for a mode, as things stand; remembered for the log."""
@@ -79,8 +90,9 @@ class BaseSerialCommander:
         return any(limit not in (None, -1) and done >= limit for limit, done in limits)
 
     def state_dict(self) -> dict[str, Any]:
-        """The newest settings, which the actor logs; all counters live in the workers."""
-        return {'settings': {mode: dict(given) for mode, given in self.settings.items()}}
+        """The newest settings, which the actor logs, and the opponents; all counters live in the workers."""
+        state: dict[str, Any] = {'settings': {mode: dict(given) for mode, given in self.settings.items()}}
+        return state if self.selfplay is None else {**state, 'selfplay': self.selfplay.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Put back what ``state_dict`` gave, for the policy, too; in parallel mode the next tasks carry new ones."""
@@ -89,3 +101,5 @@ class BaseSerialCommander:
             if hasattr(worker, 'policy'):
                 worker.policy.set_setting(mode, given)
                 self.settings[mode] = given
+        if self.selfplay is not None:
+            self.selfplay.load_state_dict(state['selfplay'])

@@ -1,0 +1,1 @@
+"""Matrix games of two sides."""

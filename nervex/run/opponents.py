@@ -1,0 +1,220 @@
+"""Who plays the other side of games: players by rule, policies from checkpoints, snapshots of the learner itself."""
+
+from __future__ import annotations
+
+import copy
+import csv
+import glob
+import os
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from easydict import EasyDict
+
+from nervex.envs import Rivals, TwoSidedEnv
+from nervex.league import OneVsOneLeague
+from nervex.run.folder import checkpoint_file
+from nervex.run.launch import Launch, Passed
+from nervex.run.state import KEPT
+from nervex.utils import ConfigError, NothingThereError, unknown_name
+from nervex.utils.file_helper import remove_file, remove_unfinished, save_file
+from nervex.utils.log_helper import TBLogger, TextLogger
+from nervex.worker.actor.rows import ObsBlock, as_array, in_columns
+
+FILE = 'checkpoint'  # what an opponent from a file is called in games
+_BRANCHES = {'latest': 'sp', 'pool': 'pool', 'pfsp': 'pfsp'}
+_STATE = ('last', 'games', 'needed')
+_COLUMNS = ('train_iter', 'env_step', 'elo', 'win_rate', 'least_win_rate', 'snapshots', 'games')
+
+
+class Opponents(Rivals):
+    """
+    Overview:
+        Rivals that may be policies: each is loaded from its checkpoint, plays by its eval mode for all rows that it is
+        met in, and is forgotten when ``cache`` others were needed since.
+    Arguments:
+        - game (:obj:`type[TwoSidedEnv]`): what is played
+        - name (:obj:`str`): a player of the game, ``module:function``, a checkpoint, or a folder of a run
+        - acts (:obj:`str`): policies are 'greedy', or 'sampled' by their logits
+        - passed (:obj:`Passed`): policy and model that the caller of a run gave in place of what its config names
+    """
+
+    def __init__(
+        self,
+        game: type[TwoSidedEnv],
+        name: str = 'random',
+        acts: str = 'greedy',
+        cache: int = 8,
+        passed: Passed | None = None,
+    ) -> None:
+        by_rule = name in game.players or ':' in name
+        super().__init__(name if by_rule else FILE)
+        self._game, self._acts, self._cache, self._passed = game, acts, cache, passed or Passed()
+        self._loaded: OrderedDict[str, Any] = OrderedDict()
+        self._files = {} if by_rule else {FILE: _opponent_file(game, name)}
+
+    def file_of(self, name: str) -> str | None:
+        """The checkpoint of a player; None: it plays by rule."""
+        return self._files.get(name)
+
+    def act(
+        self, name: str, game: TwoSidedEnv, rows: np.ndarray, sides: np.ndarray, rng: np.random.Generator
+    ) -> np.ndarray:
+        """The actions of a player in these rows, in which it has these sides."""
+        path = self.file_of(name)
+        if path is None:
+            return super().act(name, game, rows, sides, rng)
+        seen, mode = game.view(rows, sides), self._mode(name, path)
+        data_id, data = mode.data_preprocess(ObsBlock(rows, seen))
+        output = mode.data_postprocess(data_id, mode.forward(data_id, data))
+        if self._acts == 'greedy':
+            return as_array(output['action']).reshape(-1)
+        scores = as_array(output['logit']) + rng.gumbel(size=seen['action_mask'].shape)
+        return np.where(seen['action_mask'] > 0, scores, -np.inf).argmax(1)
+
+    def _mode(self, name: str, path: str) -> Any:
+        mode = self._loaded.pop(name, None)
+        if mode is None:
+            from nervex.run.build import load_policy
+
+            policy = load_policy(path, self._passed.policy, copy.deepcopy(self._passed.model), recorded=False)
+            if getattr(policy, '_remembers', False):
+                text = f'{path}: {type(policy).__name__} has a memory of the game, which no opponent is given'
+                raise ConfigError([f'env.opponent: {text}; take a policy without one'])
+            mode = in_columns(policy.eval_mode)
+        self._loaded[name] = mode  # the newest last
+        while len(self._loaded) > self._cache:
+            self._loaded.popitem(last=False)
+        return mode
+
+    def check(self, cfg: dict) -> None:
+        """A ConfigError if the policy from a file cannot play the game of this config."""
+        if (path := self.file_of(self.name)) is None:
+            return
+        game = self._game(cfg)
+        game.begin(np.arange(1), [np.random.default_rng(0)])
+        try:
+            self.act(self.name, game, np.arange(1), np.zeros(1, np.int64), np.random.default_rng(0))
+        except (RuntimeError, ValueError, IndexError, KeyError) as error:
+            text = f'{path}: its policy does not fit {game!r}: {" ".join(str(error).split())[:200]}'
+            raise ConfigError([f'env.opponent: {text}; take a checkpoint that was trained on this game']) from error
+        finally:
+            game.close()
+
+
+def _opponent_file(game: type[TwoSidedEnv], name: str) -> str:
+    try:
+        if not os.path.exists(name):
+            raise NothingThereError(f'{unknown_name("player", name, game.players)}, and there is no such file')
+        return os.path.abspath(checkpoint_file(name))
+    except NothingThereError as error:
+        raise ConfigError([f'env.opponent: {error}']) from error
+
+
+class SelfPlay(Opponents):
+    """
+    Overview:
+        The learner against snapshots of itself. ``step`` takes one when it is time to; each game that begins chooses
+        one: the newest (``latest``), any (``pool``), or by prioritized fictitious self-play (``pfsp``); games begun
+        before there is one are against the player ``random``. Results make win rates and Elo, which are logged and in
+        ``log/commander/selfplay.csv``. The oldest snapshot goes when there are more than ``snapshot_keep``; its file
+        stays for as long as a saved state of the run needs it.
+    """
+
+    def __init__(self, launch: Launch, exp_path: str, game: type[TwoSidedEnv]) -> None:
+        cfg: EasyDict = launch.cfg.commander
+        acts = game.complete_cfg(launch.cfg.env).opponent_acts
+        super().__init__(game, 'random', acts, cfg.opponent_cache, launch.passed)
+        self._freq, self._keep = cfg.snapshot_freq, cfg.snapshot_keep
+        self._folder = os.path.join(exp_path, 'snapshots')
+        remove_unfinished(self._folder)
+        branches = {branch: float(name == cfg.selfplay) for name, branch in _BRANCHES.items()}
+        settings = {'active_players': {'naive_sp_player': 1}, 'naive_sp_player': {'branch_probs': branches}}
+        self.league = OneVsOneLeague({**settings, 'path_policy': self._folder}, launch.seed)
+        self._learner = self.league.active_players[0]
+        self._last: int | None = None  # updates at the newest snapshot
+        self._games = 0
+        self._needed: list[list[str]] = []  # snapshots, by the newest states that were saved
+        self._saves = launch.cfg.learner.resume.interval_s is not None
+        path = f'{exp_path}/log/commander'
+        self._text, self._tb = TextLogger(path, 'commander'), TBLogger(path, 'commander')
+        self._curve = os.path.join(path, 'selfplay.csv')
+
+    # ---- what a Duel asks
+    def choose(self, count: int) -> Sequence[str]:
+        if not self.league.historical_players:
+            return [self.name] * count
+        newest = self.league.historical_players[-1]
+        found = [self._learner.get_job()['opponent'] for _ in range(count)]
+        return [(newest if player is self._learner else player).player_id for player in found]
+
+    def ended(self, names: Sequence[str], results: Sequence[str]) -> None:
+        self._games += len(names)
+        for name, result in zip(names, results):
+            self.league.record({'player_id': (self._learner.player_id, name), 'result': result})
+
+    def file_of(self, name: str) -> str | None:
+        return None if name == self.name else os.path.join(self._folder, f'{name}.pth.tar')
+
+    # ---- what the commander asks
+    def step(self, learner: Any, env_step: int) -> None:
+        """Take a snapshot, if it is time to."""
+        if self._last is not None and learner.train_iter - self._last < self._freq:
+            return
+        self._last = self._learner.total_agent_step = learner.train_iter
+        if self.league.historical_players:
+            self._tell(learner.train_iter, env_step)
+        learner.check_weights()
+        kept = ('model', 'attached', 'config', 'last_iter', 'envstep', 'version')
+        state = learner.state_dict()
+        snapshot = self._learner.snapshot()
+        save_file(str(self.file_of(snapshot.player_id)), {key: state[key] for key in kept})
+        self.league.admit(snapshot)
+        while len(self.league.historical_players) > self._keep:
+            self.league.retire(self.league.historical_players[0])
+        if not self._saves:
+            self._clean(0)
+
+    def _clean(self, states: int) -> None:
+        """Remove the files that neither the games now nor those of so many earlier calls need."""
+        met = {name for duel in self.duels for name in duel.met} - {self.name}
+        self._needed = [sorted(met.union(p.player_id for p in self.league.historical_players)), *self._needed[:states]]
+        kept = {self.file_of(name) for names in self._needed for name in names}
+        for path in set(glob.glob(os.path.join(glob.escape(self._folder), '*.pth.tar'))) - kept:
+            remove_file(path)
+
+    def _tell(self, train_iter: int, env_step: int) -> None:
+        rates = self.league.payoff.win_rates(
+            self._learner.player_id, [p.player_id for p in self.league.historical_players]
+        )
+        elo = self.league.elo.ratings.get(self._learner.player_id, self.league.elo.start)
+        values = (train_iter, env_step, round(elo, 2), round(float(rates.mean()), 4), round(float(rates.min()), 4))
+        row = dict(zip(_COLUMNS, (*values, len(rates), self._games)))
+        self._text.info(', '.join(f'{name} {value}' for name, value in row.items()))
+        for name in _COLUMNS[2:]:
+            self._tb.add_scalar(f'selfplay_iter/{name}', row[name], train_iter)
+        with open(self._curve, 'a', newline='', encoding='utf-8') as f:
+            table = csv.DictWriter(f, _COLUMNS)
+            if not f.tell():
+                table.writeheader()
+            table.writerow(row)
+
+    # ---- state
+    def state_dict(self) -> dict[str, Any]:
+        """Payoff, ratings, snapshots, chance; files that no kept state of the run needs any more are removed here."""
+        self._clean(KEPT)
+        return {'league': self.league.state_dict(), **{name: getattr(self, f'_{name}') for name in _STATE}}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Put back what ``state_dict`` gave."""
+        self.league.load_state_dict(state['league'])
+        for name in _STATE:
+            setattr(self, f'_{name}', state[name])
+        self._loaded.clear()
+
+    def close(self) -> None:
+        """Close the logs."""
+        self._text.close()
+        self._tb.close()

@@ -1,0 +1,146 @@
+"""Self-play in serial mode: snapshots, opponents, ratings, and a resume that changes nothing."""
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from nervex.entry import eval as evaluate
+from nervex.entry import serial_pipeline
+from nervex.run.build import build_serial
+from nervex.utils import ConfigError
+
+HARNESS = Path(__file__).parent / 'kill_harness.py'
+
+
+def config(**commander):
+    """Some games of tic-tac-toe."""
+    return dict(
+        exp_name='run',
+        env=dict(env_type='tic_tac_toe', env_manager_type='vector', actor_env_num=4, evaluator_env_num=2),
+        policy=dict(
+            policy_type='dqn',
+            model=dict(hidden_dim_list=[16]),
+            learn=dict(train_step=4, batch_size=8),
+            command=dict(eps=dict(type='linear', start=0.9, end=0.1, decay=50)),
+        ),
+        replay_buffer=dict(agent=dict(meta_maxlen=1000)),
+        actor=dict(n_sample=8),
+        evaluator=dict(n_episode=2, eval_freq=60, stop_val=None),
+        learner=dict(resume=dict(interval_s=0.0, max_cost=None), hook=dict(log_show=dict(ext_args=dict(freq=10)))),
+        commander=dict(selfplay='pfsp', snapshot_freq=8, snapshot_keep=3, max_env_step=240, **commander),
+    )
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def snapshots():
+    return sorted(path.name for path in Path('run/snapshots').iterdir())
+
+
+@pytest.mark.parametrize('operations', [range(190, 700, 170), pytest.param(range(1, 701), marks=pytest.mark.slow)])
+def test_killed_at_a_file_operation_and_resumed_is_as_never_killed(operations):
+    Path('config.yaml').write_text(yaml.safe_dump(config()), encoding='utf-8')
+    command = [sys.executable, str(HARNESS), 'config.yaml', *map(str, operations)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found.pop('operations') > 700 and found.pop('killed') == len(operations)
+    assert not found
+    rows = list(csv.DictReader(Path('straight/log/commander/selfplay.csv').read_text(encoding='utf-8').splitlines()))
+    assert [int(row['train_iter']) for row in rows] == list(range(8, 113, 8)) and int(rows[-1]['games']) > 20
+
+
+def test_only_so_many_snapshots_are_kept_and_as_many_files_as_a_resume_may_need():
+    with build_serial(config(), 0) as run:
+        selfplay = run.commander.selfplay
+        for _ in range(30):
+            run.commander.step()
+            run.collect()
+            for batch in run.batches():
+                run.train(batch)
+        names = [player.player_id for player in selfplay.league.historical_players]
+        assert [int(name.rpartition('_')[2]) for name in names] == [96, 104, 112]
+        assert set(selfplay.league.payoff.players) == {'naive_sp_player_default_0', *names}
+        assert len(snapshots()) == 15  # no state was saved, so that all are needed by the next resume
+        run.commander.state_dict()
+        assert len(snapshots()) == len({*names, *(next(iter(selfplay.duels)).met)}) < 8
+
+
+def test_the_newest_one_is_met_where_the_config_says_latest():
+    with build_serial({**config(), 'commander': dict(selfplay='latest', snapshot_freq=4)}, 0) as run:
+        assert run.commander.selfplay.choose(2) == ['random'] * 2  # there is no snapshot yet
+        for _ in range(3):
+            run.commander.step()
+            run.collect()
+            for batch in run.batches():
+                run.train(batch)
+        assert run.commander.selfplay.choose(2) == ['naive_sp_player_default_0_8'] * 2
+
+
+def test_a_snapshot_acts_as_the_learner_did_then():
+    import numpy as np
+
+    from app_zoo.board.envs import TicTacToe
+
+    with build_serial(config(), 0) as run:
+        run.commander.step()
+        (name,) = [player.player_id for player in run.commander.selfplay.league.historical_players]
+        game = TicTacToe({}, 5)
+        game.begin(np.arange(5), [])
+        game.move(np.arange(5), np.stack([np.arange(5)] * 2, 1))
+        view = (np.arange(5), np.ones(5, int))
+        action = run.commander.selfplay.act(name, game, *view, np.random.default_rng(0))
+        _, data = run.policy.eval_mode.data_preprocess(
+            {k: {n: p[k] for n, p in game.view(*view).items()} for k in range(5)}
+        )
+        assert action.tolist() == run.policy.eval_mode.forward(list(range(5)), data)['action'].tolist()
+
+
+def test_a_resume_keeps_to_the_opponents(caplog):
+    serial_pipeline(config(), 0)
+    for change in ('commander.selfplay=pool', 'commander.snapshot_freq=9'):
+        with pytest.raises(ConfigError, match='was started with'):
+            serial_pipeline(config(), resume='run', overrides=(change,))
+
+
+def test_an_opponent_may_be_a_run_a_name_or_a_function():
+    serial_pipeline(config(), 0)
+    for opponent in ('run', 'perfect', 'nervex.envs.two_sided:random_player'):
+        result = evaluate(None, 0, load_path='run', n_episode=6, overrides=(f'env.evaluator_opponent={opponent}',))
+        assert set(result.returns) <= {-1, 0, 1} and result.win_rate == (result.returns > 0).mean()
+
+
+@pytest.mark.parametrize(
+    'change, words',
+    [
+        (
+            dict(env=dict(env_type='cartpole', env_manager_type='base')),
+            r'commander\.selfplay: got .pfsp., but CartPoleEnv has one side',
+        ),
+        (dict(env=dict(env_manager_type='subprocess')), r"env\.env_manager_type: got 'subprocess'.*take 'vector'"),
+        (dict(env=dict(evaluator_opponent='perfct')), r"env\.opponent: .*perfct.*did you mean 'perfect'"),
+        (dict(commander=dict(selfplay='best')), r'commander\.selfplay'),
+    ],
+)
+def test_what_makes_no_sense_is_told_at_the_start(change, words):
+    cfg = config()
+    for section, settings in change.items():
+        cfg[section].update(settings)
+    with pytest.raises(ConfigError, match=words):
+        serial_pipeline(cfg, 0)
+
+
+def test_a_checkpoint_of_another_game_is_no_opponent():
+    serial_pipeline(config(), 0)
+    cfg = config()
+    cfg['env'].update(env_type='connect_four', evaluator_opponent='run')
+    with pytest.raises(ConfigError, match=r'its policy does not fit ConnectFour'):
+        serial_pipeline({**cfg, 'exp_name': 'other'}, 0)
