@@ -9,7 +9,7 @@ smac_3m_collaq_default_config = EasyDict(
             map_name='3m',
             observe_alone=True,
             actor_env_num=8,
-            evaluator_env_num=8,
+            evaluator_env_num=32,
             env_manager_type='vector',
         ),
         policy=dict(
@@ -29,7 +29,7 @@ smac_3m_collaq_default_config = EasyDict(
         ),
         replay_buffer=dict(agent=dict(meta_maxlen=2000)),
         actor=dict(n_episode=8),
-        evaluator=dict(n_episode=32, eval_freq=400, stop_win_rate=0.95),
+        evaluator=dict(n_episode=96, eval_freq=400, stop_win_rate=0.95),
         commander=dict(max_env_step=200_000),
     )
 )
