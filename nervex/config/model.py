@@ -20,7 +20,7 @@ from nervex.utils.registry_factory import MODEL_REGISTRY
 #: Arguments that are taken from the env where the config leaves them out.
 FROM_ENV = (
     *('obs_dim', 'obs_shape', 'action_dim', 'action_shape', 'act_shape'),
-    *('agent_num', 'global_obs_dim', 'alone_obs_dim'),
+    *('agent_num', 'n_agent', 'global_obs_dim', 'alone_obs_dim'),
 )
 _PLAIN = (int, float, bool, str, list, dict)
 

@@ -57,6 +57,7 @@ class OffPolicyACPolicy(CommonPolicy):
     resume_parts: tuple[str, ...] = ('_explore',)
     learn_parts: tuple[str, ...] = ('_optimizer_actor', '_optimizer_critic', '_draws', '_updates_done')
     _collects_by = _evaluates_by = ''  # the model's action as it is
+    _parts: tuple[str, ...] = ('actor', 'critic')  # of the model, that have an optimizer each
     _losses = 'total_loss critic_loss actor_loss q_value critic_grad_norm actor_grad_norm'
     _logs = f'cur_lr_actor cur_lr_critic {_losses}'
 
@@ -65,7 +66,7 @@ class OffPolicyACPolicy(CommonPolicy):
         learn = self._cfg.learn
         self._actor_update_freq, self._updates_done = learn.algo.actor_update_freq, 0
         self._draws = Draws()
-        self._armor = self._learning_armor('actor', 'critic')
+        self._armor = self._learning_armor(*self._parts)
         self._optimizer_actor = self._new_optimizer(self._model.actor, learn.learning_rate_actor)
         self._optimizer_critic = self._new_optimizer(self._model.critic, learn.learning_rate_critic)
 

@@ -296,7 +296,7 @@ def fill_dimensions(model_cfg: dict, model_class: Any, env_info: Any) -> EasyDic
     known: dict[str, Any] = dict.fromkeys(('obs_dim', 'obs_shape'), obs_dim)
     if kind in TEAMS:
         shapes = env_info.obs_space.shape
-        known['agent_num'] = shapes['agent_state'][0]
+        known.update(dict.fromkeys(('agent_num', 'n_agent'), shapes['agent_state'][0]))
         known['global_obs_dim'] = shapes['global_state'][0] if 'global_state' in shapes else None
         known['alone_obs_dim'] = shapes['agent_alone_state'][1] if 'agent_alone_state' in shapes else None
     known.update(dict.fromkeys(('action_dim', 'action_shape', 'act_shape'), action_dim))

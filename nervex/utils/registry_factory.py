@@ -14,6 +14,7 @@ POLICY_REGISTRY = Registry(
         'qmix': 'nervex.policy.qmix:QMIXPolicy',
         'vdn': 'nervex.policy.qmix:VDNPolicy',
         'iql': 'nervex.policy.qmix:IQLPolicy',
+        'atoc': 'nervex.policy.atoc:ATOCPolicy',
         'collaQ': 'nervex.policy.collaQ:CollaQPolicy',
         'mappo': 'nervex.policy.mappo:MAPPOPolicy',
         'ippo': 'nervex.policy.mappo:IPPOPolicy',

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from nervex.model import ATOC, ATOCQAC
+from nervex.utils.errors import UnknownNameError
 
 B, A, N = 4, 5, 7
 
@@ -40,7 +41,11 @@ def test_each_agent_is_in_its_own_group_once():
 def test_a_group_is_whom_an_agent_is_nearest_to():
     net = ATOCQAC(2, 2, thought_dim=2, n_agent=4, agent_per_group=2)
     thoughts = torch.tensor([[[1.0, 0.0], [1.5, 0.0], [9.0, 9.0], [9.0, 8.0]]])  # by dot product all would choose 2
-    assert net.actor._nearest(thoughts).tolist() == [[[0, 1], [0, 1], [2, 3], [2, 3]]]
+    assert net._nearest(thoughts, thoughts).tolist() == [[[0, 1], [0, 1], [2, 3], [2, 3]]]
+    obs = {'agent_state': thoughts, 'agent_position': torch.tensor([[[0.0, 0.0], [5.0, 0.0], [0.0, 1.0], [5.0, 2.0]]])}
+    assert net._nearest({'obs': obs}, thoughts).tolist() == [[[0, 2], [1, 3], [0, 2], [1, 3]]]
+    with pytest.raises(UnknownNameError, match='agent_position'):
+        net({'obs': {'agent_state': torch.zeros(1, 4, 2)}})
 
 
 def call(net, obs, initiators, group):
@@ -78,7 +83,8 @@ def test_rows_do_not_mix():
 def test_delta_q_is_the_mean_gain_of_the_group():
     net, obs = make(), torch.randn(B, A, N)
     output = net({'obs': obs}, get_delta_q=True)
-    silent = net.actor(obs, communicate=False)['action']
+    thought = net.actor.thought(obs)
+    silent = net.actor.action_of(thought, thought)
     gain = net.critic(obs, output['action']) - net.critic(obs, silent)
     expected = gain[1, output['group'][1, 2]].mean()
     assert torch.allclose(output['delta_q'][1, 2], expected) and not output['delta_q'].requires_grad
@@ -101,7 +107,7 @@ def test_attention_loss_by_hand():
 def test_actor_loss_reaches_the_actor_and_spares_the_attention():
     net = make()
     net({'obs': torch.randn(B, A, N)}, mode='optimize_actor')['q_value'].mean().backward()
-    assert all(p.grad is None for p in net.actor.attention.parameters())
+    assert all(p.grad is None for p in net.attention.parameters())
     assert all(p.grad is not None for p in net.actor.thought.parameters())
 
 
@@ -116,3 +122,20 @@ def test_without_communication_agents_are_independent():
 def test_wrong_settings_are_named(kwargs, text):
     with pytest.raises(ValueError, match=text):
         ATOCQAC(N, 2, **{'n_agent': A, **kwargs})
+
+
+def test_groups_stay_for_some_steps():
+    net, obs = (
+        make(T_initiate=3),
+        [{'agent_state': torch.randn(B, A, N), 'agent_position': torch.randn(B, A, 2)} for _ in range(5)],
+    )
+    state, groups, calls = torch.zeros(B, *net.state_shape), [], []
+    for seen in obs:
+        output = net({'obs': seen, 'prev_state': state})
+        state = output['next_state']
+        groups.append(output['group'])
+        calls.append(output['is_initiator'])
+    fresh = [net({'obs': seen}) for seen in obs]
+    for t, origin in enumerate([0, 0, 0, 3, 3]):
+        assert torch.equal(groups[t], fresh[origin]['group']) and torch.equal(calls[t], fresh[origin]['is_initiator'])
+    assert not torch.equal(groups[0], groups[3]) and make().state_shape == (A, 0)
