@@ -13,7 +13,7 @@ from nervex.data import Batch
 from nervex.policy import batched, check_batched, create_policy
 from nervex.policy.dqn import DQNPolicy
 from nervex.policy.equivalence import BatchedMismatch
-from nervex.policy.tests.toy_envs import PairEnv
+from nervex.policy.tests.toy_envs import AimEnv, PairEnv
 from nervex.policy.traj_block import TrajBlock
 from nervex.utils import POLICY_REGISTRY, tree
 from nervex.worker.actor.env_manager import create_env_manager
@@ -26,7 +26,7 @@ EXTRA = {
     'impala': dict(collect=dict(env_num=3, unroll_len=4)),
     **{
         name: dict(collect=dict(env_num=3, unroll_len=4))
-        for name in ('qmix', 'vdn', 'iql', 'mappo', 'ippo', 'coma', 'collaQ', 'maddpg', 'matd3')
+        for name in ('qmix', 'vdn', 'iql', 'mappo', 'ippo', 'coma', 'collaQ', 'maddpg', 'matd3', 'atoc')
     },
 }
 
@@ -43,6 +43,10 @@ def manager_of(policy_type):
         return manager, dict(
             agent_num=2, obs_dim=3, global_obs_dim=6, action_dim=3, lstm_type='gru', **_sizes_of(policy_type)
         )
+    if kinds == ('team_continuous',):
+        manager = create_env_manager('base', AimEnv, [{}] * 3, {})
+        manager.seed(0)
+        return manager, dict(n_agent=2, obs_dim=2, action_dim=2)
     env, cfg = (PendulumEnv, {'use_act_scale': True}) if kinds == ('continuous',) else (CartPoleEnv, {})
     manager = create_env_manager('base', env, [cfg] * 3, {})
     manager.seed(0)

@@ -26,7 +26,10 @@ CONFIGS = {
     'ppo': cartpole_ppo_default_config,
     'sac': pendulum_sac_default_config,
 }
-TEAMS = ('qmix', 'qmix_gru', 'mappo', 'mappo_gru', 'maddpg', 'matd3_gru')
+TEAMS = (
+    *('qmix', 'qmix_gru', 'mappo', 'mappo_gru', 'maddpg', 'matd3_gru'),
+    *('coma', 'coma_gru', 'collaQ_gru', 'atoc'),
+)
 NERVEX = [sys.executable, '-m', 'nervex.entry.cli']
 
 
@@ -54,19 +57,22 @@ def config(name: str, manager: str) -> dict:
 
 
 def team_config(name: str, manager: str, steps: int = 2500) -> dict:
-    """Battles, with observations that are scaled."""
+    """Battles (for who pushes continuously, navigation), with observations that are scaled."""
     kind, _, memory = name.partition('_')
     scaled = dict(norm_obs=True, norm_reward=True)
-    off_policy = kind != 'mappo'
+    off_policy = kind not in ('mappo', 'coma')
+    battle = dict(env_type='smac', map_name='3m', episode_limit=20, observe_alone=kind == 'collaQ')
+    points = dict(env_type='cooperative_navigation', episode_limit=20, continuous=True, observe_positions=True)
+    model = dict(T_initiate=3) if kind == 'atoc' else dict(lstm_type=memory or None)
     learn = dict(train_step=4, batch_size=8) if off_policy else dict(epochs=2, batch_size=8)
     return dict(
         env=dict(
-            **dict(env_type='smac', map_name='3m', episode_limit=20, env_manager_type=manager, manager=scaled),
-            **dict(actor_env_num=4, evaluator_env_num=2),
+            **(points if kind == 'atoc' else battle),
+            **dict(env_manager_type=manager, manager=scaled, actor_env_num=4, evaluator_env_num=2),
         ),
         policy=dict(
             policy_type=kind,
-            model=dict(hidden_dim_list=[16], lstm_type=memory or None),
+            model=dict(hidden_dim_list=[16], **model),
             learn=learn,
             collect=dict(unroll_len=10, traj_len='inf'),
         ),

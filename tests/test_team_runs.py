@@ -35,9 +35,9 @@ def test_a_team_learns_in_parallel(name, carrier, tmp_path):
         pytest.importorskip('ray', reason='pip install "nervex[parallel]"')
     how = (f'parallel.carrier={carrier}', 'parallel.actor_num=2')
     result = parallel_pipeline({**team_config(name, 'vector', 400), 'exp_name': str(tmp_path)}, 3, overrides=how)
-    assert result.env_steps >= 400 and result.train_iters >= 8 and result.win_rate is not None
+    assert result.env_steps >= 400 and result.train_iters >= 8
     played = eval(None, load_path=str(tmp_path), n_episode=4)
-    assert len(played.returns) == 4 and played.win_rate is not None
+    assert len(played.returns) == 4 and {result.win_rate is None, played.win_rate is None} == {name == 'atoc'}
 
 
 @pytest.mark.parametrize('name', ['qmix_gru', 'mappo'])

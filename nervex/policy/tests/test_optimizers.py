@@ -19,6 +19,8 @@ def make(name, **learn):
     model = dict(obs_dim=4, action_dim=3 if 'discrete' in kinds else 2)
     if 'team' in kinds:
         model.update(agent_num=2, global_obs_dim=6, **({'alone_obs_dim': 2} if name == 'collaQ' else {}))
+    elif 'team_continuous' in kinds:
+        model.update(n_agent=2)
     return create_policy(dict(policy_type=name, model=model, learn=learn), enable_field=['learn'])
 
 
