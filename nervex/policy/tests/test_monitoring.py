@@ -29,6 +29,9 @@ SAC = CRITIC | {'entropy', 'alpha', 'alpha_loss'}
 WANTED = {
     **dict.fromkeys(['dqn', 'dqn_vanilla', 'rainbow_dqn', 'qrdqn', 'r2d2'], VALUE),
     **dict.fromkeys(['qmix', 'vdn', 'iql'], VALUE),
+    'coma': {'cur_lr', 'total_loss', 'policy_loss', 'value_loss', 'entropy_loss', 'q_value', 'grad_norm'},
+    'collaQ': VALUE | {'colla_alone_loss'},
+    'atoc': CRITIC | {'attention_loss', 'initiators', 'delta_q'},
     'sqn': VALUE | {'entropy', 'alpha'},
     'cql': VALUE | {'td_loss', 'cql_loss'},
     'il': {'cur_lr', 'total_loss', 'accuracy', 'entropy', 'grad_norm'},
