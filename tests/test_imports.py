@@ -30,7 +30,7 @@ ALLOWED = {
     'worker': {'data', 'envs', 'interaction', 'league', 'loader', 'policy', 'rl_utils', 'torch_utils'},
     'run': {'config', 'data', 'envs', 'league', 'loader', 'policy', 'worker'},
     'parallel': {'config', 'data', 'envs', 'interaction', 'league', 'loader', 'policy', 'run', 'worker'},
-    'entry': {'config', 'data', 'envs', 'parallel', 'policy', 'run', 'worker'},
+    'entry': {'config', 'data', 'envs', 'league', 'parallel', 'policy', 'run', 'worker'},
 }
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 _HOMES = {
     'serial_pipeline': 'nervex.entry.serial_entry',
+    'arena': 'nervex.entry.arena_entry',
     'collect': 'nervex.entry.eval_entry',
     'eval': 'nervex.entry.eval_entry',
     'offline_pipeline': 'nervex.entry.offline_entry',

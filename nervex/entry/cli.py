@@ -22,6 +22,7 @@ MODES = {
     'eval': 'nervex.entry.cli:_eval',
     'collect': 'nervex.entry.cli:_collect',
     'plot': 'nervex.entry.cli:_plot',
+    'arena': 'nervex.entry.cli:_arena',
 }
 DEFAULT_CONFIG = 'cartpole_dqn'  # of a command without any argument
 EXIT_FAILURE, EXIT_USAGE = 1, 2
@@ -72,7 +73,14 @@ class _Mode(click.Choice):
     help='--resume and --load run code that the folder of the run holds or names, although it is not from you.',
 )
 @click.option('--data', multiple=True, metavar='PATH', help='Trajectory folder or file of -m offline; repeatable.')
-@click.option('--episodes', type=click.IntRange(min=1), help='Episodes of -m eval and -m collect.')
+@click.option(
+    '--episodes', type=click.IntRange(min=1), help='Episodes of -m eval and -m collect, and of each pair of -m arena.'
+)
+@click.option(
+    '--opponent',
+    metavar='PLAYER',
+    help='Whom -m eval plays against in a game of two sides: a checkpoint, a run, random, a player of the game, human.',
+)
 @click.option('--video', is_flag=True, help='-m eval saves its best and its worst episode as mp4.')
 @click.option('--gif', is_flag=True, help='As --video, as gif.')
 @click.option('--render', is_flag=True, help='-m eval shows its episodes in a window.')
@@ -120,10 +128,10 @@ def cli(**options: Any) -> None:
 
         for line in query(options['query_registry'], options['folders']):
             click.echo(line)
-    elif mode == 'plot' or ':' in (mode or ''):
+    elif mode in ('plot', 'arena') or ':' in (mode or ''):
         _run_mode(options)
     elif options['folders']:
-        raise click.UsageError(f'unexpected {options["folders"][0]!r}: only -m plot takes folders')
+        raise click.UsageError(f'unexpected {options["folders"][0]!r}: only -m plot and -m arena take folders')
     elif mode is None:
         cli.callback(**_by_default(options))  # type: ignore[misc]
     elif not (options['config'] or options['load'] or (options['resume'] and mode not in ('eval', 'collect'))):
@@ -294,6 +302,11 @@ def _how_to_play(options: dict[str, Any]) -> dict[str, Any]:
 def _eval(options: dict[str, Any]) -> None:
     from nervex.entry.video import eval_and_show
 
+    if options['opponent'] == 'human':
+        _play(options)
+        return
+    if options['opponent']:
+        options['override'] += (f'env.evaluator_opponent={json.dumps(options["opponent"])}',)
     video = 'gif' if options['gif'] else 'mp4' if options['video'] else None
     shown = eval_and_show(**_how_to_play(options), video=video, render=options['render'])
     r, k = shown.evaluation.returns, shown.evaluation.lengths
@@ -308,6 +321,30 @@ def _eval(options: dict[str, Any]) -> None:
         click.echo('mean return of each agent: ' + ', '.join(f'{mean:.2f}' for mean in agents))
     for which, path in shown.videos.items():
         click.echo(f'{which} episode: {path}')
+
+
+def _play(options: dict[str, Any]) -> None:
+    from nervex.entry.arena_entry import play_human
+
+    how = _how_to_play(options)
+    if not how['load_path']:
+        raise click.UsageError('-m eval --opponent human needs a trained policy: --load FILE')
+    results = play_human(how['cfg'], how['load_path'], how['n_episode'] or 1, how['seed'], how['overrides'])
+    won, drawn = (results < 0).sum(), (results == 0).sum()
+    click.echo(f'{len(results)} games: you won {won}, drew {drawn}, lost {len(results) - won - drawn}')
+
+
+def _arena(options: dict[str, Any]) -> None:
+    from nervex.entry.arena_entry import arena
+
+    n_episode = options['episodes'] or 100
+    how = dict(cfg=options['config'], overrides=options['override'], trust=options['trust'])
+    result = arena(options['folders'], n_episode, options['seed'] or 0, **how)
+    click.echo(f'{n_episode} games of each pair, wins-draws-losses of the row:')
+    click.echo(result.table())
+    if result.different < n_episode:
+        text = f'some pair played no more than {result.different} different games, which the intervals do not know'
+        click.echo(f'{text}; -o env.opponent_acts=sampled makes them differ')
 
 
 def _collect(options: dict[str, Any]) -> None:
