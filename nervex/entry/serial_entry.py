@@ -43,9 +43,14 @@ def serial_pipeline(
     """
     from nervex.run.build import start_serial
     from nervex.run.launch import Passed, prepare_launch
+    from nervex.utils import COMMANDER_REGISTRY
 
     policy, model = _one(policy_fn=policy_fn, policy_type=policy_type), _one(model_type=model_type, model=model)
     launch = prepare_launch(cfg, seed, Passed(env_setting, policy, model), overrides, resume, trust=trust)
+    if COMMANDER_REGISTRY.get(launch.cfg.commander.commander_type).many_learners:
+        from nervex.run.league_run import league_loop, start_league
+
+        return launch.carry_out(start_league, league_loop, progress, enable_total_log)
     return launch.carry_out(start_serial, serial_loop, progress, enable_total_log)
 
 

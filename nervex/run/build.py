@@ -59,9 +59,12 @@ def build_serial(
     return start_serial(prepare_launch(cfg, seed, Passed(env_setting, policy, model), overrides, resume))
 
 
-def start_serial(launch: Launch, kind: type[SerialRun] = SerialRun) -> SerialRun:
-    """Build the run, and put it where the earlier one was that it goes on from."""
-    state = launch.newest_state()
+def start_serial(launch: Launch, kind: type[SerialRun] = SerialRun, state: dict[str, Any] | None = None) -> SerialRun:
+    """
+    Overview:
+        Build the run, and put it where the earlier one was that it goes on from: at ``state``, or (None) at its newest.
+    """
+    state = launch.newest_state() if state is None else state
     if state is not None and state.get('mode') == 'parallel':
         raise CheckpointError(
             "this run was stopped in parallel mode, where actors keep no state; resume it with '-m parallel', or start "
@@ -116,22 +119,28 @@ def _build_workers(launch: Launch, exp_path: str, stack: contextlib.ExitStack) -
 
 def build_selfplay(launch: Launch, exp_path: str, stack: contextlib.ExitStack) -> SelfPlay | None:
     """The snapshots of the learner that it plays against, where the config says so; ``stack`` closes their logs."""
-    kind, manager = launch.cfg.commander.selfplay, launch.cfg.env.env_manager_type
-    if kind is None:
-        return None
+    kind = launch.cfg.commander.selfplay
+    if kind is None or launch.passed.rivals is not None:
+        return launch.passed.rivals
+    from nervex.run.opponents import SelfPlay
+
+    made = SelfPlay(launch, exp_path, check_opponents(launch, 'commander.selfplay', kind))
+    stack.callback(made.close)
+    return made
+
+
+def check_opponents(launch: Launch, path: str, value: str) -> Any:
+    """The game of a run whose opponents learn, by the setting ``path``; a ConfigError where there can be none."""
     game, *_ = _envs(launch.cfg, launch.passed.env_setting)
+    manager = launch.cfg.env.env_manager_type
     if not _has_two_sides(game):
         name = getattr(game, '__name__', game)
-        text = f"got '{kind}', but {name} has one side; take a game of two sides, or leave it out"
-        raise ConfigError([f'commander.selfplay: {text}'])
+        text = f"got '{value}', but {name} has one side; take a game of two sides, or leave it out"
+        raise ConfigError([f'{path}: {text}'])
     if manager not in ('vector', 'base'):
         text = f"got '{manager}', but opponents that learn live in this process; take 'vector' (or 'base')"
         raise ConfigError([f'env.env_manager_type: {text}'])
-    from nervex.run.opponents import SelfPlay
-
-    made = SelfPlay(launch, exp_path, game)  # type: ignore[arg-type]
-    stack.callback(made.close)
-    return made
+    return game
 
 
 def _set_threads(threads: int | None, model: torch.nn.Module, stack: contextlib.ExitStack) -> None:

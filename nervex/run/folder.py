@@ -38,7 +38,13 @@ _MAY_DIFFER = (
     *('exp_name', 'seed', *_STOPS, 'parallel'),
     *('learner.resume', 'learner.hook', 'learner.load_path'),
 )
-_OPPONENTS = ('commander.selfplay', 'commander.snapshot', 'commander.opponent', 'commander.league')  # but not these
+_OPPONENTS = (
+    'commander.selfplay',
+    'commander.snapshot',
+    'commander.opponent',
+    'commander.league',
+    'commander.turn',
+)  # but not these
 # and what may be changed to go on from before weights or losses became NaN or infinite
 _AGAINST_DIVERGENCE = ('policy.learn.learning_rate', 'policy.learn.grad_clip_norm')
 

@@ -35,6 +35,7 @@ class Passed:
     policy: type[Policy] | None = None
     model: Any = None  # a class, or the module itself
     data: Any = None  # the recorded episodes of offline mode
+    rivals: Any = None  # the opponents of a learner of a league
 
 
 @dataclass(frozen=True)

@@ -113,6 +113,12 @@ def _opponent_file(game: type[TwoSidedEnv], name: str) -> str:
         raise ConfigError([f'env.opponent: {error}']) from error
 
 
+def snapshot_of(learner: Any) -> dict[str, Any]:
+    """A checkpoint to be played against: without the optimizer."""
+    state = learner.state_dict()
+    return {key: state[key] for key in ('model', 'attached', 'config', 'last_iter', 'envstep', 'version')}
+
+
 class SelfPlay(Opponents):
     """
     Overview:
@@ -167,10 +173,8 @@ class SelfPlay(Opponents):
         if self.league.historical_players:
             self._tell(learner.train_iter, env_step)
         learner.check_weights()
-        kept = ('model', 'attached', 'config', 'last_iter', 'envstep', 'version')
-        state = learner.state_dict()
         snapshot = self._learner.snapshot()
-        save_file(str(self.file_of(snapshot.player_id)), {key: state[key] for key in kept})
+        save_file(str(self.file_of(snapshot.player_id)), snapshot_of(learner))
         self.league.admit(snapshot)
         while len(self.league.historical_players) > self._keep:
             self.league.retire(self.league.historical_players[0])

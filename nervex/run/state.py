@@ -47,8 +47,14 @@ def save_state(run: SerialRun, instead: dict[str, Any] | None = None) -> str:
         Write everything that the rest of the run depends on beside the checkpoints: only tensors, numbers, strings,
         lists and dicts. ``instead`` has parts as they were at an earlier moment.
     """
+    state = {**complete_state(run), **(instead or {})}
+    return write_state(run.learner.ckpt_path, run.learner.train_iter, run.actor.total_step, state)
+
+
+def complete_state(run: SerialRun) -> dict[str, Any]:
+    """Everything that the rest of the run depends on beside the checkpoints."""
     envs = run.actor.env
-    state = {
+    return {
         'version': STATE_VERSION,
         'seed': run.seed,
         **{name: state_of(getattr(run, name)) for name in PARTS},
@@ -56,9 +62,7 @@ def save_state(run: SerialRun, instead: dict[str, Any] | None = None) -> str:
         'random': random_state(),
         'log_sizes': log_sizes(run.folder.log),
         'seconds': run.seconds,
-        **(instead or {}),
     }
-    return write_state(run.learner.ckpt_path, run.learner.train_iter, run.actor.total_step, state)
 
 
 def restore_state(run: SerialRun, state: dict[str, Any]) -> None:

@@ -168,6 +168,7 @@ COMMANDER_REGISTRY = Registry(
     'commander',
     {
         'serial': 'nervex.worker.coordinator.base_serial_commander:BaseSerialCommander',
+        'league': 'nervex.worker.coordinator.league_commander:LeagueCommander',
         'naive': 'nervex.worker.coordinator.naive_commander:NaiveCommander',
     },
 )

@@ -33,6 +33,8 @@ class BaseSerialCommander:
         opponent_cache=setting(16, 'int >= 1', 'opponents whose networks are in memory'),
     )
 
+    many_learners = False  # whether the run is one of several learners
+
     def __init__(
         self,
         cfg: dict | None,

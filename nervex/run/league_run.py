@@ -1,0 +1,260 @@
+"""A league in serial mode: one learner for each active player, in turn, in one process."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from easydict import EasyDict
+
+from nervex.envs import TwoSidedEnv
+from nervex.league import create_league
+from nervex.run.build import check_opponents, start_serial
+from nervex.run.folder import RunFolder, SavedRun, saved_run
+from nervex.run.launch import Launch
+from nervex.run.opponents import Opponents, snapshot_of
+from nervex.run.result import RunResult
+from nervex.run.serial_run import SerialRun
+from nervex.run.signals import StopSignals
+from nervex.run.state import STATE_VERSION, SaveSchedule, complete_state, log_sizes, write_state
+from nervex.utils.file_helper import remove_unfinished, save_file
+from nervex.utils.log_helper import TBLogger, TextLogger
+from nervex.worker.learner.checkpoints import load_checkpoint_file
+
+logger = logging.getLogger(__name__)
+_PATIENCE_S = 60.0  # of a signal, for the end of a turn
+_SEEDS = 1_000_003  # between the seeds of two players
+
+
+class LeagueOpponents(Opponents):
+    """
+    Overview:
+        Whom an active player of a league meets: each game that begins asks the league. Other active players, and the
+        player itself, act as they were at the end of their last turn. Games begun before any file is there are against
+        the player ``random``.
+    """
+
+    def __init__(self, launch: Launch, game: type[TwoSidedEnv], league: Any, player_id: str) -> None:
+        acts = game.complete_cfg(launch.cfg.env).opponent_acts
+        super().__init__(game, 'random', acts, launch.cfg.commander.opponent_cache, launch.passed)
+        self._league, self._player = league, league.player(player_id)
+        self.ready = False  # the players' files are there
+
+    def choose(self, count: int) -> Sequence[str]:
+        if not self.ready:
+            return [self.name] * count
+        return [self._player.get_job()['opponent'].player_id for _ in range(count)]
+
+    def ended(self, names: Sequence[str], results: Sequence[str]) -> None:
+        for name, result in zip(names, results):
+            self._league.record({'player_id': (self._player.player_id, name), 'result': result})
+
+    def file_of(self, name: str) -> str | None:
+        return None if name == self.name else self._league.player(name).checkpoint_path
+
+    def forget(self, name: str) -> None:
+        """A player has learned: load it anew."""
+        self._loaded.pop(name, None)
+
+    def step(self, learner: Any, env_step: int) -> None:
+        """The league takes snapshots, between turns."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Nothing: the league is saved as a whole."""
+        return {}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Networks are loaded again."""
+        self._loaded.clear()
+
+
+class LeagueRun:
+    """
+    Overview:
+        What ``Launch.carry_out`` runs where the commander has many learners. Each player has a whole ``SerialRun`` in
+        ``players/<id>``; the league's checkpoints and the complete state of all are in ``league``.
+    """
+
+    def __init__(self, launch: Launch, folder: RunFolder, stack: contextlib.ExitStack, state: Any) -> None:
+        self.cfg, self.seed, self.folder, self.stack = launch.cfg, launch.seed, folder, stack
+        commander = self.cfg.commander
+        self.ckpt_path = os.path.join(folder.path, 'league')
+        os.makedirs(self.ckpt_path, exist_ok=True)
+        remove_unfinished(self.ckpt_path)
+        self.league = create_league({**commander.league, 'path_policy': self.ckpt_path}, seed=self.seed)
+        self._rounds, self._turns, self.solved = commander.turn_rounds, 0, False
+        self.seconds_before, self._start = 0.0, time.perf_counter()
+        self._schedule = SaveSchedule(self.cfg.learner.resume.interval_s, self.cfg.learner.resume.max_cost)
+        self.signals = StopSignals(_PATIENCE_S)
+        path = os.path.join(folder.log, 'commander')
+        self._text, self._tb = TextLogger(path, 'commander'), TBLogger(path, 'commander')
+        stack.callback(self._text.close)
+        stack.callback(self._tb.close)
+        game = check_opponents(launch, 'commander.commander_type', 'league')
+        self.runs = {
+            name: self._player_run(launch, game, k, name, state)
+            for k, name in enumerate(self.league.active_players_ids)
+        }
+        if state is not None:
+            self.league.load_state_dict(state['league'])
+            self._turns, self.seconds_before = state['turns'], state['seconds']
+            for player in [*self.league.active_players, *self.league.historical_players]:
+                player.checkpoint_path = os.path.join(self.ckpt_path, os.path.basename(player.checkpoint_path))
+            folder.count_resumes(True)
+        for name, run in self.runs.items():
+            self._publish(name)
+            run.commander.selfplay.ready = True
+
+    def _player_run(self, launch: Launch, game: Any, k: int, name: str, state: Any) -> SerialRun:
+        path = os.path.join(self.folder.path, 'players', name)
+        commander = {**self.cfg.commander, 'commander_type': 'serial'}
+        for key in ('league', 'turn_rounds'):
+            commander.pop(key)
+        cfg = EasyDict({**self.cfg, 'exp_name': path, 'commander': commander})
+        rivals = LeagueOpponents(launch, game, self.league, name)
+        saved: SavedRun | None = None if state is None else saved_run(path)
+        passed = replace(launch.passed, rivals=rivals)
+        one = Launch(cfg, launch.seed + k * _SEEDS, passed, saved, launch.trust)
+        run = start_serial(one, state=None if state is None else state['players'][name])
+        self.stack.callback(run.stack.close)
+        run.signals = self.signals
+        return run
+
+    def __enter__(self) -> LeagueRun:
+        self.stack.callback(self.signals.close)
+        self.signals.install()
+        return self
+
+    def __exit__(self, kind: Any = None, error: Any = None, trace: Any = None) -> None:
+        self.stack.close()
+
+    @property
+    def seconds(self) -> float:
+        """Time spent on this run, with what came before a resume."""
+        return self.seconds_before + time.perf_counter() - self._start
+
+    def show(self, progress: bool, total_log: bool = False) -> None:
+        """Whether a person watches: a progress line of the first player, and the log lines of all workers."""
+        next(iter(self.runs.values())).show(progress, total_log)
+
+    def begin(self) -> None:
+        """Hooks before the run, which may load checkpoints; players begin anew from the first where none is given."""
+        for name, run in self.runs.items():
+            run.begin()
+            player = self.league.player(name)
+            if self.league.cfg['use_pretrain'] and not self._turns:
+                run.learner.policy.load_state_dict(load_checkpoint_file(player.checkpoint_path))
+            first = os.path.join(self.ckpt_path, f'first_{player.category}.pth.tar')
+            if player.category not in self.league.cfg['pretrain_checkpoint_path']:
+                if not os.path.exists(first):
+                    save_file(first, run.learner.state_dict())
+                self.league.cfg['pretrain_checkpoint_path'][player.category] = first
+            self._publish(name)
+
+    # ---- turns
+    def going_on(self) -> bool:
+        """Asked between two turns: whether there is another one. Saves as a serial run does."""
+        stop = self.signals.stop_wanted
+        if stop or self._schedule.due():
+            started = time.monotonic()
+            with self.signals.held():
+                self.save()
+            self._schedule.took(time.monotonic() - started)
+        if stop:
+            raise KeyboardInterrupt
+        return not self.solved and any(not run.commander.out_of_budget() for run in self.runs.values())
+
+    def turn(self) -> None:
+        """Some rounds of the next player that has not reached its limit; then the league may take a snapshot of it."""
+        names = list(self.runs)
+        name = names[self._turns % len(names)]
+        run, self._turns = self.runs[name], self._turns + 1
+        before = run.learner.train_iter
+        for _ in range(self._rounds):
+            if run.commander.out_of_budget():
+                break
+            run.commander.step()
+            if run.evaluator.due(run.learner.train_iter) and run.evaluate() and name == names[0]:
+                self.solved = True
+                return
+            run.collect()
+            for batch in run.batches():
+                run.train(batch)
+        if run.learner.train_iter > before:
+            self._after_turn(name, run)
+
+    def _after_turn(self, name: str, run: SerialRun) -> None:
+        self._publish(name)
+        self.league.update_active_player({'player_id': name, 'train_step': run.learner.train_iter})
+        before = len(self.league.historical_players)
+        reset = self.league.judge_snapshot(name)
+        if reset is not None:
+            run.learner.policy.load_state_dict(load_checkpoint_file(reset))
+            self._publish(name)
+        if len(self.league.historical_players) > before:
+            self._tell(name, run, reset is not None)
+
+    def _publish(self, name: str) -> None:
+        """Let the others meet a player as it is now."""
+        save_file(self.league.player(name).checkpoint_path, snapshot_of(self.runs[name].learner))
+        for run in self.runs.values():
+            run.commander.selfplay.forget(name)
+
+    def _tell(self, name: str, run: SerialRun, anew: bool) -> None:
+        others = [p.player_id for p in [*self.league.active_players, *self.league.historical_players]]
+        rates = self.league.payoff.win_rates(name, [other for other in others if other != name])
+        elo = self.league.elo.ratings.get(name, self.league.elo.start)
+        step = run.learner.train_iter
+        text = f'snapshot of {name} at update {step}: Elo {elo:.1f}, win rate mean {np.mean(rates):.3f}, least '
+        self._text.info(f'{text}{min(rates):.3f}{", it begins anew" if anew else ""}')
+        for key, value in (('elo', elo), ('win_rate', np.mean(rates)), ('least_win_rate', min(rates))):
+            self._tb.add_scalar(f'{name}/{key}', float(value), step)
+
+    # ---- state and end
+    def save(self) -> None:
+        """Everything that the rest of the run depends on, in one file."""
+        players = {name: complete_state(run) for name, run in self.runs.items()}
+        own = {'version': STATE_VERSION, 'seed': self.seed, 'turns': self._turns, 'seconds': self.seconds, 'envs': None}
+        state = {**own, 'league': self.league.state_dict(), 'players': players, 'log_sizes': log_sizes(self.folder.log)}
+        updates = sum(run.learner.train_iter for run in self.runs.values())
+        write_state(self.ckpt_path, updates, sum(run.actor.total_step for run in self.runs.values()), state)
+
+    def finish(self) -> RunResult:
+        """Hooks after the run; the result is the first player's, in the folder of the league."""
+        with self.signals.held():
+            if self._schedule.enabled:
+                self.save()
+            for run in self.runs.values():
+                if not run.evaluator.knows(run.learner.train_iter):
+                    run.evaluate()
+            results = [run.finish() for run in self.runs.values()]
+            result = replace(results[0], solved=self.solved)
+            self.folder.note(finished='solved' if self.solved else 'limit reached', result=result.counters())
+        return result
+
+    def interrupted(self) -> KeyboardInterrupt:
+        """The exception carries the first player's newest checkpoint."""
+        return KeyboardInterrupt(next(iter(self.runs.values())).learner.last_checkpoint)
+
+
+def start_league(launch: Launch) -> LeagueRun:
+    """Build the run, and put it where the earlier one was that it goes on from."""
+    state = launch.newest_state()
+    with contextlib.ExitStack() as stack:
+        folder = launch.open_folder(stack, {} if state is None else state['log_sizes'])
+        run = LeagueRun(launch, folder, stack, state)
+        launch.describe(folder, run.ckpt_path)
+        run.stack = stack.pop_all()
+    return run
+
+
+def league_loop(run: LeagueRun) -> None:
+    """Turns until the first player is solved or all are at their limits."""
+    while run.going_on():
+        run.turn()

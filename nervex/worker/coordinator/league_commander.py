@@ -1,0 +1,24 @@
+"""The commander of a league in serial mode: its settings."""
+
+from nervex.utils import COMMANDER_REGISTRY
+from nervex.utils.declare import setting, settings
+from nervex.worker.coordinator.base_serial_commander import BaseSerialCommander
+
+
+@COMMANDER_REGISTRY.register('league')
+class LeagueCommander(BaseSerialCommander):
+    """
+    Overview:
+        ``commander_type: league``: a learner for each active player of a league, in one process. They take turns of
+        ``turn_rounds`` rounds of collecting and learning; every game that begins meets whom the league says. The limits
+        of the run (``max_env_step``, ...) hold for each learner.
+    """
+
+    config = settings(
+        commander_type='league',
+        league=setting(
+            {}, 'dict', 'settings of the league and of its types of players, as one_vs_one_league_default_config.league'
+        ),
+        turn_rounds=setting(10, 'int >= 1', 'rounds of collecting and learning in the turn of a player'),
+    )
+    many_learners = True

@@ -1,0 +1,110 @@
+"""A league in serial mode: a learner for each active player, in turn, and a resume that changes nothing."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from nervex.entry import serial_pipeline
+from nervex.run.launch import Passed, prepare_launch
+from nervex.run.league_run import start_league
+from nervex.utils import ConfigError
+from nervex.utils.file_helper import read_file
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from run_contents import checkpoints, curves, same_models
+
+PHASE = dict(one_phase_step=8)
+
+
+def config(**league):
+    return dict(
+        exp_name='run',
+        env=dict(env_type='rock_paper_scissors', env_manager_type='vector', actor_env_num=4, evaluator_env_num=2),
+        policy=dict(policy_type='ppo', model=dict(hidden_dim_list=[8]), learn=dict(batch_size=16, epochs=2)),
+        replay_buffer={},
+        actor=dict(n_sample=16),
+        evaluator=dict(n_episode=2, eval_freq=8),
+        learner=dict(hook=dict(log_show=dict(ext_args=dict(freq=4)))),
+        commander=dict(
+            commander_type='league',
+            turn_rounds=2,
+            max_train_iter=32,
+            league=dict(
+                active_players=dict(main_player=1, main_exploiter=1, league_exploiter=1),
+                main_player=PHASE,
+                main_exploiter=PHASE,
+                league_exploiter=dict(mutate_prob=0.5, **PHASE),
+                **league,
+            ),
+        ),
+    )
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def contents(folder):
+    players = sorted(Path(folder, 'players').iterdir())
+    league = {path.name: read_file(str(path))['model'] for path in Path(folder, 'league').glob('*ckpt*')}
+    return [curves(path) for path in players], {path.name: checkpoints(path) for path in players}, league
+
+
+def test_every_player_learns_and_leaves_snapshots():
+    result = serial_pipeline(config(), 0)
+    assert result.train_iters == 32
+    with start_league(prepare_launch(None, None, Passed(), resume='run')) as run:
+        assert list(run.runs) == ['main_player_default_0', 'main_exploiter_default_0', 'league_exploiter_default_0']
+        assert {one.learner.train_iter for one in run.runs.values()} == {32}
+        past = [player.player_id for player in run.league.historical_players]
+        assert len(past) >= 3 and all(os.path.exists(p.checkpoint_path) for p in run.league.historical_players)
+        assert run.league.payoff.record('main_player_default_0', past[0])['games'] >= 0
+        games = run.league.payoff.state_dict()['counts'][3]
+        assert games.sum() > 20 and run.league.elo.ratings
+    text = Path('run/log/commander/commander_logger.txt').read_text(encoding='utf-8')
+    assert 'snapshot of main_exploiter_default_0' in text and 'begins anew' in text
+
+
+def test_an_exploiter_begins_anew_from_the_first_weights():
+    with start_league(prepare_launch(config(), 0)) as run:
+        run.begin()
+        first = read_file('run/league/first_default.pth.tar')['model']
+        exploiter = run.runs['main_exploiter_default_0'].policy
+        for _ in range(18):
+            run.turn()
+            text = Path('run/log/commander/commander_logger.txt').read_text(encoding='utf-8')
+            if 'snapshot of main_exploiter' in text.splitlines()[-1] if text else False:
+                assert same_models(exploiter.eval_mode.state_dict()['model'], first)
+                break
+        else:
+            raise AssertionError('no snapshot')
+
+
+@pytest.mark.parametrize('turns', [1, 4, 7])
+def test_killed_and_resumed_is_as_never_stopped(turns):
+    serial_pipeline({**config(), 'exp_name': 'straight'}, 3)
+    with start_league(prepare_launch({**config(), 'exp_name': 'killed'}, 3)) as run:
+        run.begin()
+        for k in range(turns + 3):
+            if k == turns:
+                run.save()
+            run.turn()  # what comes behind the saved state is lost
+    serial_pipeline(None, resume='killed')
+    (straight, models, league), (killed, others, leagues) = contents('straight'), contents('killed')
+    assert straight == killed and len(straight[0]) > 10
+    assert all(same_models(models[name], others[name]) for name in models) and set(models) == set(others)
+    assert same_models(league, leagues)
+
+
+def test_what_makes_no_sense_is_told_at_the_start():
+    with pytest.raises(Exception, match=r'unknown player .main_playr.|main_playr'):
+        serial_pipeline(
+            config() | {'commander': dict(commander_type='league', league=dict(active_players=dict(main_playr=1)))}, 0
+        )
+    cfg = config()
+    cfg['env'].update(env_type='cartpole', env_manager_type='base')
+    with pytest.raises(ConfigError, match='CartPoleEnv has one side'):
+        serial_pipeline(cfg, 0)
