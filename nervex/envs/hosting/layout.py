@@ -34,6 +34,10 @@ class Leaf:
 
     __hash__ = None  # type: ignore[assignment]
 
+    def __reduce__(self) -> tuple:
+        """By name: a dtype that was pickled is another object than that of arrays, and ``is`` is the quick question."""
+        return Leaf, (self.shape, self.dtype.str)
+
     def __repr__(self) -> str:
         return f'{self.dtype.name}{list(self.shape)}'
 

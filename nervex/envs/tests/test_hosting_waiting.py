@@ -1,6 +1,7 @@
 """How the processes of an env manager wait for each other, and in which form actions reach an env."""
 
 import os
+import pickle
 
 import gymnasium
 import numpy as np
@@ -11,6 +12,7 @@ from nervex.envs import GymEnv
 from nervex.envs.env.base_env import BaseEnvInfo
 from nervex.envs.hosting import waiting
 from nervex.envs.hosting.actions import ARRAY, KEPT, NUMPY, PLAIN, ActionRows
+from nervex.envs.hosting.layout import Leaf
 from nervex.envs.spaces import ActionCodec
 from nervex.worker.actor.env_manager import create_env_manager
 
@@ -76,3 +78,9 @@ def test_a_worker_leaves_the_core_of_the_process_that_it_waits_for(monkeypatch, 
     for _ in range(waiting.PART_EVERY):
         apart.check(other)
     assert asked == ([{0, 5}, {0, 1, 5}] if moves else [])
+
+
+@pytest.mark.parametrize('dtype', [np.uint8, np.float32, np.int64, bool, object])
+def test_a_layout_that_was_sent_to_a_subprocess_has_the_dtypes_of_arrays(dtype):
+    leaf = pickle.loads(pickle.dumps(Leaf((2, 3), dtype)))
+    assert leaf.shape == (2, 3) and leaf.dtype is np.zeros(1, dtype).dtype  # else every row is converted
