@@ -12,7 +12,16 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 RUNNER = ROOT / 'tests' / 'docs_runner.py'
-BOTH_LANGUAGES = ('index', 'quick_start', 'config', 'write_an_env', 'write_a_policy', 'pseudo_code', 'teams')
+BOTH_LANGUAGES = (
+    'index',
+    'quick_start',
+    'config',
+    'write_an_env',
+    'write_a_policy',
+    'pseudo_code',
+    'teams',
+    'self_play',
+)
 # the code of these is compared with the English page's, and not run again
 SAME_EXAMPLES = [ROOT / 'docs' / 'zh' / f'{name}.md' for name in BOTH_LANGUAGES]
 DOCS = [ROOT / 'README.md', ROOT / 'CONTRIBUTING.md', *sorted((ROOT / 'docs').glob('??/*.md'))]

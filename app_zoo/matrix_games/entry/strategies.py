@@ -1,0 +1,40 @@
+"""
+What the snapshots of a run of rock-paper-scissors do, and how much they can be exploited:
+
+    python -m app_zoo.matrix_games.entry.strategies RUN
+"""
+
+import glob
+import os
+import re
+import sys
+
+import numpy as np
+
+from app_zoo.matrix_games.envs import exploitability
+from nervex.run.build import load_policy
+
+
+def strategy_of(path: str) -> np.ndarray:
+    """How often the policy in a checkpoint takes rock, paper and scissors in the first round."""
+    mode = load_policy(path).eval_mode
+    data_id, data = mode.data_preprocess({0: {'observation': np.zeros(6, np.float32), 'action_mask': np.ones(3)}})
+    logit = np.asarray(mode.forward(data_id, data)['logit'], np.float64).reshape(3)
+    chance = np.exp(logit - logit.max())
+    return chance / chance.sum()
+
+
+def strategies(folder: str) -> np.ndarray:
+    """Those of all snapshots of a run, oldest first: (n, 3)."""
+    found = glob.glob(os.path.join(glob.escape(folder), 'snapshots', '*.pth.tar'))
+    found.sort(key=lambda path: int(re.findall(r'\d+', os.path.basename(path))[-1]))
+    return np.stack([strategy_of(path) for path in found])
+
+
+if __name__ == '__main__':
+    seen = strategies(sys.argv[1])
+    payoff = sys.argv[2] if len(sys.argv) > 2 else 'plain'
+    each = [exploitability(one, payoff) for one in seen]
+    print(f'{len(seen)} snapshots, exploitability of each: mean {np.mean(each):.3f}, last {each[-1]:.3f}')
+    mean = seen.mean(0)
+    print(f'their average {np.round(mean, 3).tolist()}: exploitability {exploitability(mean, payoff):.3f}')
