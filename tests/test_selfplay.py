@@ -144,3 +144,40 @@ def test_a_checkpoint_of_another_game_is_no_opponent():
     cfg['env'].update(env_type='connect_four', evaluator_opponent='run')
     with pytest.raises(ConfigError, match=r'its policy does not fit ConnectFour'):
         serial_pipeline({**cfg, 'exp_name': 'other'}, 0)
+
+
+def test_opponents_may_act_at_random_now_and_then():
+    import numpy as np
+
+    from app_zoo.board.envs import TicTacToe
+    from nervex.run.opponents import Opponents
+
+    serial_pipeline(config(), 0)
+    game, rows = TicTacToe({}, 400), np.arange(400)
+    game.begin(rows, [])
+    acted = [
+        Opponents(TicTacToe, 'run', acts, eps).act('checkpoint', game, rows, rows * 0, np.random.default_rng(0))
+        for acts, eps in (('greedy', 0.0), ('greedy', 0.5), ('sampled', 0.0))
+    ]
+    greedy, half, sampled = (np.bincount(actions, minlength=9) for actions in acted)
+    assert greedy.max() == 400 and 190 < half.max() < 260 and (half > 10).all() and (sampled > 5).all()
+
+
+def test_paper_is_found_against_a_player_that_likes_rock():
+    cfg = dict(
+        exp_name='run',
+        env=dict(env_type='rock_paper_scissors', env_manager_type='vector', actor_env_num=64, evaluator_env_num=50),
+        policy=dict(policy_type='ppo', model=dict(hidden_dim_list=[8]), learn=dict(batch_size=256, learning_rate=1e-2)),
+        actor=dict(n_sample=512),
+        evaluator=dict(n_episode=1000, eval_freq=1000),
+        commander=dict(max_env_step=8000),
+    )
+    cfg['env']['opponent'] = 'biased'
+    assert serial_pipeline(cfg, 0).final_return == pytest.approx(0.25, abs=0.08)  # paper: 0.5 - 0.25
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('seed', [0, 1, 2])
+def test_tic_tac_toe_is_learned_by_self_play(seed):
+    result = serial_pipeline('tic_tac_toe_dqn', seed)
+    assert result.solved  # in 200 games none is lost to the perfect player

@@ -81,8 +81,8 @@ def arena(
             ['arena: no player is a run or its checkpoint, which would name the game; give a config (-c)']
         )
     game, env_cfg = game_of(config_beside(found or '', trust) if cfg is None else cfg, overrides)
-    acts = game.complete_cfg(env_cfg).opponent_acts
-    rivals = [Opponents(game, name, acts) for name in players]
+    complete = game.complete_cfg(env_cfg)
+    rivals = [Opponents(game, name, complete.opponent_acts, complete.opponent_eps) for name in players]
     for one in rivals:
         one.check(env_cfg)
     num = len(players)

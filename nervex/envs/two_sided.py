@@ -45,6 +45,7 @@ class TwoSidedEnv(ArrayEnv):
         ),
         evaluator_opponent=setting(None, 'str | None', 'the same in evaluations; None: opponent'),
         opponent_acts=setting('greedy', "'greedy' | 'sampled'", 'how an opponent that is a policy chooses actions'),
+        opponent_eps=setting(0.0, 'number in [0, 1]', 'and how often it takes any legal one, so that games differ'),
     )
     sides = 2
     seen_shape: tuple[int, ...]

@@ -210,7 +210,7 @@ def _one_sided(env_fn: Any, cfg: dict, rivals: Opponents | None = None) -> Any:
         from nervex.run.opponents import Opponents
 
         complete = env_fn.complete_cfg(cfg)
-        rivals = Opponents(env_fn, complete.opponent, complete.opponent_acts)
+        rivals = Opponents(env_fn, complete.opponent, complete.opponent_acts, complete.opponent_eps)
         rivals.check(cfg)
     return Duels(env_fn, rivals)
 

@@ -41,8 +41,8 @@ class LeagueOpponents(Opponents):
     """
 
     def __init__(self, launch: Launch, game: type[TwoSidedEnv], league: Any, player_id: str) -> None:
-        acts = game.complete_cfg(launch.cfg.env).opponent_acts
-        super().__init__(game, 'random', acts, launch.cfg.commander.opponent_cache, launch.passed)
+        env, cache = game.complete_cfg(launch.cfg.env), launch.cfg.commander.opponent_cache
+        super().__init__(game, 'random', env.opponent_acts, env.opponent_eps, cache, launch.passed)
         self._league, self._player = league, league.player(player_id)
         self.ready = False  # the players' files are there
 

@@ -37,7 +37,8 @@ class Opponents(Rivals):
     Arguments:
         - game (:obj:`type[TwoSidedEnv]`): what is played
         - name (:obj:`str`): a player of the game, ``module:function``, a checkpoint, or a folder of a run
-        - acts (:obj:`str`): policies are 'greedy', or 'sampled' by their logits
+        - acts (:obj:`str`), eps (:obj:`float`): policies are 'greedy', or 'sampled' by their logits; how often any
+          legal action is taken instead
         - passed (:obj:`Passed`): policy and model that the caller of a run gave in place of what its config names
     """
 
@@ -46,12 +47,13 @@ class Opponents(Rivals):
         game: type[TwoSidedEnv],
         name: str = 'random',
         acts: str = 'greedy',
+        eps: float = 0.0,
         cache: int = 8,
         passed: Passed | None = None,
     ) -> None:
         by_rule = name in game.players or ':' in name
         super().__init__(name if by_rule else FILE)
-        self._game, self._acts, self._cache, self._passed = game, acts, cache, passed or Passed()
+        self._game, self._acts, self._eps, self._cache, self._passed = game, acts, eps, cache, passed or Passed()
         self._loaded: OrderedDict[str, Any] = OrderedDict()
         self._files = {} if by_rule else {FILE: _opponent_file(game, name)}
 
@@ -69,10 +71,15 @@ class Opponents(Rivals):
         seen, mode = game.view(rows, sides), self._mode(name, path)
         data_id, data = mode.data_preprocess(ObsBlock(rows, seen))
         output = mode.data_postprocess(data_id, mode.forward(data_id, data))
+        legal = seen['action_mask']
         if self._acts == 'greedy':
-            return as_array(output['action']).reshape(-1)
-        scores = as_array(output['logit']) + rng.gumbel(size=seen['action_mask'].shape)
-        return np.where(seen['action_mask'] > 0, scores, -np.inf).argmax(1)
+            actions = as_array(output['action']).reshape(-1)
+        else:
+            scores = as_array(output['logit']) + rng.gumbel(size=legal.shape)
+            actions = np.where(legal > 0, scores, -np.inf).argmax(1)
+        if self._eps:
+            actions = np.where(rng.random(len(rows)) < self._eps, (rng.random(legal.shape) * legal).argmax(1), actions)
+        return actions
 
     def _mode(self, name: str, path: str) -> Any:
         mode = self._loaded.pop(name, None)
@@ -131,8 +138,8 @@ class SelfPlay(Opponents):
 
     def __init__(self, launch: Launch, exp_path: str, game: type[TwoSidedEnv]) -> None:
         cfg: EasyDict = launch.cfg.commander
-        acts = game.complete_cfg(launch.cfg.env).opponent_acts
-        super().__init__(game, 'random', acts, cfg.opponent_cache, launch.passed)
+        env = game.complete_cfg(launch.cfg.env)
+        super().__init__(game, 'random', env.opponent_acts, env.opponent_eps, cfg.opponent_cache, launch.passed)
         self._freq, self._keep = cfg.snapshot_freq, cfg.snapshot_keep
         self._folder = os.path.join(exp_path, 'snapshots')
         remove_unfinished(self._folder)

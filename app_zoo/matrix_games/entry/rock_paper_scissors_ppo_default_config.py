@@ -14,11 +14,11 @@ rock_paper_scissors_ppo_default_config = EasyDict(
         policy=dict(
             policy_type='ppo',
             model=dict(hidden_dim_list=[16]),
-            learn=dict(epochs=2, batch_size=256, learning_rate=3e-3, algo=dict(entropy_weight=0.0)),
+            learn=dict(epochs=4, batch_size=256, learning_rate=3e-3, algo=dict(entropy_weight=0.05, adv_norm=False)),
         ),
         actor=dict(n_sample=1024),
         evaluator=dict(n_episode=50, eval_freq=400),
-        commander=dict(selfplay='pfsp', snapshot_freq=16, snapshot_keep=100, opponent_cache=100, max_env_step=400_000),
+        commander=dict(selfplay='pfsp', snapshot_freq=16, snapshot_keep=40, opponent_cache=40, max_env_step=150_000),
     )
 )
 main_config = rock_paper_scissors_ppo_default_config

@@ -297,3 +297,20 @@ def test_pfsp_against_the_past_finds_the_equilibrium_that_self_play_circles():
         pool.append(int((scores + 1e-3 * payoff[:, rival]).argmax()))
     assert exploitability(pool) <= 0.05
     assert max(exploitability(latest[k : k + 1]) for k in range(290, 300)) == 1
+
+
+def test_a_retired_snapshot_is_met_no_more():
+    settings = {
+        'active_players': {'naive_sp_player': 1},
+        'naive_sp_player': {'branch_probs': dict(sp=0.0, pfsp=0.0, pool=1.0)},
+    }
+    one = create_league(settings, seed=0)
+    player = one.active_players[0]
+    for step in (1, 2, 3):
+        player.total_agent_step = step
+        one.admit(player.snapshot())
+    assert {player.get_job()['opponent'].total_agent_step for _ in range(60)} == {1, 2, 3}
+    one.retire(one.historical_players[1])
+    assert {player.get_job()['opponent'].total_agent_step for _ in range(60)} == {1, 3}
+    assert not one.record({'player_id': (player.player_id, f'{player.player_id}_2'), 'result': 'wins'})
+    assert one.record({'player_id': (player.player_id, f'{player.player_id}_3'), 'result': 'wins'})

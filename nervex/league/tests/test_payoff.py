@@ -190,3 +190,15 @@ def test_fitted_elo_stays_finite_and_intervals_hold_it():
     low, high = elo_interval(wins, np.zeros((2, 2)), np.random.default_rng(0))
     fit = fit_elo(wins, wins + wins.T)
     assert (low < fit).all() and (fit < high).all() and 20 < high[0] - low[0] < 120
+
+
+def test_a_player_that_leaves_takes_its_games_along():
+    one = payoff('abc', min_win_rate_games=0)
+    one.update({'player_id': ('a', 'b'), 'result': ['wins']})
+    one.update({'player_id': ('a', 'c'), 'result': ['losses']})
+    one.remove_player('b')
+    assert one.players == ['a', 'c'] and one.win_rates('a', ['c']).tolist() == [0] and one['c', 'a'] == 1
+    one.add_player('b')
+    assert one.record('a', 'b')['games'] == 0 and one.record('a', 'c')['games'] == 1
+    with pytest.raises(KeyError, match='unknown player'):
+        one.remove_player('d')
