@@ -14,7 +14,7 @@ rock_paper_scissors_ppo_default_config = EasyDict(
         policy=dict(
             policy_type='ppo',
             model=dict(hidden_dim_list=[16]),
-            learn=dict(epochs=4, batch_size=256, learning_rate=3e-3, algo=dict(entropy_weight=0.05, adv_norm=False)),
+            learn=dict(epochs=4, batch_size=256, learning_rate=1e-2, algo=dict(entropy_weight=0.2, adv_norm=False)),
         ),
         actor=dict(n_sample=1024),
         evaluator=dict(n_episode=50, eval_freq=400),
