@@ -48,14 +48,15 @@ class ATOCActor(nn.Module):
     def joined(self, thoughts: Tensor, is_initiator: Tensor, group: Tensor) -> Tensor:
         """
         Overview:
-            The thoughts after communication: one initiator after the other, so that an agent in two groups carries
-            thoughts from one to the next.
+            The thoughts after communication, what was heard added to one's own: one initiator after the other, so that
+            an agent in two groups carries thoughts from one to the next.
         Shapes:
             - thoughts and result :math:`(B, A, D)`, is_initiator :math:`(B, A)`, group :math:`(B, A, G)`
         """
         for i in range(thoughts.shape[1]):
             members = group[:, i].unsqueeze(-1).expand(-1, -1, thoughts.shape[-1])
-            heard = self.channel(thoughts.gather(1, members).transpose(0, 1))[0].transpose(0, 1)
+            own = thoughts.gather(1, members)
+            heard = own + self.channel(own.transpose(0, 1))[0].transpose(0, 1)
             calls = is_initiator[:, i, None, None]
             thoughts = torch.where(calls, thoughts.scatter(1, members, heard), thoughts)
         return thoughts

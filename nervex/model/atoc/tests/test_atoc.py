@@ -68,10 +68,11 @@ def test_groups_follow_one_another():
     net, obs = make(), torch.randn(1, A, N)
     group = torch.tensor([[[0, 1], [1, 2], [1, 2], [0, 3], [3, 4]]])
     output = call(net, obs, [0, 1], group)
-    first = net.actor.channel(output['old_thoughts'][0, [0, 1]].unsqueeze(1))[0].squeeze(1)
-    joined = torch.stack([first[1], output['old_thoughts'][0, 2]])
-    second = net.actor.channel(joined.unsqueeze(1))[0].squeeze(1)
-    assert torch.allclose(output['new_thoughts'][0, :3], torch.stack([first[0], second[0], second[1]]), atol=1e-6)
+    old = output['old_thoughts'][0]
+    first = old[[0, 1]] + net.actor.channel(old[[0, 1]].unsqueeze(1))[0].squeeze(1)
+    met = torch.stack([first[1], old[2]])
+    second = met + net.actor.channel(met.unsqueeze(1))[0].squeeze(1)
+    assert torch.allclose(output['new_thoughts'][0, :3], torch.stack([first[0], *second]), atol=1e-6)
 
 
 def test_rows_do_not_mix():
