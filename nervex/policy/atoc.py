@@ -19,8 +19,8 @@ class ATOCPolicy(TeamPolicy, OffPolicyACPolicy):
         DDPG of agents that share their networks: y_i = r_i + gamma (1 - d) Q'(o_i', mu_i'(o')), where the actor mu sees
         the thoughts of the groups in which an agent talks. Who calls its group together, the agents nearest to it, is
         decided by an attention unit, which learns by cross-entropy towards what the talk would be worth to the group by
-        the critic, if all talked, scaled to [0, 1] over the batch. ``model.communication=False`` is DDPG without it.
-        Paper: Jiang and Lu 2018.
+        the critic, if all talked, scaled over the batch (1/2: nothing). ``model.communication=False`` is DDPG without
+        it. Paper: Jiang and Lu 2018.
     """
 
     config = settings(

@@ -193,7 +193,8 @@ class ATOCQAC(ModeNet):
         """
         Overview:
             Loss of the attention: binary cross-entropy between the probability to initiate and the gain that this
-            brought, scaled to [0, 1] over the batch, for those that did initiate. Equal gains count by their sign.
+            brought, for those that did initiate, scaled over the batch: 1 for the largest gain, 1/2 for none, less for
+            a loss. So an agent calls where talking is worth something.
         Arguments:
             - data (:obj:`dict`): ``initiator_prob``, ``is_initiator``, ``delta_q``, all (B, A)
         Returns:
@@ -201,11 +202,7 @@ class ATOCQAC(ModeNet):
         """
         called = data['is_initiator'].to(data['delta_q'].dtype)
         gain = data['delta_q'].detach()
-        infinity = torch.full_like(gain, float('inf'))
-        low = torch.where(called > 0, gain, infinity).min()
-        high = torch.where(called > 0, gain, -infinity).max()
-        scaled = ((gain - low) / (high - low).clamp(min=1e-8)).clamp(0.0, 1.0)
-        wanted = torch.where(high > low, scaled, (gain > 0.0).to(gain.dtype))
+        wanted = (0.5 + 0.5 * gain / (gain.abs() * called).max().clamp(min=1e-8)).clamp(0.0, 1.0)
         prob = data['initiator_prob'].clamp(1e-6, 1.0 - 1e-6)
         loss = -(wanted * prob.log() + (1.0 - wanted) * (1.0 - prob).log())
         return {'loss': (loss * called).sum() / called.sum().clamp(min=1.0)}

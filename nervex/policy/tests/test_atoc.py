@@ -108,7 +108,7 @@ def test_the_attention_learns_what_talking_is_worth():
             other = min((k for k in range(A) if k != a), key=lambda k: (place[k] - place[a]).norm().item())
             gains.append(np.mean([q(k, output['action'][0]) - q(k, silent) for k in (a, other)]))
             probs.append(output['initiator_prob'][0, a].item())
-    wanted = (np.array(gains) - min(gains)) / (max(gains) - min(gains))
+    wanted = (1 + np.array(gains) / np.abs(gains).max()) / 2
     expected = -np.mean([w * math.log(p) + (1 - w) * math.log(1 - p) for w, p in zip(wanted, probs)])
     loss, info = policy._attention_loss(data)
     assert loss.item() == pytest.approx(expected, rel=1e-3)

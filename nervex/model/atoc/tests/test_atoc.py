@@ -92,13 +92,14 @@ def test_delta_q_is_the_mean_gain_of_the_group():
 
 
 def test_attention_loss_by_hand():
+    # wanted: 1 for the largest gain, 3, and 1 / 2 + 1 / 2 * 1 / 3 = 2 / 3; who did not call does not count
     data = {
         'initiator_prob': torch.tensor([[0.5, 0.25, 0.9]], requires_grad=True),
         'is_initiator': torch.tensor([[True, True, False]]),
         'delta_q': torch.tensor([[3.0, 1.0, 7.0]]),
     }
     loss = make()(data, mode='optimize_actor_attention')['loss']
-    assert loss.item() == pytest.approx((-math.log(0.5) - math.log(0.75)) / 2)  # wanted: 1 and 0
+    assert loss.item() == pytest.approx((-math.log(0.5) - 2 / 3 * math.log(0.25) - 1 / 3 * math.log(0.75)) / 2)
     loss.backward()
     assert data['initiator_prob'].grad[0, 2] == 0.0
     nobody = make()({**data, 'is_initiator': torch.zeros(1, 3, dtype=torch.bool)}, mode='optimize_actor_attention')
