@@ -137,7 +137,8 @@ def test_a_mask_without_a_legal_action_names_the_unit(starcraft, monkeypatch):
         StarCraftEnv().reset()
 
 
-def test_the_config_of_the_micro_battle_trains_on_starcraft(starcraft):
+def test_the_config_of_the_micro_battle_trains_on_starcraft(starcraft, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     cfg = dict(
         policy=dict(learn=dict(batch_size=16, epochs=4), collect=dict(unroll_len=5, traj_len='inf')),
         actor=dict(n_episode=32),
