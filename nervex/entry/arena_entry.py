@@ -99,12 +99,14 @@ def arena(
 
 
 def game_of(cfg: str | dict, overrides: tuple[str, ...] = ()) -> tuple[type[TwoSidedEnv], dict]:
-    """The class of the game in a config, and the settings of it."""
+    """The class of the game in a config, and the settings of it, with players that are greedy but for the overrides."""
     resolved = prepare_launch(cfg, 0, Passed(), overrides, collects=False).cfg
     game = get_env_cls(resolved.env)
     if getattr(game, 'sides', 1) != 2:
         raise ConfigError([f'env.env_type: {getattr(game, "__name__", game)} has one side, so that nobody can be met'])
-    return game, resolved.env
+    usual = {'opponent_acts': 'greedy', 'opponent_eps': 0.0}  # whatever the run was trained with
+    asked = {text.partition('=')[0] for text in overrides}
+    return game, {**resolved.env, **{key: value for key, value in usual.items() if f'env.{key}' not in asked}}
 
 
 def play(

@@ -45,7 +45,7 @@ class TwoSidedEnv(ArrayEnv):
         ),
         evaluator_opponent=setting(None, 'str | None', 'the same in evaluations; None: opponent'),
         opponent_acts=setting('greedy', "'greedy' | 'sampled'", 'how an opponent that is a policy chooses actions'),
-        opponent_eps=setting(0.0, 'number in [0, 1]', 'and how often it takes any legal one, so that games differ'),
+        opponent_eps=setting(0.0, 'number in [0, 1]', 'and how often it takes any legal one while collecting'),
     )
     sides = 2
     seen_shape: tuple[int, ...]
@@ -83,10 +83,10 @@ class TwoSidedEnv(ArrayEnv):
 
     @classmethod
     def create_evaluator_env_cfg(cls, cfg: dict) -> list[dict]:
-        """Those of the collecting envs, but for the opponent."""
+        """Those of the collecting envs, but for the opponent, which does not act at random."""
         other = cfg.get('evaluator_opponent')
-        made = ArrayEnv.create_evaluator_env_cfg(cfg)
-        return made if other is None else [{**one, 'opponent': other} for one in made]
+        changed = {'opponent_eps': 0.0, **({} if other is None else {'opponent': other})}
+        return [{**one, **changed} for one in ArrayEnv.create_evaluator_env_cfg(cfg)]
 
     def picture(self, row: int = 0) -> str:
         """A game as text, for a person who plays."""
