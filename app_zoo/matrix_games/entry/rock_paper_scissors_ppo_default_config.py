@@ -17,8 +17,8 @@ rock_paper_scissors_ppo_default_config = EasyDict(
             learn=dict(epochs=4, batch_size=256, learning_rate=1e-2, algo=dict(entropy_weight=0.2, adv_norm=False)),
         ),
         actor=dict(n_sample=1024),
-        evaluator=dict(n_episode=50, eval_freq=400),
-        commander=dict(selfplay='pfsp', snapshot_freq=16, snapshot_keep=40, opponent_cache=40, max_env_step=150_000),
+        evaluator=dict(n_episode=50, eval_freq=2000),
+        commander=dict(selfplay='pfsp', snapshot_freq=40, snapshot_keep=300, opponent_cache=300, max_env_step=150_000),
     )
 )
 main_config = rock_paper_scissors_ppo_default_config
