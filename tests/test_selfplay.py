@@ -116,6 +116,9 @@ def test_an_opponent_may_be_a_run_a_name_or_a_function():
     for opponent in ('run', 'perfect', 'nervex.envs.two_sided:random_player'):
         result = evaluate(None, 0, load_path='run', n_episode=6, overrides=(f'env.evaluator_opponent={opponent}',))
         assert set(result.returns) <= {-1, 0, 1} and result.win_rate == (result.returns > 0).mean()
+    for manager in ('base', 'subprocess'):
+        overrides = ('env.evaluator_opponent=run', f'env.env_manager_type={manager}')
+        assert len(evaluate(None, 0, load_path='run', n_episode=6, overrides=overrides).returns) == 6
 
 
 @pytest.mark.parametrize(
