@@ -36,7 +36,8 @@ class TeamPolicy(CommonPolicy):
         a reward is the team's or has one number an agent. A model with a memory keeps it for each env and agent.
         Where agents may leave before the others, ``agent_alive`` (A, ) is 1 for those who still play: no loss counts
         the steps of the others, nor depends on what they see and do. What follows the end of an agent is worth to it
-        what it is worth to the living if the reward is the team's, and nothing if each has its own.
+        what it is worth to the living if the reward is the team's, and nothing if each has its own. COMA and ATOC do
+        not know of it yet: they learn from all agents alike.
     """
 
     config = settings(

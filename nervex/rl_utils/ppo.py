@@ -38,7 +38,7 @@ def ppo_error(
         - dual_clip (:obj:`float | None`): above 1: bound of the loss ratio for negative advantages; None is off
     Returns:
         - loss (:obj:`ppo_loss`): policy_loss, value_loss (with its factor 0.5), entropy_loss (to be subtracted), 0-dim
-        - info (:obj:`ppo_info`): approx_kl and clipfrac, 0-dim, detached
+        - info (:obj:`ppo_info`): approx_kl and clipfrac, weighted as the losses are, 0-dim, detached
     Shapes:
         - logit_new, logit_old (:obj:`torch.FloatTensor`): :math:`(B, N)`
         - action (:obj:`torch.LongTensor`): :math:`(B, )`

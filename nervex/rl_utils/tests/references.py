@@ -199,7 +199,7 @@ def ppo_policy(logp_new, logp_old, adv, clip, dual_clip=None, weight=None):
         losses.append(-gain)
         kl.append(ratio - 1 - math.log(ratio))
         clipped.append(float(abs(ratio - 1) > clip))
-    return mean(losses, weight), mean(kl), mean(clipped)
+    return mean(losses, weight), mean(kl, weight), mean(clipped, weight)
 
 
 def ppo_value(new, old, return_, clip=None, weight=None):
