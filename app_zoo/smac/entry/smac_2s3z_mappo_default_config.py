@@ -7,7 +7,7 @@ smac_2s3z_mappo_default_config = EasyDict(
         env=dict(env_type='smac', map_name='2s3z', actor_env_num=8, evaluator_env_num=32, env_manager_type='vector'),
         policy=dict(
             policy_type='mappo',
-            learn=dict(batch_size=16, epochs=5, learning_rate=5e-4),
+            learn=dict(batch_size=16, epochs=10, learning_rate=1e-3),
             collect=dict(unroll_len=20, traj_len='inf'),
         ),
         actor=dict(n_episode=8),
