@@ -11,7 +11,7 @@ from typing import Any
 
 import picture
 from records import Records
-from rows import NERVEX, SB3, Row, readme_of
+from rows import EPYMARL, NERVEX, SB3, Row, readme_of
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / 'docs'
@@ -27,36 +27,39 @@ HEAD = (
 def write(rows: Sequence[Row], records: Records) -> list[Path]:
     """All pages; answers what was written."""
     have = [(row, records.of(row)) for row in rows if records.of(row)]
-    reached = [(row, runs) for row, runs in have if not row.compared]
-    compared = [(row, runs) for row, runs in have if row.compared]
+    reached = [(row, runs) for row, runs in have if row.peer is None]
+    compared = {peer: [(row, runs) for row, runs in have if row.peer == peer] for peer in BESIDE}
     missing = [(row.name, len(row.seeds) - len(records.of(row))) for row in rows]
     written = [_results_page(reached, compared, [(name, count) for name, count in missing if count])]
-    if compared:
-        written += picture.draw(compared, DOCS / 'results')
+    for peer, pairs in compared.items():
+        if pairs:
+            written += picture.draw(pairs, DOCS / 'results', picture_of(peer))
     for readme in sorted({readme_of(row.config) for row, _ in have}):
         written.append(_readme(readme, [pair for pair in have if readme_of(pair[0].config) == readme]))
     return written
 
 
-def _results_page(reached: list, compared: list, missing: list[tuple[str, int]]) -> Path:
+def _results_page(reached: list, compared: dict[str, list], missing: list[tuple[str, int]]) -> Path:
     text = [
         '# Results',
         '',
         f'Written by `{COMMAND}` (`make results`), which stores every finished run in `benchmark/learning/records/` '
-        'and does only what is missing. ' + conditions([run for _, runs in reached + compared for run in runs]),
+        'and does only what is missing. '
+        + conditions([run for pairs in (reached, *compared.values()) for _, runs in pairs for run in runs]),
         '',
         '## Reference problems',
         '',
-        'A run ends when the mean return of an evaluation reaches `stop_val` and an evaluation on other episodes '
-        'confirms it. The return is the mean of the last evaluation. Cells: mean over seeds (smallest to largest). '
-        '*holds*: whether the bound is kept by the mean of every seed.',
+        'A run ends when the mean return of an evaluation reaches `stop_val` (its win rate `stop_win_rate`) and an '
+        'evaluation on other episodes confirms it. The return is the mean of the last evaluation. Cells: mean over '
+        'seeds (smallest to largest). *holds*: whether the bound is kept by the mean of every seed.',
         '',
         *table(reached),
         '',
         *singles(reached),
     ]
-    if compared:
-        text += ['', *_comparison(compared)]
+    for peer, pairs in compared.items():
+        if pairs:
+            text += ['', *_comparison(peer, pairs)]
     if missing:
         told = ', '.join(f'`{name}` ({count} runs)' for name, count in missing)
         text += ['', '## Not measured yet', '', f'`make results` goes on with: {told}.']
@@ -82,7 +85,7 @@ def table(pairs: list[tuple[Row, list[dict]]]) -> list[str]:
     lines = list(HEAD)
     for row, runs in pairs:
         cells = [spread([run[key] for run in runs], digits) for key, digits in COLUMNS]
-        lines.append(f'| `{row.config}` | {holds(row, runs)} | ' + ' | '.join(cells) + ' |')
+        lines.append(f'| `{row.problem}` | {holds(row, runs)} | ' + ' | '.join(cells) + ' |')
     return lines
 
 
@@ -115,6 +118,10 @@ def holds(row: Row, runs: list[dict]) -> str:
     if row.at_most is not None:
         asked.append(f'< {row.at_most:g}')
         kept &= all(run['final_return'] < row.at_most for run in runs)
+    if row.win_rate is not None:
+        rates = [run['win_rate'] for run in runs]
+        asked.append(f'win rate {spread(rates, 2)} >= {row.win_rate:g}')
+        kept &= min(rates) >= row.win_rate
     if row.median_steps is not None:
         asked.append(f'median <= {row.median_steps:,} steps')
         kept &= statistics.median(run['env_steps'] for run in runs) <= row.median_steps
@@ -122,7 +129,30 @@ def holds(row: Row, runs: list[dict]) -> str:
     return f'{"yes" if kept else "**no**"} ({", ".join(asked)}{missing})' if asked else ''
 
 
-# ---- nervex beside Stable-Baselines3 ----
+# ---- nervex beside its peers ----
+BESIDE = {
+    SB3: (
+        'Stable-Baselines3',
+        'SB3',
+        'Both sides train with the hyper-parameters of RL Baselines3 Zoo: those of SB3 are read off the nervex config '
+        '(`benchmark/learning/sb3_run.py`), with seeds, budget, env and evaluations alike: every so many env steps, '
+        "ten greedy episodes. Budgets are shorter than the Zoo's where those would take too long here.",
+    ),
+    EPYMARL: (
+        'EPyMARL',
+        'EPyMARL',
+        'Cooperative navigation (simple_spread: 3 agents, 25 steps), each side with settings of its own: EPyMARL with '
+        'those that it ships (`benchmark/learning/epymarl_run.py`), nervex with those of its configs. Evaluations are '
+        '100 greedy episodes.',
+    ),
+}
+
+
+def picture_of(peer: str) -> str:
+    """Stem of the picture's files."""
+    return 'curves' if peer == SB3 else f'curves_{peer}'
+
+
 def area(run: dict) -> float:
     """Mean return over the whole run: the area under the learning curve by its length in env steps."""
     points = run['history']
@@ -140,29 +170,28 @@ def best(run: dict) -> float:
     return max(mean for _, mean in run['history'])
 
 
-def _comparison(compared: list[tuple[Row, list[dict]]]) -> list[str]:
+def _comparison(peer: str, compared: list[tuple[Row, list[dict]]]) -> list[str]:
+    name, short, how = BESIDE[peer]
+    whats = {'area': area, 'last': last, 'best': best, 'processor s': _cpu}
+    sides = ((NERVEX, NERVEX), (peer, short))
     text = [
-        '## Beside Stable-Baselines3',
+        f'## Beside {name}',
         '',
-        'Both sides train with the hyper-parameters of RL Baselines3 Zoo: those of SB3 are read off the nervex config '
-        '(`benchmark/learning/sb3_run.py`), with seeds, budget, env and evaluations alike: every so many env steps, '
-        "ten greedy episodes. Budgets are shorter than the Zoo's where those would take too long here. "
-        '*Area*: mean return over the whole run, which is high when learning is early; '
+        f'{how} *Area*: mean return over the whole run, which is high when learning is early; '
         f'*last*: mean of the last {LAST} evaluations. Cells: mean over seeds (smallest to largest).',
         '',
-        '![learning curves](results/curves.png)',
+        f'![learning curves](results/{picture_of(peer)}.png)',
         '',
-        "Mean of the seeds and its 95 % confidence band (Student's t).",
+        'Mean of the seeds, and the range from the lowest to the highest.',
         '',
-        '| config | env steps | area: nervex | area: SB3 | last: nervex | last: SB3 | best: nervex | best: SB3 '
-        '| processor s: nervex | processor s: SB3 |',
-        '|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|',
+        '| config | env steps | ' + ' | '.join(f'{what}: {label}' for what in whats for _, label in sides) + ' |',
+        '|---|' + '---:|' * (1 + 2 * len(whats)),
     ]
-    for config in dict.fromkeys(row.config for row, _ in compared):
-        sides = {row.side: runs for row, runs in compared if row.config == config}
-        cells = [_cell(sides, side, what, 1) for what in (area, last, best, _cpu) for side in (NERVEX, SB3)]
-        steps = max(run['env_steps'] for runs in sides.values() for run in runs)
-        text.append(f'| `{config}` | {steps:,} | ' + ' | '.join(cells) + ' |')
+    for problem in dict.fromkeys(row.problem for row, _ in compared):
+        found = {row.side: runs for row, runs in compared if row.problem == problem}
+        cells = [_cell(found, side, what, 1) for what in whats.values() for side, _ in sides]
+        steps = max(run['env_steps'] for runs in found.values() for run in runs)
+        text.append(f'| `{problem}` | {steps:,} | ' + ' | '.join(cells) + ' |')
     rows = [(row, runs) for row, runs in compared if row.side == NERVEX]
     text += ['', 'Commands of the nervex runs:', '', *(f'- `{row.command()}`' for row, _ in rows)]
     return text
@@ -184,14 +213,15 @@ def _cell(sides: dict[str, list[dict]], side: str, what: Any, digits: int) -> st
 def _readme(path: Path, pairs: list[tuple[Row, list[dict]]]) -> Path:
     """Replace what stands between the marks, or what the section ``## Results`` holds."""
     runs = [run for _, runs in pairs for run in runs]
-    reached = [(row, runs) for row, runs in pairs if not row.compared]
-    compared = [(row, runs) for row, runs in pairs if row.compared]
+    reached = [(row, runs) for row, runs in pairs if row.peer is None]
+    compared = [(row, runs) for row, runs in pairs if row.peer is not None]
     text = [f'By `{COMMAND}`. {conditions(runs)}', '']
     if reached:
         text += ['Cells: mean over seeds (smallest to largest).', '', *table(reached), '', *singles(reached), '']
     if compared:
+        names = dict.fromkeys(BESIDE[row.peer][0] for row, _ in compared)
         text += [
-            'At equal settings beside Stable-Baselines3, see `docs/results.md`; mean over seeds (smallest to largest).',
+            f'Beside {" and ".join(names)}, see `docs/results.md`; mean over seeds (smallest to largest).',
             '',
             '| config | side | env steps | area under the curve | last evaluations | best | wall s | processor s |',
             '|---|---|---:|---:|---:|---:|---:|---:|',
@@ -202,8 +232,8 @@ def _readme(path: Path, pairs: list[tuple[Row, list[dict]]]) -> Path:
                 *(spread([what(run) for run in found], 1) for what in (area, last, best)),
                 *(spread([run[key] for run in found], 1) for key in ('wall_s', 'cpu_s')),
             ]
-            text.append(f'| `{row.config}` | {row.side} | ' + ' | '.join(cells) + ' |')
-        seeds = sorted({run['seed'] for run in runs})
+            text.append(f'| `{row.problem}` | {row.side} | ' + ' | '.join(cells) + ' |')
+        seeds = sorted({run['seed'] for row, found in compared if row.side == NERVEX for run in found})
         text += ['', f'Seeds {", ".join(map(str, seeds))}; for example `{compared[0][0].command()}`.', '']
     body = '\n'.join([MARKS[0], '', *text]).rstrip() + f'\n\n{MARKS[1]}\n'
     page = path.read_text(encoding='utf-8')

@@ -8,7 +8,7 @@ from pathlib import Path
 from nervex.config.builtin import builtin_configs
 
 SEEDS = (0, 1, 2)
-NERVEX, SB3 = 'nervex', 'sb3'
+NERVEX, SB3, EPYMARL = 'nervex', 'sb3', 'epymarl'
 NOT_ALONE = ('_il', '_cql', '_td3_bc')  # configs that learn from recorded episodes
 
 
@@ -19,25 +19,35 @@ class Row:
         One line of the tables: a config and what its runs, one a seed, have to reach.
     Arguments:
         - config (:obj:`str`): name of a built-in config
-        - side (:obj:`str`): who trains: 'nervex', or 'sb3' with the same settings
-        - at_least, at_most (:obj:`float | None`): bounds of the mean return over seeds
+        - side (:obj:`str`): who trains: 'nervex', 'sb3' with the same settings, or 'epymarl' with settings of its own
+        - peer (:obj:`str | None`): who else trains this; runs then go to the end of their budget, for the picture of
+          learning curves
+        - at_least, at_most (:obj:`float | None`): bounds of the mean return of every seed
+        - win_rate (:obj:`float | None`): least part of the episodes that are won
         - median_steps (:obj:`int | None`): bound of the median of env steps
         - overrides (:obj:`tuple[str, ...]`): settings that differ from the config's
-        - compared (:obj:`bool`): runs go to the end of their budget, for the picture of learning curves
+        - variant (:obj:`str`): tells rows of one config apart
     """
 
     config: str
     side: str = NERVEX
+    peer: str | None = None
     at_least: float | None = None
     at_most: float | None = None
     median_steps: int | None = None
+    win_rate: float | None = None
     overrides: tuple[str, ...] = ()
-    compared: bool = False
+    variant: str = ''
     seeds: tuple[int, ...] = SEEDS
 
     @property
+    def problem(self) -> str:
+        """What both sides of a comparison have in common."""
+        return f'{self.config}_{self.variant}' if self.variant else self.config
+
+    @property
     def name(self) -> str:
-        return self.config if self.side == NERVEX else f'{self.config}.{self.side}'
+        return self.problem if self.side == NERVEX else f'{self.problem}.{self.side}'
 
     def command(self, seed: object = 'SEED') -> str:
         """What a user types for one run."""
@@ -65,17 +75,42 @@ BUDGETS = {
 }
 
 
+# teams: what their runs have to reach
+TEAMS = {
+    'two_step_qmix': dict(at_least=8.0),
+    'relay_mappo': dict(at_least=1.0),
+    'smac_3m_mappo': dict(win_rate=0.95),
+    'smac_3m_qmix': dict(win_rate=0.95),
+    'smac_2s3z_mappo': dict(win_rate=0.8),
+    'smac_2s3z_qmix': dict(win_rate=0.8),
+    'smac_8m_mappo': dict(win_rate=0.9),
+    'smac_8m_qmix': dict(win_rate=0.9),
+    'smac_3m_coma': dict(win_rate=0.475),
+    'smac_3m_collaq': dict(win_rate=0.475),
+    'cooperative_navigation_atoc': {},
+    'cooperative_navigation_ddpg': {},
+}
+# beside EPyMARL on cooperative navigation, 200,000 env steps: algorithm -> config that has its settings
+ALGORITHMS = {name: name for name in ('qmix', 'mappo', 'coma', 'maddpg')} | dict(vdn='qmix', iql='qmix', ippo='mappo')
+
+
 def all_rows() -> list[Row]:
     """Every row, the short runs first."""
-    configs = builtin_configs()
     rows = []
-    for config in configs:
+    for config in builtin_configs():
         family = config.split('_')[0]
         if family in SOLVED and not config.endswith(NOT_ALONE):
             rows.append(replace(Row(config, at_least=SOLVED[family]), **EXCEPTIONS.get(config, {})))
+    rows += [Row(config, **reached) for config, reached in TEAMS.items()]
+    rows.append(Row('two_step_qmix', variant='vdn', at_most=7.5, overrides=('policy.policy_type=vdn',)))
     for config, budget in BUDGETS.items():
         overrides = ('evaluator.stop_val=null', f'commander.max_env_step={budget}')
-        rows += [Row(config, side, overrides=overrides, compared=True) for side in (NERVEX, SB3)]
+        rows += [Row(config, side, SB3, overrides=overrides) for side in (NERVEX, SB3)]
+    for name, settings in ALGORITHMS.items():
+        config, own = f'cooperative_navigation_{settings}', name == settings
+        row = Row(config, peer=EPYMARL, variant='' if own else name)
+        row = row if own else replace(row, overrides=(f'policy.policy_type={name}',))
+        rows += [row, replace(row, side=EPYMARL, seeds=(1, 2, 3))]
     return rows
 
 

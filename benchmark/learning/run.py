@@ -1,13 +1,14 @@
 """
-Runs the reference problems with three seeds each and writes what came out: ``docs/results.md``, the picture of learning
-curves beside Stable-Baselines3, and the table in the README of every app.
+Runs the reference problems with three seeds each and writes what came out: ``docs/results.md``, the pictures of
+learning curves beside Stable-Baselines3 and EPyMARL, and the table in the README of every app.
 
     python benchmark/learning/run.py                        # everything that is missing
     python benchmark/learning/run.py --rows cartpole_dqn    # of these rows (or beginnings of names)
     python benchmark/learning/run.py --pages                # write the pages from what is there
 
 Every finished run is stored at once in ``benchmark/learning/records/``, one line a run; what is there is not run again.
-Delete a line, or give ``--again``, to measure anew. Each run is one process with one thread.
+Delete a line, or give ``--again``, to measure anew. Each run is one process with one thread. EPyMARL is found by the
+variables of ``epymarl_run.py``.
 """
 
 from __future__ import annotations
@@ -26,16 +27,19 @@ sys.path[:0] = [str(HERE), str(HERE.parents[1])]
 
 import pages  # noqa: E402
 from records import Records  # noqa: E402
-from rows import SB3, Row, all_rows  # noqa: E402
+from rows import EPYMARL, SB3, Row, all_rows  # noqa: E402
 
 THREADS = ('OMP_NUM_THREADS', 'MKL_NUM_THREADS', 'OPENBLAS_NUM_THREADS')
 
 
-def missing_package(row: Row) -> str | None:
-    """What a row needs and this environment has not."""
+def missing(row: Row) -> str | None:
+    """How to get what a row needs and this environment has not."""
     if row.side == SB3 and importlib.util.find_spec('stable_baselines3') is None:
-        return 'stable-baselines3 sb3-contrib'
-    return 'gymnasium[box2d]' if 'lunarlander' in row.config and importlib.util.find_spec('Box2D') is None else None
+        return 'pip install stable-baselines3 sb3-contrib'
+    if row.side == EPYMARL and not {'EPYMARL_DIR', 'EPYMARL_PYTHON'} <= os.environ.keys():
+        return 'set EPYMARL_DIR to a checkout of github.com/uoe-agents/epymarl, EPYMARL_PYTHON to who can run it'
+    lacks_box2d = 'lunarlander' in row.config and importlib.util.find_spec('Box2D') is None
+    return 'pip install gymnasium[box2d]' if lacks_box2d else None
 
 
 def run_one(row: Row, seed: int, records: Records) -> str:
@@ -69,9 +73,9 @@ def main() -> None:
         parser.error(f'no row begins with {options.rows}; there are {", ".join(row.name for row in all_rows())}')
     todo = []
     for row in [] if options.pages else rows:
-        absent = missing_package(row)
+        absent = missing(row)
         if absent:
-            print(f'{row.name}: left out; pip install {absent}')
+            print(f'{row.name}: left out; {absent}')
             continue
         todo += [(row, seed) for seed in row.seeds if options.again or not records.has(row, seed)]
     print(f'{len(todo)} runs to do')

@@ -9,6 +9,7 @@ import torch
 from nervex.model.team import ValueScale
 from nervex.policy.action_space import greedy
 from nervex.policy.team import TeamPolicy, of_the_living
+from nervex.rl_utils.scan import reverse_scan
 from nervex.utils import POLICY_REGISTRY
 from nervex.utils.declare import setting, settings
 
@@ -19,7 +20,8 @@ class QMIXPolicy(TeamPolicy):
     Overview:
         Q-learning of a team: y = r + gamma Q_tot'(s', a'), where Q_tot is made of the agents' values of their own
         actions by a mixer that is monotone in each of them; a' is each agent's best legal action. Papers: Rashid et al.
-        2018; Sunehag et al. 2018 (VDN: the sum instead of a mixer, ``model.use_mixer=False``).
+        2018; Sunehag et al. 2018 (VDN: the sum instead of a mixer, ``model.use_mixer=False``). With ``td_lambda`` the
+        targets look further along the stored steps (Peng's Q(lambda), Kozuno et al. 2021).
     """
 
     config = settings(
@@ -32,6 +34,7 @@ class QMIXPolicy(TeamPolicy):
             algo=dict(
                 target_update_freq=200,
                 double_q=setting(True, 'bool', 'the online network chooses the actions of the target'),
+                td_lambda=setting(0.0, 'number in [0, 1]', 'of the targets: 0 looks one step ahead, 1 to the end'),
                 standardise_rewards=setting(False, 'bool', 'in units of the spread of those seen, less their mean'),
             ),
         ),
@@ -43,7 +46,7 @@ class QMIXPolicy(TeamPolicy):
     _default_model = 'qmix'
     _collects_by = 'eps_greedy_sample'
     _logs = 'cur_lr total_loss q_value grad_norm'
-    no_nstep = 'its targets are one step long'
+    no_nstep = 'targets weigh all numbers of steps, by td_lambda'
     learn_parts = ('_reward_scale',)
     _reward_scale: ValueScale | None = None
 
@@ -62,14 +65,14 @@ class QMIXPolicy(TeamPolicy):
         return model.joint(q * obs['agent_alive'] if 'agent_alive' in obs else q, obs)
 
     def _loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
-        obs, state, real = data['obs'], self._first_state(data), data['mask']
+        obs, state, real, algo = data['obs'], self._first_state(data), data['mask'], self._cfg.learn.algo
         now, following = self._now_and_next(obs)
         model, target = self._armor.model, self._armor.target_model
         logit = model.agent_values(obs, state)
         value = self._team_value(model, of_actions(logit[:-1], data['action']), now)
         with torch.no_grad():
             target_logit = target.agent_values(obs, state)[1:]
-            best = greedy(logit[1:] if self._cfg.learn.algo.double_q else target_logit, following.get('action_mask'))
+            best = greedy(logit[1:] if algo.double_q else target_logit, following.get('action_mask'))
             next_value = self._team_value(target, of_actions(target_logit, best), following)
             goes_on = self._gamma if data['done'] is None else self._gamma * (1 - data['done'])
             if value.dim() == 3:
@@ -80,6 +83,8 @@ class QMIXPolicy(TeamPolicy):
             if self._reward_scale is not None:
                 reward = self._reward_scale.inward(reward)
             goal = reward + goes_on * next_value
+            if algo.td_lambda:
+                goal = further(goal, next_value, goes_on, real, algo.td_lambda)
         loss, td_error = self._squared(goal - value, real, data)
         return loss, {'td_error': td_error, 'q_value': value.detach()}
 
@@ -104,6 +109,20 @@ class IQLPolicy(QMIXPolicy):
         """The team's (T, B, 1), or each agent's."""
         reward = data['reward']
         return reward if reward.dim() == 3 else reward.unsqueeze(-1)
+
+
+def further(
+    goal: torch.Tensor, next_value: torch.Tensor, goes_on: torch.Tensor | float, real: torch.Tensor, lambda_: float
+) -> torch.Tensor:
+    """
+    Overview:
+        Of targets of one step those of TD(lambda): in each, lambda of the value of the next state gives way to the
+        target there, if that is a real step.
+    Shapes:
+        - goal, next_value, goes_on and result: :math:`(T, B)` or :math:`(T, B, A)`; real: the same
+    """
+    weight = torch.cat([real[1:], torch.zeros_like(real[:1])]) * lambda_ * goes_on
+    return reverse_scan(weight, goal - weight * next_value)
 
 
 def of_actions(logit: torch.Tensor, action: torch.Tensor) -> torch.Tensor:

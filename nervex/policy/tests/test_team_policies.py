@@ -10,6 +10,7 @@ from nervex.envs import EnvElementInfo
 from nervex.model import create_model
 from nervex.model.team import ValueScale
 from nervex.policy import create_policy
+from nervex.policy.qmix import further
 from nervex.policy.tests.learning import train, wrong_sign
 from nervex.policy.tests.toy_envs import AimEnv, PairEnv, TemptationEnv, box
 from nervex.policy.traj_block import TrajBlock
@@ -54,14 +55,15 @@ def values_of_qmix(net, obs, state):
     return net.agent_net(obs['agent_state'], state)[0]
 
 
-def reference(policy, data, joint, each_reward, double_q=True, gamma=0.99, values=values_of_qmix):
-    """The mean squared error over the real steps, in loops over rows and steps."""
+def reference(policy, data, joint, each_reward, double_q=True, gamma=0.99, values=values_of_qmix, td_lambda=0.0):
+    """The mean squared error over the real steps, in loops over rows and, from the last one on, steps."""
     model, target, total, count = policy._armor.model, policy._armor.target_model, 0.0, 0
     for row in range(B):
         obs = {name: torch.as_tensor(part[row])[:, None] for name, part in data['obs'].items()}
         state = torch.as_tensor(data['prev_state'][row])[None]
         q, q_target = (values(net, obs, state)[:, 0] for net in (model, target))
-        for t in range(T):
+        later, there = torch.zeros(()), torch.zeros(A, dtype=torch.bool)  # the target behind a step, and who has one
+        for t in reversed(range(T)):
             if not data['mask'][row, t]:
                 continue
             taken = torch.stack([q[t, a, data['action'][row, t, a]] for a in range(A)])
@@ -83,7 +85,11 @@ def reference(policy, data, joint, each_reward, double_q=True, gamma=0.99, value
                 taken, following = taken * alive[t], following * alive[t + 1]
             reward = torch.as_tensor(data['reward'][row, t])
             goes_on = 0.0 if data['done'][row, t] else gamma
-            goal = (reward if each_reward else reward.sum()) + goes_on * joint(target, following, states[1])
+            behind = joint(target, following, states[1])
+            seen = there if behind.dim() else there.any()
+            behind = torch.where(seen, (1 - td_lambda) * behind + td_lambda * later, behind)
+            goal = (reward if each_reward else reward.sum()) + goes_on * behind
+            later, there = goal, alive[t] if behind.dim() else torch.ones(A, dtype=torch.bool)
             error = goal - joint(model, taken, states[0])
             error = error[alive[t]] if joint is JOINTS['iql'] else error
             total, count = total + error.pow(2).sum().item(), count + error.numel()
@@ -100,16 +106,17 @@ JOINTS = {
 @pytest.mark.parametrize('alive', [False, True], ids=['all alive', 'some leave'])
 @pytest.mark.parametrize('each', [False, True], ids=['reward of the team', 'reward of each'])
 @pytest.mark.parametrize('double_q', [True, False])
+@pytest.mark.parametrize('td_lambda', [0.0, 0.6, 1.0])
 @pytest.mark.parametrize('name', JOINTS)
-def test_the_loss_equals_a_reference_in_loops(name, double_q, each, alive):
+def test_the_loss_equals_a_reference_in_loops(name, td_lambda, double_q, each, alive):
     torch.manual_seed(1)
-    learn = dict(algo=dict(double_q=double_q))
+    learn = dict(algo=dict(double_q=double_q, td_lambda=td_lambda))
     policy = create_policy(dict(policy_type=name, model=dict(SIZES), learn=learn), enable_field=['learn'])
     for parameter in policy._armor.target_model.parameters():
         parameter.data.mul_(1.3)  # the target net is another one
     data = batch(each=each, alive=alive)
     loss, info = policy._loss(policy._data_preprocess_learn(data))
-    expected = reference(policy, data.to_numpy(), JOINTS[name], name == 'iql' and each, double_q)
+    expected = reference(policy, data.to_numpy(), JOINTS[name], name == 'iql' and each, double_q, td_lambda=td_lambda)
     assert loss.item() == pytest.approx(expected, rel=1e-4)
     assert info['td_error'].shape == (B,)
 
@@ -127,6 +134,17 @@ def test_padding_and_agents_that_have_left_have_no_part_in_the_loss(name):
                 changed[key][gone[:, :T] & data['mask'][..., None]] = 1
     losses = [policy._loss(policy._data_preprocess_learn(each))[0].item() for each in (data, changed)]
     assert losses[0] == losses[1] and np.isfinite(losses[0])
+
+
+def test_targets_that_look_further_along_the_steps_by_hand():
+    next_value = torch.tensor([[2.0], [4.0], [8.0]])
+    goes_on = torch.tensor([[0.5], [0.5], [0.0]])
+    goal = torch.ones(3, 1) + goes_on * next_value  # 2, 3, 1
+    whole, cut = torch.tensor([[True], [True], [True]]), torch.tensor([[True], [True], [False]])
+    # 1 + 0.5 (0.75 * 4 + 0.25 * 1) = 2.625; 1 + 0.5 (0.75 * 2 + 0.25 * 2.625) = 2.078125
+    assert further(goal, next_value, goes_on, whole, 0.25).flatten().tolist() == [2.078125, 2.625, 1.0]
+    # 1 + 0.5 * 4 = 3; 1 + 0.5 (0.75 * 2 + 0.25 * 3) = 2.125
+    assert further(goal, next_value, goes_on, cut, 0.25).flatten().tolist()[:2] == [2.125, 3.0]
 
 
 def on_policy(data, seed=3):
