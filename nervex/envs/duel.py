@@ -58,12 +58,14 @@ class Duel(ArrayEnv):
         - rivals (:obj:`Rivals`): the opponents; their state is saved by whoever made them
     """
 
-    state_constants = ('rivals',)
+    state_constants = ('rivals', '_joint')
 
     def __init__(self, game: TwoSidedEnv, rivals: Rivals) -> None:
         super().__init__(game._cfg, game.num)
         rivals.duels.add(self)
         self.game, self.rivals, self.limit = game, rivals, game.limit
+        parts = game.action_num
+        self._joint = (self.num, 2) if isinstance(parts, int) else (self.num, 2, len(parts))  # shape of all actions
         self.side, self._games, self._first = (np.zeros(self.num, np.int64) for _ in range(3))
         self._first += np.arange(self.num)
         self._who = np.zeros(self.num, np.int64)  # places in ``_names``
@@ -82,14 +84,13 @@ class Duel(ArrayEnv):
             self._games[which] += 1
             self._totals[which] = 0
             self._who[which] = [self._place(name) for name in self.rivals.choose(len(which))]
-            over = self._wait(which, np.zeros((self.num, 2), np.int64), np.zeros(self.num))
+            over = self._wait(which, np.zeros(self._joint, np.int64), np.zeros(self.num))
             which = which[over]  # ended before the own side was to move: another game
 
     def act(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The own moves, and those of the opponents up to the next one."""
-        rows, given = np.arange(self.num), np.asarray(actions).reshape(-1)
-        joint = np.zeros((self.num, 2), np.int64)
-        joint[rows, self.side] = given
+        rows, joint = np.arange(self.num), np.zeros(self._joint, np.int64)
+        joint[rows, self.side] = np.reshape(actions, (self.num, *self._joint[2:]))
         at_once = self.game.turns()[rows, 1 - self.side].nonzero()[0]
         self._play(at_once, joint)
         paid = np.zeros(self.num)
@@ -159,7 +160,8 @@ class Duel(ArrayEnv):
         for k in np.unique(who).tolist():
             mine = rows[who == k]
             sides = 1 - self.side[mine]
-            joint[mine, sides] = self.rivals.act(self._names[k], self.game, mine, sides, self._rng)
+            chosen = self.rivals.act(self._names[k], self.game, mine, sides, self._rng)
+            joint[mine, sides] = np.reshape(chosen, (len(mine), *self._joint[2:]))
 
     def _place(self, name: str) -> int:
         if name not in self._names:

@@ -32,10 +32,12 @@ class TwoSidedEnv(ArrayEnv):
     Shapes:
         - observation: ``observation`` :math:`(2, *)`, ``action_mask`` :math:`(2, n)`, ``to_move`` :math:`(2, )`, of
           which one is True where the sides move in turn, both where they move at once
-        - action: :math:`(2, )` ints; that of a side that is not to move means nothing
+        - action: :math:`(2, )` ints, or :math:`(2, P)` where an action has P parts; that of a side that is not to move
+          means nothing
         - reward: :math:`(2, )`. The side with the greater return has won; equal returns are a draw
     Attributes:
-        - seen_shape (:obj:`tuple[int, ...]`), action_num (:obj:`int`): of one side
+        - seen_shape (:obj:`tuple[int, ...]`), action_num (:obj:`int | tuple[int, ...]`): of one side; several numbers
+          where an action has parts: then ``info``, and what ``view`` tells of legal ones, are the game's own
         - players (:obj:`dict[str, ScriptedPlayer]`): players by rule, by the names that ``opponent`` may have
     """
 
@@ -49,12 +51,12 @@ class TwoSidedEnv(ArrayEnv):
     )
     sides = 2
     seen_shape: tuple[int, ...]
-    action_num: int
+    action_num: int | tuple[int, ...]
     players: dict[str, ScriptedPlayer] = {'random': random_player}
 
     @abstractmethod
     def move(self, rows: np.ndarray, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """One step of these rows by actions (rows, 2): rewards, float32 (rows, 2), and which games are over."""
+        """One step of these rows by actions (rows, 2, [P]): rewards, float32 (rows, 2), and which games are over."""
 
     @abstractmethod
     def view(self, rows: np.ndarray, sides: np.ndarray) -> dict[str, np.ndarray]:
@@ -65,7 +67,7 @@ class TwoSidedEnv(ArrayEnv):
         """Which sides are to move: (num, 2) bool."""
 
     def act(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """One step of all rows by actions (num, 2)."""
+        """One step of all rows by actions (num, 2, [P])."""
         return self.move(np.arange(self.num), actions)
 
     def seen(self) -> dict[str, np.ndarray]:

@@ -204,3 +204,25 @@ def test_a_duel_is_an_env_of_one_side():
     while not (step := duel.step(int(duel.seen()['action_mask'][0].argmax()))).done:
         pass
     assert step.info['final_eval_reward'] == step.reward[0] == 2 * step.info['win'] + step.info['draw'] - 1
+
+
+class Pairs(Countdown):
+    """The same, with an action of two parts, of which only the first counts."""
+
+    action_num = (2, 5)
+
+    def move(self, rows, actions):
+        self.given = actions.copy()
+        return super().move(rows, actions[..., 0])
+
+
+def test_actions_may_have_parts():
+    class Two(Noted):
+        def act(self, name, game, rows, sides, rng):
+            return np.full((len(rows), 2), (0, 4))
+
+    engine = Duels(Pairs, Two('one')).create_vector_env([{}] * 2)
+    engine.start([0, 1])
+    answer = engine.exchange(np.array([[0, 3], [1, 2]]))  # 5 - 1 - 1 and 4 - 2 - 1
+    assert answer.obs['observation'].ravel().tolist() == [3, 1]
+    assert engine.env.game.given.tolist() == [[[0, 3], [0, 4]], [[0, 4], [1, 2]]]
