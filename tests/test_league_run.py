@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from nervex.entry import serial_pipeline
+from nervex.entry import arena, serial_pipeline
+from nervex.entry import eval as evaluate
 from nervex.run.launch import Passed, prepare_launch
 from nervex.run.league_run import start_league
-from nervex.utils import ConfigError
+from nervex.utils import ConfigError, NothingThereError
 from nervex.utils.file_helper import read_file
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -99,12 +100,39 @@ def test_killed_and_resumed_is_as_never_stopped(turns):
     assert same_models(league, leagues)
 
 
-def test_what_makes_no_sense_is_told_at_the_start():
-    with pytest.raises(Exception, match=r'unknown player .main_playr.|main_playr'):
-        serial_pipeline(
-            config() | {'commander': dict(commander_type='league', league=dict(active_players=dict(main_playr=1)))}, 0
-        )
+@pytest.mark.parametrize(
+    'change, words',
+    [
+        (dict(league=dict(active_players=dict(main_playr=1))), r"active_players: .*'main_playr'.*mean 'main_player'"),
+        (dict(league=dict(main_exploiter=PHASE)), r'league\.main_exploiter: is for players of a type that nobody is'),
+        (dict(league=dict(naive_sp_player=dict(phase=1))), r'naive_sp_player\.phase: unknown setting'),
+        (dict(league=dict(payoff=dict(decay=2))), r'league\.payoff\.decay: got 2'),
+        (dict(league=dict(league_type='solitary')), r"league_type: unknown league 'solitary'.*one_vs_one, solo"),
+        (dict(selfplay='pfsp'), r'commander\.selfplay: got .pfsp., must be None'),
+    ],
+)
+def test_wrong_settings_are_told_before_anything_starts(change, words):
+    with pytest.raises(ConfigError, match=words):
+        serial_pipeline(config() | {'commander': dict(commander_type='league', **change)}, 0)
+    assert not os.path.exists('run')
+
+
+def test_a_league_needs_a_game_of_two_sides():
     cfg = config()
     cfg['env'].update(env_type='cartpole', env_manager_type='base')
     with pytest.raises(ConfigError, match='CartPoleEnv has one side'):
         serial_pipeline(cfg, 0)
+    assert not os.path.exists('run')
+
+
+def test_the_folder_of_a_league_is_no_checkpoint_and_a_player_of_it_goes_on_with_the_others_only():
+    cfg = config()
+    cfg['commander'].update(max_train_iter=8, turn_rounds=1)
+    serial_pipeline(cfg, 0)
+    player = 'run/players/main_player_default_0'
+    with pytest.raises(NothingThereError, match=rf'run: holds a league; give one of its players: .*{player}'):
+        evaluate(None, 0, load_path='run')
+    with pytest.raises(ConfigError, match=r'main_player_default_0: is a player of a league .*--resume .*run'):
+        serial_pipeline(None, resume=player)
+    assert evaluate(None, 0, load_path=player, n_episode=4).returns.shape == (4,)
+    assert arena([player, 'random'], 8).wins.sum() > 0

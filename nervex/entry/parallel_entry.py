@@ -33,8 +33,11 @@ def parallel_pipeline(
     """
     from nervex.parallel.run import start_parallel
     from nervex.run.launch import Passed, prepare_launch
+    from nervex.utils import COMMANDER_REGISTRY, ConfigError
 
     launch = prepare_launch(cfg, seed, Passed(env_setting, policy_fn, model_type), overrides, resume, trust=trust)
+    if COMMANDER_REGISTRY.get(launch.cfg.commander.commander_type).many_learners:
+        raise ConfigError(["commander.commander_type: got 'league', which runs in serial mode only; take -m serial"])
     start = partial(start_parallel, carrier=carrier, show_output=enable_total_log)
     return launch.carry_out(start, parallel_loop, progress, enable_total_log)
 

@@ -13,9 +13,9 @@ import numpy as np
 
 from nervex.league.player import ActivePlayer, HistoricalPlayer, Player, Roster, create_player
 from nervex.league.rating import Elo, TrueSkill
+from nervex.league.settings import complete_league
 from nervex.league.shared_payoff import create_payoff
-from nervex.loader.sections import complete
-from nervex.utils import LEAGUE_REGISTRY, PLAYER_REGISTRY, unknown_name
+from nervex.utils import LEAGUE_REGISTRY, unknown_name
 from nervex.utils.declare import setting, settings
 from nervex.utils.file_helper import atomic_write, read_file, save_file
 from nervex.utils.import_helper import import_modules
@@ -41,7 +41,9 @@ class BaseLeague(ABC):
         import_names=setting([], 'list of str', 'modules to import first'),
         player_category=setting(['default'], 'list of str', 'kinds of sides; each has every type of player'),
         path_policy=setting('./policy', 'str', 'folder of checkpoints'),
-        active_players=setting({}, 'dict of int >= 0', 'type of player -> how many a category; {}: one of the usual'),
+        active_players=setting(
+            {}, 'dict of int >= 0', "type of player -> how many a category; {}: one of the league's usual type"
+        ),
         use_pretrain=setting(False, 'bool', 'active players begin with pretrain_checkpoint_path'),
         use_pretrain_init_historical=setting(False, 'bool', 'and it takes part as a first opponent'),
         pretrain_checkpoint_path=setting({}, 'dict of str', 'category -> checkpoint'),
@@ -51,10 +53,8 @@ class BaseLeague(ABC):
     default_player = 'naive_sp_player'
 
     def __init__(self, cfg: Mapping[str, Any] | None = None, seed: int | None = None) -> None:
-        given = dict(cfg or {})
-        players = {key: given.pop(key) for key in list(given) if key in PLAYER_REGISTRY.query()}
-        self.cfg = {**complete(type(self), given, 'league', own_only=False), **players}
-        import_modules(self.cfg['import_names'])
+        import_modules((cfg or {}).get('import_names'))
+        self.cfg = complete_league(type(self), cfg)
         self._lock = threading.RLock()
         self._generator = np.random.default_rng(seed)
         self.payoff = create_payoff(self.cfg['payoff'])

@@ -265,15 +265,15 @@ class SoloSharedPayoff:
 
 
 SoloPayoff = SoloSharedPayoff
-_KINDS = {'battle': BattleSharedPayoff, 'solo': SoloSharedPayoff}
+PAYOFFS = {'battle': BattleSharedPayoff, 'solo': SoloSharedPayoff}
 
 
 def create_payoff(cfg: Mapping[str, Any]) -> Any:
     """The payoff of ``cfg['type']``: 'battle' or 'solo'."""
     kind = cfg.get('type', 'battle')
-    if kind not in _KINDS:
-        raise ValueError(unknown_name('type of payoff', kind, _KINDS))
-    return _KINDS[kind](cfg)
+    if kind not in PAYOFFS:
+        raise ValueError(unknown_name('type of payoff', kind, PAYOFFS))
+    return PAYOFFS[kind](cfg)
 
 
 def _ids(side: Any) -> list[str]:

@@ -30,6 +30,7 @@ from nervex.utils.trust import UntrustedError, signature
 
 logger = logging.getLogger(__name__)
 _LOCK = '.nervex_lock'
+PLAYERS = 'players'  # folder of the runs of a league's players, in that of the league
 _PACKAGES = ('nervex', 'torch', 'numpy', 'gymnasium', 'easydict')
 
 _STOPS = ('evaluator.stop_val', 'evaluator.stop_win_rate')
@@ -203,6 +204,8 @@ class SavedRun:
         """The best checkpoint, or else the newest."""
         found = glob.glob(os.path.join(glob.escape(self.ckpt_path), '[ci]*.pth.tar'))  # but no run_state_...
         best = os.path.join(self.ckpt_path, 'ckpt_best.pth.tar')
+        if not found and (players := sorted(glob.glob(os.path.join(glob.escape(self.folder), PLAYERS, '*')))):
+            raise NothingThereError(f'{self.folder}: holds a league; give one of its players: {", ".join(players)}')
         if not found:
             raise NothingThereError(f'{self.ckpt_path}: holds no checkpoint yet')
         return best if best in found else max(found, key=os.path.getmtime)

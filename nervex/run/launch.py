@@ -15,7 +15,7 @@ from easydict import EasyDict
 from nervex.config import compile_config, read_config
 from nervex.config.save import nameless
 from nervex.policy import Policy
-from nervex.run.folder import RunFolder, SavedRun, checkpoint_file, config_beside, saved_run
+from nervex.run.folder import PLAYERS, RunFolder, SavedRun, checkpoint_file, config_beside, saved_run
 from nervex.run.progress import harmless
 from nervex.run.result import RunResult
 from nervex.run.state import ABOUT_THE_RUN, check_envs, cut_logs, newest_state
@@ -160,6 +160,9 @@ def prepare_launch(
         - collects (:obj:`bool`): False needs no size of collecting in the config
     """
     saved = None if resume is None else saved_run(resume)
+    home, place = os.path.split(os.path.dirname(os.path.abspath(resume or '')))
+    if resume is not None and place == PLAYERS and os.path.isdir(os.path.join(home, 'log')):
+        raise ConfigError(f'{resume}: is a player of a league and goes on with the others: --resume {home}')
     if cfg is None:
         if saved is None and load_path is None:
             raise ConfigError('no config: give one, or a run that has one to resume or to load')

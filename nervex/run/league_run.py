@@ -16,7 +16,7 @@ from easydict import EasyDict
 from nervex.envs import TwoSidedEnv
 from nervex.league import create_league
 from nervex.run.build import check_opponents, start_serial
-from nervex.run.folder import RunFolder, SavedRun, saved_run
+from nervex.run.folder import PLAYERS, RunFolder, SavedRun, saved_run
 from nervex.run.launch import Launch
 from nervex.run.opponents import Opponents, snapshot_of
 from nervex.run.result import RunResult
@@ -81,7 +81,9 @@ class LeagueRun:
         ``players/<id>``; the league's checkpoints and the complete state of all are in ``league``.
     """
 
-    def __init__(self, launch: Launch, folder: RunFolder, stack: contextlib.ExitStack, state: Any) -> None:
+    def __init__(
+        self, launch: Launch, game: type[TwoSidedEnv], folder: RunFolder, stack: contextlib.ExitStack, state: Any
+    ) -> None:
         self.cfg, self.seed, self.folder, self.stack = launch.cfg, launch.seed, folder, stack
         commander = self.cfg.commander
         self.ckpt_path = os.path.join(folder.path, 'league')
@@ -96,7 +98,6 @@ class LeagueRun:
         self._text, self._tb = TextLogger(path, 'commander'), TBLogger(path, 'commander')
         stack.callback(self._text.close)
         stack.callback(self._tb.close)
-        game = check_opponents(launch, 'commander.commander_type', 'league')
         self.runs = {
             name: self._player_run(launch, game, k, name, state)
             for k, name in enumerate(self.league.active_players_ids)
@@ -112,7 +113,7 @@ class LeagueRun:
             run.commander.selfplay.ready = True
 
     def _player_run(self, launch: Launch, game: Any, k: int, name: str, state: Any) -> SerialRun:
-        path = os.path.join(self.folder.path, 'players', name)
+        path = os.path.join(self.folder.path, PLAYERS, name)
         commander = {**self.cfg.commander, 'commander_type': 'serial'}
         for key in ('league', 'turn_rounds'):
             commander.pop(key)
@@ -245,10 +246,10 @@ class LeagueRun:
 
 def start_league(launch: Launch) -> LeagueRun:
     """Build the run, and put it where the earlier one was that it goes on from."""
-    state = launch.newest_state()
+    game, state = check_opponents(launch, 'commander.commander_type', 'league'), launch.newest_state()
     with contextlib.ExitStack() as stack:
         folder = launch.open_folder(stack, {} if state is None else state['log_sizes'])
-        run = LeagueRun(launch, folder, stack, state)
+        run = LeagueRun(launch, game, folder, stack, state)
         launch.describe(folder, run.ckpt_path)
         run.stack = stack.pop_all()
     return run

@@ -1,5 +1,6 @@
 """The commander of a league in serial mode: its settings."""
 
+from nervex.league.settings import LeagueSettings
 from nervex.utils import COMMANDER_REGISTRY
 from nervex.utils.declare import setting, settings
 from nervex.worker.coordinator.base_serial_commander import BaseSerialCommander
@@ -16,9 +17,8 @@ class LeagueCommander(BaseSerialCommander):
 
     config = settings(
         commander_type='league',
-        league=setting(
-            {}, 'dict', 'settings of the league and of its types of players, as one_vs_one_league_default_config.league'
-        ),
+        selfplay=setting(None, 'None', 'whom games are against is up to the league'),
+        league=setting({}, LeagueSettings(), 'settings of the league, and a section for each type of its players'),
         turn_rounds=setting(10, 'int >= 1', 'rounds of collecting and learning in the turn of a player'),
     )
     many_learners = True
