@@ -58,6 +58,71 @@ def test_killed_at_a_file_operation_and_resumed_is_as_never_killed(operations):
     assert [int(row['train_iter']) for row in rows] == list(range(8, 113, 8)) and int(rows[-1]['games']) > 20
 
 
+MEMORIES = {
+    'ppo_recurrent': dict(policy_type='ppo_recurrent', model=dict(hidden_dim_list=[8]), collect=dict(unroll_len=4)),
+    'r2d2': dict(
+        policy_type='r2d2',
+        model=dict(hidden_dim_list=[8], lstm_type='gru'),
+        learn=dict(batch_size=4, algo=dict(burnin_step=2, nstep=2)),
+        collect=dict(unroll_len=4),
+    ),
+}
+
+
+@pytest.mark.parametrize('policy', MEMORIES)
+def test_opponents_with_a_memory_are_resumed_as_never_killed(policy):
+    cfg = {**config(), 'policy': MEMORIES[policy], 'actor': dict(n_sample=16)}
+    cfg['commander'].update(snapshot_freq=2, max_env_step=320)
+    Path('config.yaml').write_text(yaml.safe_dump(cfg), encoding='utf-8')
+    command = [sys.executable, str(HARNESS), 'config.yaml', '250', '350']
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found.pop('operations') > 400 and found.pop('killed') == 2
+    assert not found
+
+
+@pytest.mark.parametrize('policy', MEMORIES)
+def test_an_opponent_remembers_each_game_from_its_beginning(policy):
+    import numpy as np
+
+    from app_zoo.board.envs import TicTacToe
+    from nervex.envs import Duel
+    from nervex.run.build import load_policy
+    from nervex.run.opponents import Opponents
+
+    cfg = {**config(), 'policy': MEMORIES[policy], 'actor': dict(n_sample=16), 'commander': dict(max_env_step=32)}
+    serial_pipeline(cfg, 0)
+    duel = Duel(TicTacToe({}, 3), Opponents(TicTacToe, 'run'))
+    alone, seen, acted = load_policy('run'), [], []
+
+    def watched(name, game, rows, sides, rng):
+        actions = Opponents.act(duel.rivals, name, game, rows, sides, rng)
+        if 1 in rows:
+            k = rows.tolist().index(1)
+            seen.append(({n: part[k] for n, part in game.view(rows, sides).items()}, int(duel._games[1])))
+            acted.append(int(actions[k]))
+        return actions
+
+    duel.rivals.act = watched
+    duel.begin(np.arange(3), [np.random.default_rng(0)] * 3)
+    rng = np.random.default_rng(1)
+    for _ in range(12):
+        legal = duel.seen()['action_mask']
+        over = duel.act((rng.random(legal.shape) * legal).argmax(1))[1]
+        duel.begin(over.nonzero()[0], [np.random.default_rng(0)] * 3)
+    expected, before = [], None
+    for obs, number in seen:
+        if number != before:
+            alone.eval_mode.reset([0])
+        before = number
+        _, data = alone.eval_mode.data_preprocess({0: obs})
+        expected.append(int(alone.eval_mode.forward([0], data)['action'][0]))
+    assert acted == expected and len({number for _, number in seen}) > 2
+    saved = {n: duel.game.__dict__[n] for n in ('memory', 'fresh')}
+    assert saved['memory'] and not saved['fresh'].all()
+
+
 def test_only_so_many_snapshots_are_kept_and_as_many_files_as_a_resume_may_need():
     with build_serial(config(), 0) as run:
         selfplay = run.commander.selfplay

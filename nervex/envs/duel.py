@@ -80,6 +80,7 @@ class Duel(ArrayEnv):
             self._rng = np.random.default_rng(int(generators[0].integers(2**63)))
         while len(which):
             self.game.begin(which, generators)
+            self.game.fresh[which] = True
             self.side[which] = (self._first[which] + self._games[which]) % 2
             self._games[which] += 1
             self._totals[which] = 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -39,6 +40,8 @@ class TwoSidedEnv(ArrayEnv):
         - seen_shape (:obj:`tuple[int, ...]`), action_num (:obj:`int | tuple[int, ...]`): of one side; several numbers
           where an action has parts: then ``info``, and what ``view`` tells of legal ones, are the game's own
         - players (:obj:`dict[str, ScriptedPlayer]`): players by rule, by the names that ``opponent`` may have
+        - memory (:obj:`dict[str, Any]`), fresh (:obj:`np.ndarray`): what the opponents of the rows remember, in
+          columns, and in which rows there is nothing to remember yet
     """
 
     config = settings(
@@ -53,6 +56,11 @@ class TwoSidedEnv(ArrayEnv):
     seen_shape: tuple[int, ...]
     action_num: int | tuple[int, ...]
     players: dict[str, ScriptedPlayer] = {'random': random_player}
+
+    def __init__(self, cfg: dict | None = None, num: int = 1) -> None:
+        super().__init__(cfg, num)
+        self.memory: dict[str, Any] = {}
+        self.fresh = np.ones(num, bool)
 
     @abstractmethod
     def move(self, rows: np.ndarray, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from nervex.data import Batch
+from nervex.torch_utils.crossing import to_arrays, to_tensors
 from nervex.utils import tree
 from nervex.utils.declare import setting
 
@@ -52,6 +53,25 @@ def unpack_states(columns: Any) -> list[Any]:
     if all(key.isdigit() for key in columns.keys()):
         return list(zip(*parts))
     return [dict(zip(columns.keys(), state)) for state in zip(*parts)]
+
+
+def recalled(memory: dict[str, Any], fresh: np.ndarray, rows: np.ndarray, first: Any) -> list[Any]:
+    """
+    Overview:
+        The states of these rows from where ``remember`` keeps them in columns of arrays; ``first`` for those in which
+        nothing is to be remembered yet.
+    """
+    if not memory:
+        packed = to_arrays(pack_states([first]))
+        memory['state'] = tree.map(lambda x: np.zeros((len(fresh), *x.shape[1:]), x.dtype), packed)
+    states = unpack_states(to_tensors(tree.index(memory['state'], rows)))
+    return [first if new else state for new, state in zip(fresh[rows].tolist(), states)]
+
+
+def remember(memory: dict[str, Any], fresh: np.ndarray, rows: np.ndarray, states: list[Any]) -> None:
+    """Keep the new states of these rows, which are no longer fresh."""
+    tree.write(memory['state'], rows, to_arrays(pack_states(states)))
+    fresh[rows] = False
 
 
 def state_before_first(model: Any, obs: Any) -> Any:

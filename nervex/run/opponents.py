@@ -7,7 +7,8 @@ import csv
 import glob
 import os
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from easydict import EasyDict
 
 from nervex.envs import Rivals, TwoSidedEnv
 from nervex.league import OneVsOneLeague
+from nervex.policy.sequences import recalled, remember, state_before_first
 from nervex.run.folder import checkpoint_file
 from nervex.run.launch import Launch, Passed
 from nervex.run.state import KEPT
@@ -68,9 +70,13 @@ class Opponents(Rivals):
         path = self.file_of(name)
         if path is None:
             return super().act(name, game, rows, sides, rng)
-        seen, mode = game.view(rows, sides), self._mode(name, path)
+        seen, (mode, first_state) = game.view(rows, sides), self._mode(name, path)
         data_id, data = mode.data_preprocess(ObsBlock(rows, seen))
+        if first_state is not None:
+            data = {**data, 'prev_state': recalled(game.memory, game.fresh, rows, first_state(data))}
         output = mode.data_postprocess(data_id, mode.forward(data_id, data))
+        if first_state is not None:
+            remember(game.memory, game.fresh, rows, output['next_state'])
         legal = seen['action_mask']
         if self._acts == 'greedy':
             actions = as_array(output['action']).reshape(-1)
@@ -81,20 +87,22 @@ class Opponents(Rivals):
             actions = np.where(rng.random(len(rows)) < self._eps, (rng.random(legal.shape) * legal).argmax(1), actions)
         return actions
 
-    def _mode(self, name: str, path: str) -> Any:
-        mode = self._loaded.pop(name, None)
-        if mode is None:
+    def _mode(self, name: str, path: str) -> tuple[Any, Callable[[Any], Any] | None]:
+        """The eval mode of a policy; what makes the first state of a row, where it has a memory of the game."""
+        loaded = self._loaded.pop(name, None)
+        if loaded is None:
             from nervex.run.build import load_policy
 
-            policy = load_policy(path, self._passed.policy, copy.deepcopy(self._passed.model), recorded=False)
+            policy: Any = load_policy(path, self._passed.policy, copy.deepcopy(self._passed.model), recorded=False)
+            first_state = None
             if getattr(policy, '_remembers', False):
-                text = f'{path}: {type(policy).__name__} has a memory of the game, which no opponent is given'
-                raise ConfigError([f'env.opponent: {text}; take a policy without one'])
-            mode = in_columns(policy.eval_mode)
-        self._loaded[name] = mode  # the newest last
+                policy._eval_armor.remove_plugin('main', 'hidden_state')  # states are kept by the games
+                first_state = partial(state_before_first, policy._model)
+            loaded = in_columns(policy.eval_mode), first_state
+        self._loaded[name] = loaded  # the newest last
         while len(self._loaded) > self._cache:
             self._loaded.popitem(last=False)
-        return mode
+        return loaded
 
     def check(self, cfg: dict) -> None:
         """A ConfigError if the policy from a file cannot play the game of this config."""
