@@ -9,7 +9,7 @@ smac_8m_qmix_default_config = EasyDict(
             policy_type='qmix',
             model=dict(hidden_dim_list=[64, 64], lstm_type=None, agent_ids=True, mixing_dim=32),
             learn=dict(
-                train_step=8, batch_size=32, learning_rate=5e-4, algo=dict(target_update_freq=200, td_lambda=0.8)
+                train_step=8, batch_size=32, learning_rate=5e-4, algo=dict(target_update_freq=200, td_lambda=0.6)
             ),
             collect=dict(unroll_len=20, traj_len='inf'),
             command=dict(eps=dict(type='linear', start=1.0, end=0.05, decay=50000)),
