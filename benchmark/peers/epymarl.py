@@ -8,31 +8,17 @@ starts with the first episode that is learned from, tests are switched off.
 """
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
+
+from peers.elsewhere import cases  # noqa: E402
 
 KEY = 'pz-mpe-simple-spread-v3'
 
 
-def _case(name: str) -> object:
-    def run(clock: object) -> int:
-        folder = Path(os.environ['EPYMARL_DIR']) / 'src'
-        command = [os.environ['EPYMARL_PYTHON'], __file__, name, str(clock.round)]
-        done = subprocess.run(
-            command, cwd=folder, capture_output=True, text=True, env={**os.environ, 'PYTHONPATH': '.'}
-        )
-        if done.returncode:
-            raise RuntimeError(done.stderr[-2000:])
-        told = json.loads(done.stdout.strip().splitlines()[-1])
-        clock.wall_s, clock.cpu_s, clock.machine_s = told['wall_s'], told['cpu_s'], told['machine_s']
-        return told['count']
-
-    return run
-
-
-CASES = {name: _case(name) for name in ('qmix', 'mappo')}
+CASES = cases(__file__, 'EPYMARL_PYTHON', ('qmix', 'mappo'), 'EPYMARL_DIR')
 
 
 def main(name: str, seed: int) -> None:
@@ -43,11 +29,9 @@ def main(name: str, seed: int) -> None:
     import run
     import torch
     import yaml
-    from utils.logging import Logger, get_logger
-
-    sys.path[:0] = [str(Path(__file__).resolve().parents[1])]
     from clock import Clock
     from peers import settings
+    from utils.logging import Logger, get_logger
 
     torch.set_num_threads(1)
     numpy.random.seed(seed)
