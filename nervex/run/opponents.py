@@ -72,19 +72,27 @@ class Opponents(Rivals):
             return super().act(name, game, rows, sides, rng)
         seen, (mode, first_state) = game.view(rows, sides), self._mode(name, path)
         data_id, data = mode.data_preprocess(ObsBlock(rows, seen))
+        sampled, parts = self._acts == 'sampled', not isinstance(game.action_num, int)
+        if sampled and parts:
+            data = {**data, 'seed': int(rng.integers(2**62))}  # the policy itself draws what depends on each other
         if first_state is not None:
             data = {**data, 'prev_state': recalled(game.memory, game.fresh, rows, first_state(data))}
         output = mode.data_postprocess(data_id, mode.forward(data_id, data))
         if first_state is not None:
             remember(game.memory, game.fresh, rows, output['next_state'])
-        legal = seen['action_mask']
-        if self._acts == 'greedy':
-            actions = as_array(output['action']).reshape(-1)
+        if not sampled or parts:
+            actions = as_array(output['action']).reshape(len(rows), *([-1] if parts else []))
         else:
-            scores = as_array(output['logit']) + rng.gumbel(size=legal.shape)
-            actions = np.where(legal > 0, scores, -np.inf).argmax(1)
+            scores = as_array(output['logit']) + rng.gumbel(size=output['logit'].shape)
+            actions = np.where(seen['action_mask'] > 0, scores, -np.inf).argmax(1)
+        if sampled and parts and 'log_prob' not in output:
+            text = f"got 'sampled', but the policy of {path} does not draw actions of several parts by a seed"
+            raise ConfigError([f'env.opponent_acts: {text}; take greedy'])
         if self._eps:
-            actions = np.where(rng.random(len(rows)) < self._eps, (rng.random(legal.shape) * legal).argmax(1), actions)
+            coins = rng.random(len(rows)) < self._eps
+            actions = np.where(
+                coins[:, None] if parts else coins, super().act('random', game, rows, sides, rng), actions
+            )
         return actions
 
     def _mode(self, name: str, path: str) -> tuple[Any, Callable[[Any], Any] | None]:

@@ -1,0 +1,5 @@
+"""AlphaStar's network in small."""
+
+from app_zoo.alphastar.model.star_net import StarNet
+
+__all__ = ['StarNet']

@@ -1,1 +1,0 @@
-"""Slime volleyball, one against one."""
