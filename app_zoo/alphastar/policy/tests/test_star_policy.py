@@ -39,7 +39,7 @@ CONFIG = dict(
         policy_type='alphastar',
         import_names=['app_zoo.alphastar.policy'],
         model=MODEL,
-        collect=dict(unroll_len=4, traj_len=4, env_num=64),
+        collect=dict(unroll_len=4, traj_len=4),
         learn=dict(
             batch_size=64, train_step=2, learning_rate=5e-3, algo=dict(discount_factor=0.9, entropy_weight=0.003)
         ),
@@ -77,6 +77,7 @@ def policy(*more, **settings):
     """A policy by itself, and a batch of what it has collected."""
     torch.manual_seed(0)
     cfg = merge_config(config(*more)['policy'], settings)
+    cfg['collect']['env_num'] = 8
     cfg['model']['action_dim'] = list(Drill(SIZES).action_num)
     return AlphaStarPolicy(cfg)
 
