@@ -31,20 +31,19 @@ def parallel_pipeline(
     Arguments:
         - carrier (:obj:`Carrier | None`): how roles run; None: what ``parallel.carrier`` names
     """
+    from nervex.parallel.league_run import start_parallel_league
     from nervex.parallel.run import start_parallel
     from nervex.run.launch import Passed, prepare_launch
-    from nervex.utils import COMMANDER_REGISTRY, ConfigError
+    from nervex.utils import COMMANDER_REGISTRY
 
     launch = prepare_launch(cfg, seed, Passed(env_setting, policy_fn, model_type), overrides, resume, trust=trust)
-    if COMMANDER_REGISTRY.get(launch.cfg.commander.commander_type).many_learners:
-        raise ConfigError(["commander.commander_type: got 'league', which runs in serial mode only; take -m serial"])
-    start = partial(start_parallel, carrier=carrier, show_output=enable_total_log)
+    many = COMMANDER_REGISTRY.get(launch.cfg.commander.commander_type).many_learners
+    start = partial(start_parallel_league if many else start_parallel, carrier=carrier, show_output=enable_total_log)
     return launch.carry_out(start, parallel_loop, progress, enable_total_log)
 
 
 def parallel_loop(run: Any) -> None:
-    """The loop of a ``ParallelRun``: steps of its coordinator."""
+    """The loop of a ``ParallelRun``, or of a league of them."""
     while run.going_on():
-        run.coordinator.step()
-    if not run.coordinator.solved:
-        run.final_evaluation()
+        run.step()
+    run.final_evaluation()

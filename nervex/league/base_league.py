@@ -81,9 +81,9 @@ class BaseLeague(ABC):
             for number in range(count):
                 name = f'{kind}_{category}_{number}'
                 path = os.path.join(self.cfg['path_policy'], f'{name}_ckpt.pth.tar')
-                player = create_player(self.cfg, kind, category, self.payoff, path, name, generator=self._generator)
-                if not isinstance(player, ActivePlayer):
-                    raise ValueError(f'league.active_players: {kind} does not learn, so it cannot be an active player')
+                player: Any = create_player(
+                    self.cfg, kind, category, self.payoff, path, name, generator=self._generator
+                )
                 player.join(self._roster)
                 self.active_players.append(player)
                 self.payoff.add_player(player)

@@ -44,13 +44,16 @@ def merge_league(cls: Any, path: str, given: Mapping[str, Any], problems: Proble
         - cls (:obj:`type[BaseLeague]`): the league
         - path (:obj:`str`): where these settings stand in a config, for messages
     """
+    from nervex.league.player import ActivePlayer
     from nervex.league.shared_payoff import PAYOFFS
 
     section = declared_by(cls, own_only=False)
     defaults = section.defaults()
     types = given.get('active_players', defaults['active_players']) or {cls.default_player: 1}
     for kind in types if isinstance(types, Mapping) else ():
-        if kind in PLAYER_REGISTRY:
+        if kind in PLAYER_REGISTRY and not issubclass(PLAYER_REGISTRY.get(kind), ActivePlayer):
+            problems.add(f'{path}.active_players', f'{kind} does not learn, so it cannot be an active player')
+        elif kind in PLAYER_REGISTRY:
             section.entries[kind] = declared_by(PLAYER_REGISTRY.get(kind), own_only=False)
         else:
             problems.add(f'{path}.active_players', unknown_name('type of player', kind, PLAYER_REGISTRY))

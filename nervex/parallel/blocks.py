@@ -35,6 +35,8 @@ class Header:
     nbytes: int
     returns: list[float] = field(default_factory=list)
     statistics: dict[str, Any] | None = None  # of the observations that were scaled, since the last block
+    games: list[tuple[str, str]] = field(default_factory=list)  # that ended in a league: opponent and result
+    met: list[str] = field(default_factory=list)  # whom its present games are against
 
     @property
     def key(self) -> tuple[int, int, int]:

@@ -15,7 +15,7 @@ from nervex.run.state import SaveSchedule
 if TYPE_CHECKING:
     from nervex.parallel.run import ParallelRun
 
-_WAIT_S = 0.5  # for answers, before the clock is looked at
+WAIT_S = 0.5  # for answers, before the clock is looked at
 _EVALUATION_S = 20.0  # for an evaluation, before actors go on anyway
 
 
@@ -42,16 +42,18 @@ class Coordinator:
         self._judged: tuple[int, float] | None = None  # env steps and time when the newest evaluation began
         self._served = self._dealt = 0
         self._draining = self._ended = False
+        self.paused = False  # nothing is given out
+        self._oldest = 0  # version of the weights that blocks must have been collected by
         interval, resume = self.cfg.parallel.save_s, self.cfg.learner.resume
         self._schedule = SaveSchedule(resume.interval_s if interval is None else interval, resume.max_cost)
         self.roster.on_begun, self.roster.on_lost = self._begun, self._lost
 
     # ---- the loop ----
-    def step(self, timeout_s: float = _WAIT_S) -> None:
+    def step(self, timeout_s: float = WAIT_S) -> None:
         """Wait for answers, take them, give out work."""
         self.roster.answers(timeout_s)
-        learner = self._learner()
-        if learner is None or self._draining or self.solved:
+        learner = self.learner()
+        if learner is None or self._draining or self.solved or self.paused:
             return
         if self.weights is None and not self._learns:
             self._send_learn([], 0)
@@ -66,7 +68,17 @@ class Coordinator:
             self._ask_evaluators(learner)
             self._keep_actors_busy()
 
-    def _learner(self) -> Slot | None:
+    @property
+    def is_learning(self) -> bool:
+        """Whether the learner has calls that it has not answered."""
+        return self._learns > 0
+
+    def forget_older(self) -> None:
+        """The learner has begun anew: blocks by the weights that it had are left out."""
+        self._oldest, self.weights = self.version + 1, None
+        self.pace.waiting.clear()
+
+    def learner(self) -> Slot | None:
         """The first learner, if all of them are there."""
         learners = self.roster.of('learner')
         return learners[0] if len(learners) == self.plan.learners else None
@@ -110,6 +122,7 @@ class Coordinator:
             'version': self.version,
             'train_iter': self.weights_iter,
             'setting': self.commander.collect_setting(slot.task),
+            'rivals': self.commander.rivals(),
             'episodes' if self.plan.episodes else 'rows': amount,
         }
         weights = self.weights if slot.version != self.version else None
@@ -123,7 +136,10 @@ class Coordinator:
     def _collected(self, task: Task) -> None:
         header, slot = task.result, task.hold
         self.tally.collected(header)
-        self.pace.answered(task.context['amount'], header, task.beside)
+        if header.version < self._oldest:
+            self.pace.answered(task.context['amount'])
+        else:
+            self.pace.answered(task.context['amount'], header, task.beside)
         if slot.task is not None and self.commander.update_actor_info(slot.task, header):
             self.commander.finish_actor_task(slot.task, {'eval_flag': False})
             slot.task = None
@@ -199,7 +215,7 @@ class Coordinator:
             return  # the one that decided is the last one
         result = answer['result']
         self.evaluator.record(answer['train_iter'], answer['env_step'], result)
-        learner = self._learner()
+        learner = self.learner()
         if self.evaluator.is_new_best() and answer['train_iter'] > 0 and learner is not None:
             self.roster.ask(learner, 'keep', answer['train_iter'], done=self._kept)
         self.solved = self.commander.finish_actor_task(task.context['evaluation'], answer)
@@ -228,7 +244,7 @@ class Coordinator:
     def _until(self, done: Callable[[], bool], timeout_s: float) -> bool:
         until = self.roster.carrier.now() + timeout_s
         while not done() and self.roster.carrier.now() < until:
-            self.step(min(_WAIT_S, timeout_s))
+            self.step(min(WAIT_S, timeout_s))
         return done()
 
     def drain(self, timeout_s: float) -> None:
@@ -248,7 +264,7 @@ class Coordinator:
         until = self.roster.carrier.now() + timeout_s
         self.drain(timeout_s)
         self._until(settled, until - self.roster.carrier.now())
-        learner = self._learner()
+        learner = self.learner()
         if learner is not None and not self.solved and not self.evaluator.knows(self.tally.train_iter):
             self._ask_evaluators(learner, force=True)
             self._until(lambda: not self._evaluations, until - self.roster.carrier.now())
@@ -256,7 +272,7 @@ class Coordinator:
     def finish(self, timeout_s: float) -> bool:
         """Last checkpoint, and the complete state; whether the learner answered in time."""
         self._draining, self._ended = True, False
-        if self._learner() is None:
+        if self.learner() is None:
             return False
         for slot in reversed(self.roster.of('learner')):
             self.roster.ask(slot, 'finish', self._run.notes(), done=self._finished)

@@ -20,6 +20,7 @@ from nervex.parallel.blocks import Header, Ledger, pack_weights, unpack_block
 from nervex.parallel.pace import largest, role_seed
 from nervex.parallel.role import SCALING, Role, RoleSpec
 from nervex.run.build import build_buffer, env_info
+from nervex.run.opponents import snapshot_of
 from nervex.run.state import (
     STATE_VERSION,
     load_random_state,
@@ -32,8 +33,9 @@ from nervex.run.state import (
 from nervex.utils import COMM_LEARNER_REGISTRY, LEARNER_REGISTRY, ConfigError, tree
 from nervex.utils.default_helper import set_pkg_seed
 from nervex.utils.dist_helper import allreduce, dist_finalize, dist_init
-from nervex.utils.file_helper import read_file
+from nervex.utils.file_helper import read_file, save_file
 from nervex.worker.actor.env_manager import normalizer_for
+from nervex.worker.learner.checkpoints import load_checkpoint_file
 
 logger = logging.getLogger(__name__)
 _MEET_S = 120.0  # in which the others must come, and answer
@@ -119,7 +121,7 @@ class LearnerRole(Role):
     Overview:
         ``learn`` takes blocks, does the updates that are due, and answers what happened and the newest weights.
     Interfaces:
-        begin, ping, learn, snapshot, keep, finish, close
+        begin, ping, learn, publish, begin_anew, snapshot, keep, finish, close
     """
 
     def __init__(self, spec: RoleSpec) -> None:
@@ -255,6 +257,25 @@ class LearnerRole(Role):
         """Those that actors need, with the statistics of the scaling that they were trained with."""
         weights = pack_weights(self.policy.collect_mode.state_dict())
         return weights if self.scaling is None else {**weights, SCALING: self.scaling.state_dict()}
+
+    # ---- of a league ----
+    def publish(self, path: str, first: str | None) -> dict[str, Any]:
+        """
+        Overview:
+            Write a checkpoint to be played against.
+        Arguments:
+            - first (:obj:`str | None`): where the complete one is to be kept that is begun anew from
+        """
+        self.learner.check_weights()
+        if first is not None:
+            save_file(first, self.learner.state_dict())
+        save_file(path, snapshot_of(self.learner))
+        return {'train_iter': self.learner.train_iter}
+
+    def begin_anew(self, path: str, notes: dict[str, Any]) -> dict[str, Any]:
+        """Go on with the weights of this checkpoint; done when the state is saved that has them."""
+        self.learner.policy.load_state_dict(load_checkpoint_file(path))
+        return self.save(notes)
 
     # ---- checkpoints ----
     def snapshot(self) -> tuple[dict[str, Any], dict]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import math
 import os
 import time
@@ -133,7 +134,10 @@ class ActingRole(Role):
 
     def __init__(self, spec: RoleSpec, env_role: str, seed: int) -> None:
         super().__init__(spec)
-        (self.envs,) = build_env_managers(self.cfg, self.passed.env_setting, seed, self.stack, roles=(env_role,))
+        self.rivals = copy.deepcopy(self.passed.rivals) if env_role == 'actor' else None  # roles share no memory
+        (self.envs,) = build_env_managers(
+            self.cfg, self.passed.env_setting, seed, self.stack, roles=(env_role,), rivals=self.rivals
+        )
         self.scaling = self.envs.normalizer
         self._steps, self._advance = 0, self.envs.advance
         self.envs.advance = self._counted
@@ -196,7 +200,7 @@ class ActorRole(ActingRole):
         Arguments:
             - task (:obj:`dict`): what the commander wants this actor to do; a new ``task_id`` begins a new log file
             - request (:obj:`dict`): ``version`` and ``train_iter`` of the weights, ``setting`` of the policy, and how
-              much: ``rows`` or ``episodes``
+              much: ``rows`` or ``episodes``; in a league ``rivals``, see ``SentOpponents.take``
             - weights (:obj:`dict | None`): None where the actor has this version
         """
         if task['task_id'] != self._task_id:
@@ -208,6 +212,8 @@ class ActorRole(ActingRole):
             self._version, self._train_iter = request['version'], request['train_iter']
         if request['setting']:
             self.actor.policy.set_setting('collect', request['setting'])
+        if self.rivals is not None:
+            self.rivals.take(**request['rivals'])
         data, info = self.actor.generate_data(
             self._train_iter, n_episode=request.get('episodes'), n_sample=request.get('rows')
         )
@@ -226,6 +232,8 @@ class ActorRole(ActingRole):
             returns=list(self.actor.recent_returns),
             statistics=None if self.scaling is None else self.scaling.share(),
         )
+        if self.rivals is not None:
+            header.games, header.met = self.rivals.report()
         self._seq += 1
         self._returns.extend(header.returns)
         self.actor.recent_returns.clear()

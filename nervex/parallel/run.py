@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 from nervex.parallel.carrier import Carrier, InlineCarrier
-from nervex.parallel.coordinator import Coordinator
+from nervex.parallel.coordinator import WAIT_S, Coordinator
 from nervex.parallel.learner_role import sizes_of_saved_logs
 from nervex.parallel.pace import Overlap, Rounds, given_up, make_plan, resources_of
 from nervex.parallel.role import RoleSpec
@@ -31,7 +31,7 @@ _INTERRUPT_S = 3.0  # and after Ctrl-C
 _NOTHING = Passed()
 _INCARNATIONS = 1000  # numbers of incarnations that one process may use
 # what happened to the run is no result of it: it stays, whatever the newest saved state knows
-_KEPT_LOGS = (*ABOUT_THE_RUN, 'coordinator_logger.txt')
+KEPT_LOGS = (*ABOUT_THE_RUN, 'coordinator_logger.txt')
 
 
 class ParallelRun:
@@ -50,7 +50,7 @@ class ParallelRun:
         self.signals = StopSignals()
         with contextlib.ExitStack() as stack:  # whatever fails below, what is there is closed
             stack.callback(self.signals.close)  # last: a second Ctrl-C is to cut the end short too
-            self.folder = launch.open_folder(stack, sizes, _KEPT_LOGS)
+            self.folder = launch.open_folder(stack, sizes, KEPT_LOGS)
             stack.callback(carrier.close)
             ckpt_path = launch.saved.ckpt_path if launch.saved else Checkpoints(self.folder.path, None, None).folder
             self._ckpt_path = os.path.abspath(ckpt_path)
@@ -157,9 +157,14 @@ class ParallelRun:
         self.commander_log.tick()
         return not (self.coordinator.solved or self.commander.out_of_budget())
 
+    def step(self, timeout_s: float = WAIT_S) -> None:
+        """A step of the coordinator."""
+        self.coordinator.step(timeout_s)
+
     def final_evaluation(self) -> None:
         """Evaluate what the learner ended with, unless it was just evaluated."""
-        self.coordinator.final_evaluation(_CLOSE_S)
+        if not self.coordinator.solved:
+            self.coordinator.final_evaluation(_CLOSE_S)
 
     def finish(self) -> RunResult:
         """Last checkpoint, and the complete state in case that its limits are raised; note how the run ended."""
@@ -203,21 +208,25 @@ def start_parallel(launch: Launch, carrier: Carrier | None = None, show_output: 
         - show_output (:obj:`bool`): what roles print appears here
     """
     started, settings, sizes = time.perf_counter(), launch.cfg.parallel, {}
+    if launch.saved is not None:
+        sizes = sizes_of_saved_logs(os.path.abspath(launch.saved.ckpt_path), settings.learner_num)
+    with contextlib.ExitStack() as stack:
+        carrier = make_carrier(settings, show_output, carrier)
+        stack.callback(carrier.close)
+        run = ParallelRun(launch, carrier, sizes, started)
+        stack.pop_all()
+    return run
+
+
+def make_carrier(settings: Any, show_output: bool, carrier: Carrier | None = None) -> Carrier:
+    """The carrier that was given or that the section ``parallel`` names, whose other names are checked before."""
     import_modules(settings.import_names or [])
     COMMANDER_REGISTRY.get(settings.commander_type)  # a name that nobody registered is told now
     COMM_LEARNER_REGISTRY.get(settings.comm_learner_type)
     for name in (settings.comm_actor_type, settings.comm_evaluator_type):
         COMM_ACTOR_REGISTRY.get(name)
-    if launch.saved is not None:
-        sizes = sizes_of_saved_logs(os.path.abspath(launch.saved.ckpt_path), settings.learner_num)
-    if carrier is None and settings.carrier == 'inline':
-        carrier = InlineCarrier()
-    elif carrier is None:
-        from nervex.parallel.ray_carrier import RayCarrier
+    if carrier is not None or settings.carrier == 'inline':
+        return carrier or InlineCarrier()
+    from nervex.parallel.ray_carrier import RayCarrier
 
-        carrier = RayCarrier(settings.address, settings.object_store_mb, show_output)
-    with contextlib.ExitStack() as stack:
-        stack.callback(carrier.close)
-        run = ParallelRun(launch, carrier, sizes, started)
-        stack.pop_all()
-    return run
+    return RayCarrier(settings.address, settings.object_store_mb, show_output)

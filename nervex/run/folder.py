@@ -71,8 +71,7 @@ class RunFolder:
         self._lock = self._own()
         remove_unfinished(self.log)
         if not resume and os.path.exists(os.path.join(self.log, 'config.yaml')):  # a log of ours
-            taken = itertools.takewhile(os.path.exists, (f'{self.log}_{n}' for n in itertools.count(1)))
-            os.rename(self.log, f'{self.log}_{len(list(taken)) + 1}')
+            set_aside(self.log)
 
     def _own(self) -> Any:
         path = os.path.join(self.path, _LOCK)
@@ -158,6 +157,11 @@ class RunFolder:
             with contextlib.suppress(FileNotFoundError):
                 os.remove(os.path.join(self.path, _LOCK))
             self._lock.close()
+
+
+def set_aside(path: str) -> None:
+    """Rename a folder of an earlier run, to make room: ``log`` becomes ``log_1``, ``log_2``, ..."""
+    os.rename(path, next(free for n in itertools.count(1) if not os.path.exists(free := f'{path}_{n}')))
 
 
 def _versions() -> Iterator[tuple[str, str]]:

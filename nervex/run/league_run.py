@@ -4,32 +4,27 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-from easydict import EasyDict
-
 from nervex.envs import TwoSidedEnv
-from nervex.league import create_league
 from nervex.run.build import check_opponents, start_serial
-from nervex.run.folder import PLAYERS, RunFolder, SavedRun, saved_run
+from nervex.run.folder import RunFolder
 from nervex.run.launch import Launch
+from nervex.run.league_home import LeagueHome
 from nervex.run.opponents import Opponents, snapshot_of
 from nervex.run.result import RunResult
 from nervex.run.serial_run import SerialRun
 from nervex.run.signals import StopSignals
-from nervex.run.state import STATE_VERSION, SaveSchedule, complete_state, log_sizes, write_state
-from nervex.utils.file_helper import remove_unfinished, save_file
-from nervex.utils.log_helper import TBLogger, TextLogger
+from nervex.run.state import KEPT, STATE_VERSION, SaveSchedule, complete_state, log_sizes, write_state
+from nervex.utils import CheckpointError
+from nervex.utils.file_helper import save_file
 from nervex.worker.learner.checkpoints import load_checkpoint_file
 
 logger = logging.getLogger(__name__)
 _PATIENCE_S = 60.0  # of a signal, for the end of a turn
-_SEEDS = 1_000_003  # between the seeds of two players
 
 
 class LeagueOpponents(Opponents):
@@ -40,10 +35,10 @@ class LeagueOpponents(Opponents):
         the player ``random``.
     """
 
-    def __init__(self, launch: Launch, game: type[TwoSidedEnv], league: Any, player_id: str) -> None:
+    def __init__(self, launch: Launch, game: type[TwoSidedEnv], home: LeagueHome, player_id: str) -> None:
         env, cache = game.complete_cfg(launch.cfg.env), launch.cfg.commander.opponent_cache
         super().__init__(game, 'random', env.opponent_acts, env.opponent_eps, cache, launch.passed)
-        self._league, self._player = league, league.player(player_id)
+        self._home, self._league, self._player = home, home.league, home.league.player(player_id)
         self.ready = False  # the players' files are there
 
     def choose(self, count: int) -> Sequence[str]:
@@ -56,7 +51,7 @@ class LeagueOpponents(Opponents):
             self._league.record({'player_id': (self._player.player_id, name), 'result': result})
 
     def file_of(self, name: str) -> str | None:
-        return None if name == self.name else self._league.player(name).checkpoint_path
+        return None if name == self.name else self._home.file_of(name)
 
     def forget(self, name: str) -> None:
         """A player has learned: load it anew."""
@@ -85,43 +80,23 @@ class LeagueRun:
         self, launch: Launch, game: type[TwoSidedEnv], folder: RunFolder, stack: contextlib.ExitStack, state: Any
     ) -> None:
         self.cfg, self.seed, self.folder, self.stack = launch.cfg, launch.seed, folder, stack
-        commander = self.cfg.commander
-        self.ckpt_path = os.path.join(folder.path, 'league')
-        os.makedirs(self.ckpt_path, exist_ok=True)
-        remove_unfinished(self.ckpt_path)
-        self.league = create_league({**commander.league, 'path_policy': self.ckpt_path}, seed=self.seed)
-        self._rounds, self._turns, self.solved = commander.turn_rounds, 0, False
+        self.home = LeagueHome(launch, folder, stack, resumed=state is not None)
+        self.league, self.ckpt_path = self.home.league, self.home.path
+        self._rounds, self._turns, self.solved = self.cfg.commander.turn_rounds, 0, False
         self.seconds_before, self._start = 0.0, time.perf_counter()
         self._schedule = SaveSchedule(self.cfg.learner.resume.interval_s, self.cfg.learner.resume.max_cost)
         self.signals = StopSignals(_PATIENCE_S)
-        path = os.path.join(folder.log, 'commander')
-        self._text, self._tb = TextLogger(path, 'commander'), TBLogger(path, 'commander')
-        stack.callback(self._text.close)
-        stack.callback(self._tb.close)
-        self.runs = {
-            name: self._player_run(launch, game, k, name, state)
-            for k, name in enumerate(self.league.active_players_ids)
-        }
+        self.runs = {name: self._player_run(launch, game, name, state) for name in self.league.active_players_ids}
         if state is not None:
-            self.league.load_state_dict(state['league'])
+            self.home.load_state_dict(state)
             self._turns, self.seconds_before = state['turns'], state['seconds']
-            for player in [*self.league.active_players, *self.league.historical_players]:
-                player.checkpoint_path = os.path.join(self.ckpt_path, os.path.basename(player.checkpoint_path))
             folder.count_resumes(True)
         for name, run in self.runs.items():
             self._publish(name)
             run.commander.selfplay.ready = True
 
-    def _player_run(self, launch: Launch, game: Any, k: int, name: str, state: Any) -> SerialRun:
-        path = os.path.join(self.folder.path, PLAYERS, name)
-        commander = {**self.cfg.commander, 'commander_type': 'serial'}
-        for key in ('league', 'turn_rounds'):
-            commander.pop(key)
-        cfg = EasyDict({**self.cfg, 'exp_name': path, 'commander': commander})
-        rivals = LeagueOpponents(launch, game, self.league, name)
-        saved: SavedRun | None = None if state is None else saved_run(path)
-        passed = replace(launch.passed, rivals=rivals)
-        one = Launch(cfg, launch.seed + k * _SEEDS, passed, saved, launch.trust)
+    def _player_run(self, launch: Launch, game: Any, name: str, state: Any) -> SerialRun:
+        one = self.home.launch_of(name, LeagueOpponents(launch, game, self.home, name), resumed=state is not None)
         run = start_serial(one, state=None if state is None else state['players'][name])
         self.stack.callback(run.stack.close)
         run.signals = self.signals
@@ -151,11 +126,9 @@ class LeagueRun:
             player = self.league.player(name)
             if self.league.cfg['use_pretrain'] and not self._turns:
                 run.learner.policy.load_state_dict(load_checkpoint_file(player.checkpoint_path))
-            first = os.path.join(self.ckpt_path, f'first_{player.category}.pth.tar')
-            if player.category not in self.league.cfg['pretrain_checkpoint_path']:
-                if not os.path.exists(first):
-                    save_file(first, run.learner.state_dict())
-                self.league.cfg['pretrain_checkpoint_path'][player.category] = first
+            first = self.home.first_of(name)
+            if first is not None:
+                save_file(first, run.learner.state_dict())
             self._publish(name)
 
     # ---- turns
@@ -192,14 +165,16 @@ class LeagueRun:
 
     def _after_turn(self, name: str, run: SerialRun) -> None:
         self._publish(name)
-        self.league.update_active_player({'player_id': name, 'train_step': run.learner.train_iter})
-        before = len(self.league.historical_players)
-        reset = self.league.judge_snapshot(name)
+        taken, reset = self.home.learned(name, run.learner.train_iter)
         if reset is not None:
             run.learner.policy.load_state_dict(load_checkpoint_file(reset))
             self._publish(name)
-        if len(self.league.historical_players) > before:
-            self._tell(name, run, reset is not None)
+        if taken and not self._schedule.enabled:
+            self._clean(0)
+
+    def _clean(self, states: int) -> None:
+        met = set().union(*(run.commander.selfplay.met for run in self.runs.values()))
+        self.home.clean(met, states)
 
     def _publish(self, name: str) -> None:
         """Let the others meet a player as it is now."""
@@ -207,22 +182,13 @@ class LeagueRun:
         for run in self.runs.values():
             run.commander.selfplay.forget(name)
 
-    def _tell(self, name: str, run: SerialRun, anew: bool) -> None:
-        others = [p.player_id for p in [*self.league.active_players, *self.league.historical_players]]
-        rates = self.league.payoff.win_rates(name, [other for other in others if other != name])
-        elo = self.league.elo.ratings.get(name, self.league.elo.start)
-        step = run.learner.train_iter
-        text = f'snapshot of {name} at update {step}: Elo {elo:.1f}, win rate mean {np.mean(rates):.3f}, least '
-        self._text.info(f'{text}{min(rates):.3f}{", it begins anew" if anew else ""}')
-        for key, value in (('elo', elo), ('win_rate', np.mean(rates)), ('least_win_rate', min(rates))):
-            self._tb.add_scalar(f'{name}/{key}', float(value), step)
-
     # ---- state and end
     def save(self) -> None:
         """Everything that the rest of the run depends on, in one file."""
+        self._clean(KEPT)
         players = {name: complete_state(run) for name, run in self.runs.items()}
         own = {'version': STATE_VERSION, 'seed': self.seed, 'turns': self._turns, 'seconds': self.seconds, 'envs': None}
-        state = {**own, 'league': self.league.state_dict(), 'players': players, 'log_sizes': log_sizes(self.folder.log)}
+        state = {**own, **self.home.state_dict(), 'players': players, 'log_sizes': log_sizes(self.folder.log)}
         updates = sum(run.learner.train_iter for run in self.runs.values())
         write_state(self.ckpt_path, updates, sum(run.actor.total_step for run in self.runs.values()), state)
 
@@ -247,6 +213,8 @@ class LeagueRun:
 def start_league(launch: Launch) -> LeagueRun:
     """Build the run, and put it where the earlier one was that it goes on from."""
     game, state = check_opponents(launch, 'commander.commander_type', 'league'), launch.newest_state()
+    if state is not None and state.get('mode') == 'parallel':
+        raise CheckpointError("this league was stopped in parallel mode; resume it with '-m parallel'")
     with contextlib.ExitStack() as stack:
         folder = launch.open_folder(stack, {} if state is None else state['log_sizes'])
         run = LeagueRun(launch, game, folder, stack, state)

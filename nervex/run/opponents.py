@@ -7,7 +7,7 @@ import csv
 import glob
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -27,7 +27,7 @@ from nervex.worker.actor.rows import ObsBlock, as_array, in_columns
 
 FILE = 'checkpoint'  # what an opponent from a file is called in games
 _BRANCHES = {'latest': 'sp', 'pool': 'pool', 'pfsp': 'pfsp'}
-_STATE = ('last', 'games', 'needed')
+_STATE = ('last', 'games')
 _COLUMNS = ('train_iter', 'env_step', 'elo', 'win_rate', 'least_win_rate', 'snapshots', 'games')
 
 
@@ -62,6 +62,11 @@ class Opponents(Rivals):
     def file_of(self, name: str) -> str | None:
         """The checkpoint of a player; None: it plays by rule."""
         return self._files.get(name)
+
+    @property
+    def met(self) -> set[str]:
+        """Whom the present games are against, but for the player by rule."""
+        return {name for duel in self.duels for name in duel.met} - {self.name}
 
     def act(
         self, name: str, game: TwoSidedEnv, rows: np.ndarray, sides: np.ndarray, rng: np.random.Generator
@@ -142,6 +147,74 @@ def snapshot_of(learner: Any) -> dict[str, Any]:
     return {key: state[key] for key in ('model', 'attached', 'config', 'last_iter', 'envstep', 'version')}
 
 
+class SentOpponents(Opponents):
+    """
+    Overview:
+        Rivals of an actor that is elsewhere than the league: ``take`` what it says before each collect call, and
+        ``report`` after it. Games that begin before the first call are against the player ``random``.
+    """
+
+    def __init__(self, launch: Launch, game: type[TwoSidedEnv]) -> None:
+        env, cache = game.complete_cfg(launch.cfg.env), launch.cfg.commander.opponent_cache
+        super().__init__(game, 'random', env.opponent_acts, env.opponent_eps, cache, launch.passed)
+        self._names: Sequence[str] = [self.name]
+        self._begun = 0
+        self._versions: dict[str, int] = {}
+        self._ended: list[tuple[str, str]] = []
+
+    def take(self, names: Sequence[str], files: dict[str, tuple[str, int]]) -> None:
+        """
+        Overview:
+            Whom games that begin from now on are against, in turn.
+        Arguments:
+            - files (:obj:`dict`): of each of them the checkpoint, and a number that changes when it does
+        """
+        self._names, self._begun = names, 0
+        known = self.met
+        self._files = {name: path for name, path in self._files.items() if name in known}
+        for name, (path, version) in files.items():
+            self._files[name] = path
+            if self._versions.get(name) != version:
+                self._versions[name] = version
+                self._loaded.pop(name, None)
+
+    def choose(self, count: int) -> Sequence[str]:
+        """The next of those that were sent."""
+        first, self._begun = self._begun, self._begun + count
+        return [self._names[k % len(self._names)] for k in range(first, first + count)]
+
+    def ended(self, names: Sequence[str], results: Sequence[str]) -> None:
+        """Remember it for the report."""
+        self._ended += zip(names, results)
+
+    def report(self) -> tuple[list[tuple[str, str]], list[str]]:
+        """Games that ended since the last report, as (opponent, result), and whom the present ones are against."""
+        ended, self._ended = self._ended, []
+        return ended, sorted(self.met)
+
+
+class SnapshotFiles:
+    """
+    Overview:
+        Snapshots on disk, which stay for as long as the newest saved states of a run need them.
+    Arguments:
+        - folder (:obj:`str`), pattern (:obj:`str`): which files they are
+    """
+
+    def __init__(self, folder: str, pattern: str) -> None:
+        self._pattern = os.path.join(glob.escape(folder), pattern)
+        self.needed: list[list[str]] = []  # names of files, by the newest states that were saved
+
+    def clean(self, paths: Iterable[str | None], states: int) -> None:
+        """Remove the files that are neither among these nor were in so many earlier calls."""
+        names = {os.path.basename(path) for path in paths if path is not None}
+        self.needed = [sorted(names), *self.needed[:states]]
+        kept = {name for names in self.needed for name in names}
+        for path in glob.glob(self._pattern):
+            if os.path.basename(path) not in kept:
+                remove_file(path)
+
+
 class SelfPlay(Opponents):
     """
     Overview:
@@ -165,7 +238,7 @@ class SelfPlay(Opponents):
         self._learner = self.league.active_players[0]
         self._last: int | None = None  # updates at the newest snapshot
         self._games = 0
-        self._needed: list[list[str]] = []  # snapshots, by the newest states that were saved
+        self._files_kept = SnapshotFiles(self._folder, '*.pth.tar')
         self._saves = launch.cfg.learner.resume.interval_s is not None
         path = f'{exp_path}/log/commander'
         self._text, self._tb = TextLogger(path, 'commander'), TBLogger(path, 'commander')
@@ -206,11 +279,8 @@ class SelfPlay(Opponents):
 
     def _clean(self, states: int) -> None:
         """Remove the files that neither the games now nor those of so many earlier calls need."""
-        met = {name for duel in self.duels for name in duel.met} - {self.name}
-        self._needed = [sorted(met.union(p.player_id for p in self.league.historical_players)), *self._needed[:states]]
-        kept = {self.file_of(name) for names in self._needed for name in names}
-        for path in set(glob.glob(os.path.join(glob.escape(self._folder), '*.pth.tar'))) - kept:
-            remove_file(path)
+        names = self.met.union(player.player_id for player in self.league.historical_players)
+        self._files_kept.clean(map(self.file_of, names), states)
 
     def _tell(self, train_iter: int, env_step: int) -> None:
         rates = self.league.payoff.win_rates(
@@ -232,11 +302,13 @@ class SelfPlay(Opponents):
     def state_dict(self) -> dict[str, Any]:
         """Payoff, ratings, snapshots, chance; files that no kept state of the run needs any more are removed here."""
         self._clean(KEPT)
-        return {'league': self.league.state_dict(), **{name: getattr(self, f'_{name}') for name in _STATE}}
+        own = {name: getattr(self, f'_{name}') for name in _STATE}
+        return {'league': self.league.state_dict(), 'needed': self._files_kept.needed, **own}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Put back what ``state_dict`` gave."""
         self.league.load_state_dict(state['league'])
+        self._files_kept.needed = state['needed']
         for name in _STATE:
             setattr(self, f'_{name}', state[name])
         self._loaded.clear()

@@ -151,6 +151,8 @@ def test_eval_difficulties_rise():
 
 def league(folder, **more):
     cfg = dict(one_vs_one_league_default_config.league)
+    for kind in cfg['active_players'] if 'active_players' in more else ():
+        del cfg[kind]  # sections of types that nobody is are refused
     origin = os.path.join(folder, 'origin.pth.tar')
     torch.save({'w': torch.zeros(1)}, origin)
     cfg.update(path_policy=str(folder), use_pretrain=True, pretrain_checkpoint_path={'default': origin}, **more)
@@ -225,10 +227,12 @@ def test_mistakes_are_named(tmp_path):
         create_league(dict(pathpolicy='x'))
     with pytest.raises(ConfigError, match='mutate_prob: got 2'):
         league(tmp_path, league_exploiter=dict(mutate_prob=2))
-    with pytest.raises(KeyError, match='main_player'):
+    with pytest.raises(ConfigError, match=r"main_playr.*mean 'main_player'"):
         league(tmp_path, active_players=dict(main_playr=1))
-    with pytest.raises(TypeError, match='parent_id'):
+    with pytest.raises(ConfigError, match='active_players: historical_player does not learn'):
         league(tmp_path, active_players=dict(historical_player=1))
+    with pytest.raises(ConfigError, match='main_exploiter: is for players of a type that nobody is'):
+        league(tmp_path, active_players=dict(main_player=1), main_exploiter=dict(one_phase_step=5))
     with pytest.raises(ValueError, match=r'no checkpoint for the categories \[.default.\]'):
         create_league(dict(use_pretrain=True))
     with pytest.raises(KeyError, match='one_vs_one'):

@@ -20,7 +20,7 @@ class NaiveCommander(BaseSerialCommander):
         the role. A commander of leagues ends tasks (``update_actor_info`` answers True) and gives others.
     Interfaces:
         get_actor_task, get_learner_task, finish_actor_task, finish_learner_task, notify_fail_actor_task,
-        notify_fail_learner_task, update_actor_info, collect_setting, learn_setting, out_of_budget
+        notify_fail_learner_task, update_actor_info, collect_setting, rivals, learn_setting, out_of_budget
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -32,7 +32,7 @@ class NaiveCommander(BaseSerialCommander):
     def get_actor_task(self, eval_flag: bool = False, force: bool = False) -> Task | None:
         """A task for an actor, or for an evaluator; None: there is none now. ``force``: an evaluation is due anyway."""
         if not eval_flag:
-            return self._new_task(eval_flag=False)
+            return None if self.selfplay is not None and not self.selfplay.ready else self._new_task(eval_flag=False)
         if force or self._evaluator.due(self._learner.train_iter):
             return self._new_task(eval_flag=True, setting=self.policy.get_setting_eval(self.info()))
         return None
@@ -50,6 +50,10 @@ class NaiveCommander(BaseSerialCommander):
         """Exploration for the next collect call of this task."""
         return self.ask('collect')
 
+    def rivals(self) -> dict[str, Any] | None:
+        """Whom the games of the next collect call are against, in a league."""
+        return None if self.selfplay is None else self.selfplay.rivals()
+
     def learn_setting(self) -> dict[str, Any]:
         """Settings for the next call of the learner."""
         return self.ask('learn')
@@ -57,6 +61,8 @@ class NaiveCommander(BaseSerialCommander):
     # ---- results ----
     def update_actor_info(self, task: Task, header: Any) -> bool:
         """Told after every block; True ends the task."""
+        if self.selfplay is not None:
+            self.selfplay.record(header)
         return False
 
     def finish_actor_task(self, task: Task, result: dict[str, Any] | None = None) -> bool:

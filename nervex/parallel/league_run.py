@@ -1,0 +1,286 @@
+"""
+A league in parallel mode: the run of each active player has roles of its own, on one carrier; the league stands here.
+
+With each collect call an actor is told whom the next games are against, and where their checkpoints are; with its
+block it tells how games ended. Every so often a learner writes its checkpoint, for the others to meet; then the league
+may take a snapshot of it, and the player may have to begin anew. The state of the league is saved by itself, at each
+snapshot and every few seconds; each learner saves its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from dataclasses import replace
+from typing import Any
+
+from nervex.envs import TwoSidedEnv
+from nervex.interaction import Task
+from nervex.parallel.blocks import Header, Ledger
+from nervex.parallel.carrier import Carrier, Share
+from nervex.parallel.coordinator import WAIT_S
+from nervex.parallel.learner_role import sizes_of_saved_logs
+from nervex.parallel.run import KEPT_LOGS, ParallelRun, make_carrier
+from nervex.run.build import check_opponents
+from nervex.run.launch import Launch
+from nervex.run.league_home import LeagueHome
+from nervex.run.opponents import SentOpponents
+from nervex.run.result import RunResult
+from nervex.run.signals import StopSignals
+from nervex.run.state import KEPT, STATE_VERSION, SaveSchedule, log_sizes, write_state
+from nervex.utils import CheckpointError, ConfigError
+
+_DRAWS = 32  # opponents that are drawn for a collect call; games that begin meanwhile are against them in turn
+_STATE = ('version', 'published_iter', 'reset', 'games', 'doubles')
+
+
+class LeaguePlayer:
+    """
+    Overview:
+        An active player: its run, and what is between its run and the league. It is the ``selfplay`` of the run's
+        commander.
+    """
+
+    def __init__(self, league: ParallelLeague, name: str, run: ParallelRun) -> None:
+        self.name, self.run, self.over = name, run, False
+        self._owner, self._home, self._league = league, league.home, league.home.league
+        self._player = self._league.player(name)
+        self.version = 0  # of its checkpoint: how often that was written
+        self.published_iter = -1  # the update that it is of
+        self.reset: str | None = None  # the checkpoint from which the player has to begin anew
+        if self._league.cfg['use_pretrain']:
+            self.reset = self._player.checkpoint_path
+        self.games = self.doubles = 0  # that were recorded; blocks that told of games twice
+        self.ledger = Ledger()
+        self._rounds_then = 0.0  # rounds at the newest checkpoint
+        self._met: dict[int, list[str]] = {}  # whom the games of an actor are against
+        run.commander.selfplay = self
+
+    # ---- what the commander asks ----
+    @property
+    def ready(self) -> bool:
+        """Whether there is a checkpoint of everybody."""
+        return all(player.version for player in self._owner.players)
+
+    def rivals(self) -> dict[str, Any]:
+        """Whom the next games are against."""
+        names = [self._player.get_job()['opponent'].player_id for _ in range(_DRAWS)]
+        versions = {player.name: player.version for player in self._owner.players}
+        return {'names': names, 'files': {name: (self._home.file_of(name), versions.get(name, 0)) for name in names}}
+
+    def record(self, header: Header) -> None:
+        """How games ended: each block counts once."""
+        self._met[header.actor] = header.met
+        if not self.ledger.take(*header.key):
+            self.doubles += 1
+            return
+        for opponent, result in header.games:
+            self.games += self._league.record({'player_id': (self.name, opponent), 'result': result})
+
+    @property
+    def met(self) -> set[str]:
+        """Whom games are against, or will be by what actors were sent."""
+        calls = [task.args[1] for task in self.run.roster.calls.values() if task.method == 'collect']
+        return set().union(*self._met.values(), *(call['rivals']['names'] for call in calls))
+
+    def state_dict(self) -> dict[str, Any]:
+        """Nothing: the league is saved by itself."""
+        return {}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Nothing, likewise."""
+
+    # ---- what the learner has to do ----
+    def _rounds(self) -> float:
+        tally, plan = self.run.tally, self.run.plan
+        return (tally.total_episode if plan.episodes else tally.total_step) / plan.amount
+
+    def step(self) -> None:
+        """Let the learner write its checkpoint, or begin anew, when it is time to."""
+        coordinator = self.run.coordinator
+        learner = coordinator.learner()
+        if learner is None or any(task.method in ('publish', 'begin_anew') for task in learner.work()):
+            return
+        if self.reset is not None:
+            coordinator.paused = True
+            if not coordinator.is_learning:
+                notes = self.run.notes()
+                self.run.roster.ask(learner, 'begin_anew', self.reset, notes, done=self._begun_anew)
+        elif not self.version or self._is_due():
+            first = None if self.version else self._home.first_of(self.name)
+            self.run.roster.ask(learner, 'publish', self._player.checkpoint_path, first, done=self._published)
+
+    def _is_due(self) -> bool:
+        passed = self._rounds() - self._rounds_then
+        return passed >= self._owner.turn_rounds and self.run.tally.train_iter > self.published_iter
+
+    def _published(self, task: Task) -> None:
+        self.version, self.published_iter = self.version + 1, task.result['train_iter']
+        self._rounds_then = self._rounds()
+        taken, self.reset = self._home.learned(self.name, self.published_iter)
+        if taken:
+            self._owner.save()
+
+    def _begun_anew(self, task: Task) -> None:
+        self.reset, coordinator = None, self.run.coordinator
+        coordinator.saved_iter, coordinator.paused = task.result['train_iter'], False
+        coordinator.forget_older()
+        self._rounds_then, self.published_iter = float('-inf'), -1  # the others shall meet it as it is now
+        self._owner.save()
+
+    # ---- state ----
+    def saved(self) -> dict[str, Any]:
+        """What a later process must know."""
+        return {**{key: getattr(self, key) for key in _STATE}, 'ledger': self.ledger.state_dict()}
+
+    def put_back(self, state: dict[str, Any]) -> None:
+        """Go on from what ``saved`` gave."""
+        for key in _STATE:
+            setattr(self, key, state[key])
+        self.ledger.load_state_dict(state['ledger'])
+        self._rounds_then = float('-inf')  # its learner may be another one than that of the checkpoint
+
+
+class ParallelLeague:
+    """
+    Overview:
+        The runs of all active players under one roof, with the league; a context manager that ends all roles.
+    Arguments:
+        - carrier (:obj:`Carrier`): where roles run; it is closed with the run
+        - state (:obj:`dict | None`): of the league that this one goes on from
+        - started (:obj:`float`): when it was asked for, on the clock of ``time.perf_counter``
+    """
+
+    def __init__(self, launch: Launch, game: Any, carrier: Carrier, state: Any, started: float) -> None:
+        self.cfg, self.seed, self.carrier = launch.cfg, launch.seed, carrier
+        self.turn_rounds, self._start, self._seconds_before = self.cfg.commander.turn_rounds, started, 0.0
+        self.signals = StopSignals()
+        self._saves = 0
+        interval, resume = self.cfg.parallel.save_s, self.cfg.learner.resume
+        self._schedule = SaveSchedule(resume.interval_s if interval is None else interval, resume.max_cost)
+        self.players: list[LeaguePlayer] = []
+        with contextlib.ExitStack() as stack:  # whatever fails below, what is there is closed
+            stack.callback(self.signals.close)
+            self.folder = launch.open_folder(stack, {} if state is None else state['log_sizes'], KEPT_LOGS)
+            stack.callback(carrier.close)
+            self.home = LeagueHome(launch, self.folder, stack, resumed=state is not None)
+            if state is not None:
+                self.home.load_state_dict(state)
+                self._saves, self._seconds_before = state['saves'], state['seconds']
+                self.folder.count_resumes(True)
+            for name in self.home.league.active_players_ids:
+                self.players.append(self._player(launch, game, name, state, stack))
+            launch.describe(self.folder, self.home.path)
+            self._stack = stack.pop_all()
+
+    def _player(self, launch: Launch, game: type[TwoSidedEnv], name: str, state: Any, stack: Any) -> LeaguePlayer:
+        own = self.home.launch_of(name, SentOpponents(launch, game), resumed=state is not None)
+        sizes = {} if own.saved is None else sizes_of_saved_logs(os.path.abspath(own.saved.ckpt_path), 1)
+        run = ParallelRun(own, Share(self.carrier), sizes, self._start)
+        stack.push(run.__exit__)
+        run.signals = self.signals
+        player = LeaguePlayer(self, name, run)
+        if state is not None:
+            player.put_back(state['players'][name])
+        return player
+
+    def __enter__(self) -> ParallelLeague:
+        self.signals.install()
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        self.signals.be_patient()
+        self._stack.__exit__(*exc)
+
+    @property
+    def solved(self) -> bool:
+        """Whether the first player is what the league is for."""
+        return self.players[0].run.coordinator.solved
+
+    def show(self, progress: bool, total_log: bool = False) -> None:
+        """Whether a person watches: the progress of the first player."""
+        self.players[0].run.show(progress, total_log)
+
+    def begin(self) -> None:
+        """Start all roles at once."""
+        for player in self.players:
+            player.run.begin()
+
+    # ---- the loop ----
+    def going_on(self) -> bool:
+        """Asked between two steps: whether there is another one. A player at its limits is still met."""
+        for player in self.players:
+            player.over = not player.run.going_on()
+        return not self.solved and not all(player.over for player in self.players)
+
+    def step(self, timeout_s: float = WAIT_S) -> None:
+        """Wait for an answer of any role; each run takes its own, and gives out work."""
+        self.carrier.wait([answer for player in self.players for answer in player.run.roster.calls], timeout_s)
+        for player in self.players:
+            if player.over:
+                player.run.roster.answers(0.0)
+            else:
+                player.run.step(0.0)
+                player.step()
+        if self._schedule.due():
+            self.save()
+
+    # ---- state and end ----
+    def save(self) -> None:
+        """The league, with what is known of each player's run."""
+        started = time.monotonic()
+        self.home.clean(set().union(*(player.met for player in self.players)), KEPT)
+        self._saves += 1
+        state = {
+            'version': STATE_VERSION,
+            'mode': 'parallel',
+            'seed': self.seed,
+            'saves': self._saves,
+            'seconds': self._seconds_before + time.perf_counter() - self._start,
+            'envs': None,
+            'players': {player.name: player.saved() for player in self.players},
+            'log_sizes': log_sizes(self.folder.log),
+            **self.home.state_dict(),
+        }
+        write_state(self.home.path, self._saves, sum(player.games for player in self.players), state)
+        self._schedule.took(time.monotonic() - started)
+
+    def final_evaluation(self) -> None:
+        """Evaluate what each learner ended with."""
+        if not self.solved:
+            for player in self.players:
+                player.run.final_evaluation()
+
+    def finish(self) -> RunResult:
+        """The result is the first player's, in the folder of the league."""
+        with self.signals.held():
+            results = [player.run.finish() for player in self.players]
+            self.save()
+            result = replace(results[0], solved=self.solved)
+            self.folder.note(finished='solved' if self.solved else 'limit reached', result=result.counters())
+        return result
+
+    def interrupted(self) -> KeyboardInterrupt:
+        """Save all that is stopped; the exception carries the first player's checkpoint."""
+        with self.signals.held():
+            self.save()
+            first, *_ = [player.run.interrupted() for player in self.players]
+        return first
+
+
+def start_parallel_league(launch: Launch, carrier: Carrier | None = None, show_output: bool = False) -> ParallelLeague:
+    """Build the run, on what its earlier states know where it goes on; arguments as ``start_parallel``."""
+    started, settings = time.perf_counter(), launch.cfg.parallel
+    if settings.learner_num != 1:
+        text = f'got {settings.learner_num}, but each player of a league has one learner; set it to 1'
+        raise ConfigError([f'parallel.learner_num: {text}'])
+    game, state = check_opponents(launch, 'commander.commander_type', 'league'), launch.newest_state()
+    if state is not None and state.get('mode') != 'parallel':
+        raise CheckpointError("this league was stopped in serial mode; resume it with '-m serial'")
+    with contextlib.ExitStack() as stack:
+        carrier = make_carrier(settings, show_output, carrier)
+        stack.callback(carrier.close)
+        run = ParallelLeague(launch, game, carrier, state, started)
+        stack.pop_all()
+    return run
