@@ -8,6 +8,7 @@ import torch
 
 from nervex.policy.ddpg import OffPolicyACPolicy
 from nervex.policy.team import TeamPolicy
+from nervex.rl_utils import of_the_living
 from nervex.utils import POLICY_REGISTRY
 from nervex.utils.declare import setting, settings
 
@@ -69,21 +70,26 @@ class ATOCPolicy(TeamPolicy, OffPolicyACPolicy):
             following['action'] = target.compute_action(following)['action']
             goes_on = self._gamma if data['done'] is None else self._gamma * (1 - data['done'][0].unsqueeze(-1))
             reward = data['reward'][0]
-            reward = reward if reward.dim() == 2 else reward.unsqueeze(-1)
-            goal = reward + goes_on * target.compute_q(following)['q_value']
-        error = goal - q_value
-        squared = error.pow(2) if data['weight'] is None else error.pow(2) * data['weight'].unsqueeze(-1)
-        return squared.mean(), {'td_error': error.detach().abs().mean(-1), 'q_value': q_value.mean()}
+            next_value = target.compute_q(following)['q_value']
+            next_value = of_the_living(next_value, following['obs'].get('agent_alive'), each=reward.dim() == 2)
+            goal = (reward if reward.dim() == 2 else reward.unsqueeze(-1)) + goes_on * next_value
+        loss, td_error = self._squared((goal - q_value).unsqueeze(0), self._real(data), data)
+        return loss, {'td_error': td_error, 'q_value': q_value.mean()}
 
     def _actor_loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
-        return -self._armor.model.optimize_actor(self._now(data))['q_value'].mean(), {}
+        q_value, real = self._armor.model.optimize_actor(self._now(data))['q_value'], self._real(data)[0]
+        return -(q_value * real).sum() / real.sum(), {}
 
     def _attention_loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
         model, now = self._armor.model, self._now(data)
         called = model.compute_action(now)
-        everybody = torch.ones_like(called['is_initiator'])  # who never calls would never learn that it should
+        everybody = torch.ones_like(
+            called['is_initiator']
+        )  # that plays: who never calls would never learn that it should
         output = model.compute_action({**now, 'is_initiator': everybody, 'group': called['group']}, get_delta_q=True)
-        log = {'initiators': called['is_initiator'].float().mean(), 'delta_q': output['delta_q'].mean()}
+        real = self._real(data)[0]
+        figures = {'initiators': called['is_initiator'], 'delta_q': output['delta_q']}
+        log = {name: (figure * real).sum() / real.sum() for name, figure in figures.items()}
         return model.optimize_actor_attention(output)['loss'], log
 
     def _forward_learn(self, data: dict[str, Any]) -> dict[str, Any]:

@@ -26,7 +26,8 @@ class COMAPolicy(TeamPolicy):
         Counterfactual policy gradients: -log pi(a) (Q(a) - sum_b pi(b) Q(b)) for each agent, where Q is one central
         critic's value of its actions while the others do what they did, learned towards TD(lambda) returns of its
         target network. pi = (1 - eps) softmax + eps / legal actions both acts and learns. Behind a cut sequence or a
-        time limit the policy's own action is valued. Paper: Foerster et al. 2018.
+        time limit the policy's own action is valued. The critic sees no actions of agents that have left. Paper:
+        Foerster et al. 2018.
     """
 
     config = settings(
@@ -71,13 +72,15 @@ class COMAPolicy(TeamPolicy):
         eps = torch.cat([data['eps'], data['eps'][-1:]])
         output = model.compute_action({'obs': obs, 'prev_state': self._first_state(data)})
         logit = exploring(output['logit'], obs.get('action_mask'), eps)
+        alive = obs.get('agent_alive')
         real = one_row_more(mask)
         action = torch.where(real.unsqueeze(-1), one_row_more(data['action']), self._drawn(logit.detach()))
-        judged = {'obs': obs, 'action': action, 'last_action': data['last_action']}
+        seen = action if alive is None else torch.where(alive > 0, action, -1)
+        judged = {'obs': obs, 'action': seen, 'last_action': data['last_action']}
         q_value = model.compute_q_value(judged)['q_value']
         with torch.no_grad():
             target_q = target.compute_q_value(judged)['q_value']
-        rows = (one_row_more(reward), None, one_row_more(done), real)
+        rows = (one_row_more(reward), None, one_row_more(done), real, alive)
         loss = coma_error(coma_data(logit, action, q_value, target_q, *rows), self._gamma, algo.td_lambda)
         total = algo.policy_weight * loss.policy_loss + algo.value_weight * loss.q_value_loss
         return total - algo.entropy_weight * loss.entropy_loss, {
@@ -109,7 +112,10 @@ class COMAPolicy(TeamPolicy):
     def _get_train_sample(self, traj_cache: Batch) -> Batch:
         """A window of steps, time first, -> sequences with ``last_action``, what was done before their first step."""
         traj = traj_cache
-        last = np.roll(traj['action'], 1, axis=0)
+        acted, obs = traj['action'], traj['obs']
+        if 'agent_alive' in obs:
+            acted = np.where(obs['agent_alive'] > 0, acted, -1)
+        last = np.roll(acted, 1, axis=0)
         last[0] = -1
         last[1:][traj['done'][:-1]] = -1
         columns = Batch.of({**dict(traj.items()), 'last_action': last})

@@ -8,7 +8,8 @@ import torch
 
 from nervex.policy.action_space import legal
 from nervex.policy.ddpg import NOISE, TARGET_NOISE, OffPolicyACPolicy, smaller
-from nervex.policy.team import TeamPolicy, of_the_living
+from nervex.policy.team import TeamPolicy
+from nervex.rl_utils import of_the_living
 from nervex.utils import POLICY_REGISTRY
 from nervex.utils.declare import setting, settings
 

@@ -10,9 +10,9 @@ import torch
 from nervex.data import Batch
 from nervex.policy.batched import batched
 from nervex.policy.ppo import PPOPolicy
-from nervex.policy.team import TeamPolicy, of_the_living
+from nervex.policy.team import TeamPolicy
 from nervex.policy.traj_block import batched_steps
-from nervex.rl_utils import gae, gae_data
+from nervex.rl_utils import gae, gae_data, of_the_living
 from nervex.torch_utils.crossing import to_arrays
 from nervex.utils import POLICY_REGISTRY, tree
 from nervex.utils.declare import settings

@@ -8,8 +8,8 @@ import torch
 
 from nervex.model.team import ValueScale
 from nervex.policy.action_space import greedy
-from nervex.policy.team import TeamPolicy, of_the_living
-from nervex.rl_utils.scan import reverse_scan
+from nervex.policy.team import TeamPolicy
+from nervex.rl_utils import of_the_living, reverse_scan
 from nervex.utils import POLICY_REGISTRY
 from nervex.utils.declare import setting, settings
 

@@ -36,8 +36,7 @@ class TeamPolicy(CommonPolicy):
         a reward is the team's or has one number an agent. A model with a memory keeps it for each env and agent.
         Where agents may leave before the others, ``agent_alive`` (A, ) is 1 for those who still play: no loss counts
         the steps of the others, nor depends on what they see and do. What follows the end of an agent is worth to it
-        what it is worth to the living if the reward is the team's, and nothing if each has its own. COMA and ATOC do
-        not know of it yet: they learn from all agents alike.
+        what it is worth to the living if the reward is the team's, and nothing if each has its own.
     """
 
     config = settings(
@@ -125,22 +124,8 @@ class TeamPolicy(CommonPolicy):
         if data['weight'] is not None:
             squared = squared * data['weight'].view(-1, *[1] * (error.dim() - 2))
         others = [axis for axis in range(error.dim()) if axis != 1]
-        return squared.sum() / real.sum(), size.sum(others) / real.sum(others)
+        return squared.sum() / real.sum(), size.sum(others) / real.sum(others).clamp_min(1)
 
     def _first_state(self, data: dict[str, Any]) -> torch.Tensor | None:
         """The stored states (B, A, F) of the first steps of sequences."""
         return torch.stack(data['prev_state']) if 'prev_state' in data else None
-
-
-def of_the_living(value: torch.Tensor, alive: torch.Tensor | None, each: bool) -> torch.Tensor:
-    """
-    Overview:
-        Values of states or actions, where those of agents that have left are what still comes to them: the mean of the
-        others' if the team shares a reward, nothing if ``each`` has its own.
-    Shapes:
-        - value, alive and result: :math:`(*, A)`; alive None: all play
-    """
-    if alive is None:
-        return value
-    mean = (value * alive).sum(-1, keepdim=True) / alive.sum(-1, keepdim=True).clamp_min(1)
-    return torch.where(alive > 0, value, torch.zeros_like(mean) if each else mean)

@@ -45,20 +45,22 @@ class ATOCActor(nn.Module):
         """The action for an agent's own thought and the one after communication."""
         return torch.tanh(self.act(torch.cat([own, joined], -1)))
 
-    def joined(self, thoughts: Tensor, is_initiator: Tensor, group: Tensor) -> Tensor:
+    def joined(self, thoughts: Tensor, is_initiator: Tensor, group: Tensor, alive: Tensor) -> Tensor:
         """
         Overview:
             The thoughts after communication, what was heard added to one's own: one initiator after the other, so that
-            an agent in two groups carries thoughts from one to the next.
+            an agent in two groups carries thoughts from one to the next. Who has left is silent: zeros all along.
         Shapes:
-            - thoughts and result :math:`(B, A, D)`, is_initiator :math:`(B, A)`, group :math:`(B, A, G)`
+            - thoughts and result :math:`(B, A, D)`, is_initiator, alive :math:`(B, A)`, group :math:`(B, A, G)`
         """
+        there = alive.unsqueeze(-1)
+        thoughts = thoughts * there
         for i in range(thoughts.shape[1]):
             members = group[:, i].unsqueeze(-1).expand(-1, -1, thoughts.shape[-1])
             own = thoughts.gather(1, members)
             heard = own + self.channel(own.transpose(0, 1))[0].transpose(0, 1)
-            calls = is_initiator[:, i, None, None]
-            thoughts = torch.where(calls, thoughts.scatter(1, members, heard), thoughts)
+            hears = is_initiator[:, i, None, None] & there
+            thoughts = torch.where(hears, thoughts.scatter(1, members, heard), thoughts)
         return thoughts
 
 
@@ -124,7 +126,8 @@ class ATOCQAC(ModeNet):
         """
         Arguments:
             - data (:obj:`dict | torch.Tensor`): ``obs``, a tensor (B, A, N) or a dict of ``agent_state`` and
-              ``agent_position`` (B, A, k); optionally ``is_initiator`` and ``group`` of an earlier step, or, for
+              ``agent_position`` (B, A, k), and ``agent_alive`` (B, A) where agents may leave, who then neither call nor
+              are called; optionally ``is_initiator`` and ``group`` of an earlier step, or, for
               ``T_initiate`` above 1, ``prev_state``, see ``state_shape`` (zeros: groups are chosen anew)
             - get_delta_q (:obj:`bool`): also ``delta_q`` (B, A): by how much communication raises the value of the
               actions of an agent's group, on average
@@ -138,22 +141,27 @@ class ATOCQAC(ModeNet):
         if not self.communication:
             return {'action': actor.action_of(old, old), 'old_thoughts': old, 'new_thoughts': old}
         prob = torch.sigmoid(self.attention(old.detach())).squeeze(-1)  # it learns from its own loss only
-        called, group, more = self._groups(data, old.detach(), prob)
-        new = actor.joined(old, called, group)
+        alive = _alive_of(data, prob)
+        called, group, more = self._groups(data, old.detach(), prob, alive)
+        called = called & alive
+        new = actor.joined(old, called, group, alive)
         output = {'action': actor.action_of(old, new), 'old_thoughts': old, 'new_thoughts': new}
         output.update(initiator_prob=prob, is_initiator=called, group=group, **more)
         if get_delta_q:
             with torch.no_grad():
                 gain = self.critic(seen, output['action']) - self.critic(seen, actor.action_of(old, old))
-                output['delta_q'] = gain.gather(1, group.flatten(1)).view(group.shape).mean(-1)
+                gain, counts = (x.gather(1, group.flatten(1)).view(group.shape).sum(-1) for x in (gain * alive, alive))
+                output['delta_q'] = gain / counts.clamp_min(1)
         return output
 
-    def _groups(self, data: Any, thoughts: Tensor, prob: Tensor) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
+    def _groups(
+        self, data: Any, thoughts: Tensor, prob: Tensor, alive: Tensor
+    ) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
         """Who calls, whom each would call, and what is kept of it for the next step."""
         given = {} if isinstance(data, Tensor) else data
         if 'group' in given:
             return given['is_initiator'], given['group'], {}
-        called, group = prob.detach() > 0.5, self._nearest(data, thoughts)
+        called, group = prob.detach() > 0.5, self._nearest(data, thoughts, alive)
         state = given.get('prev_state')
         if not self.state_shape[-1]:
             return called, group, {}
@@ -166,13 +174,13 @@ class ATOCQAC(ModeNet):
         kept = [part.to(state.dtype) for part in (left.unsqueeze(-1), called.unsqueeze(-1), group)]
         return called, group, {'next_state': torch.cat(kept, -1)}
 
-    def _nearest(self, data: Any, thoughts: Tensor) -> Tensor:
-        """For each agent itself and those who are nearest to it, in the order of their numbers."""
+    def _nearest(self, data: Any, thoughts: Tensor, alive: Tensor) -> Tensor:
+        """For each agent itself and those who are nearest to it and still play, in the order of their numbers."""
         obs = obs_of(data)
         if self._group_size == thoughts.shape[1]:
             return torch.arange(self._group_size, device=thoughts.device).expand(*thoughts.shape[:2], -1)
         place = thoughts if isinstance(obs, Tensor) else entry_of(obs, 'agent_position')
-        distance = torch.cdist(place, place)
+        distance = torch.cdist(place, place).masked_fill(~alive.unsqueeze(1), torch.inf)
         distance.diagonal(dim1=1, dim2=2).fill_(-1.0)
         return distance.topk(self._group_size, -1, largest=False).indices.sort(-1).values
 
@@ -206,6 +214,13 @@ class ATOCQAC(ModeNet):
         prob = data['initiator_prob'].clamp(1e-6, 1.0 - 1e-6)
         loss = -(wanted * prob.log() + (1.0 - wanted) * (1.0 - prob).log())
         return {'loss': (loss * called).sum() / called.sum().clamp(min=1.0)}
+
+
+def _alive_of(data: Any, prob: Tensor) -> Tensor:
+    """Who still plays (B, A) bool: all where the observation does not say."""
+    obs = obs_of(data)
+    alive = None if isinstance(obs, Tensor) else obs.get('agent_alive')
+    return torch.ones_like(prob, dtype=torch.bool) if alive is None else alive > 0
 
 
 def _state_of(data: Any) -> Tensor:

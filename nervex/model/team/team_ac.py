@@ -138,8 +138,11 @@ def state_size(agent_num: int, obs_dim: int | Sequence[int], global_obs_dim: int
 
 
 def state_of(obs: dict[str, Tensor]) -> Tensor:
-    """What a central critic sees (*, S): the global state, or what all agents see where an env has none."""
-    return obs['global_state'] if 'global_state' in obs else obs['agent_state'].flatten(-2)
+    """What a central critic sees (*, S): the global state, or what all agents see that play where an env has none."""
+    if 'global_state' in obs:
+        return obs['global_state']
+    alive = obs.get('agent_alive')
+    return (obs['agent_state'] if alive is None else obs['agent_state'] * alive.unsqueeze(-1)).flatten(-2)
 
 
 def of_each(x: Tensor, agent_num: int) -> Tensor:

@@ -29,8 +29,8 @@ def make(*fields, factor=0.5, double_q=True, lstm_type='gru', **collect):
     return policy
 
 
-def sequences(width=8):
-    data, rng = batch(), np.random.default_rng(7)
+def sequences(width=8, alive=False):
+    data, rng = batch(alive=alive), np.random.default_rng(7)
     data['obs']['agent_alone_state'] = rng.normal(size=(B, T + 1, A, ALONE)).astype(np.float32)
     data['obs']['agent_alone_padding_state'] = rng.normal(size=(B, T + 1, A, 3)).astype(np.float32)
     data['prev_state'] = rng.normal(size=(B, A, 3 * width)).astype(np.float32)
@@ -57,9 +57,10 @@ def values(net, obs, state):
     return step_by_step(net, obs, state, 'alone') + step_by_step(net, obs, state, 'colla')
 
 
+@pytest.mark.parametrize('alive', [False, True], ids=['all alive', 'some leave'])
 @pytest.mark.parametrize('double_q', [True, False])
-def test_the_loss_equals_a_reference_in_loops(double_q):
-    policy, data = make(double_q=double_q), sequences()
+def test_the_loss_equals_a_reference_in_loops(double_q, alive):
+    policy, data = make(double_q=double_q), sequences(alive=alive)
     loss, info = policy._loss(policy._data_preprocess_learn(data))
     plain = data.to_numpy()
     td = reference(policy, plain, JOINTS['qmix'], False, double_q, values=values)
@@ -68,10 +69,26 @@ def test_the_loss_equals_a_reference_in_loops(double_q):
         obs = {name: torch.as_tensor(part[row])[:, None] for name, part in plain['obs'].items()}
         blank = step_by_step(policy._armor.model, obs, torch.as_tensor(plain['prev_state'][row])[None], 'blank')
         for t in np.flatnonzero(plain['mask'][row]):
-            total += sum(blank[t, 0, a, plain['action'][row, t, a]].item() for a in range(A)) ** 2
+            living = [a for a in range(A) if not alive or plain['obs']['agent_alive'][row, t, a]]
+            total += sum(blank[t, 0, a, plain['action'][row, t, a]].item() for a in living) ** 2
     alone = total / plain['mask'].sum()
     assert info['colla_alone_loss'].item() == pytest.approx(alone, rel=1e-4)
     assert loss.item() == pytest.approx(td + 0.5 * alone, rel=1e-4)
+
+
+def test_what_agents_that_have_left_see_and_do_changes_no_loss_and_no_gradient():
+    found = []
+    for change in (False, True):
+        policy, data = make(), sequences(alive=True)
+        gone = data['obs']['agent_alive'] == 0
+        if change:
+            for name in ('agent_state', 'agent_alone_state', 'agent_alone_padding_state'):
+                data['obs'][name][gone] = 7.0
+            data['obs']['action_mask'][gone] = [0.0, 1.0, 0.0]
+            data['action'][gone[:, :T]] = 2
+        loss, _ = policy._loss(policy._data_preprocess_learn(data))
+        found.append([loss, *torch.autograd.grad(loss, list(policy._model.parameters()))])
+    assert gone.any() and all(torch.equal(one, other) for one, other in zip(*found))
 
 
 def test_padding_has_no_part_in_the_loss_and_weights_scale_sequences():
@@ -122,15 +139,15 @@ def test_attention_by_its_formula():
     assert torch.allclose(net(obs), torch.cat([obs[:2], obs[6:], summary]), atol=1e-6)
 
 
-def learns(memory=None, **algo):
-    model = dict(hidden_dim_list=[32], lstm_type=memory)
+def learns(memory=None, share=True, **algo):
+    model = dict(hidden_dim_list=[32], lstm_type=memory, share=share)
     learn = {**OFF_POLICY['policy']['learn'], 'algo': {**OFF_POLICY['policy']['learn']['algo'], **algo}}
     return {**OFF_POLICY, 'policy': {**OFF_POLICY['policy'], 'model': model, 'learn': learn}}
 
 
-@pytest.mark.parametrize('memory', [None, 'gru', 'lstm'])
-def test_it_learns_with_and_without_a_memory_and_never_takes_what_is_forbidden(memory):
-    assert train('collaQ', PairEnv, learns(memory)).solved
+@pytest.mark.parametrize('memory, share', [(None, True), ('gru', True), ('lstm', True), (None, False), ('gru', False)])
+def test_it_learns_with_and_without_a_memory_and_never_takes_what_is_forbidden(memory, share):
+    assert train('collaQ', PairEnv, learns(memory, share)).solved
 
 
 @pytest.mark.slow

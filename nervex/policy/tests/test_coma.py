@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from nervex.data import Batch
 from nervex.policy import create_policy
 from nervex.policy.coma import exploring
 from nervex.policy.tests.learning import train, wrong_sign
@@ -29,8 +30,8 @@ def make(*fields, **collect):
     return policy
 
 
-def sequences(each=False):
-    data = batch(each=each)
+def sequences(each=False, alive=False):
+    data = batch(each=each, alive=alive)
     rng = np.random.default_rng(5)
     data['eps'] = np.full((B, T), EPS, np.float32)
     data['last_action'] = rng.integers(0, N, (B, A))
@@ -66,20 +67,23 @@ def of_row(policy, data, row):
         return {k: (1 - EPS) * power / total + EPS / len(powers) for k, power in powers.items()}
 
     actions = [data['action'][row, t].tolist() for t in range(length)]
+    playing = data['obs']['agent_alive'][row] if 'agent_alive' in data['obs'] else np.ones((T + 1, A))
     actions.append([max(legal[length][a], key=lambda k: pi(length, a)[k]) for a in range(A)])
-    before = [data['last_action'][row].tolist(), *actions]
+    done = [[k if playing[t, a] else -1 for a, k in enumerate(actions[t])] for t in range(length + 1)]
+    before = [data['last_action'][row].tolist(), *done]
 
     def q(net, t, a):
         parts = [obs['global_state'][t], obs['agent_state'][t, a]]
         for other in range(A):
-            parts.append(torch.tensor([float(k == actions[t][other] and other != a) for k in range(N)]))
+            parts.append(torch.tensor([float(k == done[t][other] and other != a) for k in range(N)]))
         for other in range(A):
             parts.append(torch.tensor([float(k == before[t][other]) for k in range(N)]))
         parts.append(torch.tensor([float(k == a) for k in range(A)]))
         return net.critic.net(torch.cat(parts)).tolist()
 
     def value_behind(t, a):
-        return q(target, t + 1, a)[actions[t + 1][a]]
+        living = [k for k in range(A) if playing[t + 1, k]]
+        return np.mean([q(target, t + 1, k)[actions[t + 1][k]] for k in ([a] if a in living else living)])
 
     def goal(t, a):
         reward = 0.5 * data['reward'][row, t].sum()
@@ -89,18 +93,19 @@ def of_row(policy, data, row):
         return reward + GAMMA * ((1 - LAMBDA) * value_behind(t, a) + LAMBDA * rest)
 
     for t in range(length):
-        for a in range(A):
+        for a in np.flatnonzero(playing[t]):
             values, shares, taken = q(model, t, a), pi(t, a), actions[t][a]
             adv = values[taken] - sum(share * values[k] for k, share in shares.items())
             entropy = -sum(share * math.log(share) for share in shares.values())
             sums += [-math.log(shares[taken]) * adv, (goal(t, a) - values[taken]) ** 2, entropy]
-    return sums, length * A
+    return sums, playing[:length].sum()
 
 
+@pytest.mark.parametrize('alive', [False, True], ids=['all alive', 'some leave'])
 @pytest.mark.parametrize('limit', [False, True], ids=['true ends', 'a time limit'])
 @pytest.mark.parametrize('each', [False, True], ids=['reward of the team', 'reward of each'])
-def test_the_loss_equals_a_reference_in_loops(each, limit):
-    policy, data = make(), sequences(each)
+def test_the_loss_equals_a_reference_in_loops(each, limit, alive):
+    policy, data = make(), sequences(each, alive)
     if limit:
         data['truncated'][1, 1] = True
     loss, info = loss_of(policy, data)
@@ -116,6 +121,19 @@ def test_padding_has_no_part_in_the_loss():
     changed['action'][~data['mask']] = 2
     changed['reward'][~data['mask']] = 1e3
     assert loss_of(policy, data) == loss_of(policy, changed)
+
+
+def test_what_agents_that_have_left_see_and_do_changes_no_loss_and_no_gradient():
+    found = []
+    for change in (False, True):
+        policy, data = make(), sequences(alive=True)
+        gone = data['obs']['agent_alive'] == 0
+        if change:
+            data['obs']['agent_state'][gone], data['obs']['action_mask'][gone] = 7.0, [0.0, 1.0, 0.0]
+            data['action'][gone[:, :T] & data['mask'][..., None]] = 2  # which is not legal either
+        loss, _ = policy._loss(policy._data_preprocess_learn(data))
+        found.append([loss, *torch.autograd.grad(loss, list(policy._model.parameters()))])
+    assert gone.any() and all(torch.equal(one, other) for one, other in zip(*found))
 
 
 def test_a_time_limit_is_no_end():
@@ -180,7 +198,7 @@ def test_sequences_know_what_was_done_before_them():
         eps=np.zeros(6, np.float32),
     )
 
-    def cut(start, end, repeats):
+    def cut(start, end, repeats, steps=steps):
         part = {name: column[start:end] for name, column in steps.items()}
         found = policy._get_train_sample(TrajBlock.cut(part, repeats))
         return found['reward'][:, 0].tolist(), found['last_action'].tolist()
@@ -189,11 +207,16 @@ def test_sequences_know_what_was_done_before_them():
     assert cut(0, 6, 0) == ([0, 2, 3, 5], [[-1, -1], [1, 1], [-1, -1], [1, 1]])
     assert cut(0, 4, 1) == ([1, 3], [[0, 2], [-1, -1]])  # the first step was part of another window
     assert cut(3, 6, 1) == ([4], [[0, 2]])
+    alive = np.ones((6, A), np.float32)
+    alive[1, 1] = alive[2, 1] = 0  # what the second agent does there is nothing
+    seen = Batch({**dict(steps['obs'].items()), 'agent_alive': alive})
+    left = {**steps, 'obs': seen, 'next_obs': seen}
+    assert cut(0, 4, 1, left)[1] == [[0, 2], [-1, -1]] and cut(0, 6, 0, left)[1][1] == [1, -1]
 
 
-@pytest.mark.parametrize('memory', [None, 'gru', 'lstm'])
-def test_it_learns_with_and_without_a_memory_and_never_takes_what_is_forbidden(memory):
-    assert train('coma', PairEnv, learns(memory)).solved
+@pytest.mark.parametrize('memory, share', [(None, True), ('gru', True), ('lstm', True), (None, False), ('gru', False)])
+def test_it_learns_with_and_without_a_memory_and_never_takes_what_is_forbidden(memory, share):
+    assert train('coma', PairEnv, learns(memory, share)).solved
 
 
 @pytest.mark.slow
@@ -202,9 +225,9 @@ def test_it_learns_with_every_seed(seed):
     assert train('coma', PairEnv, learns(None), seed).solved
 
 
-def learns(memory=None):
+def learns(memory=None, share=True):
     policy = dict(
-        model=dict(hidden_dim_list=[32], lstm_type=memory),
+        model=dict(hidden_dim_list=[32], lstm_type=memory, share=share),
         learn=dict(batch_size=16, epochs=4),
         command=dict(eps=dict(type='linear', start=0.3, end=0.02, decay=6000)),
     )

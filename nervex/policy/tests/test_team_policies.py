@@ -1,5 +1,7 @@
 """Teams: losses against references in plain loops, what a policy finds in small games, memories and what is refused."""
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
@@ -12,7 +14,7 @@ from nervex.model.team import ValueScale
 from nervex.policy import create_policy
 from nervex.policy.qmix import further
 from nervex.policy.tests.learning import train, wrong_sign
-from nervex.policy.tests.toy_envs import AimEnv, PairEnv, TemptationEnv, box
+from nervex.policy.tests.toy_envs import AimEnv, PairEnv, RecallEnv, TemptationEnv, box
 from nervex.policy.traj_block import TrajBlock
 from nervex.utils import POLICY_REGISTRY, ConfigError
 
@@ -124,7 +126,19 @@ def test_the_loss_equals_a_reference_in_loops(name, td_lambda, double_q, each, a
 @pytest.mark.parametrize('name', [*JOINTS, 'mappo', 'ippo'])
 def test_padding_and_agents_that_have_left_have_no_part_in_the_loss(name):
     policy = create_policy(dict(policy_type=name, model={**SIZES, 'lstm_type': None}), enable_field=['learn'])
+    same_loss_and_gradients(policy, name)
+
+
+def test_nor_in_what_a_central_critic_sees_where_there_is_no_global_state():
+    model = {**SIZES, 'global_obs_dim': None, 'lstm_type': None}
+    policy = create_policy(dict(policy_type='mappo', model=model), enable_field=['learn'])
+    same_loss_and_gradients(policy, 'mappo', without=['global_state'])
+
+
+def same_loss_and_gradients(policy, name, without=()):
     data, changed = (on_policy(batch(alive=True)) if name in ('mappo', 'ippo') else batch(alive=True) for _ in range(2))
+    for given, key in itertools.product((data, changed), without):
+        del given['obs'][key]
     gone = data['obs']['agent_alive'] == 0
     changed['obs']['agent_state'][gone] = 7.0
     for key in ('action', 'reward', 'value', 'adv', 'return_', 'logit'):
@@ -132,8 +146,11 @@ def test_padding_and_agents_that_have_left_have_no_part_in_the_loss(name):
             changed[key][~data['mask']] = 1 if key == 'action' else 1e3
             if key != 'reward':
                 changed[key][gone[:, :T] & data['mask'][..., None]] = 1
-    losses = [policy._loss(policy._data_preprocess_learn(each))[0].item() for each in (data, changed)]
-    assert losses[0] == losses[1] and np.isfinite(losses[0])
+    found = []
+    for given in (data, changed):
+        loss, _ = policy._loss(policy._data_preprocess_learn(given))
+        found.append([loss, *torch.autograd.grad(loss, list(policy._model.parameters()), materialize_grads=True)])
+    assert all(torch.equal(one, other) for one, other in zip(*found)) and found[0][0].isfinite()
 
 
 def test_targets_that_look_further_along_the_steps_by_hand():
@@ -214,6 +231,19 @@ HOW = {**dict.fromkeys(JOINTS, OFF_POLICY), 'mappo': ON_POLICY, 'ippo': ON_POLIC
 def test_it_learns_with_and_without_a_memory_and_never_takes_what_is_forbidden(name, memory):
     cfg = {**HOW[name], 'policy': {**HOW[name]['policy'], 'model': dict(hidden_dim_list=[32], lstm_type=memory)}}
     assert train(name, PairEnv, cfg).solved
+
+
+@pytest.mark.parametrize('name, solved', [('qmix', True), ('vdn', True), ('iql', True), ('forgetful', False)])
+def test_what_was_seen_steps_ago_is_recalled_by_who_has_a_memory(name, solved):
+    memory = None if name == 'forgetful' else 'gru'
+    policy = {
+        **OFF_POLICY['policy'],
+        'model': dict(hidden_dim_list=[32], lstm_type=memory),
+        'collect': dict(unroll_len=4, traj_len='inf'),
+    }
+    cfg = dict(evaluator=dict(n_episode=20, eval_freq=100, stop_val=1.0), commander=dict(max_env_step=4000))
+    name = 'qmix' if memory is None else name
+    assert train(name, RecallEnv, {**OFF_POLICY, **cfg, 'policy': policy}).solved == solved
 
 
 @pytest.mark.parametrize('name', ['mappo', 'ippo'])
@@ -392,8 +422,13 @@ def test_a_team_and_a_single_agent_are_not_taken_for_each_other():
         train('qmix', TemptationEnv, {})
 
 
-def test_agents_that_see_who_they_are_act_differently_on_the_same_observation():
+@pytest.mark.parametrize('more', [dict(agent_ids=True), dict(share=False)], ids=['ids', 'own weights'])
+@pytest.mark.parametrize('name', ['qmix', 'collaq', 'coma', 'team_ac', 'team_qac'])
+def test_agents_that_see_who_they_are_act_differently_on_the_same_observation(name, more):
     torch.manual_seed(0)
-    same = torch.ones(1, 1, A, 3)
-    blind, seeing = (create_model(dict(model_type='qmix', **SIZES, agent_ids=ids)) for ids in (False, True))
-    assert torch.equal(*blind.agent_net(same)[0][0, 0]) and not torch.equal(*seeing.agent_net(same)[0][0, 0])
+    parts = ('agent_state', 'agent_alone_state', 'agent_alone_padding_state')
+    obs = {part: torch.ones(1, A, 3) for part in parts} | {'global_state': torch.ones(1, 6)}
+    settings = {'model_type': name, **SIZES, **({'alone_obs_dim': 3} if name == 'collaq' else {})}
+    blind, seeing = (create_model({**settings, **given}) for given in (dict(agent_ids=False), more))
+    blind, seeing = (model.compute_action({'obs': obs})['logit'][0] for model in (blind, seeing))
+    assert torch.equal(*blind) and not torch.equal(*seeing)

@@ -2,7 +2,8 @@
 Problems of a few states whose best return is known, for proofs that an algorithm learns.
 
 Temptation: refuse a small reward (needs the value of the next state). Cue: remember the first observation.
-Switches: several action heads. Forbidden: legal actions change. Endless: a time limit is no end. Pair and Aim: teams.
+Switches: several action heads. Forbidden: legal actions change. Endless: a time limit is no end. Pair, Aim and Recall:
+teams.
 """
 
 from __future__ import annotations
@@ -295,3 +296,34 @@ class AimEnv(ToyEnv):
             raise RuntimeError(f'not two pairs of numbers in [-1, 1]: {action!r}')
         loss = float(((given - self._wanted) ** 2).sum())
         return self._begin(), -loss, False
+
+
+class RecallEnv(ToyEnv):
+    """
+    Overview:
+        Two agents that each see a bit of their own at first, then ``delay`` empty observations; in the last step each
+        is to name its bit, and the team earns 0.5 for each that does. Best return 1; without a memory 0.5. The mixer
+        knows the bits at all times.
+    """
+
+    config = dict(delay=3)  # steps between the bits and the answer
+    obs_space = EnvElementInfo(
+        {'agent_state': (2, 3), 'global_state': (3,)},
+        {name: {'dtype': np.float32} for name in ('agent_state', 'global_state')},
+    )
+    act_space = multi_discrete(2, 2)
+
+    def _begin(self) -> dict[str, np.ndarray]:
+        self._bits = self._rng.integers(2, size=2)
+        return self._seen(0)
+
+    def _seen(self, step: int) -> dict[str, np.ndarray]:
+        each = np.zeros((2, 3), np.float32)
+        each[:, 2] = step == self._cfg.delay
+        if step == 0:
+            each[[0, 1], self._bits] = 1
+        return {'agent_state': each, 'global_state': np.array([*self._bits, step / self._cfg.delay], np.float32)}
+
+    def _act(self, action: Any) -> tuple[dict[str, np.ndarray], float, bool]:
+        over = self._steps == self._cfg.delay
+        return self._seen(self._steps + 1), over * float((np.asarray(action) == self._bits).mean()), over

@@ -13,6 +13,7 @@ from nervex.rl_utils import (
     gaussian_kl_divergence,
     gaussian_log_prob,
     kl_divergence,
+    of_the_living,
     ppg_data,
     ppg_joint_error,
     ppo_data,
@@ -115,6 +116,28 @@ def test_coma_weights_and_a_single_step():
     sum(loss).backward()
     with pytest.raises(ShapeError, match='weight has shape'):
         coma_error(coma_fields(weight=torch.ones(3)), 0.5, 0.8)
+
+
+def test_coma_where_an_agent_leaves_by_hand():
+    """Two agents of whom the second has left behind step 0: to it, too, step 1 is worth what it is to the first, 6."""
+    q = torch.tensor([[[4.0, 0.0], [1.0, 5.0]], [[2.0, 2.0], [70.0, 80.0]]]).unsqueeze(1)
+    target = torch.tensor([[[9.0, 9.0], [9.0, 9.0]], [[6.0, 0.0], [90.0, 95.0]]]).unsqueeze(1)
+    action, alive = torch.zeros(2, 1, 2, dtype=torch.long), torch.tensor([[[1.0, 1.0]], [[1.0, 0.0]]])
+    done = torch.tensor([[False], [True]])
+    data = coma_data(torch.zeros(2, 1, 2, 2), action, q, target, torch.ones(2, 1), None, done, None, alive)
+    # returns: step 1: 1; step 0 of both: 1 + .5 (.2 * 6 + .8 * 1) = 2; errors 1, and 2 and 1; advantages 0, 2 and -2
+    expected = [LOG2 * (0 + 2 - 2) / 3, (1 + 4 + 1) / 3, LOG2]
+    assert [x.item() for x in coma_error(data, 0.5, 0.8)] == pytest.approx(expected, abs=1e-6)
+    # without an end step 1 is followed by nothing and does not train; returns of step 0 are 1 + .5 * 6 = 4
+    assert coma_error(data._replace(done=None), 0.5, 0.8).q_value_loss.item() == pytest.approx((0 + 9) / 2)
+    # cut behind step 0: the same, by the mean of who lives there
+    cut = data._replace(done=None, mask=torch.tensor([[True], [False]]))
+    assert coma_error(cut, 0.5, 0.8).q_value_loss.item() == pytest.approx((0 + 9) / 2)
+    # three of whom one has left: worth (6 + 2) / 2
+    value, living = torch.tensor([[6.0, 2.0, 50.0]]), torch.tensor([[1.0, 1.0, 0.0]])
+    assert of_the_living(value, living, each=False).tolist() == [[6.0, 2.0, 4.0]]
+    assert of_the_living(value, living, each=True).tolist() == [[6.0, 2.0, 0.0]]
+    assert of_the_living(value, living * 0, each=False).tolist() == [[0.0, 0.0, 0.0]]
 
 
 def test_coma_behind_the_end_of_a_sequence():

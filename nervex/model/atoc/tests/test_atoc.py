@@ -39,11 +39,11 @@ def test_each_agent_is_in_its_own_group_once():
 
 
 def test_a_group_is_whom_an_agent_is_nearest_to():
-    net = ATOCQAC(2, 2, thought_dim=2, n_agent=4, agent_per_group=2)
+    net, everybody = ATOCQAC(2, 2, thought_dim=2, n_agent=4, agent_per_group=2), torch.ones(1, 4, dtype=torch.bool)
     thoughts = torch.tensor([[[1.0, 0.0], [1.5, 0.0], [9.0, 9.0], [9.0, 8.0]]])  # by dot product all would choose 2
-    assert net._nearest(thoughts, thoughts).tolist() == [[[0, 1], [0, 1], [2, 3], [2, 3]]]
+    assert net._nearest(thoughts, thoughts, everybody).tolist() == [[[0, 1], [0, 1], [2, 3], [2, 3]]]
     obs = {'agent_state': thoughts, 'agent_position': torch.tensor([[[0.0, 0.0], [5.0, 0.0], [0.0, 1.0], [5.0, 2.0]]])}
-    assert net._nearest({'obs': obs}, thoughts).tolist() == [[[0, 2], [1, 3], [0, 2], [1, 3]]]
+    assert net._nearest({'obs': obs}, thoughts, everybody).tolist() == [[[0, 2], [1, 3], [0, 2], [1, 3]]]
     with pytest.raises(UnknownNameError, match='agent_position'):
         net({'obs': {'agent_state': torch.zeros(1, 4, 2)}})
 
@@ -62,6 +62,43 @@ def test_only_members_of_a_called_group_change_their_mind():
     assert changed.tolist() == [[True, False, False, True, False]] * B
     silent = call(net, obs, [], group)
     assert torch.equal(silent['old_thoughts'], silent['new_thoughts'])
+
+
+def test_who_has_left_neither_calls_nor_is_called():
+    """Four on a line, of whom the second and the third have left: the first and the last find each other."""
+    torch.manual_seed(0)
+    net = ATOCQAC(N, 2, thought_dim=8, n_agent=4, agent_per_group=2)
+    place = torch.tensor([[[0.0], [1.0], [2.0], [3.0]]])
+    obs = {'agent_state': torch.randn(1, 4, N), 'agent_position': place, 'agent_alive': torch.ones(1, 4)}
+    net.attention[-1].bias.data.fill_(9.0)  # everybody would call
+    assert net({'obs': obs})['is_initiator'].all() and net({'obs': obs})['group'][0, 0].tolist() == [0, 1]
+    obs['agent_alive'] = torch.tensor([[1.0, 0.0, 0.0, 1.0]])
+    output = net({'obs': obs})
+    assert output['is_initiator'].tolist() == [[True, False, False, True]]
+    assert output['group'][0, [0, 3]].tolist() == [[0, 3], [0, 3]]
+    pair = output['old_thoughts'][0, [0, 3]].unsqueeze(1)
+    for _ in range(2):  # each calls the other
+        pair = pair + net.actor.channel(pair)[0]
+    assert torch.allclose(output['new_thoughts'][0, [0, 3]], pair.squeeze(1), atol=1e-6)
+    obs['agent_alive'] = torch.tensor([[0.0, 0.0, 0.0, 1.0]])  # the last one is alone: beside it there is silence
+    output = net({'obs': obs}, get_delta_q=True)
+    alone = torch.stack([torch.zeros(8), output['old_thoughts'][0, 3]]).unsqueeze(1)
+    heard = (alone + net.actor.channel(alone)[0])[1, 0]
+    assert output['group'][0, 3, 1] == 3 and torch.allclose(output['new_thoughts'][0, 3], heard, atol=1e-6)
+    gain = net.critic(obs['agent_state'], output['action'])[0, 3].item()
+    gain -= net.critic(obs['agent_state'], net.actor.action_of(output['old_thoughts'], output['old_thoughts']))[0, 3]
+    assert output['delta_q'][0, 3].item() == pytest.approx(gain.item(), abs=1e-6)
+
+
+def test_who_has_left_carries_nothing_from_one_group_to_the_next():
+    net, obs = make(agent_per_group=A), torch.randn(1, A, N)
+    alive = torch.tensor([[1.0, 0.0, 1.0, 0.0, 0.0]])
+    given = {'is_initiator': torch.ones(1, A, dtype=torch.bool), 'group': torch.arange(A).expand(1, A, -1)}
+    output = net({'obs': {'agent_state': obs, 'agent_alive': alive}, **given})
+    expected = output['old_thoughts'].transpose(0, 1) * alive.view(A, 1, 1)
+    for _ in range(2):  # two call all
+        expected = (expected + net.actor.channel(expected)[0]) * alive.view(A, 1, 1)
+    assert torch.allclose(output['new_thoughts'], expected.transpose(0, 1), atol=1e-6)
 
 
 def test_groups_follow_one_another():
