@@ -64,7 +64,7 @@ class ComaNetwork(ModeNet):
     """
     Overview:
         Counterfactual multi-agent policy gradients (Foerster et al. 2018, https://arxiv.org/abs/1705.08926):
-        ``model.actor``, a recurrent policy that all agents share, and ``model.critic``.
+        ``model.actor``, a recurrent policy that all agents share or have one each, and ``model.critic``.
     Arguments:
         - agent_num (:obj:`int`): number of agents
         - obs_dim (:obj:`int | Sequence[int] | Mapping`): size of what one agent sees; or both sizes,
@@ -74,7 +74,7 @@ class ComaNetwork(ModeNet):
           critic, None is [128, embedding_dim]
         - global_obs_dim (:obj:`int | None`): size of the global state, if ``obs_dim`` does not say it
         - lstm_type (:obj:`str | None`): 'gru' or 'lstm' gives the actor a memory
-        - agent_ids (:obj:`bool`): the actor also sees which agent is meant
+        - agent_ids, share (:obj:`bool`): of the actor, see ``AgentNet``; the critic is one for all
     Interfaces:
         forward, compute_action, compute_q_value
     """
@@ -92,6 +92,7 @@ class ComaNetwork(ModeNet):
         lstm_type: str | None = 'gru',
         activation: str | Activation = 'relu',
         agent_ids: bool = False,
+        share: bool = True,
     ) -> None:
         super().__init__()
         own_dim: Any = obs_dim
@@ -104,8 +105,7 @@ class ComaNetwork(ModeNet):
             )
         widths = widths_of(embedding_dim, hidden_dim_list, 128)
         self.agent_num = agent_num
-        ids = agent_num if agent_ids else 0
-        self.actor = AgentNet(own_dim, action_dim, widths, lstm_type, activation, ids)
+        self.actor = AgentNet(own_dim, action_dim, widths, lstm_type, activation, agent_num, agent_ids, share=share)
         self.critic = ComaCritic(
             agent_num, as_size(own_dim), as_size(global_obs_dim, 'global_obs_dim'), action_dim, widths, activation
         )

@@ -90,6 +90,7 @@ class CollaQ(nn.Module):
         hypernet_dim: int = 64,
         agent_ids: bool = False,
         mixing_dim: int | None = None,
+        share: bool = True,
     ) -> None:
         super().__init__()
         widths = widths_of(embedding_dim, hidden_dim_list, 128)
@@ -103,9 +104,8 @@ class CollaQ(nn.Module):
                 as_size(obs_dim), agent_num - 1, self_feature_range, ally_feature_range, attention_dim
             )
         colla_dim = obs_dim if self.attention is None else self.attention.out_dim
-        ids = agent_num if agent_ids else 0
-        self.colla_net = AgentNet(colla_dim, action_dim, widths, lstm_type, activation, ids)
-        self.alone_net = AgentNet(alone_obs_dim, action_dim, widths, lstm_type, activation, ids)
+        rest: tuple = (action_dim, widths, lstm_type, activation, agent_num, agent_ids, False, share)
+        self.colla_net, self.alone_net = AgentNet(colla_dim, *rest), AgentNet(alone_obs_dim, *rest)
         state_dim = as_size(global_obs_dim, 'global_obs_dim')
         mixing_dim = mixing_dim or self.colla_net.encoder.out_dim
         self.mixer = Mixer(agent_num, state_dim, mixing_dim, hypernet_dim) if use_mixer else None

@@ -10,8 +10,10 @@ T, B, A = 3, 4, 3
 SIZES = dict(agent_num=A, obs_dim=5, global_obs_dim=7, action_dim=2, hidden_dim_list=[8, 6])
 
 
-def seen(time=T, state=True):
+def seen(time=T, state=True, alone=False):
     obs = {'agent_state': torch.randn(time, B, A, 5), 'action_mask': torch.ones(time, B, A, 2)}
+    if alone:
+        obs |= {'agent_alone_state': torch.randn(time, B, A, 4), 'agent_alone_padding_state': obs['agent_state'] / 2}
     return {**obs, 'global_state': torch.randn(time, B, 7)} if state else obs
 
 
@@ -35,22 +37,23 @@ def weights_of(own, agent):
 def alike(own, settings, agent):
     """A network of shared weights that has those of one agent."""
     net = create_model({**settings, 'share': True})
-    kept = weights_of(own.state_dict(), agent)
-    if 'mixer.weight_1.0.weight' in kept:
-        kept.update({key: value for key, value in own.state_dict().items() if key.startswith('mixer')})
-    net.load_state_dict(kept)
+    central = ('mixer', 'critic') if settings['model_type'] == 'coma' else ('mixer',)
+    whole = {key: value for key, value in own.state_dict().items() if key.startswith(central)}
+    net.load_state_dict({**weights_of(own.state_dict(), agent), **whole})
     return net
 
 
 @pytest.mark.parametrize('memory', [None, 'gru', 'lstm'])
-@pytest.mark.parametrize('kind', ['team_ac', 'team_ac gaussian', 'team_qac', 'qmix'])
+@pytest.mark.parametrize('kind', ['team_ac', 'team_ac gaussian', 'team_qac', 'qmix', 'coma', 'collaq'])
 def test_weights_of_their_own_are_as_a_network_for_each_agent(kind, memory):
     torch.manual_seed(0)
     model_type, gaussian = kind.split()[0], kind.endswith('gaussian')
     settings = dict(model_type=model_type, **SIZES, agent_ids=False, lstm_type=memory)
-    if model_type != 'qmix':
+    if model_type.startswith('team'):
         settings['continuous'] = gaussian
-    own, obs = create_model({**settings, 'share': False}), seen()
+    if model_type == 'collaq':
+        settings['alone_obs_dim'] = 4
+    own, obs = create_model({**settings, 'share': False}), seen(alone=True)
     state = torch.randn(B, *own.state_shape) if memory else None
     if gaussian:
         own.actor.log_sigma.data.uniform_(-1, 1)
@@ -68,6 +71,8 @@ def test_weights_of_their_own_are_as_a_network_for_each_agent(kind, memory):
             pairs.append((output['value'], expected['value']))
         if model_type == 'team_qac':
             pairs.append(tuple(model.compute_q({'obs': obs, 'action': joint})['q_value'] for model in (own, net)))
+        if model_type == 'collaq':
+            pairs.append((output['agent_colla_alone_q'], expected['agent_colla_alone_q']))
         for found, wanted in pairs:
             assert torch.allclose(found[:, :, agent], wanted[:, :, agent], atol=1e-6)
 
