@@ -21,6 +21,7 @@ extras = {
     'pettingzoo': ['pettingzoo>=1.24'],
     'mpe': ['mpe2>=1.1'],
     'smax': ['jaxmarl>=0.2'],
+    'slime': ['slimevolleygym>=0.1', 'gym==0.26.2', 'opencv-python-headless>=4.8'],  # it imports the other two
     'minigrid': ['minigrid>=2.3'],
     'highway': ['highway-env>=1.9'],
     'video': ['imageio[ffmpeg]>=2.34', 'pygame-ce>=2.5'],

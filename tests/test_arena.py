@@ -7,7 +7,6 @@ import sys
 
 import numpy as np
 import pytest
-import yaml
 from click.testing import CliRunner
 
 from app_zoo.board.envs import TicTacToe
@@ -84,8 +83,19 @@ def test_who_cannot_play_is_told_why(players, words):
         arena(['a', 'b'], cfg='cartpole_dqn')
 
 
-def test_a_person_plays_at_the_terminal(run, tmp_path):
-    (tmp_path / 'c.yaml').write_text(yaml.safe_dump(TIC_TAC_TOE), encoding='utf-8')
+def test_two_players_with_memories_of_different_sizes(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, size in (('small', 4), ('large', 8)):
+        policy = dict(policy_type='ppo_recurrent', model=dict(hidden_dim_list=[size]), collect=dict(unroll_len=4))
+        serial_pipeline({**TIC_TAC_TOE, 'policy': policy, 'exp_name': name}, 0)
+    result = arena(['small', 'large'], 10, 0)
+    assert result.wins.sum() + result.draws[0, 1] == 10 and result.different == 2  # greedy: one game for each beginner
+
+
+@pytest.mark.parametrize('game_type', ['tic_tac_toe', 'connect_four'])
+def test_a_person_plays_at_the_terminal(game_type, tmp_path):
+    run = str(tmp_path / 'run')
+    serial_pipeline({**TIC_TAC_TOE, 'env': {**TIC_TAC_TOE['env'], 'env_type': game_type}, 'exp_name': run}, 0)
     ours, theirs = pty.openpty()
     command = [sys.executable, '-m', 'nervex.entry.cli', '-m', 'eval', '--load', run, '--opponent', 'human', '-s', '0']
     game = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, close_fds=True)

@@ -135,10 +135,12 @@ def play(
             rows = np.arange(num)
             game.begin(rows, list(rng.spawn(num)))
             side, totals, moves = (start + rows) % 2, np.zeros((num, 2)), []
+            memories: list[Any] = [({}, np.ones(num, bool)) for _ in players]
             for _ in range(game.limit):
                 joint, turns = np.full((num, 2), -1), game.turns()
-                for player, own in zip(players, (side, 1 - side)):
+                for player, own, memory in zip(players, (side, 1 - side), memories):
                     mine = rows[turns[rows, own[rows]]]
+                    game.memory, game.fresh = memory  # each its own
                     if len(mine):
                         joint[mine, own[mine]] = player.act(player.name, game, mine, own[mine], rng)
                 paid, ended = game.move(rows, joint[rows])

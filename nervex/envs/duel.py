@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from nervex.envs.array_env import ArrayEngine, ArrayEnv
-from nervex.envs.env.base_env import BaseEnvInfo
+from nervex.envs.env.base_env import BaseEnv, BaseEnvInfo
 from nervex.envs.two_sided import TwoSidedEnv
 from nervex.utils.errors import ConfigError, unknown_name
 from nervex.utils.import_helper import load_attribute
@@ -115,6 +115,21 @@ class Duel(ArrayEnv):
     def info(self) -> BaseEnvInfo:
         """That of one side."""
         return self.game.info()._replace(agent_num=1, sides=1)
+
+    def render(self) -> Any:
+        """The picture of the first game."""
+        return self.game.render()
+
+    @property
+    def render_fps(self) -> float | None:
+        """Pictures a second of the game."""
+        return getattr(self.game, 'render_fps', None)
+
+    def enable_save_replay(self, replay_path: str) -> None:
+        """Save a video of every following game, if the game draws itself."""
+        if type(self.game).render is BaseEnv.render:
+            self.game.enable_save_replay(replay_path)  # says that it does not
+        super().enable_save_replay(replay_path)
 
     def seed(self, seed: int, dynamic_seed: bool = True) -> None:
         """Seed the games; sides begin anew, too, by the seed."""

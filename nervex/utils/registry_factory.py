@@ -54,6 +54,7 @@ ENV_REGISTRY = Registry(
         'relay': 'app_zoo.team_games.envs:RelayGame',
         'tic_tac_toe': 'app_zoo.board.envs:TicTacToe',
         'connect_four': 'app_zoo.board.envs:ConnectFour',
+        'slime_volley': 'app_zoo.slime_volley.envs:SlimeVolley',
         'rock_paper_scissors': 'app_zoo.matrix_games.envs:RockPaperScissors',
         'bitflip': 'app_zoo.classic_control.bitflip.envs.bitflip_env:BitFlipEnv',
     },

@@ -1,0 +1,1 @@
+"""Slime volleyball, one against one."""

@@ -1,0 +1,105 @@
+"""Slime volleyball, one against one."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from app_zoo.slime_volley.envs import court
+from nervex.envs import TwoSidedEnv
+from nervex.utils.declare import settings
+from nervex.utils.errors import ExtraMissingError
+
+#: nothing, forward, forward and jump, jump, backward and jump, backward
+WALK, JUMP = np.array([0, -1, -1, 0, 1, 1]), np.array([0, 0, 1, 1, 1, 0])
+LIVES, HELD, STEPS = 5, 30, 3000
+
+
+@cache
+def _builtin_net() -> tuple[np.ndarray, np.ndarray]:
+    """Weights (7, 15) and bias (7, ) of the package's own player."""
+    try:
+        from slimevolleygym.slimevolley import BaselinePolicy
+    except ImportError as error:
+        text = "player 'builtin' of slime volley has the weights of slimevolleygym: pip install nervex[slime]"
+        raise ExtraMissingError(text) from error
+    net = BaselinePolicy()
+    return net.weight, net.bias
+
+
+def builtin_player(game: SlimeVolley, rows: np.ndarray, sides: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """The package's own player, a small recurrent net that evolved; it forgets when a game begins."""
+    weight, bias = _builtin_net()
+    before = np.concatenate([game.seen_sides[rows, sides, :8] / 10.0, game.thoughts[rows, sides]], 1)
+    game.thoughts[rows, sides] = after = np.tanh(before @ weight.T + bias)
+    forward, backward, jump = (after[:, :3] > 0.75).T
+    found = np.zeros(len(rows), np.int64)
+    for number, (walk, jumps) in enumerate(zip(WALK, JUMP)):
+        found[(backward.astype(int) - forward == walk) & (jump == jumps)] = number
+    return found
+
+
+class SlimeVolley(TwoSidedEnv):
+    """
+    Overview:
+        Two slimes, a ball and a fence. A side sees itself, the ball and the other, places and speeds, as if it stood on
+        the right. 1 for a point, -1 for one of the other; a game ends with five points, or is cut after 3,000 steps.
+        The physics are those of slimevolleygym.
+    """
+
+    config = settings()
+    seen_shape, action_num, limit, render_fps = (12,), len(WALK), STEPS, 50
+    players = {**TwoSidedEnv.players, 'builtin': builtin_player}  # type: ignore[dict-item]
+
+    def __init__(self, cfg: dict | None = None, num: int = 1) -> None:
+        super().__init__(cfg, num)
+        self.slimes, self.ball = np.zeros((num, 2, 4)), np.zeros((num, 5))
+        self.lives, self.held = np.zeros((num, 2), np.int64), np.zeros(num, np.int64)
+        self.serves, self.served = np.zeros((num, 2 * LIVES, 2)), np.zeros(num, np.int64)
+        self.seen_sides = np.zeros((num, 2, 12))  # when a point is made, players see what they saw before
+        self.thoughts = np.zeros((num, 2, 7))  # of ``builtin``
+
+    def begin(self, which: np.ndarray, generators: list[np.random.Generator]) -> None:
+        drawn = np.stack([generators[row].random((2 * LIVES, 2)) for row in which]) if len(which) else self.serves[:0]
+        self.serves[which] = [-20, 10] + np.array([40, 15]) * drawn
+        self.served[which], self.lives[which], self.thoughts[which] = 0, LIVES, 0
+        self.slimes[which] = np.array([-court.SIZE / 4, court.GROUND, 0, 0]) * [[1, 1, 1, 1], [-1, 1, 1, 1]]
+        self._serve(which)
+        self.seen_sides[which] = court.seen_by(self.slimes[which], self.ball[which])
+
+    def _serve(self, rows: np.ndarray) -> None:
+        vx, vy = self.serves[rows, self.served[rows]].T
+        nil = np.zeros(len(rows))
+        self.ball[rows] = np.stack([nil, nil + court.SIZE / 4, vx, vy, nil], 1)
+        self.held[rows] = HELD
+        self.served[rows] += 1
+
+    def move(self, rows: np.ndarray, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        if (wrong := (actions < 0) | (actions >= self.action_num)).any():
+            raise ValueError(f'{self!r}: an action is an int from 0 to 5, got {actions[wrong.any(1)][0].tolist()}')
+        slimes, ball, flying = self.slimes[rows], self.ball[rows], self.held[rows] == 0
+        court.run_players(slimes, WALK[actions], JUMP[actions])
+        self.held[rows] -= ~flying
+        court.fly(ball, flying)
+        for side in (0, 1):
+            court.bounce(ball, slimes[:, side], court.PLAYER)
+        court.bounce(ball, np.broadcast_to([0, court.FENCE_TOP, 0, 0], (len(rows), 4)), court.STUB)
+        fallen = court.edges(ball)
+        self.slimes[rows], self.ball[rows] = slimes, ball
+        point = fallen != 0
+        self.seen_sides[rows[~point]] = court.seen_by(slimes[~point], ball[~point])
+        self._serve(rows[point])
+        self.lives[rows[point], (fallen[point] + 1) // 2] -= 1
+        return np.stack([fallen, -fallen], 1).astype(np.float32), (self.lives[rows] == 0).any(1)
+
+    def turns(self) -> np.ndarray:
+        return np.ones((self.num, 2), bool)
+
+    def view(self, rows: np.ndarray, sides: np.ndarray) -> dict[str, np.ndarray]:
+        seen = (self.seen_sides[rows, sides] / 10.0).astype(np.float32)
+        return {'observation': seen, 'action_mask': np.ones((len(rows), self.action_num), np.float32)}
+
+    def render(self) -> np.ndarray:
+        """The first game: uint8, 200 x 480 x 3."""
+        return court.picture(self.slimes[0], self.ball[0], self.lives[0])
