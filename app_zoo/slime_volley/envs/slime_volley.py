@@ -9,7 +9,7 @@ import numpy as np
 from app_zoo.slime_volley.envs import court
 from nervex.envs import TwoSidedEnv
 from nervex.utils.declare import settings
-from nervex.utils.errors import ExtraMissingError
+from nervex.utils.errors import ConfigError
 
 #: nothing, forward, forward and jump, jump, backward and jump, backward
 WALK, JUMP = np.array([0, -1, -1, 0, 1, 1]), np.array([0, 0, 1, 1, 1, 0])
@@ -22,8 +22,8 @@ def _builtin_net() -> tuple[np.ndarray, np.ndarray]:
     try:
         from slimevolleygym.slimevolley import BaselinePolicy
     except ImportError as error:
-        text = "player 'builtin' of slime volley has the weights of slimevolleygym: pip install nervex[slime]"
-        raise ExtraMissingError(text) from error
+        text = "env.opponent: player 'builtin' has the weights of slimevolleygym: pip install nervex[slime]"
+        raise ConfigError([text]) from error
     net = BaselinePolicy()
     return net.weight, net.bias
 
@@ -54,6 +54,8 @@ class SlimeVolley(TwoSidedEnv):
 
     def __init__(self, cfg: dict | None = None, num: int = 1) -> None:
         super().__init__(cfg, num)
+        if 'builtin' in (self._cfg.opponent, self._cfg.evaluator_opponent):
+            _builtin_net()  # tells at the start if it is not there
         self.slimes, self.ball = np.zeros((num, 2, 4)), np.zeros((num, 5))
         self.lives, self.held = np.zeros((num, 2), np.int64), np.zeros(num, np.int64)
         self.serves, self.served = np.zeros((num, 2 * LIVES, 2)), np.zeros(num, np.int64)
