@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from run_contents import checkpoints, curves, numbers, same_models
+from run_contents import same_models, whole_run
 
 from nervex.entry import serial_pipeline
 from nervex.utils import CheckpointError
@@ -139,7 +139,8 @@ def main() -> None:
 
     straight, differ = Path('straight'), {}
     assert forked(lambda: start('straight'), 'errors') == 0, Path('errors').read_text(encoding='utf-8')
-    expected = numbers(straight), curves(straight), checkpoints(straight)
+    expected = whole_run(straight)
+    models = expected.pop('checkpoints')
     for n in numbers_wanted:
         killed, folder = f'killed_{n}', Path(f'killed_{n}')
         ended = forked(lambda killed=killed, n=n: start(killed, n), 'errors')
@@ -148,12 +149,12 @@ def main() -> None:
         elif forked(lambda killed=killed: resume(killed), 'errors') != 0:
             differ[n] = Path('errors').read_text(encoding='utf-8')
         else:
-            found = [numbers(folder) == expected[0], curves(folder) == expected[1]]
-            found.append(same_models(checkpoints(folder), expected[2]))
-            found.append(not [*folder.glob('**/*.tmp'), *folder.glob('.nervex_lock')])
-            if not all(found):
-                names = ('logs', 'curves', 'checkpoints', 'nothing left over')
-                differ[n] = ', '.join(name for name, same in zip(names, found) if not same)
+            found = whole_run(folder)
+            same = {'checkpoints': same_models(found.pop('checkpoints'), models)}
+            same.update({name: found[name] == value for name, value in expected.items()})
+            same['nothing left over'] = not [*folder.glob('**/*.tmp'), *folder.glob('**/.nervex_lock')]
+            if not all(same.values()):
+                differ[n] = ', '.join(name for name, equal in same.items() if not equal)
         if n not in differ:
             shutil.rmtree(folder)
     print(json.dumps({'operations': int(Path('straight.count').read_text()), 'killed': len(numbers_wanted), **differ}))

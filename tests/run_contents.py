@@ -8,6 +8,9 @@ import torch
 import yaml
 from tensorboardX.proto import event_pb2
 
+from nervex.run.state import newest_state
+from nervex.utils.file_helper import read_file
+
 
 def numbers(folder: Path) -> str:
     """The text logs."""
@@ -49,3 +52,28 @@ def same_models(first: dict, second: dict) -> bool:
         return False
     pairs = [(first[key], second[key]) for key in first]
     return all(same_models(a, b) if isinstance(a, dict) else torch.equal(a, b) for a, b in pairs)
+
+
+def whole_run(folder: Path) -> dict:
+    """Logs, curves and models of a run, or of every player of a league, with what the league knows."""
+    runs = sorted(folder.glob('players/*')) or [folder]
+    found: dict = {
+        'logs': [numbers(run) for run in runs],
+        'curves': [curves(run) for run in runs],
+        'checkpoints': {run.name if len(runs) > 1 else '': checkpoints(run) for run in runs},
+    }
+    if len(runs) > 1:
+        path, state = newest_state(str(folder / 'league'))
+        league = state['league']
+        counts = league['payoff'].pop('counts')
+        files = [Path(player[1]).name for player in league['historical']]
+        league['historical'] = [[Path(place).name, *others] for _, place, *others in league['historical']]
+        for player in league['active'].values():
+            player['checkpoint_path'] = Path(player['checkpoint_path']).name
+        said = (folder / 'log/commander/commander_logger.txt').read_text(encoding='utf-8')
+        found['league'] = [Path(path).name, league, re.sub(r'^\[.*?\]', '', said, flags=re.M)]
+        found['checkpoints']['payoff'] = {'counts': counts}
+        for name in [*files, *league['active']]:
+            file = name if name in files else f'{name}_ckpt.pth.tar'
+            found['checkpoints'][file] = read_file(str(folder / 'league' / file))['model']
+    return found

@@ -1,10 +1,13 @@
 """A league in serial mode: a learner for each active player, in turn, and a resume that changes nothing."""
 
+import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from nervex.entry import arena, serial_pipeline
 from nervex.entry import eval as evaluate
@@ -16,6 +19,7 @@ from nervex.utils.file_helper import read_file
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from run_contents import checkpoints, curves, same_models
 
+HARNESS = Path(__file__).parent / 'kill_harness.py'
 PHASE = dict(one_phase_step=8)
 
 
@@ -136,3 +140,19 @@ def test_the_folder_of_a_league_is_no_checkpoint_and_a_player_of_it_goes_on_with
         serial_pipeline(None, resume=player)
     assert evaluate(None, 0, load_path=player, n_episode=4).returns.shape == (4,)
     assert arena([player, 'random'], 8).wins.sum() > 0
+
+
+@pytest.mark.parametrize(
+    'operations', [[40, 420, 1100], pytest.param(range(5, 1580, 17), marks=pytest.mark.slow)], ids=['some', 'many']
+)
+def test_killed_at_a_file_operation_and_resumed_is_as_never_killed(operations):
+    cfg = config()
+    cfg['commander'].update(max_train_iter=24, snapshot_keep=2)
+    cfg['learner']['resume'] = dict(interval_s=0.0, max_cost=None)
+    Path('config.yaml').write_text(yaml.safe_dump(cfg), encoding='utf-8')
+    command = [sys.executable, str(HARNESS), 'config.yaml', *map(str, operations)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found.pop('operations') > max(operations) and found.pop('killed') == len(operations)
+    assert not found

@@ -25,8 +25,9 @@ def strategy_of(path: str) -> np.ndarray:
 
 
 def strategies(folder: str) -> np.ndarray:
-    """Those of all snapshots of a run, oldest first: (n, 3)."""
-    found = glob.glob(os.path.join(glob.escape(folder), 'snapshots', '*.pth.tar'))
+    """Those of all snapshots of a run, or of the main player of a league, oldest first: (n, 3)."""
+    places = ('snapshots/*.pth.tar', 'league/main_player_*_ckpt_*.pth.tar')
+    found = [path for place in places for path in glob.glob(os.path.join(glob.escape(folder), place))]
     found.sort(key=lambda path: int(re.findall(r'\d+', os.path.basename(path))[-1]))
     return np.stack([strategy_of(path) for path in found])
 
@@ -36,5 +37,9 @@ if __name__ == '__main__':
     payoff = sys.argv[2] if len(sys.argv) > 2 else 'plain'
     each = [exploitability(one, payoff) for one in seen]
     print(f'{len(seen)} snapshots, exploitability of each: mean {np.mean(each):.3f}, last {each[-1]:.3f}')
-    mean = seen.mean(0)
-    print(f'their average {np.round(mean, 3).tolist()}: exploitability {exploitability(mean, payoff):.3f}')
+    for quarter in range(1, 5):
+        mean = seen[: -(-len(seen) * quarter // 4)].mean(0)
+        print(
+            f'average of the first {quarter}/4 of them {np.round(mean, 3).tolist()}: '
+            f'exploitability {exploitability(mean, payoff):.3f}'
+        )
