@@ -6,15 +6,14 @@ from typing import Any
 
 import torch
 
-from nervex.policy.ddpg import OffPolicyACPolicy
-from nervex.policy.team import TeamPolicy
+from nervex.policy.team import TeamActorsPolicy
 from nervex.rl_utils import of_the_living
 from nervex.utils import POLICY_REGISTRY
 from nervex.utils.declare import setting, settings
 
 
 @POLICY_REGISTRY.register('atoc')
-class ATOCPolicy(TeamPolicy, OffPolicyACPolicy):
+class ATOCPolicy(TeamActorsPolicy):
     """
     Overview:
         DDPG of agents that share their networks: y_i = r_i + gamma (1 - d) Q'(o_i', mu_i'(o')), where the actor mu sees
@@ -28,25 +27,16 @@ class ATOCPolicy(TeamPolicy, OffPolicyACPolicy):
         policy_type='atoc',
         learn=dict(
             batch_size=128,
-            grad_clip_norm=10.0,
             learning_rate_attention=setting(None, 'number > 0 | None', 'of the attention unit; None: learning_rate'),
-            algo=dict(discount_factor=0.95, target_theta=0.01),
+            algo=dict(discount_factor=0.95),
         ),
-        collect=dict(
-            unroll_len=1,
-            traj_len='inf',
-            noise_type=setting('gauss', "'gauss' | 'ou'", 'noise on the actions; ou: one that drifts'),
-            noise_sigma=setting(0.15, 'number >= 0', 'its standard deviation; actions span [-1, 1]'),
-        ),
+        collect=dict(traj_len='inf', noise_sigma=0.15),
     )
     _default_model = 'atoc'
     action_kinds = ('team_continuous',)
     takes_action_mask = False
-    _collects_by, _evaluates_by = 'action_noise', ''
-    _logs = f'{OffPolicyACPolicy._logs} attention_loss initiators delta_q'
+    _logs = f'{TeamActorsPolicy._logs} attention_loss initiators delta_q'
     learn_parts: tuple[str, ...] = ('_optimizer_attention',)
-    no_nstep = 'its targets are one step long'
-
     _parts = ('actor', 'attention', 'critic')
 
     # ---- learn ----
@@ -98,18 +88,3 @@ class ATOCPolicy(TeamPolicy, OffPolicyACPolicy):
             return log
         loss, info = self._minimize(self._attention_loss, data, self._optimizer_attention)
         return {**log, 'attention_loss': loss, 'initiators': info['initiators'], 'delta_q': info['delta_q']}
-
-    # ---- collect and eval ----
-    def _init_collect(self) -> None:
-        super()._init_collect()
-        collect = self._cfg.collect
-        noise = {'noise_type': collect.noise_type, 'noise_kwargs': {'sigma': collect.noise_sigma}}
-        envs = collect.env_num if self._remembers else 0
-        self._collect_armor = self._acting_armor('action_noise', envs, save_states=True, **noise)
-
-    def _forward_collect(self, data_id: list[int], data: dict) -> dict:
-        output = self._collect_armor.forward(data, data_id=data_id)
-        if self._random_left > 0:
-            self._random_left -= len(output['action'])
-            output = {**output, 'action': self._random_action(output, self._explore.on(self._device))}
-        return self._kept(output)

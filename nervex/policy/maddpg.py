@@ -7,15 +7,15 @@ from typing import Any
 import torch
 
 from nervex.policy.action_space import legal
-from nervex.policy.ddpg import NOISE, TARGET_NOISE, OffPolicyACPolicy, smaller
-from nervex.policy.team import TeamPolicy
+from nervex.policy.ddpg import TARGET_NOISE, smaller
+from nervex.policy.team import TeamActorsPolicy
 from nervex.rl_utils import of_the_living
 from nervex.utils import POLICY_REGISTRY
 from nervex.utils.declare import setting, settings
 
 
 @POLICY_REGISTRY.register('maddpg')
-class MADDPGPolicy(TeamPolicy, OffPolicyACPolicy):
+class MADDPGPolicy(TeamActorsPolicy):
     """
     Overview:
         Each agent's critic learns y_i = r_i + gamma (1 - d) Q_i'(s', mu'(o')) of the actions of all, its actor climbs
@@ -28,22 +28,18 @@ class MADDPGPolicy(TeamPolicy, OffPolicyACPolicy):
         model=dict(use_twin_critic=False),
         learn=dict(
             batch_size=256,
-            grad_clip_norm=10.0,
             algo=dict(
-                target_theta=0.01,
                 temperature=setting(1.0, 'number > 0', 'of the softmax that discrete actions have their gradient from'),
                 logit_weight=setting(1e-3, 'number >= 0', 'weight of the squared logits: draws stay unlike each other'),
                 **TARGET_NOISE,
             ),
         ),
-        collect=dict(unroll_len=1, **NOISE),
     )
     _default_model = 'team_qac'
 
     action_kinds = ('team', 'team_continuous')
     takes_action_mask = True
     _collects_by, _evaluates_by = 'multinomial_sample', 'argmax_sample'
-    no_nstep = 'its targets are one step long'
 
     # ---- learn ----
     def _critic_loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
@@ -91,27 +87,6 @@ class MADDPGPolicy(TeamPolicy, OffPolicyACPolicy):
 
     def _smoothed(self, action: torch.Tensor) -> torch.Tensor:
         return super()._smoothed(action) if self._model.continuous else action
-
-    # ---- collect and eval ----
-    def _init_collect(self) -> None:
-        super()._init_collect()
-        if self._model.continuous:
-            collect = self._cfg.collect
-            noise = {'noise_type': collect.noise_type, 'noise_kwargs': {'sigma': collect.noise_sigma}}
-            envs = collect.env_num if self._remembers else 0
-            self._collect_armor = self._acting_armor('action_noise', envs, save_states=True, **noise)
-
-    def _init_eval(self) -> None:
-        super()._init_eval()
-        if self._model.continuous:
-            self._eval_armor = self._acting_armor('', self._cfg.eval.env_num if self._remembers else 0)
-
-    def _forward_collect(self, data_id: list[int], data: dict) -> dict:
-        output = self._collect_armor.forward(data, data_id=data_id)
-        if self._random_left > 0:
-            self._random_left -= len(output['action'])
-            output = {**output, 'action': self._random_action(output, self._explore.on(self._device))}
-        return self._kept(output)
 
 
 @POLICY_REGISTRY.register('matd3')

@@ -12,6 +12,7 @@ from nervex.armor import Armor
 from nervex.data import Batch
 from nervex.policy.batched import batched
 from nervex.policy.common_policy import CommonPolicy
+from nervex.policy.ddpg import NOISE, OffPolicyACPolicy
 from nervex.policy.sequences import sequence_settings
 from nervex.policy.traj_block import batched_steps
 from nervex.utils.declare import settings
@@ -129,3 +130,37 @@ class TeamPolicy(CommonPolicy):
     def _first_state(self, data: dict[str, Any]) -> torch.Tensor | None:
         """The stored states (B, A, F) of the first steps of sequences."""
         return torch.stack(data['prev_state']) if 'prev_state' in data else None
+
+
+class TeamActorsPolicy(TeamPolicy, OffPolicyACPolicy):
+    """
+    Overview:
+        What policies share whose actors climb critics: samples of one step, noise on continuous actions, and random
+        ones at the start of a run.
+    """
+
+    config = settings(
+        learn=dict(grad_clip_norm=10.0, algo=dict(target_theta=0.01)),
+        collect=dict(unroll_len=1, **NOISE),
+    )
+    no_nstep = 'its targets are one step long'
+
+    def _init_collect(self) -> None:
+        super()._init_collect()
+        if self._model.continuous:
+            collect = self._cfg.collect
+            noise = {'noise_type': collect.noise_type, 'noise_kwargs': {'sigma': collect.noise_sigma}}
+            envs = collect.env_num if self._remembers else 0
+            self._collect_armor = self._acting_armor('action_noise', envs, save_states=True, **noise)
+
+    def _init_eval(self) -> None:
+        super()._init_eval()
+        if self._model.continuous:
+            self._eval_armor = self._acting_armor('', self._cfg.eval.env_num if self._remembers else 0)
+
+    def _forward_collect(self, data_id: list[int], data: dict) -> dict:
+        output = self._collect_armor.forward(data, data_id=data_id)
+        if self._random_left > 0:
+            self._random_left -= len(output['action'])
+            output = {**output, 'action': self._random_action(output, self._explore.on(self._device))}
+        return self._kept(output)
