@@ -5,10 +5,12 @@ from __future__ import annotations
 import importlib
 import sys
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from app_zoo.smac.envs.smac_env import OBSERVE_ALIVE
 from nervex.envs import BaseEnv, BaseEnvInfo, BaseEnvTimestep, EnvElementInfo
 from nervex.utils.declare import setting, settings
 from nervex.utils.errors import ExtraMissingError
@@ -27,6 +29,7 @@ class BattleAdapter(BaseEnv):
     config = settings(
         map_name=setting('3m', 'str', 'who fights whom'),
         make_kwargs=setting({}, 'dict', 'further arguments of the simulator'),
+        observe_alive=OBSERVE_ALIVE,
     )
 
     def __init__(self, cfg: dict | None = None) -> None:
@@ -39,6 +42,10 @@ class BattleAdapter(BaseEnv):
     @abstractmethod
     def _make(self, seed: int | None) -> Any:
         """The simulator, seeded."""
+
+    @abstractmethod
+    def _alive(self) -> Sequence[bool]:
+        """Which allies still stand."""
 
     def reset(self, *, seed: int | None = None, **kwargs: Any) -> dict[str, np.ndarray]:
         if seed is not None:
@@ -75,7 +82,10 @@ class BattleAdapter(BaseEnv):
             'action_mask': (team, actions),
         }
         number = {'min': -np.inf, 'max': np.inf, 'dtype': np.float32, 'kind': 'continuous'}
-        obs = EnvElementInfo(shapes, {**dict.fromkeys(shapes, number), 'action_mask': {**number, 'min': 0, 'max': 1}})
+        flags = {'action_mask': {**number, 'min': 0, 'max': 1}}
+        if self._cfg.observe_alive:
+            shapes['agent_alive'], flags['agent_alive'] = (team,), flags['action_mask']
+        obs = EnvElementInfo(shapes, {**dict.fromkeys(shapes, number), **flags})
         choice = {'min': 0, 'max': (actions - 1,) * team, 'dtype': np.int64, 'kind': 'multi_discrete'}
         act = EnvElementInfo((team,), {**choice, 'n': (actions,) * team})
         return BaseEnvInfo(team, obs, act, EnvElementInfo((1,), number))
@@ -106,10 +116,12 @@ class BattleAdapter(BaseEnv):
         if not self._over and not self._mask.any(1).all():
             unit = int(np.flatnonzero(~self._mask.any(1))[0])
             raise ValueError(f'{self!r}: unit {unit} has no legal action: its row of get_avail_actions() is all zeros')
+        alive = {'agent_alive': np.array(self._alive(), np.float32)} if self._cfg.observe_alive else {}
         return {
             'agent_state': np.array(self._battle.get_obs(), np.float32),
             'global_state': np.array(self._battle.get_state(), np.float32),
             'action_mask': self._mask.copy(),
+            **alive,
         }
 
     def _checked(self, action: Any) -> list[int]:
@@ -144,3 +156,6 @@ class StarCraftEnv(BattleAdapter):
             ) from error
         given = {**self._cfg.make_kwargs, 'map_name': self._cfg.map_name, 'seed': seed}
         return kind(**given, continuing_episode=True)  # which only makes it tell that the limit ended a battle
+
+    def _alive(self) -> Sequence[bool]:
+        return [self._battle.get_unit_by_id(unit).health > 0 for unit in range(len(self._mask))]

@@ -12,6 +12,8 @@ from nervex.envs import ArrayEnv, BaseEnvInfo, EnvElementInfo
 from nervex.utils.declare import setting, settings
 from nervex.utils.errors import unknown_name
 
+OBSERVE_ALIVE = setting(False, 'bool', 'also who still stands (agent_alive), so that losses pass over the others')
+
 
 class SMACEnv(ArrayEnv):
     """
@@ -21,7 +23,8 @@ class SMACEnv(ArrayEnv):
     Shapes:
         - observation: ``agent_state`` :math:`(A, d)`, ``global_state`` :math:`(s, )`, ``action_mask`` :math:`(A, n)`;
           with ``observe_alone`` also ``agent_alone_state``, which leaves out the comrades, and the same with zeros in
-          their place as ``agent_alone_padding_state`` :math:`(A, d)`
+          their place as ``agent_alone_padding_state`` :math:`(A, d)`; with
+          ``observe_alive`` ``agent_alive`` :math:`(A, )`, 1 for who still stands
         - action: :math:`(A, )` ints: 0 nothing, 1 stop, 2 to 5 north, south, east, west, then a target each
     Interfaces:
         reset, step, seed, info, render, get_obs, get_state, get_avail_actions, get_env_info
@@ -31,6 +34,7 @@ class SMACEnv(ArrayEnv):
         map_name=setting('3m', ' | '.join(map(repr, MAPS)), 'who fights whom'),
         episode_limit=setting(None, 'int >= 1 | None', 'steps of an episode; None: what SMAC has for the map'),
         observe_alone=setting(False, 'bool', 'also what a unit would see without comrades, for CollaQ'),
+        observe_alive=OBSERVE_ALIVE,
     )
     state_constants = ('view',)
     render_fps = round(1 / (TICK_S * TICKS))
@@ -64,6 +68,8 @@ class SMACEnv(ArrayEnv):
             'global_state': self.view.state(self._last),
             'action_mask': self._mask.astype(np.float32),
         }
+        if self._cfg.observe_alive:
+            seen['agent_alive'] = self.battles.alive[:, : self.battles.allies].astype(np.float32)
         if self._cfg.observe_alone:
             seen['agent_alone_state'] = np.delete(seen['agent_state'], self.view.comrades, 2)
             padded = seen['agent_alone_padding_state'] = seen['agent_state'].copy()
@@ -89,7 +95,10 @@ class SMACEnv(ArrayEnv):
             comrades = self.view.comrades.stop - self.view.comrades.start
             shapes['agent_alone_state'] = (team, self.view.obs_dim - comrades)
             shapes['agent_alone_padding_state'] = shapes['agent_state']
-        obs = EnvElementInfo(shapes, {**dict.fromkeys(shapes, unit), 'action_mask': flag})
+        flags = {'action_mask': flag}
+        if self._cfg.observe_alive:
+            shapes['agent_alive'], flags['agent_alive'] = (team,), flag
+        obs = EnvElementInfo(shapes, {**dict.fromkeys(shapes, unit), **flags})
         value = {'min': 0, 'max': (actions - 1,) * team, 'dtype': np.int64, 'kind': 'multi_discrete'}
         act = EnvElementInfo((team,), {**value, 'n': (actions,) * team})
         rew = EnvElementInfo((1,), {'min': 0.0, 'max': 20.0, 'dtype': np.float32, 'kind': 'continuous'})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,9 @@ class SMAXEnv(BattleAdapter):
             _compiled(self._cfg.map_name, given), np.random.SeedSequence().entropy if seed is None else seed
         )
 
+    def _alive(self) -> Sequence[bool]:
+        return self._battle.alive
+
 
 class SMAXBattle:
     """One battle: the state and the key of SMAX here, what it shows of itself as NumPy arrays."""
@@ -56,7 +60,7 @@ class SMAXBattle:
         self._key, self._state, shown = self._advance(self._key, self._state, np.array(actions, np.int32))
         self._show(shown)
         health, allies = self._shown['health'], self._sizes['n_agents']
-        stand, foes = (health[:allies] > 0).sum(), (health[allies:] > 0).sum()
+        stand, foes = self.alive.sum(), (health[allies:] > 0).sum()
         said = {
             'battle_won': bool(foes == 0 and stand > 0),  # if the last ones fall together nobody has won
             'dead_allies': int(allies - stand),
@@ -66,6 +70,11 @@ class SMAXBattle:
         if over and foes and stand:
             said['episode_limit'] = True
         return float(self._shown['reward']) * MOST / 2, over, said
+
+    @property
+    def alive(self) -> np.ndarray:
+        """Which allies still stand."""
+        return self._shown['health'][: self._sizes['n_agents']] > 0
 
     def get_obs(self) -> np.ndarray:
         """What each ally sees."""

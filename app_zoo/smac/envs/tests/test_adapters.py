@@ -43,6 +43,9 @@ class FakeStarCraft:
     def get_avail_actions(self):
         return [[0, 1, 0, 0, 0, 0, 1], [0, 1, 0, 0, 0, 0, 1] if self.t < 3 else [1] + [0] * 6]
 
+    def get_unit_by_id(self, unit):
+        return types.SimpleNamespace(health=45.0 * (unit == 0 or self.t < 3))
+
     def step(self, actions):
         if self.breaks:
             return 0, True, {}
@@ -100,6 +103,13 @@ def test_a_limit_is_no_defeat_and_the_dead_may_only_do_nothing(starcraft):
         env.step([1, 1])
     env.step([1, 0])
     assert env.step([1, 0]).info['truncated'] is True and not env.battle_won
+
+
+def test_who_still_stands_is_told_on_request(starcraft):
+    env = StarCraftEnv({'observe_alive': True})
+    assert check_env(env) == [] and env.info().obs_space.shape['agent_alive'] == (2,)
+    told = [env.reset()['agent_alive'].tolist(), *(env.step([1, 1]).obs['agent_alive'].tolist() for _ in range(3))]
+    assert told == [[1, 1], [1, 1], [1, 1], [1, 0]]
 
 
 def test_another_seed_makes_another_game_and_a_fixed_one_the_same_again(starcraft):

@@ -127,6 +127,16 @@ def test_a_victory_among_many_battles_is_told_though_the_next_one_begins_in_the_
     assert answer.infos['win'].tolist() == answer.infos['battle_won'].tolist() == [True, False]
 
 
+def test_who_still_stands_is_told_on_request():
+    env = SMACEnv({'map_name': '2s3z', 'observe_alive': True})
+    obs = env.reset()
+    assert obs['agent_alive'].tolist() == [1] * 5 and env.info().obs_space.shape['agent_alive'] == (5,)
+    assert check_env(SMACEnv({'observe_alive': True})) == [] and 'agent_alive' not in SMACEnv({}).reset()
+    env.battles.health[0, [1, 7]] = 0.0
+    obs = env.seen()
+    assert obs['agent_alive'][0].tolist() == [1, 0, 1, 1, 1] and obs['action_mask'][0, 1].tolist() == [1] + [0] * 10
+
+
 def test_what_a_unit_would_see_alone():
     env = SMACEnv({'map_name': '2s3z', 'observe_alone': True})
     obs, shapes = env.reset(), env.info().obs_space.shape

@@ -37,6 +37,15 @@ def test_it_is_a_sound_env_of_a_team():
     assert shapes == {'agent_state': (3, 75), 'global_state': (72,), 'action_mask': (3, 8)}
 
 
+def test_who_still_stands_is_told_on_request():
+    jax()
+    env = SMAXEnv(dict(observe_alive=True))
+    env.seed(0)
+    assert env.reset()['agent_alive'].tolist() == [1, 1, 1]
+    *_, last = play(env, attack_or_go_east)
+    assert int((last.obs['agent_alive'] == 0).sum()) == last.info['dead_allies']
+
+
 def test_a_battle_goes_on_to_its_end_and_health_tells_who_has_won():
     jax()
     env, ends = SMAXEnv(), []
