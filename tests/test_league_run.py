@@ -11,10 +11,12 @@ import yaml
 
 from nervex.entry import arena, serial_pipeline
 from nervex.entry import eval as evaluate
+from nervex.run.folder import checkpoint_file
 from nervex.run.launch import Passed, prepare_launch
 from nervex.run.league_run import start_league
 from nervex.utils import ConfigError, NothingThereError
 from nervex.utils.file_helper import read_file
+from nervex.worker.learner.checkpoints import load_checkpoint_file
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from run_contents import checkpoints, curves, same_models
@@ -127,6 +129,34 @@ def test_a_league_needs_a_game_of_two_sides():
     with pytest.raises(ConfigError, match='CartPoleEnv has one side'):
         serial_pipeline(cfg, 0)
     assert not os.path.exists('run')
+
+
+def test_players_begin_with_a_checkpoint_which_must_fit_their_network():
+    cfg = config()
+    cfg['commander'].update(max_train_iter=8)
+    serial_pipeline(cfg, 0)
+    player = 'run/players/main_player_default_0'
+    cfg = config(use_pretrain=True, use_pretrain_init_historical=True, pretrain_checkpoint_path=dict(default=player))
+    with start_league(prepare_launch({**cfg, 'exp_name': 'next'}, 1)) as run:
+        run.begin()
+        begun = [one.learner.state_dict()['model'] for one in run.runs.values()]
+        first = load_checkpoint_file(checkpoint_file(player))['model']
+        assert all(same_models(first, model) for model in begun)
+        (past,) = run.league.historical_players
+        run.save()
+    with start_league(prepare_launch(None, None, resume='next')) as run:
+        (again,) = run.league.historical_players
+        assert again.player_id == 'pretrain_default' and again.checkpoint_path == past.checkpoint_path
+    cfg['policy']['model'] = dict(hidden_dim_list=[4])
+    path = r'pretrain_checkpoint_path\.default: '
+    with pytest.raises(
+        ConfigError, match=path + '.*main_player_default_0 is nothing that a player can begin with.*size'
+    ):
+        serial_pipeline({**cfg, 'exp_name': 'other'}, 0)
+    cfg['commander']['league']['pretrain_checkpoint_path'] = dict(default='nowhere')
+    with pytest.raises(ConfigError, match=path + '.*nowhere: no such checkpoint'):
+        serial_pipeline({**cfg, 'exp_name': 'other'}, 0)
+    assert not os.path.exists('other')
 
 
 def test_the_folder_of_a_league_is_no_checkpoint_and_a_player_of_it_goes_on_with_the_others_only():

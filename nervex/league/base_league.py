@@ -88,7 +88,7 @@ class BaseLeague(ABC):
                 self.active_players.append(player)
                 self.payoff.add_player(player)
                 self._roster.add(player)
-                if self.cfg['use_pretrain']:
+                if self.cfg['use_pretrain'] and not os.path.exists(path):
                     self.save_checkpoint(pretrained, path)
         if self.cfg['use_pretrain_init_historical']:
             name = f'pretrain_{category}'

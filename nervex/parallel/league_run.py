@@ -22,9 +22,8 @@ from nervex.parallel.carrier import Carrier, Share
 from nervex.parallel.coordinator import WAIT_S
 from nervex.parallel.learner_role import sizes_of_saved_logs
 from nervex.parallel.run import KEPT_LOGS, ParallelRun, make_carrier
-from nervex.run.build import check_opponents
 from nervex.run.launch import Launch
-from nervex.run.league_home import LeagueHome
+from nervex.run.league_home import LeagueHome, check_league
 from nervex.run.opponents import SentOpponents
 from nervex.run.result import RunResult
 from nervex.run.signals import StopSignals
@@ -48,9 +47,7 @@ class LeaguePlayer:
         self._player = self._league.player(name)
         self.version = 0  # of its checkpoint: how often that was written
         self.published_iter = -1  # the update that it is of
-        self.reset: str | None = None  # the checkpoint from which the player has to begin anew
-        if self._league.cfg['use_pretrain']:
-            self.reset = self._player.checkpoint_path
+        self.reset = self._home.start_of(name)  # the checkpoint from which the player has to begin anew
         self.games = self.doubles = 0  # that were recorded; blocks that told of games twice
         self.ledger = Ledger()
         self._rounds_then = 0.0  # rounds at the newest checkpoint
@@ -275,7 +272,7 @@ def start_parallel_league(launch: Launch, carrier: Carrier | None = None, show_o
     if settings.learner_num != 1:
         text = f'got {settings.learner_num}, but each player of a league has one learner; set it to 1'
         raise ConfigError([f'parallel.learner_num: {text}'])
-    game, state = check_opponents(launch, 'commander.commander_type', 'league'), launch.newest_state()
+    game, state = check_league(launch), launch.newest_state()
     if state is not None and state.get('mode') != 'parallel':
         raise CheckpointError("this league was stopped in serial mode; resume it with '-m serial'")
     with contextlib.ExitStack() as stack:

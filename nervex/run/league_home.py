@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import os
 from collections.abc import Iterable
 from dataclasses import replace
@@ -12,13 +13,34 @@ import numpy as np
 from easydict import EasyDict
 
 from nervex.league import create_league
-from nervex.run.folder import PLAYERS, RunFolder, saved_run, set_aside
+from nervex.run.build import build_policy, check_opponents, env_info, policy_class
+from nervex.run.folder import PLAYERS, RunFolder, checkpoint_file, saved_run, set_aside
 from nervex.run.launch import Launch
 from nervex.run.opponents import SnapshotFiles
+from nervex.utils import ConfigError, NervexError
 from nervex.utils.file_helper import remove_unfinished
 from nervex.utils.log_helper import TBLogger, TextLogger
+from nervex.worker.learner.checkpoints import load_checkpoint_file
 
 _SEEDS = 1_000_003  # between the seeds of two players
+
+
+def check_league(launch: Launch) -> Any:
+    """The game of a league; a ConfigError, before anything starts, if it has one side or a checkpoint does not fit."""
+    game = check_opponents(launch, 'commander.commander_type', 'league')
+    given = launch.cfg.commander.league.pretrain_checkpoint_path
+    if launch.saved is None and given:
+        cfg, passed = launch.cfg, launch.passed
+        info, model = env_info(cfg, passed.env_setting), copy.deepcopy(passed.model)
+        policy = build_policy(cfg, policy_class(cfg, passed.policy), model, info, ('learn',))
+        for category, path in given.items():
+            try:
+                policy.learn_mode.load_state_dict(load_checkpoint_file(checkpoint_file(path)))
+            except (NervexError, RuntimeError, ValueError, KeyError) as error:
+                said = ' '.join(str(error).split())[:300]
+                text = f'{path} is nothing that a player can begin with: {said}; take a checkpoint of the same network'
+                raise ConfigError([f'commander.league.pretrain_checkpoint_path.{category}: {text}']) from error
+    return game
 
 
 class LeagueHome:
@@ -39,7 +61,9 @@ class LeagueHome:
             set_aside(self.path)
         os.makedirs(self.path, exist_ok=True)
         remove_unfinished(self.path)
-        self.league = create_league({**commander.league, 'path_policy': self.path}, seed=launch.seed)
+        given = {kind: checkpoint_file(path) for kind, path in commander.league.pretrain_checkpoint_path.items()}
+        own = {'path_policy': self.path, 'pretrain_checkpoint_path': given}
+        self.league = create_league({**commander.league, **own}, seed=launch.seed)
         self._keep = commander.snapshot_keep
         self._files = SnapshotFiles(self.path, '*_ckpt_[0-9]*.pth.tar')
         log = os.path.join(folder.log, 'commander')
@@ -69,6 +93,11 @@ class LeagueHome:
             return self.league.player(name).checkpoint_path
         parent, _, step = name.rpartition('_')
         return os.path.join(self.path, f'{parent}_ckpt_{step}.pth.tar')
+
+    def start_of(self, name: str) -> str | None:
+        """The checkpoint that a player begins with; None: with the weights that its learner has."""
+        given = self.league.cfg['pretrain_checkpoint_path']
+        return given[self.league.player(name).category] if self.league.cfg['use_pretrain'] else None
 
     def first_of(self, name: str) -> str | None:
         """Where the weights are to be kept that players of this one's category begin anew from; None: they are."""
@@ -119,5 +148,6 @@ class LeagueHome:
         """Put back what ``state_dict`` gave, in a folder that may have been moved."""
         self.league.load_state_dict(state['league'])
         self._files.needed = state['needed']
-        for player in [*self.league.active_players, *self.league.historical_players]:
+        own = [player for player in self.league.historical_players if player.parent_id != player.player_id]
+        for player in [*self.league.active_players, *own]:
             player.checkpoint_path = os.path.join(self.path, os.path.basename(player.checkpoint_path))

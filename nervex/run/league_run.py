@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import Any
 
 from nervex.envs import TwoSidedEnv
-from nervex.run.build import check_opponents, start_serial
+from nervex.run.build import start_serial
 from nervex.run.folder import RunFolder
 from nervex.run.launch import Launch
-from nervex.run.league_home import LeagueHome
+from nervex.run.league_home import LeagueHome, check_league
 from nervex.run.opponents import Opponents, snapshot_of
 from nervex.run.result import RunResult
 from nervex.run.serial_run import SerialRun
@@ -123,9 +123,9 @@ class LeagueRun:
         """Hooks before the run, which may load checkpoints; players begin anew from the first where none is given."""
         for name, run in self.runs.items():
             run.begin()
-            player = self.league.player(name)
-            if self.league.cfg['use_pretrain'] and not self._turns:
-                run.learner.policy.load_state_dict(load_checkpoint_file(player.checkpoint_path))
+            start = None if self._turns else self.home.start_of(name)
+            if start is not None:
+                run.learner.policy.load_state_dict(load_checkpoint_file(start))
             first = self.home.first_of(name)
             if first is not None:
                 save_file(first, run.learner.state_dict())
@@ -212,7 +212,7 @@ class LeagueRun:
 
 def start_league(launch: Launch) -> LeagueRun:
     """Build the run, and put it where the earlier one was that it goes on from."""
-    game, state = check_opponents(launch, 'commander.commander_type', 'league'), launch.newest_state()
+    game, state = check_league(launch), launch.newest_state()
     if state is not None and state.get('mode') == 'parallel':
         raise CheckpointError("this league was stopped in parallel mode; resume it with '-m parallel'")
     with contextlib.ExitStack() as stack:
