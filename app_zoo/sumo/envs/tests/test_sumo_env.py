@@ -27,7 +27,7 @@ def test_a_net_tells_who_has_green_when():
 def test_a_net_without_lights_is_refused(tmp_path):
     path = tmp_path / 'road.net.xml'
     path.write_text('<net><edge id="a" from="x" to="y"><lane id="a_0" length="9" shape="0,0 9,0"/></edge></net>')
-    with pytest.raises(ValueError, match='no traffic light with two green phases'):
+    with pytest.raises(ValueError, match=r'no traffic light with two green phases'):
         read_net(path)
 
 
@@ -50,8 +50,8 @@ def test_cars_come_as_often_as_was_asked_for_and_do_not_turn_round(tmp_path):
 @pytest.mark.parametrize(
     'cfg, words',
     [
-        (dict(net='wj2'), "'wj2'.*did you mean 'wj"),
-        (dict(yellow_s=10), 'env.yellow_s: 10 must be less than env.step_s, 10'),
+        (dict(net='wj2'), r"'wj2'.*did you mean 'wj"),
+        (dict(yellow_s=10), r'env\.yellow_s: 10 must be less than env.step_s, 10'),
     ],
 )
 def test_what_cannot_be_is_said(cfg, words):
@@ -145,7 +145,7 @@ def test_three_crossings_are_switched_one_by_one(make):
 def test_a_second_simulation_in_a_process_is_refused(make):
     env, second = make(), make()
     env.reset(seed=0)
-    with pytest.raises(ConfigError, match='one simulation a process.*take subprocess'):
+    with pytest.raises(ConfigError, match=r'one simulation a process.*take subprocess'):
         second.reset(seed=0)
     env.close()
     second.reset(seed=0)
