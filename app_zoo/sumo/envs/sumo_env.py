@@ -51,6 +51,7 @@ class SumoEnv(BaseEnv):
             pressure=setting(0.0, 'number >= 0', 'weight of the difference of cars that come and that leave, a lane'),
         ),
     )
+    one_a_process = True  # else it would be another env's simulation that goes on
     render_fps = 5
 
     def __init__(self, cfg: dict | None = None) -> None:

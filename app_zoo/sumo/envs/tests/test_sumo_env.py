@@ -9,6 +9,7 @@ from app_zoo.sumo.envs import SumoEnv
 from app_zoo.sumo.envs.nets import NETS, read_net, traffic, write_routes
 from nervex.envs import check_env
 from nervex.utils import ConfigError
+from nervex.worker.actor.env_manager import create_env_manager
 
 
 def test_a_net_tells_who_has_green_when():
@@ -57,6 +58,19 @@ def test_cars_come_as_often_as_was_asked_for_and_do_not_turn_round(tmp_path):
 def test_what_cannot_be_is_said(cfg, words):
     with pytest.raises(ConfigError, match=words):
         SumoEnv(cfg)
+
+
+@pytest.mark.parametrize(
+    'kind, manager, words',
+    [
+        ('base', {}, r"env_manager_type: got 'base', but a process can have one SumoEnv; take 'subprocess'"),
+        ('thread', {}, "got 'thread'"),
+        ('subprocess', dict(envs_per_worker=2), r'env\.manager: a process can have one SumoEnv; leave envs_per_worker'),
+    ],
+)
+def test_several_simulations_in_a_process_are_refused_before_a_run_begins(kind, manager, words):
+    with pytest.raises(ConfigError, match=words):
+        create_env_manager(kind, SumoEnv, [{}, {}], manager)
 
 
 # ---- with SUMO
