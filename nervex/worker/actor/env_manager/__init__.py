@@ -51,7 +51,7 @@ def create_env_manager(
         The env manager that ``env.env_manager_type`` names ('base', 'subprocess', 'async_subprocess', 'thread',
         'vector', or a registered name; a class may be given itself), not launched yet.
     """
-    cls = ENV_MANAGER_REGISTRY.get(manager_type) if isinstance(manager_type, str) else manager_type
+    cls: Any = ENV_MANAGER_REGISTRY.get(manager_type) if isinstance(manager_type, str) else manager_type
     if getattr(env_fn, 'one_a_process', False):
         name, given = getattr(env_fn, '__name__', env_fn), manager_cfg or {}
         if not cls.backend.apart:
