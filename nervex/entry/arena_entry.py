@@ -21,8 +21,6 @@ from nervex.run.launch import Passed, prepare_launch
 from nervex.run.opponents import Opponents
 from nervex.utils import ConfigError
 
-_ROWS = 256  # games at once
-
 
 @dataclass(frozen=True)
 class ArenaResult:
@@ -128,7 +126,7 @@ def play(
     """
     results: list[np.ndarray] = []
     seen: set[bytes] = set()
-    rows_at_once = _ROWS if over is None else 1
+    rows_at_once = game_class.at_once if over is None else 1
     for start in range(0, games, rows_at_once):
         num = min(rows_at_once, games - start)
         with contextlib.closing(game_class(cfg, num)) as game:  # type: ignore[call-arg]
@@ -137,15 +135,16 @@ def play(
             side, totals, moves = (start + rows) % 2, np.zeros((num, 2)), []
             memories: list[Any] = [({}, np.ones(num, bool)) for _ in players]
             for _ in range(game.limit):
-                joint, turns = np.full((num, 2), -1), game.turns()
+                joint, turns = np.full((num, 2, *game.parts), -1), game.turns()
                 for player, own, memory in zip(players, (side, 1 - side), memories):
                     mine = rows[turns[rows, own[rows]]]
                     game.memory, game.fresh = memory  # each its own
                     if len(mine):
-                        joint[mine, own[mine]] = player.act(player.name, game, mine, own[mine], rng)
+                        chosen = player.act(player.name, game, mine, own[mine], rng)
+                        joint[mine, own[mine]] = np.reshape(chosen, (len(mine), *game.parts))
                 paid, ended = game.move(rows, joint[rows])
                 totals[rows] += paid
-                moves.append(joint)
+                moves.append(joint.reshape(num, -1))
                 rows = rows[~ended]
                 if not len(rows):
                     break

@@ -64,8 +64,7 @@ class Duel(ArrayEnv):
         super().__init__(game._cfg, game.num)
         rivals.duels.add(self)
         self.game, self.rivals, self.limit = game, rivals, game.limit
-        parts = game.action_num
-        self._joint = (self.num, 2) if isinstance(parts, int) else (self.num, 2, len(parts))  # shape of all actions
+        self._joint = (self.num, 2, *game.parts)  # shape of all actions
         self.side, self._games, self._first = (np.zeros(self.num, np.int64) for _ in range(3))
         self._first += np.arange(self.num)
         self._who = np.zeros(self.num, np.int64)  # places in ``_names``
@@ -91,7 +90,7 @@ class Duel(ArrayEnv):
     def act(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The own moves, and those of the opponents up to the next one."""
         rows, joint = np.arange(self.num), np.zeros(self._joint, np.int64)
-        joint[rows, self.side] = np.reshape(actions, (self.num, *self._joint[2:]))
+        joint[rows, self.side] = np.reshape(actions, (self.num, *self.game.parts))
         at_once = self.game.turns()[rows, 1 - self.side].nonzero()[0]
         self._play(at_once, joint)
         paid = np.zeros(self.num)
@@ -177,7 +176,7 @@ class Duel(ArrayEnv):
             mine = rows[who == k]
             sides = 1 - self.side[mine]
             chosen = self.rivals.act(self._names[k], self.game, mine, sides, self._rng)
-            joint[mine, sides] = np.reshape(chosen, (len(mine), *self._joint[2:]))
+            joint[mine, sides] = np.reshape(chosen, (len(mine), *self.game.parts))
 
     def _place(self, name: str) -> int:
         if name not in self._names:

@@ -62,6 +62,13 @@ class TwoSidedEnv(ArrayEnv):
         self.memory: dict[str, Any] = {}
         self.fresh = np.ones(num, bool)
 
+    at_once = 256  # games that an arena plays at once
+
+    @property
+    def parts(self) -> tuple[int, ...]:
+        """The further axes of an action: none, or one over its parts."""
+        return () if isinstance(self.action_num, int) else (len(self.action_num),)
+
     @abstractmethod
     def move(self, rows: np.ndarray, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """One step of these rows by actions (rows, 2, [P]): rewards, float32 (rows, 2), and which games are over."""

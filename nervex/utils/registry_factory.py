@@ -56,7 +56,6 @@ ENV_REGISTRY = Registry(
         'connect_four': 'app_zoo.board.envs:ConnectFour',
         'slime_volley': 'app_zoo.slime_volley.envs:SlimeVolley',
         'rock_paper_scissors': 'app_zoo.matrix_games.envs:RockPaperScissors',
-        'sumo': 'app_zoo.sumo.envs:SumoEnv',
         'bitflip': 'app_zoo.classic_control.bitflip.envs.bitflip_env:BitFlipEnv',
     },
 )

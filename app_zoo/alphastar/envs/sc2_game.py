@@ -41,10 +41,12 @@ class SC2Game(StarGame):
         game_loops=setting(20_000, 'int >= 1', 'of a game; 22.4 are a second. What is not decided then is a draw'),
         answer_timeout_s=setting(300.0, 'number > 0', 'seconds that a process of a game may take for an answer'),
     )
+    at_once = 4  # each is a process, and may be a game of gigabytes
     state_constants = (*StarGame.state_constants, '_games')
 
     def __init__(self, cfg: dict | None = None, num: int = 1) -> None:
         super().__init__(cfg, num)
+        require('pysc2', 'nervex[alphastar]', "env_type 'alphastar'")
         races = list(self._cfg.races)
         if len(races) != 2 or not set(races) <= set(RACES):
             raise ConfigError([f'env.races: got {races}, must be two of {", ".join(RACES)}'])
@@ -120,7 +122,6 @@ class GameProcess:
     """
 
     def __init__(self, timeout_s: float) -> None:
-        require('pysc2', 'nervex[alphastar]', "env_type 'alphastar'")
         self._timeout_s = timeout_s
         self._pipe, end = Pipe()
         command = [sys.executable, '-c', f'import {_PROCESS}; {_PROCESS}.serve()', str(end.fileno())]

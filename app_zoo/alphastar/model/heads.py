@@ -177,7 +177,11 @@ class OrderHeads(nn.Module):
         has, keys = uses['target_unit'], self.target_key(units)
         scores = (keys @ self.target_query(F.relu(x)).unsqueeze(-1)).squeeze(-1) / math.sqrt(keys.shape[-1])
         chosen('target_unit', _masked(scores, obs['target_mask'] > 0), has)
-        chosen('target_location', self.location(F.relu(x), *maps), uses['target_location'])
+        has = uses['target_location']
+        rows = has.nonzero().squeeze(1)  # maps are most of the work: only of those orders that need one
+        scores = x.new_zeros(batch, maps[1].shape[-2] * maps[1].shape[-1])
+        scores = scores.index_copy(0, rows, self.location(F.relu(x[rows]), *(part[rows] for part in maps)))
+        chosen('target_location', scores, has)
 
         order = torch.cat([taken[part].reshape(batch, -1) for part in PARTS], 1)
         return {'action': order, 'logit': logit, 'made': made, **of_parts(logit, made, taken)}

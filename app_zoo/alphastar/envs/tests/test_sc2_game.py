@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from app_zoo.alphastar.envs import SC2Game, sc2_game
+from app_zoo.alphastar.envs import SC2Game
 from app_zoo.alphastar.envs.features import COLUMN, ENEMY, LAYERS, NEUTRAL, SELF, random_orders
 from app_zoo.alphastar.envs.orders import NAMES, NUMBER, ORDERS, PARTS, PLACES, USES, empty_order
 from app_zoo.alphastar.envs.sc2_process import ENVIRONMENT
@@ -149,9 +149,13 @@ def test_a_process_that_ends_or_fails_is_told_with_its_reason():
     assert [each.returncode for each in running] == [0, 0]
 
 
-def test_what_is_missing_is_said(monkeypatch):
+@with_pysc2
+def test_races_that_there_are_not_are_told():
     with pytest.raises(ConfigError, match=r"env\.races: got \['elves', 'zerg'\]"):
         SC2Game({'races': ['elves', 'zerg']})
+
+
+def test_a_missing_package_is_told(monkeypatch):
     monkeypatch.setitem(sys.modules, 'pysc2', None)
     with pytest.raises(ExtraMissingError, match=r'pip install nervex\[alphastar\]'):
-        sc2_game.GameProcess(1.0)
+        SC2Game()

@@ -48,7 +48,6 @@ class Processes(Backend):
         share). With ``hybrid`` group 0 are envs that this process steps while its children step the others.
     """
 
-    apart = True
     _host: Any = None  # of group 0, if this process steps it
     _plan: Any = None  # of the memory that steps write to
     _block: Any = None

@@ -1,0 +1,1 @@
+"""Configs of StarCraft II in the manner of AlphaStar."""

@@ -1,1 +1,0 @@
-"""Traffic lights by SUMO."""

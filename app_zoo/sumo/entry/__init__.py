@@ -1,1 +1,0 @@
-"""Configs of traffic lights, and how they compare with rules."""

@@ -1,1 +1,0 @@
-"""Policies with the settings of traffic lights."""
