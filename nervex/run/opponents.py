@@ -92,7 +92,7 @@ class Opponents(Rivals):
             actions = np.where(seen['action_mask'] > 0, scores, -np.inf).argmax(1)
         if sampled and parts and 'log_prob' not in output:
             text = f"got 'sampled', but the policy of {path} does not draw actions of several parts by a seed"
-            raise ConfigError([f'env.opponent_acts: {text}; take greedy'])
+            raise ConfigError([f"env.opponent_acts: {text}; take 'greedy'"])
         if self._eps:
             coins = rng.random(len(rows)) < self._eps
             actions = np.where(
@@ -125,6 +125,8 @@ class Opponents(Rivals):
         game.begin(np.arange(1), [np.random.default_rng(0)])
         try:
             self.act(self.name, game, np.arange(1), np.zeros(1, np.int64), np.random.default_rng(0))
+        except ConfigError:  # says itself what to do
+            raise
         except (RuntimeError, ValueError, IndexError, KeyError) as error:
             text = f'{path}: its policy does not fit {game!r}: {" ".join(str(error).split())[:200]}'
             raise ConfigError([f'env.opponent: {text}; take a checkpoint that was trained on this game']) from error

@@ -126,9 +126,9 @@ class GameProcess:
         self._pipe, end = Pipe()
         command = [sys.executable, '-c', f'import {_PROCESS}; {_PROCESS}.serve()', str(end.fileno())]
         paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
-        self._process = subprocess.Popen(
-            command, pass_fds=[end.fileno()], env={**os.environ, 'PYTHONPATH': paths, **sc2_process.ENVIRONMENT}
-        )
+        env = {**os.environ, 'PYTHONPATH': paths, **sc2_process.ENVIRONMENT}
+        # A session of its own: Ctrl-C is the run's, which may still need the game to end in order.
+        self._process = subprocess.Popen(command, pass_fds=[end.fileno()], env=env, start_new_session=True)
         end.close()
 
     def ask(self, method: str, *arguments: Any) -> None:

@@ -36,7 +36,7 @@ class Choice:
         if self.generator is None:
             return logit.argmax(-1)
         waits = torch.empty_like(logit).exponential_(generator=self.generator)
-        return (logit.detach() - waits.log()).argmax(-1)
+        return (logit.detach() - waits.clamp_min(1e-30).log()).argmax(-1)  # what is illegal stays so at a draw of 0
 
 
 def _masked(logit: Tensor, legal: Tensor) -> Tensor:

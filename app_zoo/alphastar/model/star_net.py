@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from app_zoo.alphastar.envs.orders import DELAYS, NAMES, PARTS
 from app_zoo.alphastar.model.encoders import EntityEncoder, ScalarEncoder, SpatialEncoder
 from app_zoo.alphastar.model.heads import Choice, OrderHeads
 from nervex.torch_utils.network import MLP, RNN
@@ -45,6 +46,10 @@ class StarNet(nn.Module):
         key_dim: int = 32,
     ) -> None:
         super().__init__()
+        kinds = (len(NAMES), DELAYS, 2)
+        if len(action_dim) < len(PARTS) or tuple(action_dim[:3]) != kinds:
+            text = f'choices of each place of an order, {", ".join(map(str, kinds))}, ..., got {list(action_dim)[:8]}'
+            raise ValueError(f'action_dim: {text}; this network is for the envs of app_zoo.alphastar')
         self.scalar, self.entity = ScalarEncoder(width), EntityEncoder(width, entity_layers, entity_heads)
         self.spatial = SpatialEncoder(width, map_channels, map_blocks)
         self.core = MLP(3 * width, [core_dim])

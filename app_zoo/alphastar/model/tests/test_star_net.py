@@ -182,3 +182,8 @@ def test_divergence_of_a_teacher_by_hand():
     made['selected_units'] = torch.tensor([[True, True, False]])
     found = divergence(both([0.25, 0.75]), both([0.5, 0.5]), made)
     assert found[0].tolist() == pytest.approx([0.13081, 0, 0, 2 * 0.13081, 0, 0], abs=1e-4)
+
+
+def test_another_env_is_told_apart():
+    with pytest.raises(ValueError, match=r'action_dim: .* 75, 32, 2, .* got \[2, 3\]'):
+        StarNet([2, 3])

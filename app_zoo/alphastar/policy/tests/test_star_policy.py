@@ -13,6 +13,7 @@ from nervex.data import Batch
 from nervex.entry import serial_pipeline
 from nervex.envs import Duels
 from nervex.policy import check_batched
+from nervex.policy.tests.learning import wrong_sign
 from nervex.policy.traj_block import TrajBlock
 from nervex.run.build import load_policy
 from nervex.run.opponents import Opponents
@@ -125,6 +126,14 @@ def test_learns_all_parts(seed, memory):
     assert result.best_return > 2.6  # types and one of units and targets right: 0.6 a step
 
 
+@pytest.mark.slow
+def test_uphill_it_learns_nothing():
+    result = serial_pipeline(
+        config(dict(commander=dict(max_env_step=15_000))), 0, policy_fn=wrong_sign(AlphaStarPolicy)
+    )
+    assert result.final_return < 0.5
+
+
 @pytest.mark.parametrize('memory', [{}, MEMORY], ids=['without', 'with a memory'])
 def test_the_first_update_knows_its_own_orders(memory):
     one = policy(memory)
@@ -188,6 +197,19 @@ def test_a_checkpoint_is_an_opponent_greedy_or_sampled(memory):
         assert (one == two).all() and (one == three).all()  # greedy: no chance
         assert (a == b).all()
     assert one.shape == (16, Drill(SIZES).sizes.selected + 5) and (a != c).any()
+
+
+def test_an_opponent_that_draws_nothing_is_told(monkeypatch):
+    result = serial_pipeline(config(FEW), 0)
+    greedy = AlphaStarPolicy._forward_eval
+
+    def without_seed(self, data_id, data):
+        return greedy(self, data_id, {'obs': data['obs']})
+
+    without_seed.__nervex_batched__ = True
+    monkeypatch.setattr(AlphaStarPolicy, '_forward_eval', without_seed)
+    with pytest.raises(ConfigError, match=r"env\.opponent_acts: got 'sampled', but .* take 'greedy'"):
+        Opponents(Drill, result.best_checkpoint, 'sampled').check(SIZES)
 
 
 def test_selfplay_with_a_memory_resumes_exactly():
