@@ -90,6 +90,33 @@ def test_an_exploiter_begins_anew_from_the_first_weights():
             raise AssertionError('no snapshot')
 
 
+def test_so_many_snapshots_are_kept_and_files_for_as_long_as_they_are_needed():
+    cfg = config()
+    cfg['commander']['snapshot_keep'] = 1
+    with start_league(prepare_launch(cfg, 0)) as run:
+        run.begin()
+        for _ in range(24):
+            run.turn()
+        past = run.league.historical_players
+        assert sorted(player.parent_id for player in past) == sorted(run.runs)
+        for _ in range(4):
+            run.save()
+        met = set().union(*(one.commander.selfplay.met for one in run.runs.values()))
+        needed = {player.player_id for player in past} | met
+        files = {path.name for path in Path('run/league').glob('*_ckpt_*')}
+        assert {os.path.basename(player.checkpoint_path) for player in past} <= files
+        assert files <= {os.path.basename(run.home.file_of(name)) for name in needed}
+
+
+def test_what_an_earlier_league_left_is_moved_aside():
+    cfg = config()
+    cfg['commander'].update(max_train_iter=8)
+    serial_pipeline(cfg, 0)
+    serial_pipeline(cfg, 1)
+    for folder in ('run/league', 'run/league_1', 'run/log_1', 'run/players/main_player_default_0/log_1'):
+        assert os.path.isdir(folder)
+
+
 @pytest.mark.parametrize('turns', [1, 4, 7])
 def test_killed_and_resumed_is_as_never_stopped(turns):
     serial_pipeline({**config(), 'exp_name': 'straight'}, 3)

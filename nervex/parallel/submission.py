@@ -12,6 +12,7 @@ from easydict import EasyDict
 
 from nervex.config import compile_config, parallel_transform, read_config
 from nervex.parallel.pace import Plan, make_plan, resources_of
+from nervex.utils import COMMANDER_REGISTRY
 
 TEMPLATES = Path(__file__).resolve().parents[1] / 'scripts'
 KINDS = ('learner', 'actor', 'evaluator')
@@ -36,12 +37,12 @@ def compile_for_cluster(config: Any, overrides: Iterable[str]) -> EasyDict:
 
 def demands(cfg: EasyDict) -> list[Demand]:
     """What the roles of a run hold."""
-    plan = make_plan(cfg)
-    found = []
+    plan, found = make_plan(cfg), []
+    runs = COMMANDER_REGISTRY.get(cfg.commander.commander_type).learners(cfg.commander)  # that share the machines
     for kind, count in zip(KINDS, (plan.learners, plan.actors, plan.evaluators)):
         role = resources_of(cfg, kind)
         hosts = role['hosts'] or (cfg.parallel.resources.actor.hosts if kind == 'evaluator' else None) or ()
-        found.append(Demand(kind, count, role['num_cpus'], role['num_gpus'], tuple(hosts)))
+        found.append(Demand(kind, runs * count, role['num_cpus'], role['num_gpus'], tuple(hosts)))
     return found
 
 

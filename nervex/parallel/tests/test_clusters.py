@@ -14,7 +14,7 @@ import yaml
 
 from nervex.config import compile_config
 from nervex.parallel import kuberay, slurm
-from nervex.parallel.submission import TEMPLATES, compile_for_cluster
+from nervex.parallel.submission import TEMPLATES, compile_for_cluster, demands
 from nervex.utils import NervexError
 
 SHELL_SCRIPTS = sorted(p for p in TEMPLATES.glob('*.sh') if p.name != 'slurm_job.sh')
@@ -281,3 +281,8 @@ def test_without_kubectl_a_submission_says_so(monkeypatch):
     monkeypatch.setenv('PATH', '')
     with pytest.raises(NervexError, match='no kubectl'):
         kuberay.apply('')
+
+
+def test_every_player_of_a_league_has_roles_of_its_own():
+    found = demands(compile_for_cluster('rock_paper_scissors_league', ['parallel.actor_num=4']))
+    assert {role.kind: role.count for role in found} == {'learner': 3, 'actor': 12, 'evaluator': 3}

@@ -52,6 +52,11 @@ class BaseSerialCommander:
         if actor is not None:
             actor.settings = self.settings  # the actor's log shows them
 
+    @classmethod
+    def learners(cls, cfg: Any) -> int:
+        """How many learners a run of these settings has, each with what it needs."""
+        return 1
+
     def info(self) -> dict[str, Any]:
         """What the policy's command mode is told."""
         steps = self._actor.total_step

@@ -1,5 +1,7 @@
 """The commander of a league: its settings."""
 
+from typing import Any
+
 from nervex.league.settings import LeagueSettings
 from nervex.utils import COMMANDER_REGISTRY
 from nervex.utils.declare import setting, settings
@@ -23,3 +25,8 @@ class LeagueCommander(BaseSerialCommander):
         turn_rounds=setting(10, 'int >= 1', 'rounds of the turn of a player, or between two of its checkpoints'),
     )
     many_learners = True
+
+    @classmethod
+    def learners(cls, cfg: Any) -> int:
+        """One for each active player."""
+        return len(cfg.league.player_category) * (sum(cfg.league.active_players.values()) or 1)
