@@ -6,8 +6,9 @@ slime_volley_ppo_default_config = EasyDict(
     dict(
         env=dict(
             env_type='slime_volley',
+            frames=4,
             env_manager_type='vector',
-            actor_env_num=64,
+            actor_env_num=128,
             evaluator_env_num=20,
             opponent='builtin',
             opponent_acts='sampled',
@@ -20,12 +21,12 @@ slime_volley_ppo_default_config = EasyDict(
                 epochs=6,
                 batch_size=1024,
                 learning_rate=1e-3,
-                algo=dict(discount_factor=0.99, entropy_weight=0.01),
+                algo=dict(discount_factor=0.99, entropy_weight=0.005),
             ),
         ),
-        actor=dict(n_sample=16384),
-        evaluator=dict(n_episode=40, eval_freq=960),
-        commander=dict(max_env_step=5_000_000),
+        actor=dict(n_sample=8192),
+        evaluator=dict(n_episode=40, eval_freq=720),
+        commander=dict(max_env_step=1_250_000),
     )
 )
 main_config = slime_volley_ppo_default_config
