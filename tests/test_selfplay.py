@@ -6,9 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 
+from nervex.data import Batch
 from nervex.entry import eval as evaluate
 from nervex.entry import serial_pipeline
 from nervex.run.build import build_serial
@@ -84,8 +86,6 @@ def test_opponents_with_a_memory_are_resumed_as_never_killed(policy):
 
 @pytest.mark.parametrize('policy', MEMORIES)
 def test_an_opponent_remembers_each_game_from_its_beginning(policy):
-    import numpy as np
-
     from app_zoo.board.envs import TicTacToe
     from nervex.envs import Duel
     from nervex.run.build import load_policy
@@ -151,8 +151,6 @@ def test_the_newest_one_is_met_where_the_config_says_latest():
 
 
 def test_a_snapshot_acts_as_the_learner_did_then():
-    import numpy as np
-
     from app_zoo.board.envs import TicTacToe
 
     with build_serial(config(), 0) as run:
@@ -215,8 +213,6 @@ def test_a_checkpoint_of_another_game_is_no_opponent():
 
 
 def test_opponents_may_act_at_random_now_and_then():
-    import numpy as np
-
     from app_zoo.board.envs import TicTacToe
     from nervex.run.opponents import Opponents
 
@@ -249,3 +245,29 @@ def test_paper_is_found_against_a_player_that_likes_rock():
 def test_tic_tac_toe_is_learned_by_self_play(seed):
     result = serial_pipeline('tic_tac_toe_dqn', seed)
     assert result.solved  # in 200 games none is lost to the perfect player
+
+
+def test_values_alternate_where_one_policy_plays_both_sides():
+    cfg = config()
+    cfg['commander'] = dict(max_env_step=64)
+    cfg['env'].update(opponent='self', evaluator_opponent='perfect')
+    cfg['policy'].update(
+        policy_type='ppo', command={}, learn=dict(batch_size=8, algo=dict(discount_factor=-0.5, gae_lambda=1.0))
+    )
+    with build_serial(cfg, 0) as run:
+        policy = run.policy
+        reward, done = np.array([0.0, 0.0, 1.0], np.float32), np.array([False, False, True])
+        columns = dict(value=np.zeros(3, np.float32), reward=reward, done=done, truncated=done & False)
+        obs = {'observation': np.zeros((3, 18), np.float32), 'action_mask': np.ones((3, 9), np.float32)}
+        traj = Batch.of({**columns, 'obs': obs, 'next_obs': obs, 'action': np.zeros(3, np.int64)})
+        # the last mover wins: 1; before it the loser's move, -0.5 * 1; before that the winner's, -0.5 * -0.5
+        assert policy._get_train_sample(traj)['return_'].tolist() == [0.25, -0.5, 1.0]
+        run.collect()
+    for change in ({'selfplay': 'latest'}, {}):
+        changed = {**cfg, 'commander': {**cfg['commander'], **change}}
+        if not change:
+            changed['policy'] = {**cfg['policy'], 'learn': dict(batch_size=8, algo=dict(discount_factor=0.9))}
+        with pytest.raises(
+            ConfigError, match='commander.selfplay names opponents' if change else 'must be negative with'
+        ):
+            serial_pipeline(changed, 0)

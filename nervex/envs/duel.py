@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from nervex.envs.array_env import ArrayEngine, ArrayEnv
+from nervex.envs.both_sides import BothSides
 from nervex.envs.env.base_env import BaseEnv, BaseEnvInfo
-from nervex.envs.two_sided import TwoSidedEnv
+from nervex.envs.two_sided import ITSELF, TwoSidedEnv
 from nervex.utils.errors import ConfigError, unknown_name
 from nervex.utils.import_helper import load_attribute
 
@@ -187,7 +188,7 @@ class Duel(ArrayEnv):
 class DuelEngine(ArrayEngine):
     """Duels as one vectorised env: seeds count for the sides, too."""
 
-    env: Duel
+    env: Duel | BothSides
 
     def start(self, seeds: list[int | None]) -> Any:
         """Begin all episodes."""
@@ -202,14 +203,17 @@ class Duels:
         An ``env_fn`` that makes duels of a class of games.
     Arguments:
         - game (:obj:`type[TwoSidedEnv]`): the class
-        - rivals (:obj:`Rivals | None`): the opponents; None: the player by rule that a config names as ``opponent``
+        - rivals (:obj:`Rivals | None`): the opponents; None: the player by rule that a config names as ``opponent``, or
+          the learner itself
     """
 
     def __init__(self, game: type[TwoSidedEnv], rivals: Rivals | None = None) -> None:
         self.game, self.rivals = game, rivals
 
-    def __call__(self, cfg: dict, num: int = 1) -> Duel:
+    def __call__(self, cfg: dict, num: int = 1) -> Duel | BothSides:
         made = self.game(cfg, num)  # type: ignore[call-arg]
+        if self.rivals is None and made._cfg.opponent == ITSELF:
+            return BothSides(made)
         return Duel(made, self.rivals or Rivals(made._cfg.opponent))
 
     def create_vector_env(self, cfgs: list[dict]) -> DuelEngine:

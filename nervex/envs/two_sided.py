@@ -13,6 +13,10 @@ from nervex.envs.common import EnvElementInfo
 from nervex.envs.env.base_env import BaseEnvInfo
 from nervex.envs.spaces import MASK, choices_info, reward_info
 from nervex.utils.declare import setting, settings
+from nervex.utils.errors import ConfigError
+
+#: the ``opponent`` that says that the learner plays both sides
+ITSELF = 'self'
 
 #: a player by rule: (game, rows, the side of each row, generator) -> an action a row
 ScriptedPlayer = Callable[['TwoSidedEnv', np.ndarray, np.ndarray, np.random.Generator], np.ndarray]
@@ -46,7 +50,9 @@ class TwoSidedEnv(ArrayEnv):
 
     config = settings(
         opponent=setting(
-            'random', 'str', 'who plays the other side: a player of the game, module:function, a checkpoint, a run'
+            'random',
+            'str',
+            "who plays the other side: a player of the game, module:function, a checkpoint, a run; 'self': the learner",
         ),
         evaluator_opponent=setting(None, 'str | None', 'the same in evaluations; None: opponent'),
         opponent_acts=setting('greedy', "'greedy' | 'sampled'", 'how an opponent that is a policy chooses actions'),
@@ -102,6 +108,8 @@ class TwoSidedEnv(ArrayEnv):
     def create_evaluator_env_cfg(cls, cfg: dict) -> list[dict]:
         """Those of the collecting envs, but for the opponent, which does not act at random."""
         other = cfg.get('evaluator_opponent')
+        if other is None and cfg.get('opponent') == ITSELF:
+            raise ConfigError([f"env.evaluator_opponent: missing; with env.opponent '{ITSELF}' it is to be named"])
         changed = {'opponent_eps': 0.0, **({} if other is None else {'opponent': other})}
         return [{**one, **changed} for one in ArrayEnv.create_evaluator_env_cfg(cfg)]
 

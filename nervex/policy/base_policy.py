@@ -55,7 +55,9 @@ class Policy(HasModes):
             learning_rate=setting(check='number > 0', meaning='step size of the optimizer'),
             weight_decay=setting(check='number >= 0', meaning='L2 penalty'),
             algo=dict(
-                discount_factor=setting(check='number in [0, 1]', meaning='gamma'),
+                discount_factor=setting(
+                    check='number in [-1, 1]', meaning='gamma; negative where one policy plays both sides in turn'
+                ),
                 nstep=setting(check='int in [1, 10000]', meaning='rewards summed before the target network takes over'),
                 gae_lambda=setting(check='number in [0, 1]', meaning='lambda of the advantages'),
                 target_update_freq=setting(check='int >= 1', meaning='updates between two copies into the target'),
@@ -70,7 +72,7 @@ class Policy(HasModes):
             unroll_len=setting(check='int >= 1', meaning='steps of one training sample; above 1 for recurrent models'),
             env_num=setting(check='int >= 1', meaning='envs that collect', same_as='env.actor_env_num'),
             algo=dict(
-                discount_factor=setting(check='number in [0, 1]', same_as='policy.learn.algo.discount_factor'),
+                discount_factor=setting(check='number in [-1, 1]', same_as='policy.learn.algo.discount_factor'),
                 nstep=setting(check='int in [1, 10000]', same_as='policy.learn.algo.nstep'),
             ),
         ),

@@ -17,6 +17,7 @@ from nervex.config.save import plain_config
 from nervex.data import BufferManager
 from nervex.envs import Duels, get_vec_env_setting
 from nervex.envs.common import team_problems
+from nervex.envs.two_sided import ITSELF
 from nervex.envs.wrappers.video import FilmedEnvs
 from nervex.loader.problems import Problems
 from nervex.policy import Policy
@@ -169,6 +170,8 @@ def build_env_managers(
     made, *env_cfgs = _envs(cfg, env_setting)
     kind = cfg.env.env_manager_type
     managers: list[Any] = []
+    if 'actor' in roles:
+        _check_discount(cfg, _plays_itself(made, env_cfgs[0][0]))
     for role, cfgs in zip(('actor', 'evaluator'), env_cfgs):
         if role in roles:
             if role == 'actor' and rivals is None and cfg.commander.selfplay is not None:
@@ -188,6 +191,17 @@ def build_env_managers(
     return managers
 
 
+def _check_discount(cfg: EasyDict, plays_itself: bool) -> None:
+    """A ConfigError unless the discount is negative just where each step is followed by one of the other side."""
+    algo = cfg.policy.learn.algo
+    gamma = algo.discount_factor if 'discount_factor' in algo else None
+    if plays_itself and cfg.commander.selfplay is not None:
+        raise ConfigError([f"env.opponent: got '{ITSELF}', but commander.selfplay names opponents; set one of them"])
+    if gamma is not None and gamma != 0 and (gamma < 0) != plays_itself:
+        text = f"must be negative with env.opponent '{ITSELF}', which plays both sides in turn, and only then"
+        raise ConfigError([f'policy.learn.algo.discount_factor: got {gamma}, {text}'])
+
+
 def env_info(cfg: EasyDict, env_setting: EnvSetting | None) -> Any:
     """The description of the collecting envs, of which none is launched."""
     if env_setting is None:
@@ -202,6 +216,10 @@ def _has_two_sides(env_fn: Any) -> bool:
     return getattr(env_fn, 'sides', 1) == 2
 
 
+def _plays_itself(env_fn: Any, cfg: dict) -> bool:
+    return _has_two_sides(env_fn) and env_fn.complete_cfg(cfg).opponent == ITSELF
+
+
 def _one_sided(env_fn: Any, cfg: dict, rivals: Opponents | None = None) -> Any:
     """What makes envs for one learner: of a game of two sides its duels, else what there is."""
     if not _has_two_sides(env_fn):
@@ -210,6 +228,8 @@ def _one_sided(env_fn: Any, cfg: dict, rivals: Opponents | None = None) -> Any:
         from nervex.run.opponents import Opponents
 
         complete = env_fn.complete_cfg(cfg)
+        if _plays_itself(env_fn, cfg):
+            return Duels(env_fn)
         rivals = Opponents(env_fn, complete.opponent, complete.opponent_acts, complete.opponent_eps)
         rivals.check(cfg)
     return Duels(env_fn, rivals)

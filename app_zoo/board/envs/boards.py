@@ -95,6 +95,14 @@ class Boards:
         taken = self.mine[rows] | self.other[rows]
         return ~taken[:, : self.rules.columns] if self.rules.falls else ~taken[:, self._order]
 
+    def landing(self, which: np.ndarray | None = None) -> np.ndarray:
+        """The cells that a stone may be put on: (games, rows, columns) float32."""
+        rows = self._all if which is None else which
+        free = ~(self.mine[rows] | self.other[rows]).reshape(len(rows), self.rules.rows, self.rules.columns)
+        if self.rules.falls:
+            free[:, :-1] &= ~free[:, 1:]
+        return free.astype(np.float32)
+
     def step(self, actions: np.ndarray, which: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """
         Overview:

@@ -130,7 +130,7 @@ def test_a_wrong_type_names_value_and_rule(config, path, value, rule):
         ('policy.learn.batch_size', 0, '>= 1'),
         ('policy.learn.learning_rate', -1e-3, '> 0'),
         ('policy.learn.learning_rate', float('nan'), 'must be a finite number'),
-        ('policy.learn.algo.discount_factor', 1.5, 'in [0, 1]'),
+        ('policy.learn.algo.discount_factor', 1.5, 'in [-1, 1]'),
         ('policy.learn.algo.nstep', 0, 'in [1, 10000]'),
         ('policy.learn.target_theta', 2, 'in [0, 1]'),
         ('policy.command.eps.start', 1.2, 'in [0, 1]'),

@@ -226,3 +226,18 @@ def test_actions_may_have_parts():
     answer = engine.exchange(np.array([[0, 3], [1, 2]]))  # 5 - 1 - 1 and 4 - 2 - 1
     assert answer.obs['observation'].ravel().tolist() == [3, 1]
     assert engine.env.game.given.tolist() == [[[0, 3], [0, 4]], [[0, 4], [1, 2]]]
+
+
+def test_one_player_of_both_sides_sees_and_is_paid_as_the_side_to_move():
+    env = Duels(TicTacToe)({'opponent': 'self'})
+    obs = env.reset(seed=0)
+    for action, mine, other in ((0, 0, 0), (3, 0, 1), (1, 1, 1), (4, 1, 2)):  # what is there before the move
+        assert (obs['observation'][:9].sum(), obs['observation'][9:].sum()) == (mine, other)
+        obs, reward, done, _ = env.step(action)
+        assert reward == 0 and not done
+    step = env.step(2)  # 0, 1, 2 against 3, 4: the first column
+    assert step.reward == 1 and step.done
+    with pytest.raises(RuntimeError, match='both sides move at once'):
+        Duels(RockPaperScissors)({'opponent': 'self'}).reset(seed=0)
+    with pytest.raises(ConfigError, match=r'env\.evaluator_opponent: missing'):
+        TicTacToe.create_evaluator_env_cfg({'opponent': 'self', 'evaluator_env_num': 1})

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from app_zoo.board.envs import CONNECT_FOUR, TIC_TAC_TOE, AlphaBeta, Boards, PerfectTicTacToe, RandomPlayer
+from app_zoo.board.envs import CONNECT_FOUR, TIC_TAC_TOE, AlphaBeta, Boards, ConnectFour, PerfectTicTacToe, RandomPlayer
+from nervex.utils import ConfigError
 
 
 @pytest.mark.parametrize('rules, module', [(TIC_TAC_TOE, 'tictactoe_v3'), (CONNECT_FOUR, 'connect_four_v3')])
@@ -86,3 +87,30 @@ def test_a_game_as_text():
     boards = Boards(TIC_TAC_TOE, 1)
     boards.step(np.array([1]))
     assert boards.picture().splitlines() == ['0 3 6', 'X 4 7', '2 5 8']
+
+
+def test_landing_cells_are_where_the_stones_will_be():
+    for rules in (CONNECT_FOUR, TIC_TAC_TOE):
+        boards, rng = Boards(rules, 50), np.random.default_rng(0)
+        for _ in range(4):
+            landing, legal = boards.landing(), boards.legal()
+            assert (landing.sum((1, 2)) == legal.sum(1)).all()
+            before = boards.mine | boards.other
+            boards.step((rng.random(legal.shape) * legal).argmax(1))
+            put = (before ^ (boards.mine | boards.other)).reshape(landing.shape)
+            assert (landing[put] == 1).all() and put.sum() == 50
+
+
+def test_games_may_begin_with_moves_by_chance_of_which_none_wins():
+    game = ConnectFour({'random_moves': 6, 'show_legal': True, 'flatten_obs': False}, 700)
+    rows = np.arange(700)
+    game.begin(rows, [np.random.default_rng(k) for k in range(700)])
+    assert (np.bincount(game.boards.moves) > 60).all() and game.boards.moves.max() == 6
+    assert len(np.unique(np.concatenate([game.boards.mine, game.boards.other], 1), axis=0)) > 400
+    seen = game.view(rows, game.boards.moves % 2)
+    assert seen['observation'].shape == (700, *game.seen_shape) == (700, 3, 6, 7)
+    assert (seen['observation'][:, 2].any(1) == seen['action_mask']).all()
+    cfg = {'random_moves': 6, 'evaluator_random_moves': 2, 'evaluator_env_num': 1}
+    assert ConnectFour.create_evaluator_env_cfg(cfg)[0]['random_moves'] == 2
+    with pytest.raises(ConfigError, match=r'env\.random_moves: got 7, must be at most 6'):
+        ConnectFour({'random_moves': 7})
