@@ -21,6 +21,7 @@ extras = {
     'pettingzoo': ['pettingzoo>=1.24'],
     'mpe': ['mpe2>=1.1'],
     'smax': ['jaxmarl>=0.2'],
+    'openspiel': ['open_spiel>=2.0'],  # beside which games and benchmarks are tested
     'slime': ['slimevolleygym>=0.1', 'gym==0.26.2', 'opencv-python-headless>=4.8'],  # it imports the other two
     'alphastar': ['pysc2>=4.0'],
     'minigrid': ['minigrid>=2.3'],

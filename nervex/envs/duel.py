@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nervex.envs.array_env import ArrayEngine, ArrayEnv
-from nervex.envs.both_sides import BothSides
 from nervex.envs.env.base_env import BaseEnv, BaseEnvInfo
 from nervex.envs.two_sided import ITSELF, TwoSidedEnv
 from nervex.utils.errors import ConfigError, unknown_name
 from nervex.utils.import_helper import load_attribute
+
+if TYPE_CHECKING:
+    from nervex.envs.both_sides import BothSides
 
 RESULTS = ('losses', 'draws', 'wins')
 
@@ -213,6 +215,8 @@ class Duels:
     def __call__(self, cfg: dict, num: int = 1) -> Duel | BothSides:
         made = self.game(cfg, num)  # type: ignore[call-arg]
         if self.rivals is None and made._cfg.opponent == ITSELF:
+            from nervex.envs.both_sides import BothSides
+
             return BothSides(made)
         return Duel(made, self.rivals or Rivals(made._cfg.opponent))
 

@@ -55,6 +55,8 @@ ENV_REGISTRY = Registry(
         'tic_tac_toe': 'app_zoo.board.envs:TicTacToe',
         'connect_four': 'app_zoo.board.envs:ConnectFour',
         'slime_volley': 'app_zoo.slime_volley.envs:SlimeVolley',
+        'kuhn_poker': 'app_zoo.poker.envs:KuhnPoker',
+        'leduc_poker': 'app_zoo.poker.envs:LeducPoker',
         'rock_paper_scissors': 'app_zoo.matrix_games.envs:RockPaperScissors',
         'bitflip': 'app_zoo.classic_control.bitflip.envs.bitflip_env:BitFlipEnv',
     },

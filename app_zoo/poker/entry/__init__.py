@@ -1,0 +1,1 @@
+"""Configs of poker, and how much what was learned can be exploited."""
