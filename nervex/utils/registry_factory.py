@@ -58,6 +58,8 @@ ENV_REGISTRY = Registry(
         'kuhn_poker': 'app_zoo.poker.envs:KuhnPoker',
         'leduc_poker': 'app_zoo.poker.envs:LeducPoker',
         'rock_paper_scissors': 'app_zoo.matrix_games.envs:RockPaperScissors',
+        'atari': 'app_zoo.atari.envs:AtariEnv',
+        'sumo': 'app_zoo.sumo.envs:SumoEnv',
         'bitflip': 'app_zoo.classic_control.bitflip.envs.bitflip_env:BitFlipEnv',
     },
 )

@@ -1,0 +1,79 @@
+"""AtariEnv: a game of the Arcade Learning Environment by its name, with the usual preprocessing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from easydict import EasyDict
+
+from nervex.envs.gym_env import GymEnv, known_spec
+from nervex.utils.declare import setting, settings
+
+
+class AtariEnv(GymEnv):
+    """
+    Overview:
+        ``env_type: atari, env_id: Pong``: grey frames of 84 x 84 pixels, four of them stacked, each after four of the
+        game's. Whoever collects sees a lost life as an end and the sign of a reward; who evaluates plays whole games
+        for their score. ``env_manager_type: vector`` steps all games at once, by ALE's own threads.
+    """
+
+    config = settings(
+        env_id=setting('Pong', 'str', "the game: 'Pong', 'SpaceInvaders', ...; or an id, 'ALE/Pong-v5'"),
+        frame_skip=setting(4, 'int >= 1', 'frames of the game a step; of the last two the brighter pixels are seen'),
+        frame_stack=setting(4, 'int >= 1', 'steps that are seen at once'),
+        frame_size=setting(84, 'int >= 8', 'pixels of a side'),
+        noop_max=setting(30, 'int >= 1', 'a game begins with up to so many frames without action'),
+        sticky=setting(
+            0.0, 'number in [0, 1]', "how often the game repeats the last action instead (v5 games' own: 0.25)"
+        ),
+        full_actions=setting(False, 'bool', 'all 18 actions, not only those that do something in the game'),
+        episodic_life=setting(True, 'bool', 'while collecting a lost life ends an episode'),
+        clip_reward=setting(True, 'bool', 'while collecting only the sign of a reward counts'),
+        max_frames=setting(108_000, 'int >= 1', 'frames of the game until it is cut off'),
+    )
+
+    def __init__(self, cfg: dict | None = None) -> None:
+        super().__init__(cfg)
+        c = self._cfg
+        c.env_id, self._limit = full_id(c.env_id), limit_of(c)
+        c.make_kwargs = {**_game(c), 'frameskip': 1, 'obs_type': 'grayscale', **c.make_kwargs}
+        kept = dict(frame_stack=c.frame_stack, size=c.frame_size, skip=c.frame_skip, noop_max=c.noop_max)
+        ends = dict(episodic_life=c.episodic_life, clip_reward=c.clip_reward)
+        c.wrappers = [dict(type='atari', **kept, **ends), *c.wrappers]
+        c.max_episode_steps = self._limit
+
+    @classmethod
+    def create_vector_env(cls, cfgs: list[dict]) -> Any:
+        """ALE's own, which does all of the preprocessing."""
+        from nervex.envs.vector_engine import make_engine
+
+        c = cls.complete_cfg(cfgs[0])
+        trains = c.role != 'evaluator'
+        made = dict(
+            frameskip=c.frame_skip,
+            stack_num=c.frame_stack,
+            img_height=c.frame_size,
+            img_width=c.frame_size,
+            noop_max=c.noop_max,
+            episodic_life=c.episodic_life and trains,
+            reward_clipping=c.clip_reward and trains,
+        )
+        given = {'vector_kwargs': {**_game(c), **made, **c.vector_kwargs}, 'make_kwargs': {}}
+        return make_engine({**c, **given, 'env_id': full_id(c.env_id), 'max_episode_steps': limit_of(c)}, len(cfgs))
+
+
+def full_id(name: str) -> str:
+    """ALE's id of a game; UnknownNameError if there is none such, ExtraMissingError if there is no ALE."""
+    env_id = name if '/' in name or '-v' in name else f'ALE/{name}-v5'
+    known_spec(env_id)
+    return env_id
+
+
+def limit_of(cfg: EasyDict) -> int:
+    """Steps of an episode at most."""
+    return int(cfg.max_episode_steps or cfg.max_frames // cfg.frame_skip)
+
+
+def _game(cfg: EasyDict) -> dict[str, Any]:
+    return dict(repeat_action_probability=cfg.sticky, full_action_space=cfg.full_actions)

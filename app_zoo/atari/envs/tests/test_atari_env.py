@@ -1,0 +1,102 @@
+"""Atari games: frames against Gymnasium's preprocessing, who sees what, and what no game is."""
+
+from unittest.mock import Mock
+
+import numpy as np
+import pytest
+
+pytest.importorskip('ale_py')
+pytest.importorskip('cv2')
+
+from app_zoo.atari.envs import AtariEnv
+from nervex.envs import check_env
+from nervex.envs.wrappers.atari import NoopReset
+from nervex.utils import UnknownNameError
+from nervex.worker.actor.env_manager import create_env_manager
+
+FIRE = 1
+
+
+@pytest.mark.parametrize('seed', [3, 4])
+@pytest.mark.parametrize('game', ['Pong', 'Breakout', 'Qbert'])
+def test_frames_rewards_and_ends_are_those_of_gymnasium(game, seed):
+    import gymnasium
+    from gymnasium.wrappers import AtariPreprocessing, FrameStackObservation
+
+    raw = gymnasium.make(f'ALE/{game}-v5', frameskip=1, repeat_action_probability=0.0)
+    theirs = FrameStackObservation(AtariPreprocessing(raw, noop_max=30, frame_skip=4), 4)
+    ours = AtariEnv(dict(env_id=game, role='evaluator'))
+    seen, _ = theirs.reset(seed=seed)
+    ours.info()
+    waiting = next(layer for layer in ours._layers() if isinstance(layer, NoopReset))
+    waiting._rng = Mock(integers=Mock(return_value=raw.unwrapped.ale.getEpisodeFrameNumber()))
+    mine = ours.reset()
+    if raw.unwrapped.get_action_meanings()[1] == 'FIRE':  # ours begins after the first press
+        seen, *_ = theirs.step(FIRE)
+    assert (mine[-1] == seen[-1]).all()
+    rng, scored = np.random.default_rng(seed), 0.0
+    for step in range(300):
+        action = int(rng.integers(theirs.action_space.n))
+        seen, reward, terminated, truncated, _ = theirs.step(action)
+        timestep = ours.step(action)
+        assert timestep.reward[0] == reward and timestep.done == (terminated or truncated)
+        scored += abs(reward)
+        if timestep.done:  # whose frame is older in Gymnasium: it looks after the last two of four only
+            break
+        assert (timestep.obs[-1] == seen[-1]).all()
+        assert (timestep.obs == seen).all() or step < 3  # the first stacks differ: ours begins after the press
+    assert scored > 0 or game == 'Breakout'
+    ours.close()
+
+
+def test_collecting_sees_lives_and_signs_evaluating_whole_games_and_scores():
+    totals = {}
+    for role in ('actor', 'evaluator'):
+        env = AtariEnv(dict(env_id='Breakout', role=role, max_frames=4000))
+        env.reset(seed=1)
+        rng, steps, rewards, done = np.random.default_rng(1), 0, [], False
+        while not done:
+            _, reward, done, info = env.step(int(rng.integers(4)))
+            rewards.append(float(reward[0]))
+            steps += 1
+        totals[role] = steps, info
+        env.close()
+    assert totals['actor'][0] < totals['evaluator'][0]  # one life of five
+
+
+def test_the_vectorised_games_have_the_same_roles_and_make_no_row_of_their_own():
+    cfgs = {role: [dict(env_id='Breakout', role=role)] * 2 for role in ('actor', 'evaluator')}
+    for role, expected in (('actor', True), ('evaluator', False)):
+        manager = create_env_manager('vector', AtariEnv, cfgs[role])
+        manager.seed(0)
+        manager.launch()
+        rng, rows, ends = np.random.default_rng(0), 0, 0
+        lengths = np.zeros(2, int)
+        finished: list[int] = []
+        for _ in range(400):
+            ids, _ = manager.observe()
+            block = manager.advance(ids, rng.integers(0, 4, len(ids)))
+            rows, ends = rows + len(block), ends + int(block.done.sum())
+            lengths[np.asarray(block.env_id)] += 1
+            for k in np.asarray(block.env_id)[np.asarray(block.done)]:
+                finished.append(int(lengths[k]))
+                lengths[k] = 0
+        assert rows == sum(finished) + lengths.sum() and ends == len(finished) > 0
+        short = np.mean(finished) < 100  # a life; a whole game of five takes longer
+        assert short == expected, (role, finished)
+        manager.close()
+
+
+@pytest.mark.parametrize('made', [AtariEnv, lambda cfg: AtariEnv.create_vector_env([cfg])])
+def test_a_game_that_is_none_is_named(made):
+    with pytest.raises(UnknownNameError, match=r"'ALE/Pongg-v5'.*did you mean 'ALE/Pong-v5'"):
+        made(dict(env_id='Pongg'))
+
+
+def test_it_keeps_the_rules_of_envs_and_can_draw():
+    env = AtariEnv(dict(env_id='SpaceInvaders', render_mode='rgb_array', max_frames=400))
+    assert env.info().obs_space.shape == (4, 84, 84) and env.info().act_space.value['n'] == 6
+    check_env(env)
+    env.reset(seed=0)
+    assert env.render().shape == (210, 160, 3)
+    env.close()
