@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from app_zoo.board.envs import TicTacToe
 from nervex.entry import arena, serial_pipeline
-from nervex.entry.arena_entry import play
+from nervex.entry.arena_entry import play, play_human
 from nervex.entry.cli import cli
 from nervex.envs import Rivals
 from nervex.utils import ConfigError
@@ -113,3 +113,9 @@ def test_a_person_plays_at_the_terminal(game_type, tmp_path):
     assert game.wait() == 0, text
     assert "'x' is no legal move" in text and 'you are O' in text and '1 games: you' in text
     assert any(end in text for end in ('you win', 'you lose', 'a draw'))
+
+
+def test_a_person_needs_a_game_that_shows_itself():
+    cfg = {'env': {'env_type': 'rock_paper_scissors'}, 'policy': {'policy_type': 'ppo'}}
+    with pytest.raises(ConfigError, match=r"got 'human', but RockPaperScissors does not show itself as text"):
+        play_human(cfg, 'none')

@@ -182,6 +182,11 @@ def play_human(
 ) -> np.ndarray:
     """A trained policy against a person at the terminal: the policy's results, 1, 0 or -1 a game."""
     game, env_cfg = game_of(cfg, overrides)
+    if game.picture is TwoSidedEnv.picture:
+        text = (
+            f"got 'human', but {game.__name__} does not show itself as text; take a game that does, or write picture()"
+        )
+        raise ConfigError([f'--opponent: {text}'])
     policy = Opponents(game, load_path, game.complete_cfg(env_cfg).opponent_acts)
     policy.check(env_cfg)
 

@@ -9,6 +9,7 @@ import pytest
 from nervex.config import read_config
 from nervex.config.builtin import builtin_configs
 from nervex.entry import arena, serial_pipeline
+from nervex.entry.parallel_entry import parallel_pipeline
 from nervex.run.launch import Passed, prepare_launch
 from nervex.run.league_run import start_league
 from nervex.utils.class_config import merge_config
@@ -77,6 +78,13 @@ def test_a_league_on_the_drill_resumes_exactly():
     parts = serial_pipeline(None, resume='parts', overrides=('commander.max_train_iter=8',))
     one, two = (read_file(result.checkpoint)['model'] for result in (whole, parts))
     assert all((value == two[key]).all() for key, value in one.items())
+
+
+def test_a_league_on_the_drill_in_parallel_mode():
+    cfg = {**on_drill(), 'parallel': dict(carrier='inline', actor_num=2, save_s=1e-6)}
+    assert parallel_pipeline(cfg, 0).train_iters == 8
+    past = {path.name.split('_ckpt_')[0] for path in Path('run/league').glob('*_ckpt_*')}
+    assert len(past) == 4
 
 
 @pytest.mark.slow
