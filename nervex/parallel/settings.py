@@ -27,7 +27,11 @@ class ParallelSettings:
         comm_learner_type=setting('ray', 'str', 'registered role that learns'),
         comm_evaluator_type=setting('ray_evaluator', 'str', 'registered role, of the comm actors, that evaluates'),
         carrier=setting('ray', "'ray' | 'inline'", "how roles run; 'inline': all in one process, in a fixed order"),
-        actor_num=setting(None, 'int >= 1 | None', 'actors; None: one a CPU, at least 2, at most one a collecting env'),
+        actor_num=setting(
+            None,
+            'int >= 1 | None',
+            'actors; None: one a CPU, at least 2, at most one a collecting env; of each player of a league',
+        ),
         envs_per_actor=setting(None, 'int >= 1 | None', 'None: env.actor_env_num shared out to the actors'),
         evaluator_num=setting(1, 'int >= 0', 'evaluators; 0: no evaluations, the run ends at its limits'),
         learner_num=setting(1, 'int >= 1', 'learners; above 1 they average gradients by torch.distributed'),
