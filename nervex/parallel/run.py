@@ -15,7 +15,14 @@ from nervex.parallel.pace import Overlap, Rounds, given_up, make_plan, resources
 from nervex.parallel.role import RoleSpec
 from nervex.parallel.roster import Roster, Slot
 from nervex.parallel.tally import CommanderLog, ParallelProgress, Tally, verdict
-from nervex.run.build import EVALUATION_SEED_OFFSET, Launch, Passed, policy_class, prepare_launch
+from nervex.run.build import (
+    EVALUATION_SEED_OFFSET,
+    Launch,
+    Passed,
+    check_opponents,
+    policy_class,
+    prepare_launch,
+)
 from nervex.run.result import RunResult
 from nervex.run.signals import StopSignals
 from nervex.run.state import ABOUT_THE_RUN, log_sizes
@@ -57,6 +64,7 @@ class ParallelRun:
             launch.describe(self.folder, self._ckpt_path)
             self._resumed = self.folder.count_resumes(launch.saved is not None)
             self._build(carrier, stack)
+            self._build_selfplay(launch, stack)
             self._stack = stack.pop_all()
         self.show(False)
 
@@ -75,6 +83,19 @@ class ParallelRun:
         self.pace = (Rounds if plan.rounds else Overlap)(plan, cfg.parallel, carrier.measures)
         self.roster = Roster(carrier, cfg.parallel, self.log.info, self._renewed)
         self.coordinator = Coordinator(self)
+
+    def _build_selfplay(self, launch: Launch, stack: contextlib.ExitStack) -> None:
+        kind = launch.cfg.commander.selfplay
+        if kind is None or launch.passed.rivals is not None:
+            return
+        from nervex.parallel.rivalry import ParallelSelfPlay
+        from nervex.run.opponents import SelfPlay, SentOpponents
+
+        game = check_opponents(launch, 'commander.selfplay', kind)
+        self._passed = dataclasses.replace(self._passed, rivals=SentOpponents(launch, game))
+        book = SelfPlay(launch, self.folder.path, game, log='selfplay')
+        stack.callback(book.close)
+        ParallelSelfPlay(self, book)
 
     def __enter__(self) -> ParallelRun:
         self.signals.install()
@@ -158,8 +179,10 @@ class ParallelRun:
         return not (self.coordinator.solved or self.commander.out_of_budget())
 
     def step(self, timeout_s: float = WAIT_S) -> None:
-        """A step of the coordinator."""
+        """A step of the coordinator, and of who chooses opponents."""
         self.coordinator.step(timeout_s)
+        if self.commander.selfplay is not None:
+            self.commander.selfplay.step()
 
     def final_evaluation(self) -> None:
         """Evaluate what the learner ended with, unless it was just evaluated."""

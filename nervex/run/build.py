@@ -174,8 +174,6 @@ def build_env_managers(
         _check_discount(cfg, _plays_itself(made, env_cfgs[0][0]))
     for role, cfgs in zip(('actor', 'evaluator'), env_cfgs):
         if role in roles:
-            if role == 'actor' and rivals is None and cfg.commander.selfplay is not None:
-                raise ConfigError(['commander.selfplay: opponents that learn need serial mode; set it to None here'])
             env_fn = _one_sided(made, cfgs[0], rivals if role == 'actor' else None)
             if role == 'evaluator' and cfg.env.replay_path:  # the episodes of its first env are filmed
                 env_fn, cfgs = FilmedEnvs(env_fn), [{**c, 'replay_path': None} for c in cfgs]

@@ -227,7 +227,7 @@ class SelfPlay(Opponents):
         stays for as long as a saved state of the run needs it.
     """
 
-    def __init__(self, launch: Launch, exp_path: str, game: type[TwoSidedEnv]) -> None:
+    def __init__(self, launch: Launch, exp_path: str, game: type[TwoSidedEnv], log: str = 'commander') -> None:
         cfg: EasyDict = launch.cfg.commander
         env = game.complete_cfg(launch.cfg.env)
         super().__init__(game, 'random', env.opponent_acts, env.opponent_eps, cfg.opponent_cache, launch.passed)
@@ -243,7 +243,7 @@ class SelfPlay(Opponents):
         self._files_kept = SnapshotFiles(self._folder, '*.pth.tar')
         self._saves = launch.cfg.learner.resume.interval_s is not None
         path = f'{exp_path}/log/commander'
-        self._text, self._tb = TextLogger(path, 'commander'), TBLogger(path, 'commander')
+        self._text, self._tb = TextLogger(path, log), TBLogger(path, log)
         self._curve = os.path.join(path, 'selfplay.csv')
 
     # ---- what a Duel asks
@@ -265,23 +265,33 @@ class SelfPlay(Opponents):
     # ---- what the commander asks
     def step(self, learner: Any, env_step: int) -> None:
         """Take a snapshot, if it is time to."""
-        if self._last is not None and learner.train_iter - self._last < self._freq:
-            return
-        self._last = self._learner.total_agent_step = learner.train_iter
+        if self.is_due(learner.train_iter):
+            learner.check_weights()
+            save_file(self.place(learner.train_iter), snapshot_of(learner))
+            self.admit(learner.train_iter, env_step)
+            if not self._saves:
+                self.clean(self.met, 0)
+
+    def is_due(self, train_iter: int) -> bool:
+        """Whether it is time for a snapshot."""
+        return self._last is None or train_iter - self._last >= self._freq
+
+    def place(self, train_iter: int | str) -> str:
+        """The file of the snapshot after so many updates."""
+        return str(self.file_of(f'{self._learner.player_id}_{train_iter}'))
+
+    def admit(self, train_iter: int, env_step: int) -> None:
+        """The snapshot after so many updates is there."""
+        self._last = self._learner.total_agent_step = train_iter
         if self.league.historical_players:
-            self._tell(learner.train_iter, env_step)
-        learner.check_weights()
-        snapshot = self._learner.snapshot()
-        save_file(str(self.file_of(snapshot.player_id)), snapshot_of(learner))
-        self.league.admit(snapshot)
+            self._tell(train_iter, env_step)
+        self.league.admit(self._learner.snapshot())
         while len(self.league.historical_players) > self._keep:
             self.league.retire(self.league.historical_players[0])
-        if not self._saves:
-            self._clean(0)
 
-    def _clean(self, states: int) -> None:
+    def clean(self, met: Iterable[str], states: int) -> None:
         """Remove the files that neither the games now nor those of so many earlier calls need."""
-        names = self.met.union(player.player_id for player in self.league.historical_players)
+        names = {*met, *(player.player_id for player in self.league.historical_players)}
         self._files_kept.clean(map(self.file_of, names), states)
 
     def _tell(self, train_iter: int, env_step: int) -> None:
@@ -303,7 +313,11 @@ class SelfPlay(Opponents):
     # ---- state
     def state_dict(self) -> dict[str, Any]:
         """Payoff, ratings, snapshots, chance; files that no kept state of the run needs any more are removed here."""
-        self._clean(KEPT)
+        self.clean(self.met, KEPT)
+        return self.own_state()
+
+    def own_state(self) -> dict[str, Any]:
+        """The same, with every file left alone."""
         own = {name: getattr(self, f'_{name}') for name in _STATE}
         return {'league': self.league.state_dict(), 'needed': self._files_kept.needed, **own}
 

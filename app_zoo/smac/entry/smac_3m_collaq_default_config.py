@@ -23,7 +23,9 @@ smac_3m_collaq_default_config = EasyDict(
                 self_feature_range=[29, 30],  # own health
                 ally_feature_range=[19, 29],  # two comrades
             ),
-            learn=dict(train_step=8, batch_size=32, learning_rate=5e-4, algo=dict(target_update_freq=200)),
+            learn=dict(
+                train_step=8, batch_size=32, learning_rate=5e-4, algo=dict(target_update_freq=200, td_lambda=0.8)
+            ),
             collect=dict(unroll_len=60, traj_len='inf'),
             command=dict(eps=dict(type='linear', start=1.0, end=0.05, decay=50000)),
         ),

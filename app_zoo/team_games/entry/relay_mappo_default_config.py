@@ -8,7 +8,7 @@ relay_mappo_default_config = EasyDict(
         policy=dict(
             policy_type='mappo',
             model=dict(hidden_dim_list=[32], lstm_type='gru'),
-            learn=dict(batch_size=16, epochs=4, learning_rate=2e-3),
+            learn=dict(batch_size=16, epochs=4, learning_rate=5e-3),
             collect=dict(unroll_len=5, traj_len='inf'),
         ),
         actor=dict(n_episode=64),

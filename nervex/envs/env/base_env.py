@@ -48,6 +48,7 @@ class BaseEnv(ABC):
 
     spec: Any = None
     render_mode: str | None = None
+    one_a_process = False  # a process can have one env of the class: the simulator is global there
     state_constants: tuple[str, ...] = ()  # attributes that follow from the config: no part of ``state_dict``
     _seed: int | None = None  # what it was seeded with
     _dynamic_seed = True

@@ -9,6 +9,7 @@ from nervex.entry.parallel_entry import parallel_pipeline
 from nervex.entry.serial_entry import serial_pipeline
 from nervex.parallel.carrier import InlineCarrier
 from nervex.parallel.league_run import start_parallel_league
+from nervex.parallel.run import build_parallel
 from nervex.run.launch import prepare_launch
 from nervex.utils import CheckpointError, ConfigError
 from nervex.utils.file_helper import read_file
@@ -188,3 +189,53 @@ def test_a_league_is_resumed_in_its_own_mode(tmp_path):
         one(cfg, 0)
         with pytest.raises(CheckpointError, match=f"was stopped in {word} mode; resume it with '-m {word}'"):
             other(None, resume=str(tmp_path / word), overrides=('commander.max_train_iter=8',))
+
+
+def selfplay(folder, **commander):
+    cfg = config(folder)
+    cfg['commander'] = dict(selfplay='pfsp', snapshot_freq=8, snapshot_keep=3, max_train_iter=64, **commander)
+    return cfg
+
+
+def test_self_play_against_snapshots_that_the_learner_writes(tmp_path):
+    with build_parallel(selfplay(tmp_path), 0, carrier=InlineCarrier()) as run:
+        run.begin()
+        rivalry, killed = run.commander.selfplay, set()
+        while run.going_on():
+            run.step(0.1)
+            for name, update in (('learner0', 20), ('actor0', 30), ('actor1', 40)):
+                slot = next(slot for slot in run.roster.slots if slot.name == name)
+                if name not in killed and run.tally.train_iter >= update and slot.ready:
+                    run.roster.carrier.kill(slot.handle)
+                    killed.add(name)
+        names = [player.player_id for player in rivalry.book.league.historical_players]
+        run.finish()
+        steps = [int(name.rpartition('_')[2]) for name in names]
+        assert len(killed) == 3 == run.roster.restarts == len(names) and steps == sorted(set(steps)) and steps[-1] > 48
+        for name, step in zip(names, steps):
+            assert read_file(rivalry.book.file_of(name))['last_iter'] == step
+        counts = rivalry.book.league.payoff.state_dict()['counts'][3]
+        assert counts.sum() > 0 and not rivalry.doubles and rivalry.book._games > 500
+        assert len(os.listdir(tmp_path / 'snapshots')) < 8
+    cfg = dict(overrides=('commander.max_train_iter=72',), resume=str(tmp_path))
+    with build_parallel(None, None, carrier=InlineCarrier(), **cfg) as run:
+        run.begin()
+        book = run.commander.selfplay.book
+        go(run, lambda: run.tally.blocks > 0)
+        known = [player.player_id for player in book.league.historical_players]
+        assert set(known) & set(names) and all(os.path.exists(book.file_of(name)) for name in known)
+        go(run, lambda: False)
+        assert run.tally.train_iter >= 72
+
+
+def test_a_serial_run_of_self_play_goes_on_in_parallel_mode(tmp_path):
+    cfg = selfplay(tmp_path)
+    cfg['commander']['max_train_iter'] = 16
+    serial_pipeline(cfg, 0)
+    more = dict(overrides=('commander.max_train_iter=40',), resume=str(tmp_path))
+    with build_parallel(None, None, carrier=InlineCarrier(), **more) as run:
+        run.begin()
+        go(run, lambda: False)
+        book = run.commander.selfplay.book
+        assert run.tally.train_iter >= 40 and len(book.league.historical_players) == 3
+        assert len(book.league.elo.ratings) == 4

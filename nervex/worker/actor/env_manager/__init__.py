@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from nervex.rl_utils.normalize import Normalizer
+from nervex.utils.errors import ConfigError
 from nervex.utils.registry_factory import ENV_MANAGER_REGISTRY
 from nervex.worker.actor.env_manager.backend import Backend, WorkerLost
 from nervex.worker.actor.env_manager.forms import RowMap, TimestepMap
@@ -50,7 +51,15 @@ def create_env_manager(
         The env manager that ``env.env_manager_type`` names ('base', 'subprocess', 'async_subprocess', 'thread',
         'vector', or a registered name; a class may be given itself), not launched yet.
     """
-    cls = ENV_MANAGER_REGISTRY.get(manager_type) if isinstance(manager_type, str) else manager_type
+    cls: Any = ENV_MANAGER_REGISTRY.get(manager_type) if isinstance(manager_type, str) else manager_type
+    if getattr(env_fn, 'one_a_process', False):
+        name, given = getattr(env_fn, '__name__', env_fn), manager_cfg or {}
+        if not cls.backend.apart:
+            text = f"got '{manager_type}', but a process can have one {name}; take 'subprocess'"
+            raise ConfigError([f'env.env_manager_type: {text}'])
+        if given.get('envs_per_worker', 1) > 1 or given.get('hybrid'):
+            text = f'a process can have one {name}; leave envs_per_worker at 1 and hybrid at False'
+            raise ConfigError([f'env.manager: {text}'])
     return cls(env_fn=env_fn, env_cfg=env_cfgs, env_num=len(env_cfgs), manager_cfg=manager_cfg)
 
 

@@ -50,6 +50,7 @@ class Backend:
         - groups (:obj:`list[range]`): the env ids of each group
         - partial_steps (:obj:`bool`): whether some of the ready envs may be stepped without the others
         - interrupts (:obj:`bool`): whether an env that hangs is ended, so that timeouts hold
+        - apart (:obj:`bool`): each group has a process of its own
         - step_all (:obj:`Callable | None`): (slot, actions, ids) -> events: a faster step of all envs (without
           ``partial_steps``: of those that are ready), with the actions as they come; None if nothing happened, PENDING
           if ``wait`` will answer for each group; set by ``attach``
@@ -57,6 +58,7 @@ class Backend:
 
     partial_steps = True
     interrupts = True
+    apart = False
     step_all: Callable[[int, Any, Any], Any] | None = None
 
     def __init__(self, env_num: int, cfg: dict, together: bool) -> None:

@@ -48,6 +48,7 @@ class Processes(Backend):
         share). With ``hybrid`` group 0 are envs that this process steps while its children step the others.
     """
 
+    apart = True
     _host: Any = None  # of group 0, if this process steps it
     _plan: Any = None  # of the memory that steps write to
     _block: Any = None

@@ -1,0 +1,1 @@
+"""Configs of traffic lights, and how they compare with rules."""

@@ -1,0 +1,258 @@
+"""SumoEnv: traffic lights of one crossing or several, simulated by SUMO in this process."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import tempfile
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from app_zoo.sumo.envs.nets import CAR_M, NETS, Crossing, read_net, traffic, write_routes
+from nervex.envs import BaseEnv, BaseEnvInfo, BaseEnvTimestep, EnvElementInfo
+from nervex.utils import ConfigError
+from nervex.utils.declare import setting, settings
+from nervex.utils.drawing import Canvas
+from nervex.utils.errors import unknown_name
+from nervex.utils.import_helper import require
+
+_running: weakref.ref | None = None  # the env whose simulation this process has
+
+
+class SumoEnv(BaseEnv):
+    """
+    Overview:
+        Every ``step_s`` seconds each crossing is given one of its green phases; where it is another one, ``yellow_s``
+        seconds of yellow come first. Cars enter at random, by rates that change; the seed of an episode is that of its
+        traffic. libsumo has one simulation a process, so envs need processes of their own
+        (``env_manager_type: subprocess``). The last ``info`` has ``mean_wait``, the seconds that a car stood on
+        average, and ``arrived``.
+    Shapes:
+        - observation: for each crossing the phase as a one-hot vector, how long it has lasted (minutes), and for each
+          lane that leads to it cars, standing cars (both by what the lane holds), and speed by what is allowed
+        - action: a phase; an array with one for each crossing where there are several
+    """
+
+    config = settings(
+        net=setting('wj1', 'str', 'roads: wj1 (one crossing), wj3 (three in a row), or the path of a .net.xml'),
+        per_hour=setting(500.0, 'number > 0', 'cars that enter on a road, on average'),
+        uneven=setting(0.8, 'number in [0, 1]', 'rates differ by so much from the average'),
+        change_s=setting(200, 'int >= 1', 'seconds until rates change'),
+        episode_s=setting(1000, 'int >= 1', 'seconds of an episode'),
+        step_s=setting(10, 'int >= 2', 'seconds between two decisions'),
+        yellow_s=setting(3, 'int >= 1', 'seconds of yellow before another phase; fewer than step_s'),
+        rewards=dict(
+            queue=setting(1.0, 'number >= 0', 'weight of the cars that stand, a lane'),
+            wait=setting(0.0, 'number >= 0', 'weight of the minutes that the cars of a lane stand already, a lane'),
+            delay=setting(0.0, 'number >= 0', 'weight of the cars by how much slower they are than allowed, a lane'),
+            pressure=setting(0.0, 'number >= 0', 'weight of the difference of cars that come and that leave, a lane'),
+        ),
+    )
+    one_a_process = True  # else it would be another env's simulation that goes on
+    render_fps = 5
+
+    def __init__(self, cfg: dict | None = None) -> None:
+        super().__init__(cfg)
+        c = self._cfg
+        known = NETS.get(c.net, c.net)
+        if not os.path.exists(known):
+            raise ConfigError([f'env.net: {unknown_name("net", c.net, NETS)}, and there is no such file'])
+        if c.yellow_s >= c.step_s:
+            raise ConfigError([f'env.yellow_s: {c.yellow_s} must be less than env.step_s, {c.step_s}'])
+        self.net = read_net(known)
+        self._crossings = self.net.crossings
+        self._phases = [len(crossing.greens) for crossing in self._crossings]
+        self._folder: tempfile.TemporaryDirectory | None = None
+        self._sumo: Any = None
+
+    # ---- the env
+    def reset(self, **kwargs: Any) -> np.ndarray:
+        rng = self.episode_rng(kwargs.get('seed'))
+        self._own_the_process()
+        assert self._folder is not None
+        routes = os.path.join(self._folder.name, 'cars.rou.xml')
+        c = self._cfg
+        self._starts = np.array(
+            write_routes(routes, traffic(self.net, rng, c.per_hour, c.uneven, c.change_s, c.episode_s))
+        )
+        options = [
+            '-n',
+            self.net.path,
+            '-r',
+            routes,
+            '--seed',
+            str(rng.integers(2**31)),
+            '--no-step-log',
+            '--no-warnings',
+        ]
+        options += ['--time-to-teleport', '-1']
+        if self._sumo.isLoaded():
+            self._sumo.load(options)
+        else:
+            self._sumo.start(['sumo', *options])
+        self._phase, self._lasted = [0] * len(self._crossings), [0] * len(self._crossings)
+        self._second, self._stood, self._arrived, self._score = 0, 0.0, 0, 0.0
+        for crossing in self._crossings:
+            self._sumo.trafficlight.setRedYellowGreenState(crossing.name, crossing.greens[0])
+        return self._seen()
+
+    def step(self, action: Any) -> BaseEnvTimestep:
+        chosen = self._checked(action)
+        c, lights = self._cfg, self._sumo.trafficlight
+        changing = [k for k, phase in enumerate(chosen) if phase != self._phase[k]]
+        for k in changing:
+            lights.setRedYellowGreenState(self._crossings[k].name, _yellow(self._crossings[k].greens[self._phase[k]]))
+        reward = 0.0
+        for second in range(c.step_s):
+            if second == c.yellow_s:
+                for k in changing:
+                    lights.setRedYellowGreenState(self._crossings[k].name, self._crossings[k].greens[chosen[k]])
+            reward += self._simulate()
+        for k, phase in enumerate(chosen):
+            self._lasted[k] = c.step_s - c.yellow_s if k in changing else self._lasted[k] + c.step_s
+            self._phase[k] = phase
+        reward /= c.step_s
+        self._score += reward
+        done = self._second >= c.episode_s
+        info = self._summary() if done else {}
+        return BaseEnvTimestep(self._seen(), np.array([reward], np.float32), done, info)
+
+    def info(self) -> BaseEnvInfo:
+        size = sum(phases + 1 + 3 * len(crossing.lanes) for phases, crossing in zip(self._phases, self._crossings))
+        act: dict[str, Any] = {'min': 0, 'max': self._phases[0] - 1, 'dtype': np.int64, 'kind': 'discrete'}
+        act['n'] = self._phases[0]
+        if len(self._phases) > 1:
+            n = tuple(self._phases)
+            act |= {'kind': 'multi_discrete', 'n': n, 'max': tuple(size - 1 for size in n)}
+        return BaseEnvInfo(
+            1,
+            EnvElementInfo((size,), {'min': 0.0, 'max': float('inf'), 'dtype': np.float32, 'kind': 'continuous'}),
+            EnvElementInfo((act['n'],) if len(self._phases) == 1 else (len(self._phases),), act),
+            EnvElementInfo((1,), {'min': -float('inf'), 'max': 0.0, 'dtype': np.float32, 'kind': 'continuous'}),
+        )
+
+    def close(self) -> None:
+        global _running
+        if self._sumo is not None and _running is not None and _running() is self:
+            self._sumo.close()
+            _running = None
+        self._sumo = None
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+
+    def __repr__(self) -> str:
+        return f'SumoEnv(net={self._cfg.net!r})'
+
+    # ---- for rules that choose phases without learning
+    @property
+    def phase(self) -> list[int]:
+        """Of each crossing, what it has now."""
+        return list(self._phase)
+
+    def queues(self) -> list[np.ndarray]:
+        """Of each crossing and phase: cars that stand where the phase would give green."""
+        return [crossing.served @ self._halting(crossing.lanes) for crossing in self._crossings]
+
+    # ---- the simulation
+    def _own_the_process(self) -> None:
+        global _running
+        other = _running() if _running is not None else None
+        if other is not None and other is not self:
+            raise ConfigError(
+                ['env.env_manager_type: SUMO has one simulation a process, and this process has one; take subprocess']
+            )
+        if self._sumo is None:
+            self._sumo = require('libsumo', "'nervex[sumo]'", 'the env sumo')
+            self._folder, _running = tempfile.TemporaryDirectory(prefix='nervex_sumo_'), weakref.ref(self)
+
+    def _simulate(self) -> float:
+        """One second; the rewards of it."""
+        sumo = self._sumo
+        sumo.simulationStep()
+        self._second += 1
+        halting = [self._halting(crossing.lanes) for crossing in self._crossings]
+        waiting = len(sumo.simulation.getPendingVehicles())  # there is no room for them yet
+        self._stood += sum(each.sum() for each in halting) + waiting
+        self._arrived += sumo.simulation.getArrivedNumber()
+        rewards: dict[str, Callable[[Crossing, np.ndarray], float]] = {
+            'queue': lambda crossing, halting: float(halting.mean()),
+            'wait': lambda crossing, halting: float(self._of(crossing.lanes, 'getWaitingTime').mean()) / 60,
+            'delay': lambda crossing, halting: self._delay(crossing),
+            'pressure': lambda crossing, halting: self._pressure(crossing),
+        }
+        weighed = [(weight, rewards[name]) for name, weight in self._cfg.rewards.items() if weight]
+        total = sum(weight * of(*each) for weight, of in weighed for each in zip(self._crossings, halting))
+        return -total / len(self._crossings)
+
+    def _of(self, lanes: list[str], question: str) -> np.ndarray:
+        ask = getattr(self._sumo.lane, question)
+        return np.array([ask(lane) for lane in lanes], np.float32)
+
+    def _halting(self, lanes: list[str]) -> np.ndarray:
+        return self._of(lanes, 'getLastStepHaltingNumber')
+
+    def _slowness(self, lanes: list[str]) -> np.ndarray:
+        return 1 - np.minimum(self._of(lanes, 'getLastStepMeanSpeed') / self._of(lanes, 'getMaxSpeed'), 1)
+
+    def _delay(self, crossing: Crossing) -> float:
+        cars = self._of(crossing.lanes, 'getLastStepVehicleNumber')
+        return float((self._slowness(crossing.lanes) * cars).mean())
+
+    def _pressure(self, crossing: Crossing) -> float:
+        coming, going = (self._of(lanes, 'getLastStepVehicleNumber') for lanes in (crossing.lanes, crossing.leaving))
+        return float(abs(coming.mean() - going.mean()))
+
+    def _seen(self) -> np.ndarray:
+        parts = []
+        for k, crossing in enumerate(self._crossings):
+            lanes = crossing.lanes
+            room = np.array([self.net.length[lane] for lane in lanes], np.float32) / CAR_M
+            cars = self._of(lanes, 'getLastStepVehicleNumber')
+            phase = np.eye(self._phases[k], dtype=np.float32)[self._phase[k]]
+            parts += [phase, [self._lasted[k] / 60], cars / room, self._halting(lanes) / room]
+            parts.append(1 - self._slowness(lanes))
+        return np.concatenate(parts).astype(np.float32)
+
+    def _summary(self) -> dict[str, Any]:
+        cars = max(int((self._starts <= self._second - 1).sum()), 1)
+        waits = {'mean_wait': float(self._stood / cars), 'arrived': self._arrived}
+        return {'final_eval_reward': self._score, 'truncated': True, **waits}
+
+    def _checked(self, action: Any) -> list[int]:
+        chosen = np.asarray(action).reshape(-1)
+        legal = chosen.shape == (len(self._phases),) and all(0 <= a < n for a, n in zip(chosen, self._phases))
+        if not legal:
+            raise ValueError(f'{self!r}: action {action!r}: must be a phase for each crossing, of {self._phases}')
+        return [int(a) for a in chosen]
+
+    # ---- the picture
+    def render(self) -> np.ndarray:
+        """Roads, cars by their speed from red to green, and a light before each lane."""
+        points = np.concatenate(list(self.net.shape.values()))
+        (left, low), (right, high) = points.min(0) - 10, points.max(0) + 10
+        wide, tall = right - left, high - low
+        scale = 900 / max(wide, tall)
+        canvas = Canvas((int(wide * scale), int(tall * scale)), (left, right), (low, high), (120, 150, 110))
+        for shape in [*self.net.shape.values(), *self.net.inside]:
+            for start, end in itertools.pairwise(shape):
+                canvas.segment(tuple(start), tuple(end), 3.4, (70, 70, 74))
+        for k, crossing in enumerate(self._crossings):
+            lit = self._sumo.trafficlight.getRedYellowGreenState(crossing.name)
+            for lane, green in zip(crossing.lanes, crossing.served[self._phase[k]]):
+                colour = (230, 200, 60) if 'y' in lit else (90, 200, 90) if green else (210, 70, 60)
+                canvas.disc(tuple(self.net.shape[lane][-1]), 2.4, colour)
+        for car in self._sumo.vehicle.getIDList():
+            quick = min(self._sumo.vehicle.getSpeed(car) / 13.9, 1.0)
+            angle = np.radians(self._sumo.vehicle.getAngle(car))
+            front = np.array(self._sumo.vehicle.getPosition(car))
+            back = front - 4.0 * np.array([np.sin(angle), np.cos(angle)])
+            canvas.segment(tuple(front), tuple(back), 2.0, (int(255 - 60 * quick), int(120 + 130 * quick), 110))
+        return canvas.pixels
+
+
+def _yellow(state: str) -> str:
+    return ''.join('y' if letter in 'Gg' else letter for letter in state)

@@ -1,0 +1,169 @@
+"""Traffic lights: nets and traffic without SUMO, the env where it is installed."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from app_zoo.sumo.envs import SumoEnv
+from app_zoo.sumo.envs.nets import NETS, read_net, traffic, write_routes
+from nervex.envs import check_env
+from nervex.utils import ConfigError
+from nervex.worker.actor.env_manager import create_env_manager
+
+
+def test_a_net_tells_who_has_green_when():
+    net = read_net(NETS['wj1'])
+    (crossing,) = net.crossings
+    assert crossing.greens == ['GGGggrrrrrGGGggrrrrr', 'rrrrrGGGggrrrrrGGGgg']
+    north_south = np.array([lane.startswith(('top', 'bottom')) for lane in crossing.lanes])
+    assert len(crossing.lanes) == len(crossing.leaving) == 8
+    assert (crossing.served[0] == north_south).all() and (crossing.served[1] == ~north_south).all()
+    assert sorted(net.entries) == ['bottom0A0', 'left0A0', 'right0A0', 'top0A0']
+    assert net.length[crossing.lanes[0]] == 189.6
+    three = read_net(NETS['wj3'])
+    assert [c.name for c in three.crossings] == ['A0', 'B0', 'C0'] and len(three.entries) == 8
+
+
+def test_a_net_without_lights_is_refused(tmp_path):
+    path = tmp_path / 'road.net.xml'
+    path.write_text('<net><edge id="a" from="x" to="y"><lane id="a_0" length="9" shape="0,0 9,0"/></edge></net>')
+    with pytest.raises(ValueError, match=r'no traffic light with two green phases'):
+        read_net(path)
+
+
+def test_cars_come_as_often_as_was_asked_for_and_do_not_turn_round(tmp_path):
+    net = read_net(NETS['wj1'])
+    cars = list(traffic(net, np.random.default_rng(0), per_hour=900, uneven=0.0, change_s=100, seconds=36_000))
+    for entry in net.entries:  # 9,000 are expected, with a deviation of 95
+        assert abs(sum(road == entry for _, road, _ in cars) - 9_000) < 400
+    assert all(a[0] <= b[0] for a, b in itertools.pairwise(cars))
+    assert all(entry[: entry.index('A0')] not in way for _, entry, way in cars)
+    even, uneven = (
+        [len(list(traffic(net, np.random.default_rng(k), 900, share, 1000, 1000))) for k in range(40)]
+        for share in (0.0, 1.0)
+    )
+    assert np.std(uneven) > 3 * np.std(even)
+    assert write_routes(tmp_path / 'x.rou.xml', iter(cars[:3])) == [second for second, _, _ in cars[:3]]
+    assert (tmp_path / 'x.rou.xml').read_text().count('<trip ') == 3
+
+
+@pytest.mark.parametrize(
+    'cfg, words',
+    [
+        (dict(net='wj2'), r"'wj2'.*did you mean 'wj"),
+        (dict(yellow_s=10), r'env\.yellow_s: 10 must be less than env.step_s, 10'),
+    ],
+)
+def test_what_cannot_be_is_said(cfg, words):
+    with pytest.raises(ConfigError, match=words):
+        SumoEnv(cfg)
+
+
+@pytest.mark.parametrize(
+    'kind, manager, words',
+    [
+        ('base', {}, r"env_manager_type: got 'base', but a process can have one SumoEnv; take 'subprocess'"),
+        ('thread', {}, "got 'thread'"),
+        ('subprocess', dict(envs_per_worker=2), r'env\.manager: a process can have one SumoEnv; leave envs_per_worker'),
+    ],
+)
+def test_several_simulations_in_a_process_are_refused_before_a_run_begins(kind, manager, words):
+    with pytest.raises(ConfigError, match=words):
+        create_env_manager(kind, SumoEnv, [{}, {}], manager)
+
+
+# ---- with SUMO
+@pytest.fixture
+def make():
+    pytest.importorskip('libsumo')
+    made = []
+
+    def of(**cfg):
+        made.append(SumoEnv(cfg))
+        return made[-1]
+
+    yield of
+    for env in made:
+        env.close()
+
+
+def play(env, seed, rule):
+    """Rewards and observations of an episode, and its last info."""
+    seen, rewards, step = [env.reset(seed=seed)], [], 0
+    while True:
+        obs, reward, done, info = env.step(rule(step))
+        seen.append(obs)
+        rewards.append(float(reward[0]))
+        if done:
+            return np.array(seen), rewards, info
+        step += 1
+
+
+def test_an_episode_is_its_seed_and_ends_with_what_happened(make):
+    env = make(episode_s=300)
+    first, again, other = (play(env, seed, lambda step: step // 3 % 2) for seed in (5, 5, 6))
+    assert (first[0] == again[0]).all() and first[1] == again[1] and first[2] == again[2]
+    assert first[1] != other[1]
+    info = first[2]
+    assert len(first[1]) == 30 and info['truncated'] and info['final_eval_reward'] == pytest.approx(sum(first[1]))
+    assert 0 < info['arrived'] < len(env._starts) and info['mean_wait'] > 0
+    there = env._sumo.vehicle.getIDCount() + len(env._sumo.simulation.getPendingVehicles())
+    assert env._arrived + there == (env._starts <= 299).sum()  # nobody is lost
+
+
+def test_yellow_comes_before_another_phase_only(make):
+    env = make(step_s=5, yellow_s=2)
+    env.reset(seed=0)
+    lit, simulate = [], env._simulate
+    lights = env._sumo.trafficlight
+    env._simulate = lambda: (lit.append(lights.getRedYellowGreenState('A0')), simulate())[1]
+    for phase in (0, 1):
+        env.step(phase)
+    first, second = env.net.crossings[0].greens
+    assert lit == [first] * 5 + ['yyyyyrrrrryyyyyrrrrr'] * 2 + [second] * 3
+    assert env.phase == [1]
+
+
+def test_the_queue_is_what_the_simulation_counts(make):
+    env = make(episode_s=100, step_s=2, yellow_s=1)
+    env.reset(seed=1)
+    for _ in range(30):
+        env.step(0)
+    stood = [sum(q.sum() for q in env.queues())]
+    simulate = env._simulate
+    env._simulate = lambda: (simulate(), stood.append(sum(q.sum() for q in env.queues())))[0]
+    reward = env.step(0).reward
+    assert stood[-1] > 5 and reward[0] == pytest.approx(-np.mean(stood[1:]) / 8)  # of 8 lanes
+
+
+@pytest.mark.parametrize('name', ['queue', 'wait', 'delay', 'pressure'])
+def test_every_reward_is_better_when_cars_may_go(make, name):
+    weights = {**dict.fromkeys(('queue', 'wait', 'delay', 'pressure'), 0.0), name: 1.0}
+    env = make(episode_s=300, rewards=weights)
+    turns, never = (play(env, 3, rule)[2]['final_eval_reward'] for rule in (lambda step: step // 2 % 2, lambda step: 0))
+    assert never < turns < 0
+
+
+def test_three_crossings_are_switched_one_by_one(make):
+    env = make(net='wj3', episode_s=60)
+    env.reset(seed=0)
+    obs = env.step(np.array([0, 1, 0])).obs
+    assert obs.shape == (81,) and env.phase == [0, 1, 0] and [list(q.shape) for q in env.queues()] == [[2]] * 3
+    with pytest.raises(ValueError, match=r'must be a phase for each crossing, of \[2, 2, 2\]'):
+        env.step(np.array([0, 2, 0]))
+    picture = env.render()
+    assert picture.dtype == np.uint8 and picture.shape[0] < picture.shape[1] == 900
+
+
+def test_a_second_simulation_in_a_process_is_refused(make):
+    env, second = make(), make()
+    env.reset(seed=0)
+    with pytest.raises(ConfigError, match=r'one simulation a process.*take subprocess'):
+        second.reset(seed=0)
+    env.close()
+    second.reset(seed=0)
+
+
+def test_it_keeps_the_rules_of_envs(make):
+    check_env(make(episode_s=50))

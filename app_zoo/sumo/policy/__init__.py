@@ -1,0 +1,1 @@
+"""Policies with the settings of traffic lights."""
