@@ -42,7 +42,6 @@ class SC2Game(StarGame):
         answer_timeout_s=setting(300.0, 'number > 0', 'seconds that a process of a game may take for an answer'),
     )
     at_once = 4  # each is a process, and may be a game of gigabytes
-    state_constants = (*StarGame.state_constants, '_games')
 
     def __init__(self, cfg: dict | None = None, num: int = 1) -> None:
         super().__init__(cfg, num)
@@ -52,7 +51,7 @@ class SC2Game(StarGame):
             raise ConfigError([f'env.races: got {races}, must be two of {", ".join(RACES)}'])
         self.limit = self._cfg.game_loops + 1
         self._races = np.array([RACES.index(race) + 1 for race in races])
-        self._games: dict[int, GameProcess] = {}  # by row
+        self._games: dict[int, GameProcess] = {}  # by row; they make that no state of this env can be saved
         shape, cells, units = (num, 2), self.sizes.cells, self.sizes.units
         self._due = np.zeros(shape, np.int64)  # game loops until a side is to move
         self._last = np.zeros((*shape, 2), np.int16)

@@ -16,6 +16,7 @@ from app_zoo.alphastar.envs.sc2_process import ENVIRONMENT
 from nervex.envs import Duels
 from nervex.utils import ConfigError
 from nervex.utils.errors import EnvError, ExtraMissingError
+from nervex.worker.actor.env_manager import create_env_manager
 
 SMALL = dict(mock=True, map_size=32, max_units=16, max_selected=4)
 with_pysc2 = pytest.mark.skipif(importlib.util.find_spec('pysc2') is None, reason='needs nervex[alphastar]')
@@ -128,6 +129,13 @@ def test_a_game_of_the_mock_is_a_draw_and_the_next_begins():
         assert not answer.reward.any()
     assert draws >= 4
     engine.close()
+
+
+@with_pysc2
+def test_games_cannot_be_saved_in_the_middle():
+    with create_env_manager('vector', Duels(SC2Game), [SMALL], {}) as manager:
+        manager.launch()
+        assert manager.state_dict() is None
 
 
 @with_pysc2
