@@ -267,7 +267,15 @@ def test_values_alternate_where_one_policy_plays_both_sides():
         changed = {**cfg, 'commander': {**cfg['commander'], **change}}
         if not change:
             changed['policy'] = {**cfg['policy'], 'learn': dict(batch_size=8, algo=dict(discount_factor=0.9))}
-        with pytest.raises(
-            ConfigError, match='commander.selfplay names opponents' if change else 'must be negative with'
-        ):
+        with pytest.raises(ConfigError, match='the commander chooses opponents' if change else 'must be negative with'):
             serial_pipeline(changed, 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('seed', [0, 1, 2])
+def test_the_average_of_snapshots_of_kuhn_poker_is_hard_to_exploit(seed):
+    from app_zoo.poker.entry.exploit import rows_of
+
+    serial_pipeline('kuhn_poker_ppo', seed, overrides=('exp_name=run', 'commander.max_env_step=150_000'))
+    first, *_, last = rows_of('run')
+    assert first['average'] > 0.15 and last['average'] < 0.1  # uniform play: 0.458

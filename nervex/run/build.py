@@ -171,7 +171,7 @@ def build_env_managers(
     kind = cfg.env.env_manager_type
     managers: list[Any] = []
     if 'actor' in roles:
-        _check_discount(cfg, _plays_itself(made, env_cfgs[0][0]))
+        _check_discount(cfg, _plays_itself(made, env_cfgs[0][0]), rivals)
     for role, cfgs in zip(('actor', 'evaluator'), env_cfgs):
         if role in roles:
             env_fn = _one_sided(made, cfgs[0], rivals if role == 'actor' else None)
@@ -189,12 +189,12 @@ def build_env_managers(
     return managers
 
 
-def _check_discount(cfg: EasyDict, plays_itself: bool) -> None:
+def _check_discount(cfg: EasyDict, plays_itself: bool, rivals: Opponents | None) -> None:
     """A ConfigError unless the discount is negative just where each step is followed by one of the other side."""
     algo = cfg.policy.learn.algo
     gamma = algo.discount_factor if 'discount_factor' in algo else None
-    if plays_itself and cfg.commander.selfplay is not None:
-        raise ConfigError([f"env.opponent: got '{ITSELF}', but commander.selfplay names opponents; set one of them"])
+    if plays_itself and rivals is not None:
+        raise ConfigError([f"env.opponent: got '{ITSELF}', but the commander chooses opponents; leave one of them out"])
     if gamma is not None and gamma != 0 and (gamma < 0) != plays_itself:
         text = f"must be negative with env.opponent '{ITSELF}', which plays both sides in turn, and only then"
         raise ConfigError([f'policy.learn.algo.discount_factor: got {gamma}, {text}'])

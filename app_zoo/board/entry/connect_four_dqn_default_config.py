@@ -18,12 +18,12 @@ connect_four_dqn_default_config = EasyDict(
         ),
         policy=dict(
             policy_type='dqn',
-            model=dict(model_type='conv_discrete_net', hidden_dim_list=[192], channels=[64], kernels=[4], strides=[1]),
+            model=dict(model_type='conv_discrete_net', hidden_dim_list=[128], channels=[128], kernels=[4], strides=[1]),
             learn=dict(
                 train_step=2,
                 batch_size=256,
                 learning_rate=5e-4,
-                algo=dict(discount_factor=-0.99, target_update_freq=100, huber=True),
+                algo=dict(discount_factor=-0.9, target_update_freq=100, huber=True),
             ),
             command=dict(eps=dict(type='linear', start=1.0, end=0.1, decay=200_000), eps_by='envstep'),
         ),

@@ -241,3 +241,16 @@ def test_one_player_of_both_sides_sees_and_is_paid_as_the_side_to_move():
         Duels(RockPaperScissors)({'opponent': 'self'}).reset(seed=0)
     with pytest.raises(ConfigError, match=r'env\.evaluator_opponent: missing'):
         TicTacToe.create_evaluator_env_cfg({'opponent': 'self', 'evaluator_env_num': 1})
+
+
+def test_games_of_one_player_go_on_from_their_state():
+    engines = [Duels(ConnectFour).create_vector_env([{'opponent': 'self', 'random_moves': 6}] * 3) for _ in '12']
+    for k, engine in enumerate(engines):
+        engine.start([k] * 3)
+    seen = engines[0].exchange(engines[0].env.seen()['action_mask'].argmax(1)).obs
+    engines[1].load_state_dict(json.loads(json.dumps(engines[0].state_dict())))
+    for _ in range(30):
+        actions = seen['action_mask'].argmax(1)
+        first, second = (engine.exchange(actions) for engine in engines)
+        seen = first.obs
+        assert (seen['observation'] == second.obs['observation']).all() and (first.reward == second.reward).all()
