@@ -22,8 +22,8 @@ connect_four_dqn_default_config = EasyDict(
             learn=dict(
                 train_step=2,
                 batch_size=256,
-                learning_rate=5e-4,
-                algo=dict(discount_factor=-0.9, target_update_freq=100, huber=True),
+                learning_rate=1e-3,
+                algo=dict(discount_factor=-0.95, target_update_freq=100, huber=True),
             ),
             command=dict(eps=dict(type='linear', start=1.0, end=0.1, decay=200_000), eps_by='envstep'),
         ),

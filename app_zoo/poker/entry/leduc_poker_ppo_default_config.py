@@ -17,14 +17,14 @@ leduc_poker_ppo_default_config = EasyDict(
             learn=dict(
                 epochs=4,
                 batch_size=1024,
-                learning_rate=3e-3,
+                learning_rate=1e-3,
                 algo=dict(entropy_weight=0.05, discount_factor=1.0, adv_norm=False, reward_scale=0.2),
             ),
         ),
         actor=dict(n_sample=4096),
         evaluator=dict(n_episode=50, eval_freq=2000),
         commander=dict(
-            selfplay='pfsp', snapshot_freq=48, snapshot_keep=300, opponent_cache=300, max_env_step=1_500_000
+            selfplay='pool', snapshot_freq=48, snapshot_keep=300, opponent_cache=300, max_env_step=1_500_000
         ),
     )
 )
