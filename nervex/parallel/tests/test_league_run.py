@@ -2,11 +2,13 @@
 
 import os
 import random
+from dataclasses import replace
 
 import pytest
 
 from nervex.entry.parallel_entry import parallel_pipeline
 from nervex.entry.serial_entry import serial_pipeline
+from nervex.parallel.blocks import Header
 from nervex.parallel.carrier import InlineCarrier
 from nervex.parallel.league_run import start_parallel_league
 from nervex.parallel.run import build_parallel
@@ -119,6 +121,19 @@ def test_whatever_dies_the_league_goes_on_and_counts_nothing_twice(tmp_path, sta
     whole(run)
     run.finish()
     whole(run)
+
+
+def test_a_block_that_comes_twice_counts_once(tmp_path, start):
+    player = start(config(tmp_path)).players[0]
+    games = [(NAMES[1], 'wins'), (NAMES[1], 'draws'), ('random', 'wins')]  # the last one takes no part
+    header = Header(0, 7, 3, 'task', 0, 0, rows=8, steps=8, seconds=0.1, nbytes=10, games=games, met=[NAMES[1]])
+    for _ in range(2):
+        player.record(header)
+    assert player.games == 2 and player.doubles == 1 and player.met == {NAMES[1]}
+    counts = player._league.payoff.record(NAMES[0], NAMES[1])
+    assert counts == {'wins': 1.0, 'draws': 1.0, 'losses': 0.0, 'games': 2.0}
+    player.record(replace(header, seq=4))
+    assert player.games == 4 and player._league.payoff.record(NAMES[1], NAMES[0])['losses'] == 2
 
 
 def test_an_abandoned_league_goes_on_from_its_newest_states(tmp_path, start):
