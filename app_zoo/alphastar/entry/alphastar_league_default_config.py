@@ -2,7 +2,7 @@
 
 from easydict import EasyDict
 
-_PHASE = dict(one_phase_step=500, strong_win_rate=0.7)  # there 2e9 steps of the game, and twice as many at most
+_PHASE = dict(one_phase_step=50, strong_win_rate=0.7)  # there 2e9 steps of the game, and twice as many at most
 alphastar_league_default_config = EasyDict(
     dict(
         env=dict(
@@ -22,11 +22,11 @@ alphastar_league_default_config = EasyDict(
         ),
         replay_buffer=dict(agent=dict(meta_maxlen=16)),
         actor=dict(n_sample=8),
-        evaluator=dict(n_episode=2, eval_freq=500),
+        evaluator=dict(n_episode=2, eval_freq=100),
         commander=dict(
             commander_type='league',
             turn_rounds=10,
-            max_train_iter=2000,
+            max_train_iter=200,
             league=dict(
                 active_players=dict(main_player=1, main_exploiter=1, league_exploiter=2),
                 main_player=dict(branch_probs=dict(pfsp=0.5, sp=0.35, verification=0.15), **_PHASE),
