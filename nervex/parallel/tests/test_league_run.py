@@ -28,6 +28,7 @@ def config(folder, policy='ppo', **commander):
         policy=dict(policy_type=policy, model=dict(hidden_dim_list=[8]), learn=learn),
         actor=dict(n_sample=16),
         evaluator=dict(n_episode=2, eval_freq=16),
+        learner=dict(resume=dict(max_cost=None)),  # saves are due however slow the disk is
         commander=dict(
             commander_type='league',
             turn_rounds=2,
