@@ -72,6 +72,7 @@ def test_a_league_with_a_memory_on_the_drill():
     assert (table.wins + table.wins.T + table.draws == 4 * (1 - np.eye(3))).all()
 
 
+@pytest.mark.slow
 def test_a_league_on_the_drill_resumes_exactly():
     whole = serial_pipeline(on_drill(dict(exp_name='whole')), 0)
     serial_pipeline(on_drill(dict(exp_name='parts', commander=dict(max_train_iter=4))), 0)
@@ -80,6 +81,7 @@ def test_a_league_on_the_drill_resumes_exactly():
     assert all((value == two[key]).all() for key, value in one.items())
 
 
+@pytest.mark.slow
 def test_a_league_on_the_drill_in_parallel_mode():
     cfg = {**on_drill(), 'parallel': dict(carrier='inline', actor_num=2, save_s=1e-6)}
     assert parallel_pipeline(cfg, 0).train_iters == 8
