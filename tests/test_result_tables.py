@@ -21,7 +21,7 @@ def learning(monkeypatch):
     import rows
 
     yield pages, records, rows
-    for name in ('pages', 'records', 'rows', 'picture'):
+    for name in ('pages', 'records', 'rows', 'picture', 'epymarl_run'):
         sys.modules.pop(name, None)
 
 
@@ -63,6 +63,31 @@ def test_every_config_of_a_family_is_a_row_and_every_comparison_has_two_sides(le
     rows = learning[2].all_rows()
     names = [row.name for row in rows]
     assert len(set(names)) == len(names) and {'cartpole_qrdqn', 'pendulum_sac', 'bitflip_her_dqn'} <= set(names)
-    assert {name for name in names if name.endswith('.sb3')} == {f'{r.config}.sb3' for r in rows if r.compared}
-    budgets = {(row.config, row.overrides) for row in rows if row.compared}
-    assert len(budgets) * 2 == sum(row.compared for row in rows)  # the same settings on both sides
+    for peer in ('sb3', 'epymarl'):
+        pairs = [row for row in rows if row.peer == peer]
+        names = {row.name for row in pairs if row.side == peer}
+        assert names == {f'{row.problem}.{peer}' for row in pairs if row.side == 'nervex'} and names
+        assert len({(row.config, row.overrides) for row in pairs}) * 2 == len(pairs)  # one budget for both sides
+
+
+def test_a_row_of_a_team_holds_by_its_win_rate(learning):
+    pages, _, rows = learning
+    row = rows.Row('smac_3m_mappo', win_rate=0.95)
+    won = [run(seed, 19.0, win_rate=rate) for seed, rate in enumerate((0.95, 1.0, 0.97))]
+    assert pages.holds(row, won) == 'yes (win rate 0.97 (0.95 to 1.00) >= 0.95)'
+    assert pages.holds(row, [*won[:2], run(2, 20.0, win_rate=0.94)]).startswith('**no**')
+
+
+def test_what_epymarl_tells_of_a_run(learning):
+    import epymarl_run
+
+    log = """
+    [INFO] my_main Recent Stats | t_env:     25000 | Episode:     1000
+    return_mean:  -61.0  test_ep_length_mean:  25.0000  test_return_mean:   -78.9125  test_return_std: 2.0
+    [INFO] my_main t_env: 25250 / 200050
+    [INFO] my_main Recent Stats | t_env:     50000 | Episode:     2000
+    ep_length_mean:  25.0000  test_return_mean:   -60.5000
+    """
+    found = epymarl_run.told(log)
+    assert found['history'] == [[25000, -78.9125], [50000, -60.5]]
+    assert found['final_return'] == -60.5 and found['env_steps'] == 50000

@@ -90,8 +90,16 @@ TEAMS = {
     'cooperative_navigation_atoc': {},
     'cooperative_navigation_ddpg': {},
 }
-# beside EPyMARL on cooperative navigation, 200,000 env steps: algorithm -> config that has its settings
-ALGORITHMS = {name: name for name in ('qmix', 'mappo', 'coma', 'maddpg')} | dict(vdn='qmix', iql='qmix', ippo='mappo')
+# beside EPyMARL on cooperative navigation, 200,000 env steps: algorithm -> config with its settings, and what differs
+ALGORITHMS = {
+    'qmix': ('qmix', ()),
+    'vdn': ('qmix', ('policy.policy_type=vdn', 'policy.learn.learning_rate=1e-3')),
+    'iql': ('qmix', ('policy.policy_type=iql',)),
+    'mappo': ('mappo', ()),
+    'ippo': ('mappo', ('policy.policy_type=ippo', 'policy.learn.algo.gae_lambda=0.9')),
+    'coma': ('coma', ()),
+    'maddpg': ('maddpg', ()),
+}
 
 
 def all_rows() -> list[Row]:
@@ -106,10 +114,9 @@ def all_rows() -> list[Row]:
     for config, budget in BUDGETS.items():
         overrides = ('evaluator.stop_val=null', f'commander.max_env_step={budget}')
         rows += [Row(config, side, SB3, overrides=overrides) for side in (NERVEX, SB3)]
-    for name, settings in ALGORITHMS.items():
-        config, own = f'cooperative_navigation_{settings}', name == settings
-        row = Row(config, peer=EPYMARL, variant='' if own else name)
-        row = row if own else replace(row, overrides=(f'policy.policy_type={name}',))
+    for name, (settings, overrides) in ALGORITHMS.items():
+        variant = name if overrides else ''
+        row = Row(f'cooperative_navigation_{settings}', peer=EPYMARL, variant=variant, overrides=overrides)
         rows += [row, replace(row, side=EPYMARL, seeds=(1, 2, 3))]
     return rows
 
