@@ -1,8 +1,9 @@
 """
 A run that is killed at its n-th file operation and resumed, for every n that is asked for:
 
-    python tests/kill_harness.py CONFIG.yaml 1 5 300
+    python tests/kill_harness.py CONFIG.yaml 1 5 300 -1
 
+(-1: the last but one).
 A file operation is: opening for writing, a write (of which half is done), fsync, rename, remove, truncate or mkdir in
 the folder of the run. Printed as JSON: how many operations the run has, and what differs after a kill at n from a run
 that was never killed. Every run is a fork of one process that has imported everything.
@@ -141,7 +142,8 @@ def main() -> None:
     assert forked(lambda: start('straight'), 'errors') == 0, Path('errors').read_text(encoding='utf-8')
     expected = whole_run(straight)
     models = expected.pop('checkpoints')
-    for n in numbers_wanted:
+    operations = int(Path('straight.count').read_text(encoding='utf-8'))
+    for n in (n if n > 0 else operations + n for n in numbers_wanted):
         killed, folder = f'killed_{n}', Path(f'killed_{n}')
         ended = forked(lambda killed=killed, n=n: start(killed, n), 'errors')
         if ended != -signal.SIGKILL:
@@ -157,7 +159,7 @@ def main() -> None:
                 differ[n] = ', '.join(name for name, equal in same.items() if not equal)
         if n not in differ:
             shutil.rmtree(folder)
-    print(json.dumps({'operations': int(Path('straight.count').read_text()), 'killed': len(numbers_wanted), **differ}))
+    print(json.dumps({'operations': operations, 'killed': len(numbers_wanted), **differ}))
 
 
 if __name__ == '__main__':

@@ -13,10 +13,11 @@ from nervex.utils.file_helper import read_file
 
 
 def numbers(folder: Path) -> str:
-    """The text logs."""
+    """The text logs, but for what was saved: a run that was killed behind it finds it there."""
     text = ''
     for name in ('learner/learner_logger.txt', 'evaluator/evaluator_logger.txt', 'actor/collect_logger.txt'):
         text += re.sub(r'^\[.*?\]', '', (folder / 'log' / name).read_text(encoding='utf-8'), flags=re.M)
+    text = re.sub(r'^\[INFO\] checkpoint \S+ saved\n', '', text, flags=re.M)
     text = re.sub(r'(avg_step_per_sec|avg_time_per_episode) \S+', '', text)
     text = re.sub(r'\S+ env steps/s|ckptBaseLearner\d+|\./|\w+/', '', text)
     (path,) = folder.glob('log/buffer/*/*_logger.txt')

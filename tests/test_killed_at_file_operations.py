@@ -16,10 +16,18 @@ HARNESS = Path(__file__).parent / 'kill_harness.py'
     'operations', [range(2, 300, 40), pytest.param(range(1, 301), marks=pytest.mark.slow)], ids=['some', 'all']
 )
 def test_killed_at_a_file_operation_and_resumed_is_as_never_killed(short_dqn, operations):
+    killed_and_resumed(short_dqn, operations, max_env_step=120)
+
+
+def test_killed_while_it_ends_and_resumed_is_as_never_killed(short_dqn):
+    killed_and_resumed(short_dqn, range(-16, 0, 3), max_train_iter=40)
+
+
+def killed_and_resumed(short_dqn, operations, **limits):
     short_dqn.policy.use_priority = True
     short_dqn.env.update(actor_env_num=4, evaluator_env_num=2)
     short_dqn.evaluator.n_episode = 2
-    short_dqn.commander.max_env_step = 120
+    short_dqn.commander.update(limits)
     short_dqn.learner = dict(
         resume=dict(interval_s=0.0, max_cost=None), hook=dict(log_show=dict(ext_args=dict(freq=10)))
     )

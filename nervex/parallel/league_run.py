@@ -242,7 +242,7 @@ class ParallelLeague:
             results = [player.run.finish() for player in self.players]
             self.save()
             result = replace(results[0], solved=self.solved)
-            self.folder.note(finished='solved' if self.solved else 'limit reached', result=result.counters())
+            self.folder.ended(result, drawn=False)
         return result
 
     def interrupted(self) -> KeyboardInterrupt:

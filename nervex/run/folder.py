@@ -67,6 +67,7 @@ class RunFolder:
     def __init__(self, path: str, resume: bool = False) -> None:
         self.path = path
         self.log = os.path.join(path, 'log')
+        self._end: dict[str, Any] = {}
         os.makedirs(path, exist_ok=True)
         self._lock = self._own()
         remove_unfinished(self.log)
@@ -128,13 +129,14 @@ class RunFolder:
             self.note(resumed=self.read().get('resumed', 0) + 1, finished=None, result=None, diverged=None)
         return self.read().get('resumed', 0)
 
-    def ended(self, result: RunResult) -> None:
-        """Note how the run ended, with its counters, and draw its curve."""
-        try:
-            result.draw()
-        except OSError as e:  # the run has its result all the same
-            logger.warning('the curve is not drawn: %s', e)
-        self.note(finished='solved' if result.solved else 'limit reached', result=result.counters())
+    def ended(self, result: RunResult, drawn: bool = True) -> None:
+        """Draw the curve; how the run ended, with its counters, is noted when all logs are closed, with the folder."""
+        if drawn:
+            try:
+                result.draw()
+            except OSError as e:  # the run has its result all the same
+                logger.warning('the curve is not drawn: %s', e)
+        self._end = {'finished': 'solved' if result.solved else 'limit reached', 'result': result.counters()}
 
     def note(self, **facts: Any) -> None:
         """
@@ -152,8 +154,11 @@ class RunFolder:
         return read_yaml(path) if os.path.exists(path) else {}
 
     def close(self) -> None:
-        """Leave the folder to others; closing twice is fine."""
+        """Note the end, if the run came to one, and leave the folder to others; closing twice is fine."""
         if not self._lock.closed:
+            end, self._end = self._end, {}
+            if end:
+                self.note(**end)
             with contextlib.suppress(FileNotFoundError):
                 os.remove(os.path.join(self.path, _LOCK))
             self._lock.close()

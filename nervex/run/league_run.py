@@ -202,7 +202,7 @@ class LeagueRun:
                     run.evaluate()
             results = [run.finish() for run in self.runs.values()]
             result = replace(results[0], solved=self.solved)
-            self.folder.note(finished='solved' if self.solved else 'limit reached', result=result.counters())
+            self.folder.ended(result, drawn=False)
         return result
 
     def interrupted(self) -> KeyboardInterrupt:
