@@ -1,6 +1,7 @@
 """Tests that need a package which is not there: `make test` skips them, `make test-extras` runs just these."""
 
 import re
+import signal
 
 import pytest
 
@@ -17,7 +18,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Begin to note what is skipped."""
+    """Begin to note what is skipped; let a lost terminal end what tests start, though nohup has switched that off."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     config.pluginmanager.register(Skipped(config), 'nervex-skipped')
 
 

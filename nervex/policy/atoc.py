@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from nervex.policy.team import TeamActorsPolicy
-from nervex.rl_utils import of_the_living
+from nervex.rl_utils.coma import of_the_living
 from nervex.utils import POLICY_REGISTRY
 from nervex.utils.declare import setting, settings
 

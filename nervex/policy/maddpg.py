@@ -9,7 +9,7 @@ import torch
 from nervex.policy.action_space import legal
 from nervex.policy.ddpg import TARGET_NOISE, smaller
 from nervex.policy.team import TeamActorsPolicy
-from nervex.rl_utils import of_the_living
+from nervex.rl_utils.coma import of_the_living
 from nervex.utils import POLICY_REGISTRY
 from nervex.utils.declare import setting, settings
 

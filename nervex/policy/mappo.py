@@ -12,7 +12,8 @@ from nervex.policy.batched import batched
 from nervex.policy.ppo import PPOPolicy
 from nervex.policy.team import TeamPolicy
 from nervex.policy.traj_block import batched_steps
-from nervex.rl_utils import gae, gae_data, of_the_living
+from nervex.rl_utils import gae, gae_data
+from nervex.rl_utils.coma import of_the_living
 from nervex.torch_utils.crossing import to_arrays
 from nervex.utils import POLICY_REGISTRY, tree
 from nervex.utils.declare import settings

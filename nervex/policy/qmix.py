@@ -9,7 +9,8 @@ import torch
 from nervex.model.team import ValueScale
 from nervex.policy.action_space import greedy
 from nervex.policy.team import TeamPolicy
-from nervex.rl_utils import of_the_living, reverse_scan
+from nervex.rl_utils import reverse_scan
+from nervex.rl_utils.coma import of_the_living
 from nervex.utils import POLICY_REGISTRY
 from nervex.utils.declare import setting, settings
 

@@ -7,7 +7,7 @@ from nervex.rl_utils.a2c import a2c_data, a2c_error, a2c_error_continuous, a2c_l
 from nervex.rl_utils.adder import Adder, TrajWindow
 from nervex.rl_utils.beta_function import beta_function_map
 from nervex.rl_utils.categorical import entropy, kl_divergence, log_prob, log_prob_and_entropy
-from nervex.rl_utils.coma import coma_data, coma_error, coma_loss, of_the_living
+from nervex.rl_utils.coma import coma_data, coma_error, coma_loss
 from nervex.rl_utils.exploration import epsilon_greedy, get_epsilon_greedy_fn
 from nervex.rl_utils.flatten import flatten_time
 from nervex.rl_utils.gae import gae, gae_data

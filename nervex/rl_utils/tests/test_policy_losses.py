@@ -13,7 +13,6 @@ from nervex.rl_utils import (
     gaussian_kl_divergence,
     gaussian_log_prob,
     kl_divergence,
-    of_the_living,
     ppg_data,
     ppg_joint_error,
     ppo_data,
@@ -21,6 +20,7 @@ from nervex.rl_utils import (
     ppo_error_continuous,
 )
 from nervex.rl_utils.checks import ShapeError
+from nervex.rl_utils.coma import of_the_living
 
 LOG2 = math.log(2.0)
 ONE = torch.ones(1)
