@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import itertools
 import os
 import tempfile
@@ -16,8 +17,7 @@ from nervex.envs import BaseEnv, BaseEnvInfo, BaseEnvTimestep, EnvElementInfo
 from nervex.utils import ConfigError
 from nervex.utils.declare import setting, settings
 from nervex.utils.drawing import Canvas
-from nervex.utils.errors import unknown_name
-from nervex.utils.import_helper import require
+from nervex.utils.errors import ExtraMissingError, unknown_name
 
 _running: weakref.ref | None = None  # the env whose simulation this process has
 
@@ -121,6 +121,8 @@ class SumoEnv(BaseEnv):
         return BaseEnvTimestep(self._seen(), np.array([reward], np.float32), done, info)
 
     def info(self) -> BaseEnvInfo:
+        if importlib.util.find_spec('libsumo') is None:  # found without being loaded into this process
+            raise ExtraMissingError("the env sumo needs the package 'libsumo': pip install 'nervex[sumo]'")
         size = sum(phases + 1 + 3 * len(crossing.lanes) for phases, crossing in zip(self._phases, self._crossings))
         act: dict[str, Any] = {'min': 0, 'max': self._phases[0] - 1, 'dtype': np.int64, 'kind': 'discrete'}
         act['n'] = self._phases[0]
@@ -166,7 +168,7 @@ class SumoEnv(BaseEnv):
                 ['env.env_manager_type: SUMO has one simulation a process, and this process has one; take subprocess']
             )
         if self._sumo is None:
-            self._sumo = require('libsumo', "'nervex[sumo]'", 'the env sumo')
+            self._sumo = importlib.import_module('libsumo')
             self._folder, _running = tempfile.TemporaryDirectory(prefix='nervex_sumo_'), weakref.ref(self)
 
     def _simulate(self) -> float:

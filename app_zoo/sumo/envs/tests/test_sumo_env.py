@@ -1,5 +1,6 @@
 """Traffic lights: nets and traffic without SUMO, the env where it is installed."""
 
+import importlib.util
 import itertools
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 from app_zoo.sumo.envs import SumoEnv
 from app_zoo.sumo.envs.nets import NETS, read_net, traffic, write_routes
+from nervex.entry import serial_pipeline
 from nervex.envs import check_env
 from nervex.utils import ConfigError
 from nervex.worker.actor.env_manager import create_env_manager
@@ -71,6 +73,15 @@ def test_what_cannot_be_is_said(cfg, words):
 def test_several_simulations_in_a_process_are_refused_before_a_run_begins(kind, manager, words):
     with pytest.raises(ConfigError, match=words):
         create_env_manager(kind, SumoEnv, [{}, {}], manager)
+
+
+def test_sumo_that_is_missing_is_said_before_a_run_begins(monkeypatch):
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, 'find_spec', lambda name, *more: None if name == 'libsumo' else find(name, *more)
+    )
+    with pytest.raises(ConfigError, match=r"env sumo needs the package 'libsumo': pip install 'nervex\[sumo\]'"):
+        serial_pipeline('sumo_wj1_dqn', seed=0)
 
 
 # ---- with SUMO
