@@ -1,14 +1,17 @@
 """Which files a serial run leaves, and where."""
 
 import csv
+import errno
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 import yaml
 
 from nervex.entry import serial_pipeline
+from nervex.run.folder import RunFolder
 
 TREE = (
     'log/learner/learner_logger.txt',
@@ -100,3 +103,17 @@ def test_two_runs_in_one_folder_keep_their_checkpoints_apart(short_dqn, empty_fo
     first, second = serial_pipeline(short_dqn), serial_pipeline(short_dqn)
     assert first.ckpt_path < second.ckpt_path
     assert len(list(empty_folder.glob('ckptBaseLearner*'))) == 2
+
+
+def test_a_full_disk_at_the_end_leaves_the_folder_to_the_next_run(tmp_path, monkeypatch):
+    folder = RunFolder(str(tmp_path))
+    folder.ended(SimpleNamespace(solved=True, counters=dict), drawn=False)
+
+    def full(**facts):
+        raise OSError(errno.ENOSPC, 'no space left', 'run.yaml')
+
+    monkeypatch.setattr(folder, 'note', full)
+    with pytest.raises(OSError, match='no space left'):
+        folder.close()
+    monkeypatch.undo()
+    RunFolder(str(tmp_path), resume=True).close()  # nobody owns it any more

@@ -157,11 +157,13 @@ class RunFolder:
         """Note the end, if the run came to one, and leave the folder to others; closing twice is fine."""
         if not self._lock.closed:
             end, self._end = self._end, {}
-            if end:
-                self.note(**end)
-            with contextlib.suppress(FileNotFoundError):
-                os.remove(os.path.join(self.path, _LOCK))
-            self._lock.close()
+            try:
+                if end:
+                    self.note(**end)
+            finally:  # a full disk leaves the folder to others, too
+                with contextlib.suppress(FileNotFoundError):
+                    os.remove(os.path.join(self.path, _LOCK))
+                self._lock.close()
 
 
 def set_aside(path: str) -> None:
