@@ -242,7 +242,7 @@ class GymEnv(BaseEnv):
         if self._cfg.package == 'gymnasium':
             env, limit = make_gymnasium(self._cfg.env_id, kwargs)
             self._limit = limit if self._cfg.max_episode_steps is None else self._cfg.max_episode_steps
-            if self._limit is None and not _limits_itself(env.spec.kwargs, self._cfg.wrappers):
+            if self._limit is None and not limits_itself(env, self._cfg.wrappers):
                 _warn_of_no_limit(self._cfg.env_id)
             return env
         try:
@@ -318,10 +318,11 @@ def _physics(env: Any) -> Any:
     return data if type(data).__module__.startswith('mujoco') else None
 
 
-def _limits_itself(kwargs: dict, wrappers: list) -> bool:
-    """Whether an argument of the env or one of the wrappers around it is a time limit."""
+def limits_itself(env: Any, wrappers: list) -> bool:
+    """Whether an argument or attribute of a Gymnasium env, or one of the wrappers around it, is a time limit."""
     said = str(wrappers).lower().replace('_', '')
-    return 'timelimit' in said or any(name.startswith('max_num_') for name in kwargs)
+    own = any(getattr(env.unwrapped, name, None) for name in ('max_steps', 'max_episode_steps', '_max_episode_steps'))
+    return own or 'timelimit' in said or any(name.startswith('max_num_') for name in env.spec.kwargs)
 
 
 @functools.lru_cache  # once

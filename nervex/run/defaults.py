@@ -1,0 +1,283 @@
+"""``config_for``: a config for any policy on any env that suits it, chosen by the spaces of the env."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from collections.abc import Callable, Container
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from easydict import EasyDict
+
+from nervex.config.model import find_model
+from nervex.config.sections import SECTIONS, TOP_SETTINGS
+from nervex.config.tree import get_path, has_path, set_path
+from nervex.envs import BaseEnv, GymEnv
+from nervex.envs.env.base_env import get_env_cls
+from nervex.envs.gym_env import known_spec, limits_itself
+from nervex.loader.problems import Problems
+from nervex.policy.suits import check_env
+from nervex.utils import ENV_REGISTRY, POLICY_REGISTRY, ConfigError
+from nervex.utils.class_config import class_config, merge_config
+
+STEP_LIMIT = 1000  # of an id whose registration has none
+BUDGET, IMAGE_BUDGET = 200_000, 1_000_000  # env steps of a run
+IMAGES_KEPT = 20_000  # of 96x96x3 bytes 550 MB
+EVALUATIONS = 20  # of a run
+EXPLORATION = 0.125  # share of a run in which epsilon falls
+
+_REPLAY = {
+    'env.actor_env_num': 4,
+    'policy.model.hidden_dim_list': [128, 128],
+    'policy.learn.train_step': 4,
+    'policy.learn.batch_size': 64,
+    'policy.learn.learning_rate': 5e-4,
+    'policy.learn.init_data_count': 1000,
+    'policy.learn.algo.discount_factor': 0.99,
+    'replay_buffer.agent.meta_maxlen': 100_000,
+    'actor.n_sample': 4,
+}
+_CONTINUOUS = {
+    **_REPLAY,
+    'policy.learn.batch_size': 128,
+    'policy.learn.learning_rate': 1e-3,
+    'policy.learn.algo.target_theta': 0.01,
+    'policy.collect.random_steps': 1000,
+}
+_ON_POLICY = {
+    'env.actor_env_num': 8,
+    'env.manager.norm_obs': True,
+    'env.manager.norm_reward': True,
+    'policy.model.hidden_dim_list': [64, 64],
+    'policy.model.activation': 'tanh',
+    'policy.model.head_layer_num': 0,
+    'policy.model.ortho_init': True,
+    'policy.learn.learning_rate': 1e-3,
+}
+_RECORDED = {  # episodes of -m offline
+    'env.actor_env_num': 8,
+    'policy.learn.train_step': 10,
+    'policy.learn.batch_size': 64,
+    'policy.learn.learning_rate': 1e-3,
+    'policy.learn.init_data_count': 0,
+    'actor.n_sample': 64,
+    'commander.max_train_iter': 10_000,
+}
+_PPO = {
+    **_ON_POLICY,
+    'policy.learn.epochs': 10,
+    'policy.learn.batch_size': 64,
+    'actor.n_sample': 1024,
+}
+#: policy_type -> what learns on most envs, beside the defaults of the class; a class has what its bases have, too
+USUAL: dict[str, dict[str, Any]] = {
+    'dqn': {
+        **_REPLAY,
+        'policy.learn.grad_clip_norm': 10.0,
+        'policy.learn.algo.target_update_freq': 250,
+        'policy.command.eps.type': 'linear',
+        'policy.command.eps.start': 1.0,
+        'policy.command.eps.end': 0.05,
+        'policy.command.eps_by': 'envstep',
+    },
+    'dqn_vanilla': {**_REPLAY, 'policy.learn.algo.target_update_freq': 250},
+    'qrdqn': {'policy.model.num_quantiles': 25},
+    'rainbow_dqn': {'policy.use_iqn': True, 'policy.learn.train_step': 1},  # quantiles need no bounds of the returns
+    'r2d2': {
+        'policy.model.hidden_dim_list': [64],
+        'policy.model.lstm_hidden_dim': 64,
+        'policy.learn.train_step': 8,
+        'policy.learn.batch_size': 16,
+        'policy.learn.init_data_count': 32,
+        'policy.learn.algo.nstep': 3,
+        'replay_buffer.agent.meta_maxlen': 5000,
+    },
+    'cql': _RECORDED,
+    'il': {**_RECORDED, 'policy.model.hidden_dim_list': [128, 128]},
+    'sqn': {**_REPLAY, 'policy.learn.learning_rate': 1e-3, 'policy.learn.algo.target_theta': 0.02},
+    'ddpg': _CONTINUOUS,
+    'td3_bc': {**_RECORDED, 'env.manager.norm_obs': True, 'policy.collect.random_steps': 0},
+    'sac': _CONTINUOUS,
+    'a2c': {
+        **_ON_POLICY,
+        'policy.model.share_encoder': False,
+        'policy.learn.batch_size': 64,
+        'policy.learn.algo.adv_norm': True,
+        'actor.n_sample': 64,
+    },
+    'ppo': {**_PPO, 'policy.learn.algo.use_value_clip': False},
+    'ppo_vanilla': {**_PPO, 'policy.model.share_encoder': False},
+    'ppo_recurrent': {
+        'policy.model.hidden_dim_list': [64],
+        'policy.model.lstm_hidden_dim': 64,
+        'policy.learn.batch_size': 8,
+        'policy.collect.traj_len': 64,
+        'actor.n_sample': 64,
+    },
+    'ppg': {
+        'replay_buffer.buffer_name': ['policy', 'value'],
+        'replay_buffer.value.type': 'replay',
+        'replay_buffer.value.meta_maxlen': 2048,
+    },
+    'impala': {
+        'policy.learn.train_step': 8,
+        'policy.learn.batch_size': 16,
+        'policy.learn.algo.adv_norm': False,
+        'replay_buffer.agent.meta_maxlen': 64,
+        'actor.n_sample': 8,
+    },
+}
+
+
+def config_for(policy: str | type, env: str | type | Callable[[], Any], /, **overrides: Any) -> EasyDict:
+    """
+    Overview:
+        What ``-m serial -c`` takes, where there is no config: settings that learn on most envs, by the policy and by
+        what the env shows and takes. One env is made to be asked. A policy that does not suit it is a ConfigError that
+        names others. The run ends at the return that the env's registration calls solved, if it names one.
+    Arguments:
+        - policy (:obj:`str | type`): a registered name, or the class
+        - env (:obj:`str | type | Callable`): an id of Gymnasium, a registered ``env_type``, a class of nervex or of
+          Gymnasium, or a function without arguments that makes an env
+        - overrides: sections of a config, or of its policy: ``learn=dict(learning_rate=3e-4)``,
+          ``commander=dict(max_env_step=50_000)``, ``use_cuda=True``
+    """
+    cls = policy if isinstance(policy, type) else POLICY_REGISTRY.get(policy)
+    given = _by_section(overrides)
+    section = merge_config(_env_section(env), given.get('env', {}))
+    seen = _look_at(section, cls)
+    cfg: dict[str, Any] = dict(env=section, policy=dict(policy_type=policy), evaluator=dict(stop_val=seen.threshold))
+    taken = _of_the_model(cls, given)
+    for path, value in _usual(cls, seen).items():
+        if not path.startswith('policy.model.') or path.rpartition('.')[2] in taken:
+            set_path(cfg, path, value)
+    cfg = merge_config(cfg, given)
+    for path, value in _of_the_length(cls, cfg).items():
+        if not has_path(given, path):
+            set_path(cfg, path, value)
+    return EasyDict(cfg)
+
+
+def _by_section(overrides: dict[str, Any]) -> dict[str, Any]:
+    """The overrides, with those of the policy in its section."""
+    top = {key: value for key, value in overrides.items() if key in SECTIONS or key in TOP_SETTINGS}
+    inner = {key: value for key, value in overrides.items() if key not in top}
+    for section in SECTIONS:
+        if not isinstance(top.get(section, {}), dict):
+            raise ConfigError([f'{section}: got {top[section]!r}, must be a dict of settings'])
+    return merge_config(top, dict(policy=inner)) if inner else top
+
+
+def _env_section(env: Any) -> dict[str, Any]:
+    """How a config names this env."""
+    if isinstance(env, str):
+        return dict(env_type=env) if env in ENV_REGISTRY else dict(env_type='gym', env_id=env)
+    if isinstance(env, type) and issubclass(env, BaseEnv):
+        return dict(env_type=env)
+    if not callable(env):
+        raise ConfigError(
+            [f'env: got {env!r}, must be an id, a class, or a function that makes an env: a run makes several']
+        )
+    needed = [
+        p for p in inspect.signature(env).parameters.values() if p.default is p.empty and p.kind < p.VAR_POSITIONAL
+    ]
+    if needed:
+        text = f'{env.__name__} needs the argument {needed[0].name}; give a function that needs none, as lambda: ...'
+        raise ConfigError([f'env: {text}'])
+    return dict(env_type='gym', env_fn=env)
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What is known of the observations of an env, and the return that its registration calls solved."""
+
+    is_image: bool
+    is_scaled: bool  # all numbers lie in [-1, 1]
+    threshold: float | None
+
+
+def _look_at(section: dict[str, Any], policy: type) -> _Seen:
+    """
+    Overview:
+        Make one env and see whether the policy suits it. Of a Gymnasium env the section gets what its spaces ask for:
+        dicts are joined to one vector, actions are scaled to their bounds, an id without a time limit gets one.
+    """
+    make = get_env_cls(section)
+    limited = dict(max_episode_steps=STEP_LIMIT) if make is GymEnv else {}  # of what is only looked at, none is missed
+    with contextlib.closing(make({**limited, **section})) as env:
+        info, added, threshold = env.info(), {}, None
+        is_scaled = _within_one(info.obs_space.shape, info.obs_space.value)
+        if isinstance(env, GymEnv):
+            added = {key: value for key, value in _asked_for(env, info).items() if key not in section}
+            threshold = None if section.get('make_kwargs') else getattr(env.spec, 'reward_threshold', None)
+    if added:
+        section.update(added)
+        with contextlib.closing(make(section)) as env:
+            info = env.info()
+    check_env(policy, info)
+    shape = info.obs_space.shape
+    return _Seen(isinstance(shape, (tuple, list)) and len(shape) == 3, is_scaled, threshold)
+
+
+def _asked_for(env: GymEnv, info: Any) -> dict[str, Any]:
+    """Settings of a Gymnasium env that its spaces ask for."""
+    shape, act = info.obs_space.shape, info.act_space.value
+    added: dict[str, Any] = {}
+    if isinstance(shape, dict) and not (len(shape) == 2 and 'action_mask' in shape):
+        added['flatten_obs'] = True
+    if act.get('kind') == 'continuous' and all(np.isfinite(act[end]).all() for end in ('min', 'max')):
+        added['use_act_scale'] = True
+    if env.spec is not None and not known_spec(env.spec.id).max_episode_steps and not limits_itself(env.env, []):
+        added['max_episode_steps'] = STEP_LIMIT
+    return added
+
+
+def _within_one(shape: Any, value: Any) -> bool:
+    if isinstance(shape, dict):
+        return all(_within_one(part, value[key]) for key, part in shape.items())
+    bounds = [(value or {}).get('min', -np.inf), (value or {}).get('max', np.inf)]
+    return all(bool((np.abs(np.asarray(bound, np.float64)) <= 1).all()) for bound in bounds)
+
+
+def _usual(policy: type, seen: _Seen) -> dict[str, Any]:
+    """Path -> value: what the class and its bases usually have, as the observations ask for."""
+    values: dict[str, Any] = {'env.evaluator_env_num': 5, 'evaluator.n_episode': 5, 'commander.max_env_step': BUDGET}
+    for base in reversed(policy.__mro__):
+        values.update(USUAL.get(vars(base).get('config', {}).get('policy_type'), {}))
+    if seen.is_scaled or seen.is_image:
+        values.pop('env.manager.norm_obs', None)
+    if seen.is_image:
+        for name in ('activation', 'head_layer_num', 'ortho_init', 'share_encoder'):
+            values.pop(f'policy.model.{name}', None)
+        values.update({'policy.model.hidden_dim_list': [256], 'commander.max_env_step': IMAGE_BUDGET})
+        values.update({'env.evaluator_env_num': 2, 'evaluator.n_episode': 2})
+        if 'replay_buffer.agent.meta_maxlen' in values:
+            values['replay_buffer.agent.meta_maxlen'] = min(values['replay_buffer.agent.meta_maxlen'], IMAGES_KEPT)
+    return values
+
+
+def _of_the_model(policy: type, given: dict[str, Any]) -> Container[str]:
+    """The settings that the policy's net takes."""
+    net = find_model(class_config(policy, given.get('policy')), policy, None, Problems())
+    return () if net is None else inspect.signature(net).parameters
+
+
+def _of_the_length(policy: type, cfg: dict[str, Any]) -> dict[str, Any]:
+    """Path -> value of what follows from the length of the run: how often it is evaluated, how long epsilon falls."""
+    merged = class_config(policy, cfg['policy'])
+    learn, collect, rows = merged['learn'], merged['collect'], get_path(cfg, 'actor.n_sample')
+    values: dict[str, Any] = {}
+    steps, updates = get_path(cfg, 'commander.max_env_step'), get_path(cfg, 'commander.max_train_iter')
+    a_round = learn['train_step']
+    if learn.get('epochs'):
+        a_round = learn['epochs'] * -(-(rows or 1) // learn['batch_size'])
+    if rows and steps and not updates:
+        updates = steps * a_round // (rows * collect.get('unroll_len', 1))
+    if updates:
+        values['evaluator.eval_freq'] = max(updates // EVALUATIONS, 1)
+    if merged['command'].get('eps') is not None and steps:
+        counted = steps if merged['command'].get('eps_by') == 'envstep' else updates or steps
+        values['policy.command.eps.decay'] = max(int(counted * EXPLORATION), 1000)
+    return values
