@@ -26,6 +26,7 @@ class DQNVanillaPolicy(CommonPolicy):
             train_step=3,
             optimizer=setting('adam', "'adam'", 'there is no choice here'),
             optimizer_eps=setting(None, 'None', 'nor here'),
+            learning_rate_schedule=setting('constant', "'constant'", 'nor here'),
             algo=dict(target_update_freq=100, discount_factor=0.97),
         ),
         command=dict(eps=dict(type='exp', start=0.95, end=0.1, decay=10000)),  # decay in updates

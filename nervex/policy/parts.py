@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import Any
 
@@ -39,6 +40,12 @@ class PolicyParts(Policy):
             train_step=1,
             batch_size=setting(64, 'int >= 1', 'rows of one update'),
             learning_rate=1e-3,
+            learning_rate_schedule=setting(
+                'constant', "'constant' | 'linear' | 'cosine'", 'of all step sizes, over the whole run'
+            ),
+            learning_rate_end=setting(
+                0.0, 'number in [0, 1]', 'what part of them the schedule leaves at the end of the run'
+            ),
             weight_decay=0.0,
             optimizer=setting('adam', "'adam' | 'adamw' | 'rmsprop'", 'adamw: decay shrinks the weights instead'),
             optimizer_eps=setting(None, 'number > 0 | None', 'what the optimizer adds to its denominator; None: 1e-8'),
@@ -67,7 +74,9 @@ class PolicyParts(Policy):
     _remembers = False
 
     _optimizer: Any
+    _full_rates: list[tuple[Any, float]] = []  # optimizers, with their step sizes by the settings
     _eps: float
+    _learn_setting_set: set[str]
 
     @classmethod
     def check_config(cls, cfg: EasyDict) -> list[tuple[str, str]]:
@@ -117,7 +126,33 @@ class PolicyParts(Policy):
         flat = FlatParameters.of(module) or FlatParameters(module)
         rate = learn.learning_rate if learning_rate is None else learning_rate
         make = RMSprop if learn.optimizer == 'rmsprop' else Adam
-        return make(flat, lr=rate, weight_decay=learn.weight_decay, **kwargs)
+        return self._scheduled(make(flat, lr=rate, weight_decay=learn.weight_decay, **kwargs))
+
+    def _scheduled(self, optimizer: Any) -> Any:
+        """The optimizer, whose step size will follow ``learn.learning_rate_schedule``."""
+        self._full_rates = [*self._full_rates, (optimizer, optimizer.param_groups[0]['lr'])]
+        self._learn_setting_set.add('lr_part')
+        return optimizer
+
+    def _get_setting_learn(self, command_info: dict) -> dict:
+        learn = self._cfg.learn
+        if learn.learning_rate_schedule == 'constant':
+            return {}
+        done = command_info['progress']
+        left = 1 - done if learn.learning_rate_schedule == 'linear' else (1 + math.cos(math.pi * done)) / 2
+        return {'lr_part': learn.learning_rate_end + (1 - learn.learning_rate_end) * left}
+
+    @property
+    def _lr_part(self) -> float:
+        """What part of the step sizes the optimizers take."""
+        optimizer, rate = self._full_rates[0]
+        return optimizer.param_groups[0]['lr'] / rate
+
+    @_lr_part.setter
+    def _lr_part(self, part: float) -> None:
+        for optimizer, rate in self._full_rates:
+            for group in optimizer.param_groups:
+                group['lr'] = rate * part
 
     def _init_collect(self) -> None:
         if 'eps' in self._cfg.command:

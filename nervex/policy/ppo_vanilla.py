@@ -34,6 +34,7 @@ class PPOVanillaPolicy(CommonPolicy):
             grad_clip_norm=setting(0.5, 'number > 0', 'largest norm of the gradient'),
             optimizer=setting('adam', "'adam'", 'there is no choice here'),
             optimizer_eps=setting(None, 'None', 'nor here'),
+            learning_rate_schedule=setting('constant', "'constant'", 'nor here'),
             algo=dict(
                 clip_ratio=setting(0.2, 'number > 0', 'eps: the ratio counts within 1 - eps .. 1 + eps'),
                 value_weight=setting(0.5, 'number >= 0', 'weight of the value loss'),

@@ -52,7 +52,7 @@ class SACPolicy(OffPolicyACPolicy):
         self._temperature = Temperature(start).to(self._device)
         rate = learn.learning_rate if learn.learning_rate_alpha is None else learn.learning_rate_alpha
         if algo.auto_alpha:
-            self._optimizer_alpha = Adam(FlatParameters(self._temperature), lr=rate)
+            self._optimizer_alpha = self._scheduled(Adam(FlatParameters(self._temperature), lr=rate))
         self._target_entropy = algo.target_entropy
 
     def _critic_loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:

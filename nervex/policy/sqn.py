@@ -56,7 +56,8 @@ class SQNPolicy(CommonPolicy):
         algo = self._cfg.learn.algo
         self._target_entropy = algo.target_entropy
         if algo.auto_alpha:
-            self._optimizer_alpha = Adam(FlatParameters(self._temperature), lr=algo.learning_rate_alpha)
+            rate = algo.learning_rate_alpha
+            self._optimizer_alpha = self._scheduled(Adam(FlatParameters(self._temperature), lr=rate))
 
     @cached_property
     def _temperature(self) -> Temperature:

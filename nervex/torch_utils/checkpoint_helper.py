@@ -62,7 +62,7 @@ class CheckpointHelper:
         last_frame: CountVar | None = None,
         dataset: Any = None,
         actor_info: Any = None,
-        lr_scheduler: Any = None,
+        learning_rate_scheduler: Any = None,
         prefix_op: str | None = None,
         prefix: str | None = None,
     ) -> None:
@@ -70,7 +70,9 @@ class CheckpointHelper:
         Arguments:
             - prefix_op (:obj:`str | None`): 'add' or 'remove' ``prefix`` at the names of the model's state
         """
-        parts = dict(optimizer=optimizer, lr_scheduler=lr_scheduler, dataset=dataset, actor_info=actor_info)
+        parts = dict(
+            optimizer=optimizer, learning_rate_scheduler=learning_rate_scheduler, dataset=dataset, actor_info=actor_info
+        )
         parts |= dict(last_iter=last_iter, last_epoch=last_epoch, last_frame=last_frame)
         state: dict[str, Any] = {'version': VERSION, 'model': _prefixed(model.state_dict(), prefix_op, prefix)}
         for key, part in parts.items():
@@ -89,7 +91,7 @@ class CheckpointHelper:
         last_frame: CountVar | None = None,
         dataset: Any = None,
         actor_info: Any = None,
-        lr_scheduler: Any = None,
+        learning_rate_scheduler: Any = None,
         prefix_op: str | None = None,
         prefix: str | None = None,
         strict: bool = True,
@@ -102,7 +104,7 @@ class CheckpointHelper:
         Arguments:
             - strict (:obj:`bool`): the names of the file and of the model must be the same
             - state_dict_mask (:obj:`list[str] | None`): beginnings of names that are left out, e.g. ``['head.']``
-            - lr_schduler (:obj:`Any`): an older spelling of ``lr_scheduler``
+            - lr_schduler (:obj:`Any`): an older spelling of ``learning_rate_scheduler``
         """
         state = read_file(load_path)
         if not isinstance(state, dict) or 'model' not in state:
@@ -115,7 +117,10 @@ class CheckpointHelper:
             model.load_state_dict(weights, strict=strict and not masked)
         except RuntimeError as e:
             raise CheckpointError(f"'{load_path}' does not fit the model: {e}") from e
-        asked = dict(optimizer=optimizer, lr_scheduler=lr_schduler if lr_scheduler is None else lr_scheduler)
+        asked = dict(
+            optimizer=optimizer,
+            learning_rate_scheduler=lr_schduler if learning_rate_scheduler is None else learning_rate_scheduler,
+        )
         asked |= dict(dataset=dataset, actor_info=actor_info)
         asked |= dict(last_iter=last_iter, last_epoch=last_epoch, last_frame=last_frame)
         for key, part in asked.items():

@@ -61,7 +61,7 @@ class BaseSerialCommander:
         """What the policy's command mode is told."""
         steps = self._actor.total_step
         counters = dict(envstep=steps, total_collect_step=steps, total_episode=self._actor.total_episode)
-        return {**self._learner.learn_info, **counters}
+        return {**self._learner.learn_info, **counters, 'progress': self.progress()}
 
     def step(self) -> None:
         """Ask the policy for new settings and hand them on."""
@@ -87,14 +87,18 @@ class BaseSerialCommander:
         """Env steps at which the run ends."""
         return self._cfg.max_env_step
 
-    def out_of_budget(self) -> bool:
-        """Whether a limit on env steps, updates or episodes is reached."""
+    def progress(self) -> float:
+        """What part of the run is done, by its limit on env steps, updates or episodes; 0 where there is none."""
         limits = (
             (self._cfg.max_env_step, self._actor.total_step),
             (self._cfg.max_train_iter, self._learner.train_iter),
             (self._cfg.max_episode, self._actor.total_episode),
         )
-        return any(limit not in (None, -1) and done >= limit for limit, done in limits)
+        return min(1.0, max((done / limit for limit, done in limits if limit not in (None, -1)), default=0.0))
+
+    def out_of_budget(self) -> bool:
+        """Whether a limit on env steps, updates or episodes is reached."""
+        return self.progress() == 1.0
 
     def state_dict(self) -> dict[str, Any]:
         """The newest settings, which the actor logs, and the opponents; all counters live in the workers."""
