@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from nervex.data.sampling import Sampled
-from nervex.data.structure.monitors import NaturalMonitor, OutTickMonitor
+from nervex.data.structure import NaturalMonitor, OutTickMonitor
 from nervex.utils.autolog import NaturalTime, TickTime
 from nervex.utils.log_helper import build_logger
 

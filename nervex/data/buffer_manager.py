@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import copy
+import logging
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from nervex.data.batch import Batch
+from nervex.data.batch import Batch, Row, has_length
 from nervex.data.buffer import Buffer
 from nervex.data.buffer_log import BufferLog
 from nervex.data.buffer_options import OPTIONS, as_names, read_options
-from nervex.data.given import given_rows, own_objects
 from nervex.data.origins import UPDATE_KEYS, by_buffer
 from nervex.data.replay_buffer import ReplayBuffer
-from nervex.data.structure.cache import Cache
+from nervex.data.structure import Cache
 from nervex.utils import tree
 from nervex.utils.errors import UnknownNameError, unknown_name
 from nervex.utils.registry_factory import BUFFER_REGISTRY
@@ -291,3 +292,38 @@ def _size(batch_size: Any) -> int:
     if not isinstance(batch_size, (int, np.integer)) or isinstance(batch_size, bool) or batch_size < 1:
         raise ValueError(f'batch_size is a number of rows, at least 1, or a dict of them by buffer; got {batch_size!r}')
     return int(batch_size)
+
+
+logger = logging.getLogger(__name__)
+
+
+def given_rows(data: Any, buffer_name: Any) -> tuple[Batch, Any]:
+    """Pushed data as a Batch, and the names of the buffers that it is for."""
+    if isinstance(data, (Mapping, Row)) or (isinstance(data, Batch) and not has_length(data)):
+        data = [data]
+    if not isinstance(data, Batch):
+        if not isinstance(data, Iterable) or isinstance(data, (str, bytes)):
+            raise TypeError(
+                f'push_data: got {data!r} of type {type(data).__name__}; rows are a Batch, a dict (one row) or a list '
+                "of dicts: push_data({'obs': obs, 'action': action, ...})"
+            )
+        rows = []
+        for item in data:
+            if isinstance(item, (Mapping, Batch)):
+                rows.append(item)
+            else:
+                logger.error('push_data: a row must be a dict, got %s: it is left out', type(item).__name__)
+        with_priority = ['priority' in row for row in rows]
+        if any(with_priority) and not all(with_priority):  # the others get the largest one so far
+            rows = [row if has else {**dict(row.items()), 'priority': None} for row, has in zip(rows, with_priority)]
+        data = Batch.from_rows(rows)
+    if 'buffer_name' in data._columns:
+        columns = dict(data._columns)
+        named = columns.pop('buffer_name')[0]
+        return Batch.of(columns), buffer_name if buffer_name is not None else named
+    return data, buffer_name
+
+
+def own_objects(column: Any) -> Any:
+    """A column of objects that shares none of them; arrays as they are."""
+    return copy.deepcopy(column) if isinstance(column, np.ndarray) and column.dtype.hasobject else column

@@ -1,14 +1,10 @@
 """Updates and acting as recorded graphs: the only place that knows torch's private parts (see docs/en/graph.md)."""
 
-from nervex.utils.lazy import homes, lazy_exports
+from nervex.utils.lazy import lazy_exports
 
-__getattr__, __dir__, __all__ = lazy_exports(
-    __name__,
-    homes(
-        {
-            'nervex.graph.acting': 'GraphedForward',
-            'nervex.graph.matmul': 'FastMatmul',
-            'nervex.graph.update': 'GraphedLoss Update',
-        }
-    ),
-)
+_HOMES = {
+    'nervex.graph.acting': 'GraphedForward',
+    'nervex.graph.matmul': 'FastMatmul',
+    'nervex.graph.update': 'GraphedLoss Update',
+}
+__getattr__, __dir__, __all__ = lazy_exports(__name__, _HOMES)

@@ -1,29 +1,12 @@
 """Handing tasks from a master to its slaves, which are threads of this process or Ray actors."""
 
-from nervex.interaction.exception import (
-    ConnectionRefuse,
-    DisconnectionRefuse,
-    InteractionError,
-    MasterErrorCode,
-    SlaveErrorCode,
-    TaskFail,
-    TaskRefuse,
-)
-from nervex.interaction.master import Connection, Master, Task, TaskStatus
-from nervex.interaction.slave import Slave, launch_slave
+from nervex.utils.lazy import lazy_exports
 
-__all__ = [
-    'Connection',
-    'ConnectionRefuse',
-    'DisconnectionRefuse',
-    'InteractionError',
-    'Master',
-    'MasterErrorCode',
-    'Slave',
-    'SlaveErrorCode',
-    'Task',
-    'TaskFail',
-    'TaskRefuse',
-    'TaskStatus',
-    'launch_slave',
-]
+_HOMES = {
+    'nervex.interaction.exception': (
+        'ConnectionRefuse DisconnectionRefuse InteractionError MasterErrorCode SlaveErrorCode TaskFail TaskRefuse'
+    ),
+    'nervex.interaction.master': 'Connection Master Task TaskStatus',
+    'nervex.interaction.slave': 'Slave launch_slave',
+}
+__getattr__, __dir__, __all__ = lazy_exports(__name__, _HOMES)

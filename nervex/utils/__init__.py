@@ -1,98 +1,39 @@
 """Helpers without any knowledge of RL: registries, errors, logging, seeding, files."""
 
-from nervex.utils.errors import (
-    CheckpointError,
-    ConfigError,
-    DuplicateNameError,
-    EnvError,
-    ExtraMissingError,
-    NervexError,
-    NothingThereError,
-    TrainingError,
-    UnknownNameError,
-    nearest,
-    unknown_name,
-)
-from nervex.utils.lazy import homes, lazy_exports
-from nervex.utils.registry import Registry
-from nervex.utils.registry_factory import (
-    ACTOR_REGISTRY,
-    ARMOR_PLUGIN_REGISTRY,
-    BUFFER_REGISTRY,
-    COMM_ACTOR_REGISTRY,
-    COMM_LEARNER_REGISTRY,
-    COMMANDER_REGISTRY,
-    ENV_MANAGER_REGISTRY,
-    ENV_REGISTRY,
-    HEAD_REGISTRY,
-    LEAGUE_REGISTRY,
-    LEARNER_HOOK_REGISTRY,
-    LEARNER_REGISTRY,
-    MODEL_REGISTRY,
-    PLAYER_REGISTRY,
-    POLICY_REGISTRY,
-    registries,
-)
+from nervex.utils.lazy import lazy_exports
 
-__getattr__, __dir__, _LAZY = lazy_exports(
-    __name__,
-    homes(
-        {
-            'nervex.data.structure': 'MinSegmentTree SegmentTree SumSegmentTree',
-            'nervex.utils.autolog': 'BaseTime LoggedModel LoggedValue NaturalTime TickTime TimeMode TimeProxy',
-            'nervex.utils.collection_helper': 'iter_mapping',
-            'nervex.utils.compression_helper': 'get_data_compressor get_data_decompressor',
-            'nervex.utils.config_helper': 'deep_merge_dicts deep_update read_config',
-            'nervex.utils.declare': 'setting settings',
-            'nervex.utils.default_helper': (
-                'LimitedSpaceContainer default_get dicts_to_lists error_wrapper list_split lists_to_dicts override '
-                'set_pkg_seed squeeze'
-            ),
-            'nervex.utils.design_helper': 'SingletonMetaclass',
-            'nervex.utils.dist_helper': (
-                'DistContext allreduce allreduce_gradients broadcast dist_finalize dist_init dist_mode get_rank '
-                'get_world_size is_distributed'
-            ),
-            'nervex.utils.file_helper': 'read_file remove_file save_file',
-            'nervex.utils.import_helper': 'import_module import_modules try_import',
-            'nervex.utils.lock_helper': 'LockContext LockContextType get_file_lock',
-            'nervex.utils.log_helper': 'DistributionTimeImage TBLogger TextLogger build_logger log_sink pretty_print',
-            'nervex.utils.slurm_helper': 'find_free_port_slurm get_cls_info node_to_host node_to_partition',
-            'nervex.utils.system_helper': 'PropagatingThread find_free_port get_ip get_pid get_task_uid',
-            'nervex.utils.time_helper': (
-                'EasyTimer TimeWrapper TimeWrapperCuda TimeWrapperTime WatchDog build_time_helper'
-            ),
-        }
+_HOMES = {
+    'nervex.data.structure': 'MinSegmentTree SegmentTree SumSegmentTree',
+    'nervex.utils.autolog': 'BaseTime LoggedModel LoggedValue NaturalTime TickTime TimeMode TimeProxy',
+    'nervex.utils.collection_helper': 'iter_mapping',
+    'nervex.utils.compression_helper': 'get_data_compressor get_data_decompressor',
+    'nervex.utils.config_helper': 'deep_merge_dicts deep_update read_config',
+    'nervex.utils.declare': 'setting settings',
+    'nervex.utils.default_helper': (
+        'LimitedSpaceContainer default_get dicts_to_lists error_wrapper list_split lists_to_dicts override '
+        'set_pkg_seed squeeze'
     ),
-)
-__all__ = [
-    'ACTOR_REGISTRY',
-    'ARMOR_PLUGIN_REGISTRY',
-    'BUFFER_REGISTRY',
-    'COMMANDER_REGISTRY',
-    'COMM_ACTOR_REGISTRY',
-    'COMM_LEARNER_REGISTRY',
-    'ENV_MANAGER_REGISTRY',
-    'ENV_REGISTRY',
-    'HEAD_REGISTRY',
-    'LEAGUE_REGISTRY',
-    'LEARNER_HOOK_REGISTRY',
-    'LEARNER_REGISTRY',
-    'MODEL_REGISTRY',
-    'PLAYER_REGISTRY',
-    'POLICY_REGISTRY',
-    'CheckpointError',
-    'ConfigError',
-    'DuplicateNameError',
-    'EnvError',
-    'ExtraMissingError',
-    'NervexError',
-    'NothingThereError',
-    'Registry',
-    'TrainingError',
-    'UnknownNameError',
-    'nearest',
-    'registries',
-    'unknown_name',
-    *_LAZY,
-]
+    'nervex.utils.design_helper': 'SingletonMetaclass',
+    'nervex.utils.dist_helper': (
+        'DistContext allreduce allreduce_gradients broadcast dist_finalize dist_init dist_mode get_rank get_world_size '
+        'is_distributed'
+    ),
+    'nervex.utils.errors': (
+        'CheckpointError ConfigError DuplicateNameError EnvError ExtraMissingError NervexError NothingThereError '
+        'TrainingError UnknownNameError nearest unknown_name'
+    ),
+    'nervex.utils.file_helper': 'read_file remove_file save_file',
+    'nervex.utils.import_helper': 'import_module import_modules try_import',
+    'nervex.utils.lock_helper': 'LockContext LockContextType get_file_lock',
+    'nervex.utils.log_helper': 'DistributionTimeImage TBLogger TextLogger build_logger log_sink pretty_print',
+    'nervex.utils.registry': 'Registry',
+    'nervex.utils.registry_factory': (
+        'ACTOR_REGISTRY ARMOR_PLUGIN_REGISTRY BUFFER_REGISTRY COMMANDER_REGISTRY COMM_ACTOR_REGISTRY '
+        'COMM_LEARNER_REGISTRY ENV_MANAGER_REGISTRY ENV_REGISTRY HEAD_REGISTRY LEAGUE_REGISTRY LEARNER_HOOK_REGISTRY '
+        'LEARNER_REGISTRY MODEL_REGISTRY PLAYER_REGISTRY POLICY_REGISTRY registries'
+    ),
+    'nervex.utils.slurm_helper': 'find_free_port_slurm get_cls_info node_to_host node_to_partition',
+    'nervex.utils.system_helper': 'PropagatingThread find_free_port get_ip get_pid get_task_uid',
+    'nervex.utils.time_helper': 'EasyTimer TimeWrapper TimeWrapperCuda TimeWrapperTime WatchDog build_time_helper',
+}
+__getattr__, __dir__, __all__ = lazy_exports(__name__, _HOMES)

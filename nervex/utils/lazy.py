@@ -14,31 +14,24 @@ def lazy_exports(package: str, homes: Mapping[str, str]) -> Exports:
         What a package needs so that its names come from the modules where they live, each imported with the first use
         of one of its names:
 
-            __getattr__, __dir__, __all__ = lazy_exports(__name__, {'Batch': 'nervex.data.batch'})
+            __getattr__, __dir__, __all__ = lazy_exports(__name__, {'nervex.data.batch': 'Batch Row'})
     Arguments:
         - package (:obj:`str`): name of the package
-        - homes (:obj:`Mapping`): name -> module, or ``module:attribute`` where the name is another one there
+        - homes (:obj:`Mapping`): module -> its names, divided by blanks; ``new=old`` where it is called ``old`` there
     Returns:
         - exports (:obj:`tuple`): ``__getattr__``, ``__dir__`` and ``__all__`` of the package
     """
+    places = {name.partition('=')[0]: (module, name) for module, names in homes.items() for name in names.split()}
 
     def get(name: str) -> Any:
-        if name not in homes:
+        if name not in places:
             raise AttributeError(f'module {package} has no attribute {name!r}')
-        module, _, attribute = homes[name].partition(':')
-        value = getattr(import_module(module), attribute or name)
+        module, attribute = places[name]
+        value = getattr(import_module(module), attribute.rpartition('=')[2])
         setattr(sys.modules[package], name, value)
         return value
 
     def names() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *homes})
+        return sorted({*vars(sys.modules[package]), *places})
 
-    return get, names, sorted(homes)
-
-
-def homes(modules: Mapping[str, str]) -> dict[str, str]:
-    """
-    Overview:
-        The table for ``lazy_exports`` from one by module: 'module' -> 'its names, divided by blanks'.
-    """
-    return {name: module for module, names in modules.items() for name in names.split()}
+    return get, names, sorted(places)

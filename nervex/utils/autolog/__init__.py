@@ -1,17 +1,10 @@
 """Values that change while a program runs, with a window of their past and statistics over it."""
 
-from nervex.utils.autolog.model import LoggedModel, LoggedValue
-from nervex.utils.autolog.monitor import Monitor, monitor_type
-from nervex.utils.autolog.time_ctl import BaseTime, NaturalTime, TickTime, TimeMode, TimeProxy
+from nervex.utils.lazy import lazy_exports
 
-__all__ = [
-    'BaseTime',
-    'LoggedModel',
-    'LoggedValue',
-    'Monitor',
-    'NaturalTime',
-    'TickTime',
-    'TimeMode',
-    'TimeProxy',
-    'monitor_type',
-]
+_HOMES = {
+    'nervex.utils.autolog.model': 'LoggedModel LoggedValue',
+    'nervex.utils.autolog.monitor': 'Monitor monitor_type',
+    'nervex.utils.autolog.time_ctl': 'BaseTime NaturalTime TickTime TimeMode TimeProxy',
+}
+__getattr__, __dir__, __all__ = lazy_exports(__name__, _HOMES)

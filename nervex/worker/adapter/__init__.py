@@ -2,6 +2,7 @@
 
 from nervex.utils.lazy import lazy_exports
 
-__getattr__, __dir__, __all__ = lazy_exports(
-    __name__, {'LearnerAggregator': 'nervex.parallel.learner_role:LearnerGroup'}
-)
+_HOMES = {
+    'nervex.parallel.learner_role': 'LearnerAggregator=LearnerGroup',
+}
+__getattr__, __dir__, __all__ = lazy_exports(__name__, _HOMES)

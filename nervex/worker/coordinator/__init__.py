@@ -2,11 +2,9 @@
 
 from nervex.utils.lazy import lazy_exports
 
-__getattr__, __dir__, __all__ = lazy_exports(
-    __name__,
-    {
-        'BaseSerialCommander': 'nervex.worker.coordinator.base_serial_commander',
-        'Coordinator': 'nervex.parallel.coordinator',
-        'NaiveCommander': 'nervex.worker.coordinator.naive_commander',
-    },
-)
+_HOMES = {
+    'nervex.worker.coordinator.base_serial_commander': 'BaseSerialCommander',
+    'nervex.parallel.coordinator': 'Coordinator',
+    'nervex.worker.coordinator.naive_commander': 'NaiveCommander',
+}
+__getattr__, __dir__, __all__ = lazy_exports(__name__, _HOMES)
