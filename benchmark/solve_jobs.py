@@ -11,7 +11,7 @@ ENV, GOAL, EPISODES, EVERY, MOST = 'CartPole-v1', 195.0, 10, 1000, 100_000
 
 def nervex() -> dict[str, Callable]:
     from nervex.config import read_config
-    from nervex.config.builtin import builtin_configs
+    from nervex.config.config import builtin_configs
     from nervex.run.build import build_serial
 
     def job(name: str) -> Callable[[Clock], int]:

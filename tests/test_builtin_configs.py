@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nervex.config import read_config
-from nervex.config.builtin import builtin_configs
+from nervex.config.config import builtin_configs
 from nervex.entry import serial_pipeline
 from nervex.utils import ConfigError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from nervex.config.builtin import builtin_configs
+from nervex.config.config import builtin_configs
 
 SEEDS = (0, 1, 2)
 NERVEX, SB3, EPYMARL = 'nervex', 'sb3', 'epymarl'

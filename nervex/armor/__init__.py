@@ -11,15 +11,16 @@ from nervex.utils.lazy import lazy_exports
 
 _HOMES = {
     'nervex.armor.armor': 'Armor GraphPlugin TargetPlugin TargetNetworkHelper=TargetPlugin',
-    'nervex.armor.base_armor': 'BaseArmor',
+    'nervex.armor.plugin': (
+        'BaseArmor GradPlugin IArmorPlugin IArmorStatefulPlugin IArmorStatelessPlugin TeacherPlugin add_plugin '
+        'register_plugin GradHelper=GradPlugin TeacherNetworkHelper=TeacherPlugin'
+    ),
     'nervex.armor.hidden_state': 'HiddenStatePlugin HiddenStateHelper=HiddenStatePlugin',
     'nervex.armor.noise': 'ActionNoisePlugin ActionNoiseHelper=ActionNoisePlugin',
-    'nervex.armor.plugin': 'IArmorPlugin IArmorStatefulPlugin IArmorStatelessPlugin add_plugin register_plugin',
-    'nervex.armor.switches': ('GradPlugin TeacherPlugin GradHelper=GradPlugin TeacherNetworkHelper=TeacherPlugin'),
-    'nervex.armor.by_policy': (
-        'ArgmaxSamplePlugin EpsMultinomialSamplePlugin MultinomialSamplePlugin mu_sigma_of '
-        'ArgmaxSampleHelper=ArgmaxSamplePlugin MultinomialSampleHelper=MultinomialSamplePlugin'
+    'nervex.armor.sampling': (
+        'ArgmaxSamplePlugin Draws EpsGreedySamplePlugin EpsMultinomialSamplePlugin MultinomialSamplePlugin mu_sigma_of '
+        'ArgmaxSampleHelper=ArgmaxSamplePlugin MultinomialSampleHelper=MultinomialSamplePlugin '
+        'EpsGreedySampleHelper=EpsGreedySamplePlugin'
     ),
-    'nervex.armor.sampling': 'Draws EpsGreedySamplePlugin EpsGreedySampleHelper=EpsGreedySamplePlugin',
 }
 __getattr__, __dir__, __all__ = lazy_exports(__name__, _HOMES)

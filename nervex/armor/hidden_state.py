@@ -7,11 +7,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from nervex.armor.plugin import IArmorStatefulPlugin, row_ids
 from nervex.torch_utils.crossing import to_arrays
 from nervex.utils import tree
 from nervex.utils.errors import UnknownNameError
-
-from .plugin import IArmorStatefulPlugin, row_ids
 
 
 def _no_state() -> None:

@@ -7,10 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from nervex.armor.plugin import IArmorStatefulPlugin, row_ids
+from nervex.armor.sampling import Draws
 from nervex.utils.errors import UnknownNameError, unknown_name
-
-from .plugin import IArmorStatefulPlugin, row_ids
-from .sampling import Draws
 
 _SETTINGS = {'gauss': dict(mu=0.0, sigma=1.0), 'ou': dict(mu=0.0, sigma=0.3, theta=0.15, dt=1e-2, x0=0.0)}
 

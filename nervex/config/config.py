@@ -1,13 +1,13 @@
 """Configs from files: ``.py`` with ``main_config``, or YAML; a file's mistakes are ConfigErrors with file and line."""
 
 import ast
+import importlib.util
 import os
 import traceback
 from typing import Any
 
 from easydict import EasyDict
 
-from nervex.config.builtin import builtin_configs
 from nervex.config.tree import readable
 from nervex.loader.problems import Problems
 from nervex.utils.class_config import merge_config
@@ -159,3 +159,33 @@ def _no_file(path: str) -> str:
         return f"{path}: no such file; the folder '{folder}' does not exist"
     near = nearest(os.path.basename(path), [name for name in os.listdir(folder) if name.endswith(SUFFIXES)])
     return f'{path}: no such file' + (f"; did you mean '{os.path.join(os.path.dirname(path), near)}'?" if near else '')
+
+
+_ENDINGS = ('_default_config.py', '_config.py')
+
+
+def builtin_configs() -> dict[str, str]:
+    """
+    Overview:
+        Name -> path of every ``<folder>/entry/*_config.py`` in the installed app_zoo package, sorted by name. The name
+        is the file's, without ``_default_config.py`` or ``_config.py``. Nothing is imported.
+    """
+    spec = importlib.util.find_spec('app_zoo')
+    found: dict[str, str] = {}
+    for root in (spec.submodule_search_locations or []) if spec else []:
+        for folder, subfolders, files in os.walk(root):
+            subfolders.sort()
+            if os.path.basename(folder) != 'entry':
+                continue
+            for file in sorted(files):
+                name = _config_name(file)
+                if name:
+                    found.setdefault(name, os.path.join(folder, file))
+    return dict(sorted(found.items()))
+
+
+def _config_name(file: str) -> str:
+    for ending in _ENDINGS:
+        if file.endswith(ending):
+            return file[: -len(ending)]
+    return ''

@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from nervex.config.builtin import builtin_configs
+from nervex.config.config import builtin_configs
 from nervex.config.sections import COMMON_ENV, SECTION_CLASSES, SECTIONS, TOP_SETTINGS
 from nervex.loader.errors import shown
 from nervex.loader.rules import rule_schema

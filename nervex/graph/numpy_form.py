@@ -8,8 +8,7 @@ import torch
 from torch import nn
 
 from nervex.graph.program import Call, Program, Ref, TraceError
-from nervex.graph.recording import Run
-from nervex.graph.source import Source
+from nervex.graph.recording import Run, Source
 from nervex.utils import tree
 
 _UFUNCS = {

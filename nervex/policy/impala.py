@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from easydict import EasyDict
 
-from nervex.armor.by_policy import mu_sigma_of
+from nervex.armor.sampling import mu_sigma_of
 from nervex.data import Batch
 from nervex.policy.action_space import joined, legal
 from nervex.policy.batched import batched

@@ -7,8 +7,7 @@ from typing import Any
 
 import torch
 
-from nervex.armor.by_policy import mu_sigma_of
-from nervex.armor.sampling import Draws
+from nervex.armor.sampling import Draws, mu_sigma_of
 from nervex.data import Batch
 from nervex.policy.ppo import PPOPolicy
 from nervex.policy.sequences import map_tensors

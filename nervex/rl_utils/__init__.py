@@ -6,19 +6,28 @@ from types import ModuleType as _ModuleType
 from nervex.rl_utils.a2c import a2c_data, a2c_error, a2c_error_continuous, a2c_loss
 from nervex.rl_utils.adder import Adder, TrajWindow
 from nervex.rl_utils.beta_function import beta_function_map
-from nervex.rl_utils.categorical import entropy, kl_divergence, log_prob, log_prob_and_entropy
-from nervex.rl_utils.coma import coma_data, coma_error, coma_loss
-from nervex.rl_utils.exploration import epsilon_greedy, get_epsilon_greedy_fn
-from nervex.rl_utils.flatten import flatten_time
-from nervex.rl_utils.gae import gae, gae_data
-from nervex.rl_utils.gaussian import (
+from nervex.rl_utils.categorical import (
+    entropy,
     gaussian_entropy,
     gaussian_kl_divergence,
     gaussian_log_prob,
     gaussian_log_prob_and_entropy,
+    kl_divergence,
+    log_prob,
+    log_prob_and_entropy,
 )
+from nervex.rl_utils.coma import coma_data, coma_error, coma_loss
+from nervex.rl_utils.flatten import flatten_time
+from nervex.rl_utils.gae import gae, gae_data
 from nervex.rl_utils.isw import compute_importance_weights
-from nervex.rl_utils.noise import BaseNoise, GaussianNoise, OUNoise, create_noise_generator
+from nervex.rl_utils.noise import (
+    BaseNoise,
+    GaussianNoise,
+    OUNoise,
+    create_noise_generator,
+    epsilon_greedy,
+    get_epsilon_greedy_fn,
+)
 from nervex.rl_utils.ppo import (
     ppg_data,
     ppg_joint_error,
@@ -63,6 +72,8 @@ from nervex.rl_utils.td.q import (
     v_1step_td_error,
     v_nstep_td_data,
     v_nstep_td_error,
+    value_inv_transform,
+    value_transform,
 )
 from nervex.rl_utils.td.returns import (
     generalized_lambda_returns,
@@ -73,7 +84,6 @@ from nervex.rl_utils.td.returns import (
     td_lambda_error,
 )
 from nervex.rl_utils.upgo import tb_cross_entropy, upgo_loss, upgo_returns
-from nervex.rl_utils.value_rescale import value_inv_transform, value_transform
 from nervex.rl_utils.vtrace import (
     vtrace_advantage,
     vtrace_data,

@@ -5,9 +5,8 @@ from collections import namedtuple
 import torch
 import torch.nn.functional as F
 
-from nervex.rl_utils.categorical import log_prob_and_entropy
+from nervex.rl_utils.categorical import gaussian_log_prob_and_entropy, log_prob_and_entropy
 from nervex.rl_utils.checks import check_alike, weighted_mean
-from nervex.rl_utils.gaussian import gaussian_log_prob_and_entropy
 
 a2c_data = namedtuple('a2c_data', ['logit', 'action', 'value', 'adv', 'return_', 'weight'])
 a2c_loss = namedtuple('a2c_loss', ['policy_loss', 'value_loss', 'entropy_loss'])

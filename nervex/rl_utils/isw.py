@@ -4,8 +4,7 @@ from typing import Any
 
 import torch
 
-from nervex.rl_utils.categorical import check_logits, log_prob
-from nervex.rl_utils.gaussian import gaussian_log_prob
+from nervex.rl_utils.categorical import check_logits, gaussian_log_prob, log_prob
 
 
 def compute_importance_weights(

@@ -5,9 +5,15 @@ from collections import namedtuple
 import torch
 
 from nervex.hpc_rl import hpc_wrapper
-from nervex.rl_utils.categorical import check_logits, kl_divergence, log_prob, log_prob_and_entropy
+from nervex.rl_utils.categorical import (
+    check_logits,
+    gaussian_log_prob,
+    gaussian_log_prob_and_entropy,
+    kl_divergence,
+    log_prob,
+    log_prob_and_entropy,
+)
 from nervex.rl_utils.checks import check_alike, check_shape, weighted_mean
-from nervex.rl_utils.gaussian import gaussian_log_prob, gaussian_log_prob_and_entropy
 
 ppo_data = namedtuple(
     'ppo_data', ['logit_new', 'logit_old', 'action', 'value_new', 'value_old', 'adv', 'return_', 'weight']

@@ -3,9 +3,9 @@
 import torch
 
 from nervex.hpc_rl import hpc_wrapper
-from nervex.rl_utils.bootstrap import successors
 from nervex.rl_utils.categorical import log_prob
 from nervex.rl_utils.checks import ShapeError, check_shape
+from nervex.rl_utils.gae import successors
 from nervex.rl_utils.td.returns import multistep_forward_view
 
 

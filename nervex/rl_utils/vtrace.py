@@ -6,9 +6,9 @@ import torch
 import torch.nn.functional as F
 
 from nervex.hpc_rl import hpc_wrapper
-from nervex.rl_utils.bootstrap import successors
 from nervex.rl_utils.categorical import check_logits, log_prob, log_prob_and_entropy
 from nervex.rl_utils.checks import check_alike, check_shape, weighted_mean
+from nervex.rl_utils.gae import successors
 from nervex.rl_utils.scan import reverse_scan
 
 vtrace_data = namedtuple(

@@ -8,18 +8,18 @@ _HOMES = {
     'nervex.graph': 'FastMatmul GraphedForward GraphedLoss',
     'nervex.torch_utils.checkpoint_helper': 'CheckpointHelper CountVar auto_checkpoint build_checkpoint_helper',
     'nervex.torch_utils.data_helper': (
-        'CudaFetcher LogDict build_log_buffer get_tensor_data same_shape tensor_to_list to_device to_dtype to_list '
-        'to_ndarray to_tensor'
+        'CudaFetcher LogDict build_log_buffer get_tensor_data is_differentiable same_shape tensor_to_list to_device '
+        'to_dtype to_list to_ndarray to_tensor'
     ),
     'nervex.torch_utils.distribution': 'CategoricalPd CategoricalPdPytorch Pd',
-    'nervex.torch_utils.loss': 'LabelSmoothCELoss MultiLogitsLoss SoftFocalLoss build_ce_criterion',
-    'nervex.torch_utils.metric': 'hamming_distance levenshtein_distance',
+    'nervex.torch_utils.loss': (
+        'LabelSmoothCELoss MultiLogitsLoss SoftFocalLoss build_ce_criterion hamming_distance levenshtein_distance'
+    ),
     'nervex.torch_utils.network': (
         'Attention BilinearUpsample GLU MLP NearestUpsample NoiseLinearLayer RNN ResBlock ResFCBlock ScatterConnection '
         'SoftArgmax Transformer binary_encode build_activation build_normalization conv1d_block conv2d_block '
         'deconv2d_block fc_block get_lstm one_hot sequence_mask'
     ),
-    'nervex.torch_utils.nn_test_helper': 'is_differentiable',
 }
 __getattr__, __dir__, _LAZY = lazy_exports(__name__, _HOMES)
 __all__ = [

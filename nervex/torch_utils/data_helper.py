@@ -1,13 +1,15 @@
-"""Nested data between devices, dtypes, tensors, arrays and lists."""
+"""Nested data between devices, dtypes, tensors, arrays and lists; whether all of a model gets gradients."""
 
 import numbers
 import queue
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from nervex.utils import tree
 
@@ -174,3 +176,25 @@ def _pass(item: Any, who: str) -> Any:
     if item is None or isinstance(item, (str, torch.Generator)):
         return item
     raise TypeError(f'{who} takes tensors, arrays, numbers and containers of them, got {type(item).__name__}')
+
+
+def is_differentiable(loss: torch.Tensor, model: nn.Module | Sequence[nn.Module], print_instead: bool = False) -> None:
+    """
+    Overview:
+        Assert that the loss reaches every parameter of the model (or models), none of which may have a gradient yet;
+        the error lists those that it does not reach.
+    Arguments:
+        - print_instead (:obj:`bool`): warn instead of raising
+    """
+    assert loss.dim() == 0, f'the loss must be a single number, got shape {tuple(loss.shape)}'
+    models = [model] if isinstance(model, nn.Module) else list(model)
+    prefixes = [f'{i}.' if len(models) > 1 else '' for i in range(len(models))]
+    named = [(prefix + name, p) for prefix, m in zip(prefixes, models) for name, p in m.named_parameters()]
+    early = [name for name, p in named if p.grad is not None]
+    assert not early, f'these parameters have a gradient before backward: {", ".join(early)}'
+    loss.backward()
+    missed = [name for name, p in named if p.grad is None]
+    if missed and print_instead:
+        warnings.warn(f'the loss does not reach {", ".join(missed)}', stacklevel=2)
+    else:
+        assert not missed, f'the loss does not reach {", ".join(missed)}'

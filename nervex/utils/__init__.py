@@ -5,15 +5,16 @@ from nervex.utils.lazy import lazy_exports
 _HOMES = {
     'nervex.data.structure': 'MinSegmentTree SegmentTree SumSegmentTree',
     'nervex.utils.autolog': 'BaseTime LoggedModel LoggedValue NaturalTime TickTime TimeMode TimeProxy',
-    'nervex.utils.collection_helper': 'iter_mapping',
-    'nervex.utils.compression_helper': 'get_data_compressor get_data_decompressor',
+    'nervex.utils.default_helper': (
+        'LimitedSpaceContainer SingletonMetaclass default_get dicts_to_lists error_wrapper iter_mapping list_split '
+        'lists_to_dicts override set_pkg_seed squeeze'
+    ),
+    'nervex.utils.file_helper': (
+        'LockContext LockContextType get_data_compressor get_data_decompressor get_file_lock read_file remove_file '
+        'save_file'
+    ),
     'nervex.utils.config_helper': 'deep_merge_dicts deep_update read_config',
     'nervex.utils.declare': 'setting settings',
-    'nervex.utils.default_helper': (
-        'LimitedSpaceContainer default_get dicts_to_lists error_wrapper list_split lists_to_dicts override '
-        'set_pkg_seed squeeze'
-    ),
-    'nervex.utils.design_helper': 'SingletonMetaclass',
     'nervex.utils.dist_helper': (
         'DistContext allreduce allreduce_gradients broadcast dist_finalize dist_init dist_mode get_rank get_world_size '
         'is_distributed'
@@ -22,9 +23,7 @@ _HOMES = {
         'CheckpointError ConfigError DuplicateNameError EnvError ExtraMissingError NervexError NothingThereError '
         'TrainingError UnknownNameError nearest unknown_name'
     ),
-    'nervex.utils.file_helper': 'read_file remove_file save_file',
     'nervex.utils.import_helper': 'import_module import_modules try_import',
-    'nervex.utils.lock_helper': 'LockContext LockContextType get_file_lock',
     'nervex.utils.log_helper': 'DistributionTimeImage TBLogger TextLogger build_logger log_sink pretty_print',
     'nervex.utils.registry': 'Registry',
     'nervex.utils.registry_factory': (

@@ -1,8 +1,9 @@
-"""Small helpers for dicts, lists and seeds."""
+"""Small helpers for dicts, lists, classes and seeds."""
 
 import logging
 import random
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import wraps
 from typing import Any
 
@@ -151,3 +152,25 @@ def override(cls: type) -> Callable[[Callable], Callable]:
         return method
 
     return check
+
+
+def iter_mapping(iter_: Iterable[Any], mapping: Callable[[Any], Any]) -> Iterator[Any]:
+    """Apply a function to every item, when it is asked for."""
+    return map(mapping, iter_)
+
+
+class SingletonMetaclass(type):
+    """Metaclass of classes that have one instance a process, made at the first call; a subclass has its own."""
+
+    _lock = threading.RLock()
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        with SingletonMetaclass._lock:
+            if '_instance' not in vars(cls):
+                cls._instance: Any = super().__call__(*args, **kwargs)
+            return cls._instance
+
+    @property
+    def instance(cls) -> Any:
+        """The instance, made without arguments if there is none yet."""
+        return cls()

@@ -1,20 +1,63 @@
-"""Files that are written whole or not at all, and read without running code from them."""
+"""Files that are written whole or not at all, locked, packed, and read without running code from them."""
 
 import contextlib
+import fcntl
 import glob
+import multiprocessing
 import os
 import pickle
 import re
 import tempfile
+import threading
 import zipfile
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator
+from enum import Enum, unique
 from typing import IO, Any, cast
 
 import torch
 
 from nervex.utils import tree
-from nervex.utils.errors import CheckpointError
-from nervex.utils.lock_helper import get_file_lock
+from nervex.utils.errors import CheckpointError, unknown_name
+from nervex.utils.import_helper import require
+
+
+@unique
+class LockContextType(Enum):
+    """Who is kept apart: threads of one process, or processes with a common parent."""
+
+    THREAD_LOCK = 1
+    PROCESS_LOCK = 2
+
+
+class LockContext:
+    """A lock as a context manager, also with ``acquire`` and ``release``; whoever holds it may take it again."""
+
+    def __init__(self, type_: LockContextType = LockContextType.THREAD_LOCK) -> None:
+        if not isinstance(type_, LockContextType):
+            raise ValueError(f'expected a LockContextType, got {type_!r}')
+        self.lock = threading.RLock() if type_ == LockContextType.THREAD_LOCK else multiprocessing.RLock()
+        self.acquire, self.release = self.lock.acquire, self.lock.release
+
+    def __enter__(self) -> 'LockContext':
+        self.lock.acquire()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.lock.release()
+
+
+@contextlib.contextmanager
+def get_file_lock(path: str) -> Iterator[None]:
+    """
+    Overview:
+        Exclude all other users of ``get_file_lock(path)`` on this machine, also those without a common parent. The lock
+        is on ``<path>.lock`` beside the file and ends with the process that holds it.
+    """
+    os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+    with open(f'{path}.lock', 'a+b') as f:  # closing it gives the lock back
+        fcntl.flock(f, fcntl.LOCK_EX)
+        yield
 
 
 @contextlib.contextmanager
@@ -167,3 +210,26 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def get_data_compressor(name: str) -> Callable[[Any], Any]:
+    """A function that packs data: 'none' (as it is), 'zlib', or 'lz4' (needs the lz4 package)."""
+    pack, _ = _codec(name)
+    return lambda data: data if pack is None else pack(pickle.dumps(data, protocol=pickle.HIGHEST_PROTOCOL))
+
+
+def get_data_decompressor(name: str) -> Callable[[Any], Any]:
+    """The way back. The bytes are unpickled: only for what this run's own processes sent."""
+    _, unpack = _codec(name)
+    return lambda data: data if unpack is None else pickle.loads(unpack(data))
+
+
+def _codec(name: str) -> tuple[Callable | None, Callable | None]:
+    if name == 'none':
+        return None, None
+    if name == 'zlib':
+        return lambda data: zlib.compress(data, level=1), zlib.decompress
+    if name == 'lz4':
+        frame = require('lz4.frame', 'lz4', "the compressor 'lz4'")
+        return frame.compress, frame.decompress
+    raise ValueError(unknown_name('compressor', name, ('none', 'zlib', 'lz4')))

@@ -15,7 +15,7 @@ POLICY_REGISTRY = Registry(
         'vdn': 'nervex.policy.qmix:VDNPolicy',
         'iql': 'nervex.policy.qmix:IQLPolicy',
         'atoc': 'nervex.policy.atoc:ATOCPolicy',
-        'collaQ': 'nervex.policy.collaQ:CollaQPolicy',
+        'collaQ': 'nervex.policy.qmix:CollaQPolicy',
         'mappo': 'nervex.policy.mappo:MAPPOPolicy',
         'ippo': 'nervex.policy.mappo:IPPOPolicy',
         'coma': 'nervex.policy.coma:COMAPolicy',
@@ -136,17 +136,17 @@ HEAD_REGISTRY = Registry(
 ARMOR_PLUGIN_REGISTRY = Registry(
     'armor plugin',
     {
-        'grad': 'nervex.armor.switches:GradPlugin',
-        'argmax_sample': 'nervex.armor.by_policy:ArgmaxSamplePlugin',
+        'grad': 'nervex.armor.plugin:GradPlugin',
+        'argmax_sample': 'nervex.armor.sampling:ArgmaxSamplePlugin',
         'eps_greedy_sample': 'nervex.armor.sampling:EpsGreedySamplePlugin',
-        'eps_multinomial_sample': 'nervex.armor.by_policy:EpsMultinomialSamplePlugin',
-        'multinomial_sample': 'nervex.armor.by_policy:MultinomialSamplePlugin',
+        'eps_multinomial_sample': 'nervex.armor.sampling:EpsMultinomialSamplePlugin',
+        'multinomial_sample': 'nervex.armor.sampling:MultinomialSamplePlugin',
         'graph': 'nervex.armor.armor:GraphPlugin',
         'state_block': 'nervex.armor.hidden_state:StateBlockPlugin',
         'hidden_state': 'nervex.armor.hidden_state:HiddenStatePlugin',
         'action_noise': 'nervex.armor.noise:ActionNoisePlugin',
         'target': 'nervex.armor.armor:TargetPlugin',
-        'teacher': 'nervex.armor.switches:TeacherPlugin',
+        'teacher': 'nervex.armor.plugin:TeacherPlugin',
     },
 )
 LEARNER_REGISTRY = Registry('learner', {'base': 'nervex.worker.learner.base_learner:BaseLearner'})
@@ -173,7 +173,7 @@ COMMANDER_REGISTRY = Registry(
     'commander',
     {
         'serial': 'nervex.worker.coordinator.base_serial_commander:BaseSerialCommander',
-        'league': 'nervex.worker.coordinator.league_commander:LeagueCommander',
+        'league': 'nervex.worker.coordinator.naive_commander:LeagueCommander',
         'naive': 'nervex.worker.coordinator.naive_commander:NaiveCommander',
     },
 )

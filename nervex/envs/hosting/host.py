@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from nervex.envs.hosting.layout import InvalidStepError, copy_row, not_finite, nothing_legal, write_row
-from nervex.envs.hosting.loops import make_loop
 from nervex.envs.hosting.messages import (
     FORKS,
     EnvFault,
@@ -21,7 +20,7 @@ from nervex.envs.hosting.messages import (
     make_env,
 )
 from nervex.envs.hosting.saving import load_env, save_env
-from nervex.envs.hosting.stepping import FAILURES, flag
+from nervex.envs.hosting.stepping import FAILURES, flag, make_loop
 from nervex.envs.hosting.store import SLOTS, BlockStore
 from nervex.utils.errors import ExtraMissingError
 

@@ -111,10 +111,10 @@ def test_memory_in_any_order(hpc):
 def test_addresses_are_taken_of_what_fits_exactly():
     from functools import partial
 
-    from nervex.hpc_rl import addressed as by_address
     from nervex.hpc_rl import kernels
+    from nervex.hpc_rl.operators import addressed as by_address
 
-    addressed = partial(by_address.addressed, kernels.gae)
+    addressed = partial(by_address, kernels.gae)
     value, reward, done = torch.zeros(5, 3), torch.zeros(4, 3), torch.zeros(4, 3, dtype=torch.bool)
     assert addressed(value, reward, done, None, None) is addressed(value, reward, done, None, None) is not None
     assert addressed(value.double(), reward.double(), done.double(), None, None) is not None

@@ -7,8 +7,7 @@ import torch.nn as nn
 from torch import Tensor
 
 from nervex.model.common.encoder import conv, make_encoder
-from nervex.model.common.heads import policy_head
-from nervex.model.common.initialise import orthogonal, orthogonal_out
+from nervex.model.common.heads import orthogonal, orthogonal_out, policy_head
 from nervex.model.common.modes import ActorCriticBase, obs_of, with_mask
 from nervex.model.common.named import memory, named_net
 from nervex.torch_utils.network.activation import Activation

@@ -13,8 +13,7 @@ from nervex.model.common.heads import DistributionHead, MultiHead, QuantileHead,
 from nervex.model.common.modes import action_heads, obs_of, with_mask
 from nervex.model.common.named import memory, named_net, settings_of
 from nervex.torch_utils.network.activation import Activation
-from nervex.torch_utils.network.mlp import Layers
-from nervex.torch_utils.network.noisy import NoiseLinearLayer
+from nervex.torch_utils.network.mlp import Layers, NoiseLinearLayer
 from nervex.torch_utils.network.rnn import RNN, unrolled
 from nervex.utils.registry_factory import HEAD_REGISTRY
 

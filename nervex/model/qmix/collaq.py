@@ -9,11 +9,10 @@ from torch import Tensor
 
 from nervex.model.common.encoder import widths_of
 from nervex.model.common.modes import entry_of
+from nervex.model.qmix.qmix import AgentNet, Mixer, as_sequence, team_values
 from nervex.torch_utils.network.activation import Activation
 from nervex.torch_utils.network.mlp import Layers
 from nervex.torch_utils.network.shapes import InputShapeError, as_shape, as_size
-
-from .qmix import AgentNet, Mixer, as_sequence, team_values
 
 #: what the three recurrent states of an agent belong to
 _STATES = ('colla', 'alone', 'colla_alone')

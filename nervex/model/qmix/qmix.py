@@ -12,8 +12,7 @@ from nervex.model.common.encoder import widths_of
 from nervex.model.common.modes import entry_of
 from nervex.torch_utils.network.activation import Activation
 from nervex.torch_utils.network.mlp import MLP, Layers, LinearType
-from nervex.torch_utils.network.per_agent import AgentLinear, AgentRNN
-from nervex.torch_utils.network.rnn import RNN
+from nervex.torch_utils.network.rnn import RNN, AgentLinear, AgentRNN
 from nervex.torch_utils.network.shapes import InputShapeError, as_shape, as_size, misfit
 
 #: value of an action that is not legal: below every real one, yet finite, so that losses stay finite

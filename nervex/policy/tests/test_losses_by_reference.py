@@ -182,7 +182,7 @@ def test_soft_actor_critic(nstep, monkeypatch):
     now, following = squashed(online, data['obs']), squashed(online, data['next_obs'])
     action, next_action = now.rsample(), following.rsample()
     densities = [now.log_prob(action), following.log_prob(next_action)]
-    monkeypatch.setattr('nervex.model.sac.sac._noise_like', lambda x, generator: noise[0])
+    monkeypatch.setattr('nervex.model.sac._noise_like', lambda x, generator: noise[0])
     noise = [normal(following, next_action)]
     least = torch.min(*q_of(target, data['next_obs'], next_action))
     aim = goal(data, least - ALPHA * densities[1])

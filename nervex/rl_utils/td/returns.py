@@ -6,8 +6,8 @@ import torch
 import torch.nn.functional as F
 
 from nervex.hpc_rl import hpc_wrapper
-from nervex.rl_utils.bootstrap import successors
 from nervex.rl_utils.checks import check_shape, weighted_mean
+from nervex.rl_utils.gae import successors
 from nervex.rl_utils.scan import reverse_scan
 
 rollout_nstep_data = namedtuple(

@@ -9,8 +9,7 @@ _HOMES = {
     ),
     'nervex.torch_utils.network.activation': 'build_activation',
     'nervex.torch_utils.network.encoding': 'ScatterConnection SoftArgmax binary_encode one_hot sequence_mask',
-    'nervex.torch_utils.network.mlp': 'MLP',
-    'nervex.torch_utils.network.noisy': 'NoiseLinearLayer',
+    'nervex.torch_utils.network.mlp': 'MLP NoiseLinearLayer',
     'nervex.torch_utils.network.rnn': 'RNN get_lstm',
     'nervex.torch_utils.network.transformer': 'Attention Transformer',
 }

@@ -5,10 +5,17 @@ import pytest
 import torch
 from torch import nn
 
+from nervex.torch_utils.data_helper import is_differentiable
 from nervex.torch_utils.distribution import CategoricalPd, CategoricalPdPytorch
-from nervex.torch_utils.loss import LabelSmoothCELoss, MultiLogitsLoss, SoftFocalLoss, build_ce_criterion, match
-from nervex.torch_utils.metric import hamming_distance, levenshtein_distance
-from nervex.torch_utils.nn_test_helper import is_differentiable
+from nervex.torch_utils.loss import (
+    LabelSmoothCELoss,
+    MultiLogitsLoss,
+    SoftFocalLoss,
+    build_ce_criterion,
+    hamming_distance,
+    levenshtein_distance,
+    match,
+)
 
 LOGITS = torch.tensor([[0.0, math.log(3.0)], [math.log(4.0), 0.0]])  # probabilities (1/4, 3/4) and (4/5, 1/5)
 

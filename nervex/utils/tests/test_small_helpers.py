@@ -6,11 +6,15 @@ import time
 import numpy as np
 import pytest
 
-from nervex.utils.collection_helper import iter_mapping
-from nervex.utils.compression_helper import get_data_compressor, get_data_decompressor
-from nervex.utils.design_helper import SingletonMetaclass
+from nervex.utils.default_helper import SingletonMetaclass, iter_mapping
 from nervex.utils.errors import ExtraMissingError
-from nervex.utils.lock_helper import LockContext, LockContextType, get_file_lock
+from nervex.utils.file_helper import (
+    LockContext,
+    LockContextType,
+    get_data_compressor,
+    get_data_decompressor,
+    get_file_lock,
+)
 
 
 def test_iter_mapping_is_lazy():

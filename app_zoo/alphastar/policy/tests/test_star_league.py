@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from nervex.config import read_config
-from nervex.config.builtin import builtin_configs
+from nervex.config.config import builtin_configs
 from nervex.entry import arena, serial_pipeline
 from nervex.entry.parallel_entry import parallel_pipeline
 from nervex.run.launch import Passed, prepare_launch
