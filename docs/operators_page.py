@@ -22,9 +22,9 @@ CHAPTERS = {
     'Temporal-difference errors': ['td.q', 'td.distributional'],
     'Returns and advantages': ['scan', 'gae', 'td.returns', 'vtrace', 'upgo', 'isw'],
     'Policy losses': ['a2c', 'ppo', 'coma'],
-    'Distributions': ['categorical', 'gaussian'],
-    'Transformations of values and quantiles': ['value_rescale', 'beta_function'],
-    'Exploration': ['exploration', 'noise'],
+    'Distributions': ['categorical'],
+    'Transformations of values and quantiles': ['transforms'],
+    'Exploration': ['noise'],
     'Samples from trajectories': ['adder', 'flatten', 'her'],
 }
 HEADINGS = ('Overview', 'Arguments', 'Returns', 'Shapes')

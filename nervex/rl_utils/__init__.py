@@ -5,7 +5,6 @@ from types import ModuleType as _ModuleType
 
 from nervex.rl_utils.a2c import a2c_data, a2c_error, a2c_error_continuous, a2c_loss
 from nervex.rl_utils.adder import Adder, TrajWindow
-from nervex.rl_utils.beta_function import beta_function_map
 from nervex.rl_utils.categorical import (
     entropy,
     gaussian_entropy,
@@ -72,8 +71,6 @@ from nervex.rl_utils.td.q import (
     v_1step_td_error,
     v_nstep_td_data,
     v_nstep_td_error,
-    value_inv_transform,
-    value_transform,
 )
 from nervex.rl_utils.td.returns import (
     generalized_lambda_returns,
@@ -83,6 +80,7 @@ from nervex.rl_utils.td.returns import (
     td_lambda_data,
     td_lambda_error,
 )
+from nervex.rl_utils.transforms import beta_function_map, value_inv_transform, value_transform
 from nervex.rl_utils.upgo import tb_cross_entropy, upgo_loss, upgo_returns
 from nervex.rl_utils.vtrace import (
     vtrace_advantage,

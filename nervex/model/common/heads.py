@@ -284,7 +284,7 @@ class QuantileHead(nn.Module):
 
 
 def _beta_function(kind: str | Callable[[Tensor], Tensor], eta: float) -> Callable[[Tensor], Tensor]:
-    from nervex.rl_utils.beta_function import beta_function_map as known  # no other network needs it
+    from nervex.rl_utils.transforms import beta_function_map as known  # no other network needs it
 
     if callable(kind):
         return kind

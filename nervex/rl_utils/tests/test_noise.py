@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from nervex.rl_utils import GaussianNoise, OUNoise, create_noise_generator
-from nervex.rl_utils.beta_function import beta_function_map
+from nervex.rl_utils.transforms import beta_function_map
 from nervex.utils.errors import UnknownNameError
 
 
