@@ -75,7 +75,8 @@ def arguments_of(command: str) -> list[str]:
     """What the shell would hand over, with globs expanded and training cut short."""
     given = shlex.split(command, comments=True)[1:]
     arguments = [path for word in given for path in (sorted(glob.glob(word)) if '*' in word else [word]) or [word]]
-    if 'serial' in arguments and not any(word.startswith('commander.') for word in arguments):
+    trains = 'serial' in arguments or arguments[:1] == ['train']
+    if trains and not any(word.startswith('commander.') or word == '--steps' for word in arguments):
         arguments += SHORT
     return arguments
 

@@ -1,9 +1,12 @@
 """Learning curves: which runs belong together, their mean and band by hand, and the two files of the picture."""
 
 import csv
+import struct
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
+import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -176,20 +179,32 @@ def test_one_evaluation_alone_can_be_drawn(write_run):
     assert plot(['x']) == ['curves.png', 'curves.svg']
 
 
+def pixels_of(path):
+    """An (H, W, 3) array of a PNG with rows of filter type 0, as ours are."""
+    data = Path(path).read_bytes()
+    width, height = struct.unpack('>II', data[16:24])
+    start = data.index(b'IDAT')
+    rows = np.frombuffer(zlib.decompress(data[start + 4 : data.index(b'IEND') - 8]), np.uint8)
+    return rows.reshape(height, 1 + 3 * width)[:, 1:].reshape(height, width, 3)
+
+
 def test_the_curve_of_a_run_is_drawn_without_a_plotting_package_by_hand(tmp_path):
-    """640 x 400 with margins: x from 70 to 624, the lowest episode at y = 350, ``stop_val`` 5 on top at 36."""
+    """
+    960 x 600; 0 to 10 env steps are x = 100 to 930. Episodes and ``stop_val`` reach from 1 to 5, with a margin of 0.12
+    to both sides, over y = 78 to 524 from above: a return of 3 lies in the middle, at 301.
+    """
     path = tmp_path / 'curve.csv'
     path.write_text('train_iter,env_step,return_mean,return_min,return_max\n0,0,1,1,1\n5,10,3,2,4\n', encoding='utf-8')
-    picture = draw_curve(str(path), 'a < b', 5.0)
-    root = ElementTree.parse(picture).getroot()
-    said = list(root.itertext())
-    assert 'a < b' in said and 'env steps' in said and 'stop at 5' in said and '10' in said
-    circles = [(float(c.get('cx')), float(c.get('cy'))) for c in root.iter('{http://www.w3.org/2000/svg}circle')]
-    assert circles == [(70.0, 350.0), (624.0, 193.0)]
-    (band,) = root.iter('{http://www.w3.org/2000/svg}polygon')
-    assert band.get('points') == '70.0,350.0 624.0,271.5 624.0,114.5 70.0,350.0'
-    stop = [p.get('points') for p in root.iter('{http://www.w3.org/2000/svg}polyline') if p.get('stroke-dasharray')]
-    assert stop == ['70.0,36.0 624.0,36.0']
+    picture = pixels_of(draw_curve(str(path), 'a < b', 5.0))
+    assert picture.shape == (600, 960, 3) and tuple(picture[5, 5]) == (255, 255, 255)
+    blue, band = (31, 95, 191), (211, 225, 245)
+    assert tuple(picture[301, 929]) == tuple(picture[510, 101]) == blue  # the last point, and the first
+    assert tuple(picture[406, 515]) == blue  # half way the return is 2, in a band from 1.5 to 2.5
+    assert tuple(picture[440, 515]) == tuple(picture[370, 515]) == band
+    assert tuple(picture[480, 515]) == tuple(picture[340, 515]) == (255, 255, 255)
+    stop = round(524 - 446 * (5 - 0.88) / 4.24)
+    assert picture[stop - 2 : stop + 2, 100:930].min() < 140  # a dashed line: dark, with gaps
+    assert picture[stop - 2 : stop + 2, 100:930, 0].min(0).max() > 220
 
 
 def test_a_run_draws_its_curve_and_shows_it_where_that_is_wanted(short_dqn, monkeypatch, capsys):
@@ -197,9 +212,8 @@ def test_a_run_draws_its_curve_and_shows_it_where_that_is_wanted(short_dqn, monk
     monkeypatch.setattr('webbrowser.open', lambda url: shown.append(url))
     save_config(short_dqn, 'config.yaml')
     main(['-m', 'serial', '-c', 'config.yaml', '-s', '0', '--show-fig'])
-    text = ' '.join(ElementTree.parse('log/evaluator/curve.svg').getroot().itertext())
-    assert 'cartpole dqn, seed 0' in text and 'stop at 1000' in text
-    assert len(shown) == 1 and shown[0].startswith('file:///') and shown[0].endswith('log/evaluator/curve.svg')
+    assert (pixels_of('log/evaluator/curve.png') == (31, 95, 191)).all(2).sum() > 100
+    assert len(shown) == 1 and shown[0].startswith('file:///') and shown[0].endswith('log/evaluator/curve.png')
     assert 'nothing here can show' in capsys.readouterr().err
 
 

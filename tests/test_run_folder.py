@@ -107,7 +107,7 @@ def test_two_runs_in_one_folder_keep_their_checkpoints_apart(short_dqn, empty_fo
 
 def test_a_full_disk_at_the_end_leaves_the_folder_to_the_next_run(tmp_path, monkeypatch):
     folder = RunFolder(str(tmp_path))
-    folder.ended(SimpleNamespace(solved=True, counters=dict), drawn=False)
+    folder.ended(SimpleNamespace(solved=True, counters=dict))
 
     def full(**facts):
         raise OSError(errno.ENOSPC, 'no space left', 'run.yaml')

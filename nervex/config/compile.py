@@ -36,6 +36,7 @@ from nervex.utils.import_helper import load_attribute, raised_at
 from nervex.utils.registry_factory import ENV_REGISTRY, MODEL_REGISTRY, POLICY_REGISTRY
 
 logger = logging.getLogger(__name__)
+_STOPS = ('stop_val', 'stop_win_rate')
 
 
 def compile_config(
@@ -68,6 +69,7 @@ def compile_config(
         raise TypeError(f'config: got {type(cfg).__name__}, must be a dict, or the path or name of a config')
     problems = Problems()
     given = serial_form(readable(cfg, problems), problems)
+    meant = _env_named(given)
     strong = override(given, overrides, problems)
     rename(given, STRUCTURE, lambda old, new: True, problems, strong)
     passed = {name for name, value in (('env', env), ('policy', policy)) if value is not None}
@@ -82,9 +84,22 @@ def compile_config(
     if info is not None and (chosen := compiler.conv_net(given, info)):
         return compile_config(cfg, policy, env, model, [*overrides, *chosen], needs_env)
     problems.raise_if_any()
+    stop = next(
+        (key for key in _STOPS if complete.evaluator.get(key) is not None and f'evaluator.{key}' not in strong), ''
+    )
+    if stop and meant not in ('', _env_named(complete)):
+        text = 'evaluator.%s: %s of the config was meant for %s; for %s give one with -o evaluator.%s=..., or null'
+        logger.warning(text, stop, complete.evaluator[stop], meant, _env_named(complete), stop)
     if lacks_sizes and info is not None:
         complete.policy.model = load_attribute('nervex.run.build:with_sizes')(complete, compiler.model, info)
     return complete
+
+
+def _env_named(config: Mapping) -> str:
+    """What a config, complete or not, calls its env; '' if it does not."""
+    env = config.get('env')
+    named = (env.get('env_id') or env.get('env_type')) if isinstance(env, Mapping) else None
+    return named if isinstance(named, str) else ''
 
 
 def _top_level(given: dict[str, Any], passed: set[str], problems: Problems) -> dict[str, Any]:

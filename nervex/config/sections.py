@@ -28,7 +28,12 @@ MANDATORY = {
 }
 _NAMES = 'str | list of str | None'
 TOP_SETTINGS = settings(
-    exp_name=setting('', 'str', "folder of the run, '' for the current one"),
+    exp_name=setting(
+        '',
+        'str',
+        "folder of the run, '' for the current one; the blanks {env}, {policy} and {seed} are filled in, and where one "
+        'of that name holds a run, _2, _3, ... is put behind it',
+    ),
     seed=setting(None, 'int >= 0 | None', 'the seed that a saved config ran with'),
     import_names=setting(None, _NAMES, 'modules to import before anything is looked up'),
     mode=setting(

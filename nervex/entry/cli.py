@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shlex
 import sys
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -160,15 +162,25 @@ def _by_default(options: dict[str, Any]) -> dict[str, Any]:
     return {**options, 'config': config, 'mode': named if known else train}
 
 
-def _run_mode(options: dict[str, Any]) -> None:
-    """Find the function of the mode and call it; modules that are named may lie beside what names them."""
-    from nervex.utils.import_helper import load_attribute
-
-    mode, config = options['mode'], options['config'] or ''
+def find_modules(config: str, named: Sequence[str]) -> None:
+    """Modules that are named may lie beside what names them: the config, or the command line in this folder."""
     if os.path.isfile(config):
         sys.path.append(os.path.dirname(os.path.abspath(config)))
-    if ':' in mode or any('import_names' in text or ':' in text for text in options['override']):
+    if any('import_names' in text or ':' in text for text in named):
         sys.path.append(os.getcwd())
+
+
+def run_mode(mode: str, **given: Any) -> None:
+    """Run a mode with these options; the others are as if they were not given."""
+    _run_mode({**cli.make_context('nervex', []).params, 'mode': mode, **given})
+
+
+def _run_mode(options: dict[str, Any]) -> None:
+    """Find the function of the mode and call it."""
+    from nervex.utils.import_helper import load_attribute
+
+    mode, config = options['mode'], options['config']
+    find_modules(config if isinstance(config, str) else '', (mode, *options['override']))
     try:
         run = load_attribute(MODES.get(mode, mode))
     except ValueError as e:
@@ -273,7 +285,7 @@ def _tell(result: Any, options: dict[str, Any]) -> None:
         f'checkpoint: {result.best_checkpoint or result.checkpoint}',
         f'logs:       {log}  (details of the evaluations: {log}/evaluator/evaluator_logger.txt)',
         *(
-            [f'curve:      {result.curve_path}  (drawn: curve.svg; or: tensorboard --logdir {log})']
+            [f'curve:      {result.curve_path}  (drawn: curve.png; or: tensorboard --logdir {log})']
             if result.history
             else []
         ),
@@ -282,7 +294,7 @@ def _tell(result: Any, options: dict[str, Any]) -> None:
     with harmless():  # the run is over, and its folder has all of it
         click.echo('\n'.join(lines))
     if options['show_fig'] and result.history:
-        _show(os.path.splitext(result.curve_path)[0] + '.svg')
+        _show(os.path.splitext(result.curve_path)[0] + '.png')
 
 
 def _show(picture: str) -> None:
@@ -369,6 +381,7 @@ def _plot(options: dict[str, Any]) -> None:
 
 def main(argv: list[str] | None = None) -> None:
     """Entry point: run the command, and turn what went wrong into one message and an exit code."""
+    from nervex.entry.commands import front_door
     from nervex.run.signals import exit_code, interrupt, take_over
     from nervex.utils.errors import ConfigError, NervexError, NothingThereError, UnknownNameError
 
@@ -380,12 +393,19 @@ def main(argv: list[str] | None = None) -> None:
         sys.path.append(sys.path.pop(0))
 
     try:
-        cli.main(args=argv, prog_name='nervex', standalone_mode=False)
+        front_door.main(args=argv, prog_name='nervex', standalone_mode=False)
     except click.ClickException as e:
-        e.show()
+        text = e.format_message()
+        if isinstance(e, click.UsageError) and e.ctx is not None and '\n' not in text:  # else it is the help
+            click.echo(f'error: {text} ({e.ctx.command_path} -h explains)', err=True)
+        else:
+            e.show()
         sys.exit(EXIT_USAGE)
     except (click.Abort, KeyboardInterrupt) as e:
         path = next(iter((e.__cause__ or e).args), None)  # click wraps KeyboardInterrupt
+        if path:
+            folder = os.path.relpath(os.path.dirname(os.path.dirname(path)))
+            click.echo(f'to go on: nervex resume {shlex.quote(folder)}', err=True)
         click.echo(f'interrupted; checkpoint saved: {path}' if path else 'interrupted', err=True)
         sys.exit(exit_code())
     except (ConfigError, UnknownNameError) as e:

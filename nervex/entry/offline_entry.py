@@ -50,7 +50,7 @@ def offline_pipeline(
 class OfflineRun(SerialRun):
     """A serial run that collects nothing: before its first round the buffer gets the samples of recorded episodes."""
 
-    collects = False
+    mode, collects = 'offline', False
 
     def begin(self) -> None:
         """Fill the buffer, but for a resumed run, which has it full."""

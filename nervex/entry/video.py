@@ -84,7 +84,8 @@ def _place(cfg: Any) -> tuple[str, str]:
     """Folder and beginning of the names of videos: in that of the run that wrote the checkpoint, or as configured."""
     path = cfg.learner.load_path
     folder, name = os.path.split(os.path.dirname(os.path.abspath(path)))
-    run = cfg.exp_name or (os.path.relpath(folder) if name.startswith('ckptBaseLearner') else '.')
+    run = cfg.exp_name if '{' not in cfg.exp_name else ''  # blanks are of runs that are to begin
+    run = run or (os.path.relpath(folder) if name.startswith('ckptBaseLearner') else '.')
     return cfg.env.replay_path or os.path.join(run, 'video'), os.path.basename(path).removesuffix('.tar').removesuffix(
         '.pth'
     )

@@ -156,7 +156,7 @@ class ParallelLeague:
                 self.folder.count_resumes(True)
             for name in self.home.league.active_players_ids:
                 self.players.append(self._player(launch, game, name, state, stack))
-            launch.describe(self.folder, self.home.path)
+            launch.describe(self.folder, self.home.path, 'parallel')
             self._stack = stack.pop_all()
 
     def _player(self, launch: Launch, game: type[TwoSidedEnv], name: str, state: Any, stack: Any) -> LeaguePlayer:
@@ -242,7 +242,7 @@ class ParallelLeague:
             results = [player.run.finish() for player in self.players]
             self.save()
             result = replace(results[0], solved=self.solved)
-            self.folder.ended(result, drawn=False)
+            self.folder.ended(result)
         return result
 
     def interrupted(self) -> KeyboardInterrupt:

@@ -61,7 +61,7 @@ class ParallelRun:
             stack.callback(carrier.close)
             ckpt_path = launch.saved.ckpt_path if launch.saved else Checkpoints(self.folder.path, None, None).folder
             self._ckpt_path = os.path.abspath(ckpt_path)
-            launch.describe(self.folder, self._ckpt_path)
+            launch.describe(self.folder, self._ckpt_path, 'parallel')
             self._resumed = self.folder.count_resumes(launch.saved is not None)
             self._build(carrier, stack)
             self._build_selfplay(launch, stack)
@@ -105,7 +105,7 @@ class ParallelRun:
         self.signals.be_patient()
         if error is not None and not isinstance(error, KeyboardInterrupt):
             self.log.info(f'the run ended with {kind.__name__}: {str(error).strip()}')
-        self._stack.close()
+        self._stack.__exit__(kind, error, trace)
 
     def show(self, progress: bool, total_log: bool = False) -> None:
         """Whether a person watches."""

@@ -76,7 +76,7 @@ def start_serial(launch: Launch, kind: type[SerialRun] = SerialRun, state: dict[
         run = kind(launch, folder, stack, **_build_workers(launch, folder.path, stack))
         if launch.saved is not None:
             run.learner.ckpt_path = launch.saved.ckpt_path
-        launch.describe(folder, run.learner.ckpt_path)
+        launch.describe(folder, run.learner.ckpt_path, run.mode)
         if state is not None:
             run.resume(state, new_rates=bool(launch.saved and launch.saved.diverged))
         run.stack = stack.pop_all()  # nothing has failed: the run closes all of it

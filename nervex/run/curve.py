@@ -5,13 +5,16 @@ from __future__ import annotations
 import csv
 import math
 import os
-from html import escape
 
 import numpy as np
 
+from nervex.utils.drawing import Canvas
 from nervex.utils.file_helper import atomic_write
+from nervex.utils.log_helper import encode_png
 
-_WIDTH, _HEIGHT, _LEFT, _TOP, _RIGHT, _BOTTOM = 640, 400, 70, 36, 16, 50
+_SIZE = (960, 600)
+_FRAME = (100.0, 930.0, 76.0, 522.0)  # left, right, floor and ceiling of what is drawn, in pixels from below
+_DARK, _INK, _GRID, _BAND, _CURVE = (30, 30, 40), (100, 100, 110), (230, 230, 235), (211, 225, 245), (31, 95, 191)
 
 
 def curve_rows(path: str) -> list[dict[str, str]]:
@@ -34,7 +37,7 @@ def round_numbers(low: float, high: float) -> list[float]:
 def draw_curve(path: str, title: str, stop_val: float | None) -> str | None:
     """
     Overview:
-        Draw a ``curve.csv`` as SVG beside it: the mean return of the evaluations over env steps, a band from the worst
+        Draw a ``curve.csv`` as PNG beside it: the mean return of the evaluations over env steps, a band from the worst
         to the best episode, and a line at ``stop_val``.
     Returns:
         - picture (:obj:`str | None`): the file; None where nothing was evaluated
@@ -45,44 +48,44 @@ def draw_curve(path: str, title: str, stop_val: float | None) -> str | None:
     if not len(x):
         return None
     seen = np.concatenate([low, high] if stop_val is None else [low, high, [stop_val]])
-    x0, y0 = x.min(), seen.min()
-    x_scale = (_WIDTH - _LEFT - _RIGHT) / (np.ptp(x) or 1.0)
-    y_scale = (_HEIGHT - _TOP - _BOTTOM) / (np.ptp(seen) or 1.0)
+    bottom, top = seen.min(), seen.max()
+    margin = 0.03 * (top - bottom) or 1.0
+    bottom, top = bottom - margin, top + margin
+    left, right, floor, ceiling = _FRAME
 
-    def place(steps: np.ndarray | float, values: np.ndarray | float) -> np.ndarray:
-        pixels = (np.asarray(steps) - x0) * x_scale + _LEFT, _HEIGHT - _BOTTOM - (np.asarray(values) - y0) * y_scale
-        return np.stack(np.broadcast_arrays(*pixels), -1).reshape(-1, 2)
+    def place(steps: np.ndarray | float, values: np.ndarray | float) -> tuple[np.ndarray, np.ndarray]:
+        across = (np.asarray(steps) - x[0]) / (np.ptp(x) or 1.0)
+        return left + across * (right - left), floor + (np.asarray(values) - bottom) / (top - bottom) * (
+            ceiling - floor
+        )
 
-    def points(steps: np.ndarray, values: np.ndarray) -> str:
-        return ' '.join(f'{a:.1f},{b:.1f}' for a, b in place(steps, values))
-
-    def text(at: tuple[float, float], words: str, more: str = 'text-anchor="middle"') -> str:
-        return f'<text x="{at[0]:.1f}" y="{at[1]:.1f}" {more}>{escape(words)}</text>'
-
-    middle = (_LEFT + _WIDTH - _RIGHT) / 2
-    parts = [text((middle, 20), title), text((middle, _HEIGHT - 10), 'env steps')]
-    parts.append(text((-(_TOP + _HEIGHT - _BOTTOM) / 2, 16), 'return', 'transform="rotate(-90)" text-anchor="middle"'))
-    for step in round_numbers(x0, x.max()):
-        at = float(place(step, y0)[0, 0])
-        side = 'end' if at > _WIDTH - 2 * _RIGHT else 'middle'
-        parts.append(text((at, _HEIGHT - _BOTTOM + 18), f'{step:,.6g}', f'text-anchor="{side}"'))
-    for value in round_numbers(y0, seen.max()):
-        parts.append(text((_LEFT - 6, float(place(x0, value)[0, 1]) + 4), f'{value:g}', 'text-anchor="end"'))
-        parts.append(f'<polyline points="{points(np.array([x0, x.max()]), np.full(2, value))}" stroke="#ddd"/>')
-    band = points(np.concatenate([x, x[::-1]]), np.concatenate([low, high[::-1]]))
-    parts.append(f'<polygon points="{band}" fill="#1f5fbf" fill-opacity="0.15"/>')
-    parts.append(f'<polyline points="{points(x, mean)}" fill="none" stroke="#1f5fbf" stroke-width="2"/>')
-    parts += [f'<circle cx="{a:.1f}" cy="{b:.1f}" r="2.5" fill="#1f5fbf"/>' for a, b in place(x, mean)]
+    canvas = Canvas(_SIZE, (0, _SIZE[0]), (0, _SIZE[1]))
+    for value in round_numbers(bottom, top):
+        y = float(place(0, value)[1])
+        canvas.segment((left, y), (right, y), 1, _GRID)
+        canvas.text((left - 10, y - 5), f'{value:,.6g}', 10, _INK, align=1)
+    for step in round_numbers(x[0], x[-1]):
+        at = float(place(step, 0)[0])
+        canvas.segment((at, floor), (at, floor - 5), 1, _INK)
+        canvas.text((at, floor - 24), f'{step:,.6g}', 10, _INK, align=0.5)
+    if len(x) > 1:
+        canvas.between(place(x, 0)[0], place(0, low)[1], place(0, high)[1], _BAND)
     if stop_val is not None:
-        line = points(np.array([x0, x.max()]), np.full(2, stop_val))
-        parts.append(f'<polyline points="{line}" stroke="grey" stroke-dasharray="6 4"/>')
-        parts.append(
-            text((_WIDTH - _RIGHT, float(place(x0, stop_val)[0, 1]) - 4), f'stop at {stop_val:g}', 'text-anchor="end"')
-        )
-    picture = os.path.splitext(path)[0] + '.svg'
-    with atomic_write(picture, 'w') as f:
-        f.write(
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{_HEIGHT}" font-family="sans-serif" '
-            'font-size="12">\n<rect width="100%" height="100%" fill="white"/>\n' + '\n'.join(parts) + '\n</svg>\n'
-        )
+        y = float(place(0, stop_val)[1])
+        for start in np.arange(left, right - 4, 12):
+            canvas.segment((start, y), (start + 6, y), 1.5, _INK)
+        canvas.text((left + 10, y + 7), f'stop at {stop_val:g}', 9, _INK)
+    canvas.line([(left, ceiling), (left, floor), (right, floor)], 1, _INK)
+    points = list(zip(*(part.tolist() for part in place(x, mean))))
+    canvas.line(points, 2.5, _CURVE)
+    for point in points if len(points) <= 60 else points[-1:]:
+        canvas.disc(point, 3.5, _CURVE)
+    canvas.text(((left + right) / 2, _SIZE[1] - 32), title, 13, _DARK, align=0.5)
+    best = f'best {mean.max():,.6g} at {x[mean.argmax()]:,.0f} env steps, last {mean[-1]:,.6g}'
+    canvas.text(((left + right) / 2, _SIZE[1] - 56), f'{best}; band: worst to best episode', 9, _INK, align=0.5)
+    canvas.text(((left + right) / 2, 16), 'env steps', 11, _DARK, align=0.5)
+    canvas.text((24, (floor + ceiling) / 2), 'return of an evaluation', 11, _DARK, align=0.5, up=True)
+    picture = os.path.splitext(path)[0] + '.png'
+    with atomic_write(picture, 'wb') as f:
+        f.write(encode_png(canvas.pixels))
     return picture

@@ -14,7 +14,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
@@ -23,14 +23,16 @@ import yaml
 from easydict import EasyDict
 
 from nervex.config.save import plain_config, save_config
+from nervex.run.curve import draw_curve
 from nervex.run.result import RunResult
-from nervex.utils import CheckpointError, ConfigError, NervexError, NothingThereError, tree
+from nervex.utils import CheckpointError, ConfigError, NervexError, NothingThereError, nearest, tree
 from nervex.utils.file_helper import atomic_write, remove_unfinished
 from nervex.utils.trust import UntrustedError, signature
 
 logger = logging.getLogger(__name__)
 _LOCK = '.nervex_lock'
 PLAYERS = 'players'  # folder of the runs of a league's players, in that of the league
+AUTO = 'runs/{env}_{policy}_s{seed}'  # the exp_name of runs that are to have a folder each
 _PACKAGES = ('nervex', 'torch', 'numpy', 'gymnasium', 'easydict')
 
 _STOPS = ('evaluator.stop_val', 'evaluator.stop_win_rate')
@@ -62,12 +64,17 @@ class RunFolder:
     Arguments:
         - path (:obj:`str`): the folder; made if it is not there
         - resume (:obj:`bool`): go on in the logs that are there
+    Interfaces:
+        describe, goes_on, save_config, count_resumes, ended, note, read, close; a context manager that notes how the
+        run ended
     """
 
     def __init__(self, path: str, resume: bool = False) -> None:
         self.path = path
         self.log = os.path.join(path, 'log')
         self._end: dict[str, Any] = {}
+        self._described = False  # a run goes on here, and is told of
+        self.curve: tuple[str, float | None] = '', None  # title and stop_val of its picture
         os.makedirs(path, exist_ok=True)
         self._lock = self._own()
         remove_unfinished(self.log)
@@ -96,15 +103,18 @@ class RunFolder:
         lock.flush()
         return lock
 
-    def describe(self, cfg: dict[str, Any], ckpt_path: str) -> None:
+    def describe(self, cfg: dict[str, Any], ckpt_path: str, mode: str = 'serial') -> None:
         """
         Overview:
-            Write ``log/config.yaml``, with the seed, and ``log/run.yaml``: the command, the versions of packages and
-            the commit of the current folder.
+            Write ``log/config.yaml``, with the seed, and ``log/run.yaml``: the command, the versions of packages, the
+            commit of the current folder, and the mode.
         """
         signed = self.save_config(cfg)
+        self._described = True
         self.note(
+            state='running',
             command=[os.path.basename(sys.argv[0]), *sys.argv[1:]],
+            mode=mode,
             seed=cfg['seed'],
             started=time.strftime('%Y-%m-%dT%H:%M:%S%z'),
             checkpoints=os.path.relpath(ckpt_path, self.path),
@@ -114,6 +124,11 @@ class RunFolder:
             finished=None,
             signed=signed,
         )
+
+    def goes_on(self) -> None:
+        """Note that the run that was described earlier is going on again."""
+        self._described = True
+        self.note(state='running', error=None)
 
     def save_config(self, cfg: dict[str, Any]) -> str | None:
         """Write ``log/config.yaml``; answers this user's signature, if it needs one and there is a place for a key."""
@@ -129,14 +144,10 @@ class RunFolder:
             self.note(resumed=self.read().get('resumed', 0) + 1, finished=None, result=None, diverged=None)
         return self.read().get('resumed', 0)
 
-    def ended(self, result: RunResult, drawn: bool = True) -> None:
-        """Draw the curve; how the run ended, with its counters, is noted when all logs are closed, with the folder."""
-        if drawn:
-            try:
-                result.draw()
-            except OSError as e:  # the run has its result all the same
-                logger.warning('the curve is not drawn: %s', e)
-        self._end = {'finished': 'solved' if result.solved else 'limit reached', 'result': result.counters()}
+    def ended(self, result: RunResult) -> None:
+        """How the run ended, with its counters; it is noted when all logs are closed, with the folder."""
+        how = 'solved' if result.solved else 'limit reached'
+        self._end = {'state': 'finished', 'finished': how, 'result': result.counters()}
 
     def note(self, **facts: Any) -> None:
         """
@@ -153,17 +164,61 @@ class RunFolder:
         path = os.path.join(self.log, 'run.yaml')
         return read_yaml(path) if os.path.exists(path) else {}
 
+    def _draw(self) -> None:
+        try:
+            draw_curve(os.path.join(self.log, 'evaluator', 'curve.csv'), *self.curve)
+        except OSError as e:  # the run has its result all the same
+            logger.warning('the curve is not drawn: %s', e)
+
+    def __enter__(self) -> RunFolder:
+        return self
+
+    def __exit__(self, kind: Any = None, error: BaseException | None = None, trace: Any = None) -> None:
+        if error is not None:
+            self._end = {'state': 'interrupted'}
+            if not isinstance(error, (KeyboardInterrupt, GeneratorExit)):
+                text = ' '.join(f'{type(error).__name__}: {error}'.split())
+                self._end = {'state': 'failed', 'error': text[:2000]}
+        with contextlib.suppress(OSError) if error is not None else contextlib.nullcontext():
+            self.close()  # a disk that is full, too, does not hide why the run ended
+
     def close(self) -> None:
-        """Note the end, if the run came to one, and leave the folder to others; closing twice is fine."""
+        """Note how the run ended, draw its curve, and leave the folder to others; closing twice is fine."""
         if not self._lock.closed:
-            end, self._end = self._end, {}
+            end = self._end or {'state': 'interrupted'}
             try:
-                if end:
+                if self._described or self._end:
                     self.note(**end)
+                    self._draw()
             finally:  # a full disk leaves the folder to others, too
                 with contextlib.suppress(FileNotFoundError):
                     os.remove(os.path.join(self.path, _LOCK))
                 self._lock.close()
+
+
+def free_folders(exp_name: str, **names: Any) -> Iterator[str]:
+    """
+    Overview:
+        Where a new run may write: ``exp_name`` with its blanks ``{env}``, ``{policy}`` and ``{seed}`` filled in, then
+        ``_2``, ``_3``, ... behind it, but for those that hold a run. Without a blank it is one place, taken or not.
+    """
+    filled = exp_name
+    for blank, value in names.items():
+        filled = filled.replace(f'{{{blank}}}', re.sub(r'[^\w.-]+', '-', str(value)).strip('-'))
+    if filled == exp_name:
+        yield exp_name
+        return
+    for path in itertools.chain([filled], (f'{filled}_{n}' for n in itertools.count(2))):
+        if not os.path.exists(os.path.join(path, 'log', 'run.yaml')):
+            yield path
+
+
+def names_in(config: Mapping[str, Any]) -> tuple[str, str]:
+    """What people call the env and the policy of a config."""
+    env, policy = config['env'], config['policy'].get('policy_type')
+    kinds = (env.get('env_id') or env.get('env_type') or 'own env', policy or 'own policy')
+    env_name, policy_name = (getattr(kind, '__name__', str(kind).rpartition(':')[2]) for kind in kinds)
+    return env_name, policy_name
 
 
 def set_aside(path: str) -> None:
@@ -197,6 +252,8 @@ class SavedRun:
     counters: dict[str, Any] | None  # of its ``RunResult``, if it is finished
     diverged: str | None = None  # the message, if training was stopped by it
     own: bool = False  # this user has signed its config
+    state: str = 'interrupted'  # running, finished, interrupted, failed or killed
+    mode: str = 'serial'  # or offline or parallel
 
     def config_to_use(self, trust: bool) -> dict[str, Any]:
         """Its config, to be run. One that reaches out of its folder needs this user's signature, or ``trust``."""
@@ -269,7 +326,60 @@ def saved_run(folder: str, log: str = 'log') -> SavedRun:
     signed = facts.get('signed')
     own = isinstance(signed, str) and signed.isascii() and hmac.compare_digest(signed, _signature(paths[0]))
     how = (facts.get('finished'), facts.get('result'), facts.get('diverged'))
-    return SavedRun(folder, config, seed, ckpt_path, *how, own)
+    state = facts.get('state') or ('finished' if how[0] else 'interrupted')  # earlier versions told only the end
+    state = 'killed' if state == 'running' and not _is_owned(folder) else state
+    return SavedRun(folder, config, seed, ckpt_path, *how, own, state, facts.get('mode') or 'serial')
+
+
+def _is_owned(folder: str) -> bool:
+    """Whether a run that is going on writes there; one of another machine may not be seen."""
+    try:
+        with open(os.path.join(folder, _LOCK), encoding='utf-8') as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def find_runs(path: str) -> list[str]:
+    """The folders of runs in or below a folder; the players of a league count as one run."""
+    found = []
+    for folder, below, _ in os.walk(path):
+        if os.path.isfile(os.path.join(folder, 'log', 'run.yaml')):
+            found.append(folder)
+            below.clear()
+        below.sort()
+    return found
+
+
+def run_at(path: str) -> SavedRun:
+    """
+    Overview:
+        The run whose folder, or one of whose checkpoints, ``path`` is. Where it is neither, NothingThereError says what
+        is there.
+    """
+    is_folder = os.path.isdir(path)
+    if is_folder and os.path.isfile(os.path.join(path, 'log', 'run.yaml')):
+        return saved_run(path)
+    folder = os.path.relpath(os.path.dirname(os.path.dirname(os.path.abspath(path))))
+    for log in [] if is_folder else sorted(glob.glob('log*', root_dir=folder)):
+        with contextlib.suppress(CheckpointError, FileNotFoundError):
+            run = saved_run(folder, log)
+            if os.path.realpath(run.ckpt_path) == os.path.realpath(os.path.dirname(path)):
+                return run
+    below = find_runs(path) if is_folder else []
+    if below:
+        raise NothingThereError(f'{path}: holds {len(below)} runs; give one of them: {", ".join(below)}')
+    home, name = os.path.split(os.path.normpath(path))
+    near = (
+        None if os.path.exists(path) else nearest(name, os.listdir(home or '.') if os.path.isdir(home or '.') else ())
+    )
+    hint = f"; did you mean '{os.path.join(home, near)}'?" if near else ''
+    raise NothingThereError(
+        f'{path}: is no folder of a run and lies in none, which would have a config{hint or "; give one with -c"}'
+    )
 
 
 def reaching_out(config: dict[str, Any]) -> list[str]:
@@ -324,17 +434,7 @@ def checkpoint_file(path: str) -> str:
 
 def config_beside(path: str, trust: bool = False) -> dict[str, Any]:
     """The config of the run whose folder, or checkpoint, ``path`` is; to be used in another folder."""
-    folder = path if os.path.isdir(path) else os.path.dirname(os.path.dirname(os.path.abspath(path)))
-    for log in ['log'] if folder == path else sorted(glob.glob('log*', root_dir=folder)):
-        with contextlib.suppress(CheckpointError, FileNotFoundError):
-            run = saved_run(folder, log)
-            if folder == path or os.path.realpath(run.ckpt_path) == os.path.realpath(os.path.dirname(path)):
-                break
-    else:
-        raise NothingThereError(
-            f'{path}: is no folder of a run and lies in none, which would have a config; give one with -c'
-        )
-    return {key: value for key, value in run.config_to_use(trust).items() if key not in ('exp_name', 'seed')}
+    return {key: value for key, value in run_at(path).config_to_use(trust).items() if key not in ('exp_name', 'seed')}
 
 
 def read_yaml(path: str) -> dict[str, Any]:

@@ -15,7 +15,17 @@ from easydict import EasyDict
 from nervex.config import compile_config, read_config
 from nervex.config.save import nameless
 from nervex.policy import Policy
-from nervex.run.folder import PLAYERS, RunFolder, SavedRun, checkpoint_file, config_beside, saved_run
+from nervex.run.folder import (
+    PLAYERS,
+    FolderInUseError,
+    RunFolder,
+    SavedRun,
+    checkpoint_file,
+    config_beside,
+    free_folders,
+    names_in,
+    saved_run,
+)
 from nervex.run.progress import harmless
 from nervex.run.result import RunResult
 from nervex.run.state import ABOUT_THE_RUN, check_envs, cut_logs, newest_state
@@ -76,10 +86,13 @@ class Launch:
         if progress is None:
             progress = sys.stdout is not None and sys.stdout.isatty()
         if progress:  # the first sign of life: what is built takes a while
-            env = self.cfg.env.get('env_id') or self.cfg.env.get('env_type') or 'the env'
+            env, policy = self.names
             with harmless():
-                print(f'building {self.cfg.policy.get("policy_type") or "the policy"} for {env} ...', flush=True)
+                print(f'building {policy} for {env} ...', flush=True)
         with start(self) as run:
+            if progress and run.folder.path != '.':
+                with harmless():
+                    print(f'in {run.folder.path}; Ctrl-C saves and stops it', flush=True)
             run.show(progress, total_log)
             try:
                 run.begin()
@@ -87,6 +100,13 @@ class Launch:
             except KeyboardInterrupt:
                 raise run.interrupted() from None
             return run.finish()
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """What people call the env and the policy."""
+        env, policy = names_in(self.cfg)
+        made = None if self.passed.env_setting is None else self.passed.env_setting[0]
+        return getattr(made, '__name__', env), getattr(self.passed.policy, '__name__', policy)
 
     def newest_state(self) -> dict[str, Any] | None:
         """The complete state that the run goes on from; an earlier run that has none yet begins anew from its seed."""
@@ -115,15 +135,30 @@ class Launch:
             - sizes (:obj:`dict`): bytes of the logs at that state
             - kept (:obj:`tuple[str, ...]`): logs that stay whole
         """
-        folder = RunFolder(self.cfg.exp_name or '.', resume=self.saved is not None)
-        stack.callback(folder.close)
+        folder = stack.enter_context(self._folder())
+        env, policy = self.names
+        folder.curve = f'{env} {policy}, seed {self.seed}', self.cfg.evaluator.stop_val
         if self.saved is not None:
             remove_unfinished(self.saved.ckpt_path)
             cut_logs(folder.log, sizes, kept)
         return folder
 
-    def describe(self, folder: RunFolder, ckpt_path: str) -> None:
-        """Describe a new run in its folder; one that goes on is described there, but for new rates."""
+    def _folder(self) -> RunFolder:
+        env, policy = self.names
+        given, resumed = self.cfg.exp_name, self.saved is not None
+        for path in free_folders(given, **({} if resumed else dict(env=env, policy=policy, seed=self.seed))):
+            try:
+                folder = RunFolder(path or '.', resumed)
+            except FolderInUseError:
+                if path == given:
+                    raise
+            else:
+                self.cfg.exp_name = path
+                return folder
+        raise AssertionError('there is no end of folders')
+
+    def describe(self, folder: RunFolder, ckpt_path: str, mode: str = 'serial') -> None:
+        """Describe a new run, of a mode, in its folder; one that goes on is described there, but for new rates."""
         if self.saved is None:
             for path in nameless(self.cfg):
                 logger.warning(
@@ -131,8 +166,10 @@ class Launch:
                     'alone, only with the same config beside (-c); write it as a class or function of a module',
                     path,
                 )
-            folder.describe({**self.cfg, 'seed': self.seed}, ckpt_path)
-        elif self.saved.diverged:
+            folder.describe({**self.cfg, 'seed': self.seed}, ckpt_path, mode)
+            return
+        folder.goes_on()
+        if self.saved.diverged:
             signed = folder.save_config({**self.saved.config, 'policy': self.cfg.policy})
             folder.note(signed=signed if self.saved.own else None)
 

@@ -98,7 +98,7 @@ class LeagueRun:
     def _player_run(self, launch: Launch, game: Any, name: str, state: Any) -> SerialRun:
         one = self.home.launch_of(name, LeagueOpponents(launch, game, self.home, name), resumed=state is not None)
         run = start_serial(one, state=None if state is None else state['players'][name])
-        self.stack.callback(run.stack.close)
+        self.stack.push(run.stack)
         run.signals = self.signals
         return run
 
@@ -108,7 +108,7 @@ class LeagueRun:
         return self
 
     def __exit__(self, kind: Any = None, error: Any = None, trace: Any = None) -> None:
-        self.stack.close()
+        self.stack.__exit__(kind, error, trace)
 
     @property
     def seconds(self) -> float:
@@ -202,7 +202,7 @@ class LeagueRun:
                     run.evaluate()
             results = [run.finish() for run in self.runs.values()]
             result = replace(results[0], solved=self.solved)
-            self.folder.ended(result, drawn=False)
+            self.folder.ended(result)
         return result
 
     def interrupted(self) -> KeyboardInterrupt:

@@ -8,7 +8,7 @@ from typing import Any
 
 from easydict import EasyDict
 
-from nervex.run.curve import curve_rows, draw_curve
+from nervex.run.curve import curve_rows
 
 
 @dataclass
@@ -58,12 +58,6 @@ class RunResult:
         names = ('solved', 'final_return', 'best_return', 'env_steps', 'train_iters', 'episodes', 'seconds')
         numbers = {name: getattr(self, name) for name in (*names, 'win_rate', 'agent_returns')}
         return {**numbers, 'checkpoint': self.checkpoint and os.path.basename(self.checkpoint)}
-
-    def draw(self) -> str | None:
-        """Draw the curve as ``log/evaluator/curve.svg``; answers the file, None where nothing was evaluated."""
-        env, policy = self.config.env.get('env_id') or self.config.env.get('env_type'), self.config.policy
-        title = f'{env or "own env"} {policy.get("policy_type") or "own policy"}, seed {self.seed}'
-        return draw_curve(self.curve_path, title, self.config.evaluator.stop_val)
 
     @property
     def verdict(self) -> str:

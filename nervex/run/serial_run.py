@@ -37,7 +37,7 @@ class SerialRun:
     evaluator: Any
     buffer: Any
     commander: Any
-    collects = True
+    mode, collects = 'serial', True
 
     def __init__(self, launch: Launch, folder: RunFolder, stack: contextlib.ExitStack, **workers: Any) -> None:
         self.cfg, self.seed, self.data, self.folder = launch.cfg, launch.seed, launch.passed.data, folder
@@ -59,7 +59,7 @@ class SerialRun:
     def __exit__(self, kind: Any = None, error: Any = None, trace: Any = None) -> None:
         if isinstance(error, TrainingError):
             self.folder.note(diverged=str(error))
-        self.stack.close()
+        self.stack.__exit__(kind, error, trace)
 
     def show(self, progress: bool, total_log: bool = False) -> None:
         """Whether a person watches: a progress line, and the log lines of all workers."""

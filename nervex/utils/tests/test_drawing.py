@@ -52,3 +52,46 @@ def test_a_shape_over_the_edge_is_cut():
     canvas = Canvas((100, 100), (0, 10), (0, 10))
     canvas.disc((0, 10), 2, BLACK)  # a quarter of a circle of 20 pixels
     assert ink(canvas).sum() == pytest.approx(math.pi * 20**2 / 4, rel=0.05)
+
+
+def test_between_fills_what_two_curves_enclose():
+    """A triangle over x 1..5 that opens to 4 at x = 5, in pixels of a tenth: 40 x 40 / 2."""
+    canvas = Canvas((100, 100), (0, 10), (0, 10))
+    canvas.between(np.array([1.0, 5.0]), np.array([2.0, 2.0]), np.array([2.0, 6.0]), BLACK)
+    cover = ink(canvas)
+    assert cover.sum() == pytest.approx(40 * 40 / 2, rel=0.02)
+    assert cover[50, 48] == 1 and cover[50, 30] == cover[50, 55] == cover[85, 40] == 0
+
+
+def boxes(canvas):
+    """First and last row and column with ink."""
+    rows, columns = np.nonzero(ink(canvas) > 0.2)
+    return rows.min(), rows.max(), columns.min(), columns.max()
+
+
+def test_text_stands_on_its_line_as_high_and_where_it_was_asked_for():
+    canvas = Canvas((200, 100), (0, 200), (0, 100))
+    canvas.text((50, 40), 'HH', 30, BLACK)  # 30 pixels of a 6 x 4 grid: 20 wide, 9 between, 20 wide
+    top, bottom, left, right = boxes(canvas)
+    assert (bottom, top) == pytest.approx((60, 29), abs=3) and (left, right) == pytest.approx((50, 99), abs=3)
+    canvas = Canvas((200, 100), (0, 200), (0, 100))
+    canvas.text((150, 40), 'HH', 30, BLACK, align=1)
+    assert boxes(canvas)[2:] == pytest.approx((101, 150), abs=3)
+
+
+def test_text_upwards_is_text_turned_by_a_quarter():
+    across, up = (Canvas((100, 100), (0, 100), (0, 100)) for _ in range(2))
+    across.text((20, 50), 'nervex', 10, BLACK)
+    up.text((50, 20), 'nervex', 10, BLACK, up=True)
+    assert np.abs(np.rot90(across.pixels).astype(int) - up.pixels).max() <= 1
+
+
+def test_letters_differ_and_what_is_unknown_is_a_box():
+    def drawn(letter):
+        canvas = Canvas((20, 20), (0, 20), (0, 20))
+        canvas.text((4, 6), letter, 10, BLACK)
+        return canvas.pixels.tobytes()
+
+    letters = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz.,:;-_/+=()[]'  # I and l look alike
+    assert len({drawn(letter) for letter in letters} | {drawn('\u00e9')}) == len(letters) + 1
+    assert drawn('\u00e9') == drawn('\u03b1')
