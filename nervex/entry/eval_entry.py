@@ -101,17 +101,25 @@ def config_to_play(
 
 @contextlib.contextmanager
 def trained_evaluator(resolved: EasyDict, seed: int, passed: Passed) -> Iterator[BaseSerialEvaluator]:
-    """An evaluator with the eval mode of a trained policy, and nothing else of a run; its envs close behind it."""
+    """
+    Overview:
+        An evaluator with the eval mode of a trained policy, and nothing else of a run; its envs close behind it. Where
+        the config names no checkpoint, the policy is as a run begins with.
+    """
     path = resolved.learner.load_path
-    state = load_checkpoint_file(path)
+    state = load_checkpoint_file(path) if path else None
     set_pkg_seed(seed, use_cuda=resolved.policy.use_cuda)
     with contextlib.ExitStack() as stack:
         (manager,) = build_env_managers(resolved, passed.env_setting, seed, stack, roles=('evaluator',))
-        load_for_evaluation(manager, state, path)
+        if state is not None:
+            load_for_evaluation(manager, state, path)
+        elif manager.normalizer is not None:
+            manager.normalizer.freeze()
         cls = policy_class(resolved, passed.policy)
         policy = build_policy(resolved, cls, passed.model, manager.env_info(), ('eval',))
         try:
-            policy.eval_mode.load_state_dict({**state, 'attached': {}})  # the manager scales
+            if state is not None:
+                policy.eval_mode.load_state_dict({**state, 'attached': {}})  # the manager scales
         except (RuntimeError, KeyError) as e:
             raise CheckpointError(f'{path}: is a checkpoint of another model: {e}') from e
         evaluator = BaseSerialEvaluator(resolved.evaluator, exp_name=None, seed=seed + EVALUATION_SEED_OFFSET)

@@ -213,6 +213,12 @@ class GymEnv(BaseEnv):
         self._build()
         return self._env
 
+    @property
+    def codecs(self) -> tuple[ActionCodec, ObsCodec]:
+        """What turns actions into those of the Gym object, and its observations into those of ``info()``."""
+        self._build()
+        return self._codecs
+
     metadata = property(lambda self: getattr(self.env, 'metadata', None) or {}, doc='That of the Gym object.')
     spec = property(lambda self: getattr(self.env, 'spec', None), doc='The registration of the Gym object.')
     render_mode = property(lambda self: getattr(self.env, 'render_mode', None), doc='What the Gym object draws.')

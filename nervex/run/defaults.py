@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-from collections.abc import Callable, Container
+import os
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from easydict import EasyDict
 
+from nervex.config import builtin_configs, read_config
 from nervex.config.model import find_model
 from nervex.config.sections import SECTIONS, TOP_SETTINGS
 from nervex.config.tree import get_path, has_path, set_path
@@ -19,8 +21,19 @@ from nervex.envs.env.base_env import get_env_cls
 from nervex.envs.gym_env import known_spec, limits_itself
 from nervex.loader.problems import Problems
 from nervex.policy.suits import check_env
-from nervex.utils import ENV_REGISTRY, POLICY_REGISTRY, ConfigError
+from nervex.run.folder import config_beside, reaching_out
+from nervex.utils import (
+    ENV_REGISTRY,
+    POLICY_REGISTRY,
+    CheckpointError,
+    ConfigError,
+    NothingThereError,
+    UnknownNameError,
+    unknown_name,
+)
 from nervex.utils.class_config import class_config, merge_config
+from nervex.utils.trust import UntrustedError
+from nervex.worker.learner.checkpoints import load_checkpoint_file
 
 STEP_LIMIT = 1000  # of an id whose registration has none
 BUDGET, IMAGE_BUDGET = 200_000, 1_000_000  # env steps of a run
@@ -158,6 +171,52 @@ def config_for(policy: str | type, env: str | type | Callable[[], Any], /, **ove
         if not has_path(given, path):
             set_path(cfg, path, value)
     return EasyDict(cfg)
+
+
+def with_env(cfg: Mapping, env: Any) -> dict[str, Any]:
+    """A config with another env in its place, as ``config_for`` takes it; counts, scaling and the like stay."""
+    own = ('env_type', 'env_id', 'env_fn', 'package', 'make_kwargs', 'import_names')
+    kept = {key: value for key, value in cfg['env'].items() if key not in own}
+    return {**cfg, 'env': {**kept, **_env_section(env)}}
+
+
+def config_from(policy: Any, env: Any, overrides: dict[str, Any]) -> EasyDict:
+    """
+    Overview:
+        ``config_for`` of a policy and an env; or a config that was given in place of the policy, as a dict, a file or a
+        built-in name, with the overrides, and with the env in the place of its own, unless that is None.
+    """
+    is_policy = isinstance(policy, type) or (isinstance(policy, str) and policy in POLICY_REGISTRY)
+    if is_policy and env is not None:
+        return config_for(policy, env, **overrides)
+    if is_policy:
+        raise ConfigError([f"env: missing; a policy acts on one, as in Agent({policy!r}, 'CartPole-v1')"])
+    if env is not None and isinstance(policy, str) and policy not in builtin_configs() and not os.path.exists(policy):
+        raise UnknownNameError(unknown_name('policy', policy, POLICY_REGISTRY))
+    config = policy if isinstance(policy, Mapping) else read_config(policy)
+    return EasyDict(merge_config(config if env is None else with_env(config, env), _by_section(overrides)))
+
+
+def config_of(path: str, env: Any = None, trust: bool = False) -> dict[str, Any]:
+    """
+    Overview:
+        The config of the run whose folder, or checkpoint, ``path`` is; of a checkpoint that lies elsewhere, the one in
+        it. UntrustedError if it names code that this user has not signed, unless ``trust``.
+    Arguments:
+        - env (:obj:`Any`): in place of the env that it names, see ``with_env``
+    """
+    try:
+        config, lone = config_beside(path, trust or env is not None), env is not None
+    except NothingThereError:
+        config, lone = load_checkpoint_file(path).get('config') or {}, True
+        config = {key: value for key, value in config.items() if key not in ('exp_name', 'seed')}
+    if not config.get('env'):
+        raise CheckpointError(f'{path}: was saved without a config')
+    config = config if env is None else with_env(config, env)
+    if lone and not trust and (named := reaching_out(config)):
+        text = f'its config names code to run, or folders ({", ".join(named)}), which nobody has signed'
+        raise UntrustedError(f'{path}: {text}; trust=True takes it, for who trusts its maker')
+    return config
 
 
 def _by_section(overrides: dict[str, Any]) -> dict[str, Any]:

@@ -119,6 +119,11 @@ def _place(path: str) -> list[int]:
     return [int(x) for x in re.findall(r'\d+', os.path.basename(path))]
 
 
+def steps_saved(ckpt_path: str) -> int:
+    """The env steps at the newest saved state; 0 if there is none."""
+    return max((_place(path)[1] for path in state_files(ckpt_path)), default=0)
+
+
 def newest_state(ckpt_path: str) -> tuple[str | None, dict[str, Any] | None]:
     """
     Overview:

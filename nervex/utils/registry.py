@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from nervex.utils.errors import DuplicateNameError, UnknownNameError, unknown_name
+from nervex.utils.import_helper import load_attribute
 
 logger = logging.getLogger(__name__)
 
@@ -53,8 +54,14 @@ class Registry(Mapping[str, Any]):
         return target
 
     def get(self, name: str) -> Any:  # type: ignore[override]
-        """The class registered under ``name``; an unknown name raises UnknownNameError with the nearest ones."""
+        """
+        Overview:
+            The class registered under ``name``, or what stands at a ``module:attribute``, as saved configs name a
+            class; an unknown name raises UnknownNameError with the nearest ones.
+        """
         if name not in self._entries:
+            if (found := _named_elsewhere(name)) is not None:
+                return found
             raise UnknownNameError(unknown_name(self.what, name, self._entries))
         entry = self._entries[name]
         if isinstance(entry, str):
@@ -82,7 +89,7 @@ class Registry(Mapping[str, Any]):
     __getitem__ = get
 
     def __contains__(self, name: object) -> bool:
-        return name in self._entries
+        return name in self._entries or _named_elsewhere(name) is not None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.query())
@@ -108,6 +115,16 @@ class Registry(Mapping[str, Any]):
         if old_name != _dotted(new):
             return False
         return isinstance(old, str) or _file(old) == _file(new)
+
+
+def _named_elsewhere(name: object) -> Any:
+    """What stands at ``module:attribute``; None where nothing does."""
+    if not isinstance(name, str) or ':' not in name:
+        return None
+    try:
+        return load_attribute(name)
+    except ValueError:
+        return None
 
 
 def _dotted(target: Any) -> str:

@@ -1,0 +1,160 @@
+"""A policy that acts outside of a run: on observations as an env gives them, with actions as the env takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from easydict import EasyDict
+
+from nervex.config import compile_config
+from nervex.data import Batch
+from nervex.envs import GymEnv, get_vec_env_setting
+from nervex.envs.spaces import space_kind, to_gymnasium
+from nervex.run.build import build_policy, env_info, policy_class
+from nervex.run.state import load_random_state, random_state
+from nervex.utils import CheckpointError, tree
+from nervex.utils.class_config import merge_config
+from nervex.worker.actor.batch_style import BatchPolicy
+from nervex.worker.actor.env_manager.normalize import Normalizer
+from nervex.worker.learner.checkpoints import load_checkpoint_file
+
+
+class Acting:
+    """
+    Overview:
+        ``acting(obs)`` answers the action that the evaluator of the run would take: observations are encoded and scaled
+        as there, actions come back in the env's own form and bounds. Of a Gymnasium env these are the forms of the
+        object that ``gymnasium.make`` answers, with the ``env.wrappers`` around it; of a BaseEnv its own.
+    Arguments:
+        - cfg (:obj:`Mapping`): the config of the run
+        - checkpoint (:obj:`str | None`): a file; None: weights as a run with this seed begins with
+    Interfaces:
+        reset, policy
+    """
+
+    def __init__(self, cfg: Mapping, checkpoint: str | None = None, seed: int = 0) -> None:
+        self._cfg, self._seed, self._source = compile_config(cfg, needs_env=True), seed, checkpoint
+        self._state = None if checkpoint is None else load_checkpoint_file(checkpoint)
+        env_fn, _, env_cfgs = get_vec_env_setting(self._cfg.env)
+        self._info, self._env = env_info(self._cfg, None), None
+        if isinstance(env_fn, type) and issubclass(env_fn, GymEnv):
+            self._env = env_fn(env_cfgs[0])
+            self._space = self._env.env.observation_space
+        else:
+            self._space = to_gymnasium(self._info.obs_space)
+        self._scaling = self._normalizer()
+        self._build(self._cfg.env.evaluator_env_num)
+
+    def _normalizer(self) -> Normalizer | None:
+        if self._state is not None:
+            return Normalizer.of_checkpoint(self._state)
+        if not self._cfg.env.manager.get('norm_obs'):
+            return None
+        made = Normalizer(clip=self._cfg.env.manager.norm_clip)
+        made.freeze()
+        return made
+
+    def _build(self, rows: int) -> None:
+        """The policy, with memory for so many rows."""
+        self._rows, self._memory, before = rows, None, random_state()
+        counts = {mode: dict(env_num=rows) for mode in ('collect', 'eval') if 'env_num' in self._cfg.policy[mode]}
+        cfg = EasyDict(self._cfg, policy=merge_config(self._cfg.policy, counts))
+        torch.manual_seed(self._seed)
+        try:
+            self.policy = build_policy(cfg, policy_class(cfg, None), None, self._info, ('collect', 'eval', 'command'))
+        finally:
+            load_random_state(before)
+        self._acting = BatchPolicy(self.policy)
+        if self._state is not None:
+            try:
+                self.policy.eval_mode.load_state_dict({**self._state, 'attached': {}})  # what scales is here
+            except (RuntimeError, KeyError) as e:
+                raise CheckpointError(f'{self._source}: is a checkpoint of another model: {e}') from e
+            self._acting.env_steps = int(self._state.get('envstep', 0))
+            self._acting.updates = int(self._state.get('last_iter', 0))
+
+    def reset(self) -> None:
+        """Episodes begin anew: what a recurrent policy remembers is gone."""
+        self._memory = None
+
+    def __call__(self, obs: Any, deterministic: bool = True) -> Any:
+        """
+        Overview:
+            The action for one observation, or for each of a batch of them.
+        Arguments:
+            - obs (:obj:`Any`): as the env gives it; a batch has one more axis in front, or is a list where observations
+              are dicts or tuples. A recurrent policy takes row k of each call for the episode of row k
+            - deterministic (:obj:`bool`): False: explore as while collecting
+        """
+        count = self._count(obs)
+        rows = (
+            [obs]
+            if count is None
+            else obs
+            if isinstance(obs, list)
+            else [_row(self._space, obs, k) for k in range(count)]
+        )
+        if len(rows) > self._rows:
+            self._build(len(rows))
+        if self._memory is not None and len(self._memory) != len(rows):
+            self.reset()
+        block = tree.stack([self._encoded(row) for row in rows])
+        if self._scaling is not None:
+            block = self._scaling.observe(block, count=False)
+        found = self._acting.train(not deterministic)(Batch(obs=block), self._memory)
+        self._memory = found.state
+        if self._env is None:
+            return found.act[0] if count is None else found.act
+        actions = [self._env.codecs[0].to_env(action) for action in found.act]
+        return actions[0] if count is None else actions if isinstance(actions[0], tuple) else np.stack(actions)
+
+    def _encoded(self, obs: Any) -> Any:
+        """One observation as the policy's net takes it."""
+        if self._env is not None:
+            return self._env.codecs[1](obs)
+        return _as_described(self._space, obs)
+
+    def _count(self, obs: Any) -> int | None:
+        """How many observations there are; None: one, not in a batch."""
+        if isinstance(obs, list) and space_kind(self._space) in ('Dict', 'Tuple'):
+            return len(obs)
+        try:
+            found = list(_ranks(self._space, obs))
+        except (KeyError, IndexError, TypeError) as e:
+            raise ValueError(f'obs: got {type(obs).__name__} ({e!r}), must be of {self._space}') from e
+        counts = {shape[: len(shape) - rank] for rank, shape in found}
+        lead = counts.pop()
+        if counts or len(lead) > 1 or any(len(shape) < rank for rank, shape in found):
+            got = ', '.join(str(shape) for _, shape in found)
+            raise ValueError(f'obs: got the shape {got}, must be one observation of {self._space}, or a batch of them')
+        return lead[0] if lead else None
+
+
+def _ranks(space: Any, obs: Any) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Of each array: how many axes the space gives it, and its shape."""
+    kind = space_kind(space)
+    if kind in ('Dict', 'Tuple'):
+        for key, part in space.spaces.items() if kind == 'Dict' else enumerate(space.spaces):
+            yield from _ranks(part, obs[key])
+    elif kind != 'Text':
+        yield len(space.shape), np.shape(obs)
+
+
+def _row(space: Any, obs: Any, k: int) -> Any:
+    """Row k of a batch of observations."""
+    kind = space_kind(space)
+    if kind == 'Dict':
+        return {key: _row(part, obs[key], k) for key, part in space.spaces.items()}
+    if kind == 'Tuple':
+        return tuple(_row(part, obs[i], k) for i, part in enumerate(space.spaces))
+    return obs[k]
+
+
+def _as_described(space: Any, obs: Any) -> Any:
+    """Arrays of the space's kinds of numbers."""
+    if space_kind(space) == 'Dict':
+        return {key: _as_described(part, obs[key]) for key, part in space.spaces.items()}
+    return np.asarray(obs, space.dtype)
