@@ -1,5 +1,6 @@
 """The sub-commands, and the folder that each run has for itself."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -8,12 +9,14 @@ from pathlib import Path
 
 import pytest
 import yaml
+from click.shell_completion import ShellComplete
 
 from nervex.config import compile_config, save_config
 from nervex.entry import serial_pipeline
 from nervex.entry.cli import main
 from nervex.policy.dqn import DQNPolicy
 from nervex.run.folder import AUTO, RunFolder, find_runs, free_folders, run_at, saved_run
+from nervex.utils import POLICY_REGISTRY
 
 NERVEX = [sys.executable, '-m', 'nervex']
 
@@ -185,6 +188,103 @@ def test_ctrl_c_says_how_to_go_on(config_file):
     assert facts('runs/cartpole_dqn_s0')['state'] == 'interrupted'
 
 
+# ---- what there is ----
+def test_list_tells_names_and_what_they_are_without_importing_them(capsys):
+    policies = dict(line.split(None, 1) for line in ends(capsys, 'list', 'policies')[1].splitlines())
+    assert policies['dqn'].startswith('Deep Q-learning') and set(policies) == set(POLICY_REGISTRY.query())
+    assert 'CartPole by double DQN\n' in ends(capsys, 'list', 'configs')[1]
+    envs = ends(capsys, 'list', 'envs')[1]
+    assert 'cartpole ' in envs and 'CartPole-v1' in envs and 'GymV' not in envs
+    assert ends(capsys, 'list', 'policy') == ends(capsys, 'list', 'policies')
+    for what in ends(capsys, 'list')[1].strip().partition(': ')[2].split(', ')[:-1]:
+        assert ends(capsys, 'list', what)[0] == 0, what
+
+
+def test_list_and_show_tell_of_runs(two_runs, capsys):
+    os.remove(Path(two_runs[1], 'log/config.yaml'))
+    head, first, second = ends(capsys, 'list', 'runs')[1].splitlines()
+    assert head.split() == ['run', 'state', 'env', 'steps', 'last', 'best']
+    assert first.split()[:2] == ['./' + two_runs[0], 'finished'] and first.split()[2] == '400'
+    assert second.split()[:2] == ['./' + two_runs[1], 'damaged']
+    assert 'state: finished' in ends(capsys, 'show', 'run', two_runs[0])[1]
+    assert ends(capsys, 'list', 'runs', 'nowhere')[0] == 2
+
+
+def test_show_tells_settings_and_configs(capsys):
+    assert 'policy dqn: nervex.policy.dqn' in ends(capsys, 'show', 'policy', 'dqn')[1]
+    assert ends(capsys, 'show', 'configs', 'cartpole_dqn')[1].startswith('"""CartPole by double DQN."""')
+    for args, near in (
+        (['polices', 'dqn'], 'policies'),
+        (['policy', 'dqm'], 'dqn'),
+        (['config', 'cartpole_dqm'], '_dqn'),
+    ):
+        code, _, err = ends(capsys, 'show', *args)
+        assert code == 2 and 'did you mean' in err and near in err
+
+
+def test_doctor_tells_what_is_there_and_the_line_that_installs_what_is_not(capsys, monkeypatch):
+    from nervex.entry import doctor
+
+    wanted = {
+        'nervex': ['torch>=2', 'pixels[png]>=1; extra == "shown"', 'gone; extra == "shown"', 'pixels; extra == "fine"'],
+        'pixels': ['inner==2; python_version > "3" and extra == "png"', 'unused; extra == "jpg"'],
+    }
+    monkeypatch.setattr(doctor.metadata, 'requires', wanted.get)
+    monkeypatch.setattr(doctor.metadata, 'metadata', lambda name: Message(['shown', 'fine', 'all']))
+    versions = {'pixels': '1.0', 'torch': '2.9'}
+    monkeypatch.setattr(doctor, '_version', versions.get)
+    lines = ends(capsys, 'doctor')[1].splitlines()
+    assert "extra     shown        ! gone, inner: pip install 'nervex[shown]'" in lines
+    assert 'extra     fine         pixels 1.0' in lines
+    packages = next(line for line in lines if line.startswith('packages'))
+    assert 'torch 2.9' in packages and 'numpy ! missing' in packages
+
+
+class Message:
+    """The metadata of a package."""
+
+    def __init__(self, extras):
+        self.extras = extras
+
+    def get_all(self, name):
+        return self.extras if name == 'Provides-Extra' else None
+
+
+def test_looking_around_imports_no_torch():
+    for args in (['-h'], ['list', 'policies'], ['list', 'runs', '.'], ['doctor'], ['train', '-h'], ['plot', 'nowhere']):
+        code = f"""
+import sys
+from nervex.entry.cli import main
+try:
+    main({args!r})
+except SystemExit:
+    pass
+print([m for m in ('torch', 'matplotlib', 'gymnasium') if m in sys.modules], file=sys.stderr)
+"""
+        said = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, check=True).stderr
+        assert said.splitlines()[-1] == '[]', args
+
+
+@pytest.mark.parametrize(
+    'words, found',
+    [
+        ('nervex tra', ['train']),
+        ('nervex --resu', ['--resume']),
+        ('nervex train -p dqn_', ['dqn_vanilla']),
+        ('nervex train cartpole_ppo_', ['cartpole_ppo_recurrent', 'cartpole_ppo_vanilla']),
+        ('nervex train --vid', []),
+        ('nervex list polic', ['policies']),
+        ('nervex -m ser', ['serial']),
+    ],
+)
+def test_shells_complete_commands_options_and_names(words, found):
+    from nervex.entry.commands import front_door
+
+    complete = ShellComplete(front_door, {}, 'nervex', '_NERVEX_COMPLETE')
+    *before, incomplete = words.split()[1:]
+    assert [item.value for item in complete.get_completions(before, incomplete)] == found
+
+
 # ---- wrong usage ----
 @pytest.mark.parametrize(
     'args, said',
@@ -219,7 +319,7 @@ def test_the_help_names_every_command_and_each_command_has_an_example(capsys):
     text = ends(capsys, '-h')[1]
     for name in front_door.commands:
         assert f'\n  {name} ' in text
-        assert f'nervex {name} ' in ends(capsys, name, '-h')[1].split('\n', 1)[1]
+        assert f'\n  nervex {name}' in ends(capsys, name, '-h')[1]
 
 
 # ---- a value of another env ----

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import importlib.util
 import inspect
 import json
 import math
+import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
+from textwrap import shorten
 from typing import Any
 
 from nervex.config.config import builtin_configs
@@ -56,11 +61,42 @@ def _listed(entries: dict[str, Any]) -> Iterator[str]:
         yield f'{key:32} {where}'
 
 
+def listing(what: str, width: int) -> Iterator[str]:
+    """The names in a registry, or of the built-in configs, each with what it says of itself first; imports none."""
+    entries = builtin_configs() if what == 'config' else registries[what].query_details()
+    longest = max(map(len, entries))
+    for name, where in sorted(entries.items()):
+        said = _says(where.partition(':')[0] if what == 'policy' else where)  # of an algorithm its file says more
+        yield f'{name:{longest}}  {shorten(said, max(width - longest - 2, 20), placeholder=" ...")}'.rstrip()
+
+
+def _says(where: str) -> str:
+    """The first sentence of the docstring of a file, a module or ``module:name``; '' where there is none."""
+    path, name = where, ''
+    if not os.path.isfile(where):
+        module, _, name = where.partition(':')
+        root, *below = module.split('.')
+        spec = importlib.util.find_spec(root)
+        base = os.path.join(next(iter((spec and spec.submodule_search_locations) or ['.'])), *below)
+        path = f'{base}.py' if os.path.isfile(f'{base}.py') else os.path.join(base, '__init__.py')
+    if not os.path.isfile(path):
+        return ''
+    with open(path, encoding='utf-8') as file:
+        source = ast.parse(file.read())
+    for node in source.body if name else [source]:
+        if isinstance(node, ast.ImportFrom) and any((a.asname or a.name) == name for a in node.names):
+            return _says(f'{node.module}:{name}')
+        if isinstance(node, ast.Module) or getattr(node, 'name', None) == name:
+            text = ' '.join(first_paragraph(ast.get_docstring(node)))  # type: ignore[arg-type]
+            return re.split(r'(?<=[.])\s+(?=[A-Z`])', text, maxsplit=1)[0].rstrip('.')
+    return ''
+
+
 def _described(registry: str, name: str) -> Iterator[str]:
     """One entry of a registry: where it is, what it says about itself, its settings or its arguments."""
     found = registries[registry].get(name)
     yield f'{registries[registry].what} {name}: {registries[registry].query_details([name])[name]}'
-    yield from (f'  {line}' for line in first_paragraph(found))
+    yield from (f'  {line}' for line in first_paragraph(inspect.getdoc(found)))
     yield ''
     if isinstance(found, type) and hasattr(found, 'config'):
         section = declared_by(found, own_only=False, common=COMMON_ENV if registry == 'env' else None)
@@ -69,9 +105,9 @@ def _described(registry: str, name: str) -> Iterator[str]:
         yield from _columns([('argument', 'type', 'default', ''), *_arguments(found)])
 
 
-def first_paragraph(thing: Any) -> list[str]:
+def first_paragraph(doc: str | None) -> list[str]:
     """The first paragraph of a docstring, without its heading."""
-    lines = (inspect.getdoc(thing) or '').splitlines()
+    lines = (doc or '').splitlines()
     if lines and lines[0].strip() == 'Overview:':
         lines = lines[1:]
     text = [line.strip() for line in lines]

@@ -7,6 +7,7 @@ from typing import Any
 import yaml
 
 from nervex.utils.config_helper import FLOAT
+from nervex.utils.file_helper import atomic_write
 from nervex.utils.import_helper import load_attribute
 
 
@@ -31,8 +32,6 @@ def save_config(cfg: Mapping, path: str | os.PathLike) -> None:
         Write ``cfg`` as YAML, whole or not at all. Tuples become lists; a class or function becomes its name as
         ``module:attribute``.
     """
-    from nervex.utils.file_helper import atomic_write  # which imports torch: whoever only reads configs needs none
-
     with atomic_write(os.fspath(path), 'w') as file:
         file.write(config_text(cfg))
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from nervex.entry.cli import cli, find_modules, run_mode
 
@@ -22,13 +23,17 @@ class FrontDoor(click.Group):
         """Of the sub-commands, or of the command without a name."""
         first = args[0] if args else ''
         named = first in self.commands or (first and not first.startswith('-') and not set(_ANYWHERE) & set(args))
-        if named or first in ('-h', '--help'):
+        if named or first in ('-h', '--help') or (not args and extra.get('resilient_parsing')):  # which completes
             return super().make_context(info_name, args, parent, **extra)
         return cli.make_context(info_name, args, parent, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the one that the context is of."""
         return super().invoke(ctx) if ctx.command is self else ctx.command.invoke(ctx)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The sub-commands, or the flags that come without one."""
+        return cli.shell_complete(ctx, incomplete) if incomplete[:1] == '-' else super().shell_complete(ctx, incomplete)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """In the order in which people need them."""
@@ -63,7 +68,7 @@ def _policies() -> list[str]:
 
 
 def _configs() -> list[str]:
-    from nervex.config.builtin import builtin_configs
+    from nervex.config import builtin_configs
 
     return [*builtin_configs(), *os.listdir()]
 
@@ -229,3 +234,122 @@ def arena(players: tuple[str, ...], **options: Any) -> None:
     nervex arena runs/a runs/b random -n 200
     """
     run_mode('arena', folders=players, **options)
+
+
+# ---- what there is ----
+def _things() -> dict[str, str]:
+    """What can be listed, in the plural -> what it is in a config."""
+    from nervex.utils.registry_factory import registries
+
+    plural = {f'{name[:-1]}ies' if name.endswith('y') else f'{name}s': name for name in ('config', *registries)}
+    return {**plural, 'runs': 'run'}
+
+
+def _one_of(value: str, known: dict[str, str]) -> str:
+    """In the singular; a UsageError that names the nearest one."""
+    from nervex.utils.errors import unknown_name
+
+    if value not in known.values() and value not in known:
+        raise click.UsageError(unknown_name('kind of thing', value, known))
+    return known.get(value, value)
+
+
+@_command(
+    'list',
+    click.argument('what', required=False, shell_complete=_completed(_things)),
+    click.argument('folder', default='.', type=click.Path()),
+)
+def list_(what: str | None, folder: str) -> None:
+    """List policies, envs, configs, models, ..., or the runs below FOLDER.
+
+    nervex list policies
+
+    nervex list runs
+    """
+    import shutil
+
+    from nervex.config.query import listing
+
+    known = _things()
+    if what is None:
+        click.echo(f'nervex list WHAT, with one of: {", ".join(known)}')
+        return
+    kind, width = _one_of(what, known), shutil.get_terminal_size((120, 24)).columns
+    for line in _runs_below(folder) if kind == 'run' else listing(kind, width):
+        click.echo(line)
+    if kind == 'env':
+        click.echo(f'\nand by its id every env of Gymnasium: {", ".join(_gymnasium_ids())}, ...')
+
+
+def _gymnasium_ids() -> list[str]:
+    """The newest version of each env that Gymnasium knows by itself."""
+    import gymnasium
+
+    newest = {spec.name: spec.id for spec in gymnasium.registry.values() if spec.namespace is None}
+    return [env_id for name, env_id in newest.items() if not name.startswith('GymV')]
+
+
+def _runs_below(folder: str) -> Iterator[str]:
+    """A line a run: how it is, and what it has reached."""
+    from nervex.run.curve import curve_rows
+    from nervex.run.folder import find_runs, saved_run
+    from nervex.utils import CheckpointError, NothingThereError
+
+    runs = find_runs(folder)
+    if not runs:
+        raise NothingThereError(f'{folder}: holds no run, and none is below it')
+    longest = max(map(len, runs))
+    yield f'{"run":{longest}}  {"state":11}  {"env steps":>10}  {"last":>8}  {"best":>8}'
+    for path in runs:
+        try:
+            state = saved_run(path).state
+        except CheckpointError:  # of a damaged folder its path is told
+            state = 'damaged'
+        rows = curve_rows(os.path.join(path, 'log', 'evaluator', 'curve.csv'))
+        returns = [float(row['return_mean']) for row in rows]
+        reached = f'{int(rows[-1]["env_step"]):10,}  {returns[-1]:8.1f}  {max(returns):8.1f}' if rows else ''
+        yield f'{path:{longest}}  {state:11}  {reached}'.rstrip()
+
+
+@_command(
+    'show',
+    click.argument('what', shell_complete=_completed(_things)),
+    click.argument('names', nargs=-1, required=True, metavar='NAME...'),
+)
+def show(what: str, names: tuple[str, ...]) -> None:
+    """Show what a policy, an env, a config, a run, ... is, with its settings.
+
+    nervex show policy dqn
+
+    nervex show config cartpole_dqn
+    """
+    from nervex.config import builtin_configs
+    from nervex.config.query import query
+    from nervex.run.folder import run_at
+    from nervex.utils.errors import UnknownNameError, unknown_name
+
+    kind = _one_of(what, _things())
+    for name in names:
+        if kind == 'run':
+            path: str | None = os.path.join(run_at(name).folder, 'log', 'run.yaml')
+        elif kind == 'config':
+            path = builtin_configs().get(name)
+            if path is None:
+                raise UnknownNameError(unknown_name('config', name, builtin_configs()))
+        else:
+            click.echo('\n'.join(query(kind, [name])))
+            continue
+        with open(path or '', encoding='utf-8') as file:
+            click.echo(file.read().rstrip())
+
+
+@_command('doctor')
+def doctor() -> None:
+    """Tell what is installed, what is missing and how to get it, and what this machine has.
+
+    nervex doctor
+    """
+    from nervex.entry.doctor import examine
+
+    for line in examine():
+        click.echo(line)

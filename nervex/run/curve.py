@@ -8,9 +8,8 @@ import os
 
 import numpy as np
 
-from nervex.utils.drawing import Canvas
+from nervex.utils.drawing import Canvas, encode_png
 from nervex.utils.file_helper import atomic_write
-from nervex.utils.log_helper import encode_png
 
 _SIZE = (960, 600)
 _FRAME = (100.0, 930.0, 76.0, 522.0)  # left, right, floor and ceiling of what is drawn, in pixels from below

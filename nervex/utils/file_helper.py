@@ -15,8 +15,6 @@ from collections.abc import Callable, Iterator
 from enum import Enum, unique
 from typing import IO, Any, cast
 
-import torch
-
 from nervex.utils import tree
 from nervex.utils.errors import CheckpointError, unknown_name
 from nervex.utils.import_helper import require
@@ -116,6 +114,8 @@ def save_file(path: str, data: Any, use_lock: bool = False) -> None:
     Arguments:
         - use_lock (:obj:`bool`): exclude other processes that use this file with ``use_lock`` for the time of the write
     """
+    import torch  # who only writes texts needs none
+
     with _locked(path, use_lock), atomic_write(path) as f:
         out = _ToldWriter(f)
         try:
@@ -148,6 +148,8 @@ def read_file(path: str, use_lock: bool = False, map_location: Any = 'cpu') -> A
         Read what ``save_file`` wrote: tensors, numbers, strings, lists, tuples and dicts. Nothing in the file is
         executed.
     """
+    import torch
+
     if not os.path.exists(path):
         raise CheckpointError(f"there is no file '{path}'")
     with _locked(path, use_lock):
@@ -187,6 +189,8 @@ def compact(data: Any) -> Any:
         The same nested containers with every tensor that is a view of a larger storage replaced by a copy of its own.
         Tensors that are one (tied weights) stay one.
     """
+    import torch
+
     done: dict[tuple, tuple[torch.Tensor, torch.Tensor]] = {}
 
     def own(leaf: Any) -> Any:

@@ -4,10 +4,8 @@ import logging
 import math
 import numbers
 import os
-import struct
 import sys
 import threading
-import zlib
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from functools import partialmethod
@@ -16,6 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from nervex.utils.drawing import encode_png
 from nervex.utils.event_file import EventFile
 from nervex.utils.file_helper import naming
 
@@ -285,26 +284,6 @@ def pretty_table(rows: list[list[Any]]) -> str:
     rule = '+' + '+'.join('-' * (w + 2) for w in widths) + '+'
     lines = ['| ' + ' | '.join(c.ljust(w) for c, w in zip(row, widths)) + ' |' for row in cells]
     return '\n'.join([rule, lines[0], rule, *lines[1:], rule])
-
-
-def encode_png(pixels: np.ndarray) -> bytes:
-    """
-    Overview:
-        A PNG file of uint8 pixels; TensorBoard pictures need no imaging package this way.
-    Shapes:
-        - pixels (:obj:`np.ndarray`): :math:`(H, W, C)` with C = 1 (grey), 3 (RGB) or 4 (RGBA)
-    """
-    height, width, channels = pixels.shape
-    colour = {1: 0, 3: 2, 4: 6}[channels]
-    rows = np.zeros((height, 1 + width * channels), dtype=np.uint8)  # every row starts with filter type 0
-    rows[:, 1:] = pixels.reshape(height, -1)
-    parts = [
-        (b'IHDR', struct.pack('>IIBBBBB', width, height, 8, colour, 0, 0, 0)),
-        (b'IDAT', zlib.compress(rows.tobytes())),
-        (b'IEND', b''),
-    ]
-    chunks = [struct.pack('>I', len(d)) + kind + d + struct.pack('>I', zlib.crc32(kind + d)) for kind, d in parts]
-    return b'\x89PNG\r\n\x1a\n' + b''.join(chunks)
 
 
 def _pixels(image: np.ndarray) -> np.ndarray:

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 import torch
 
+from nervex.utils.drawing import encode_png
 from nervex.utils.log_helper import (
     DistributionTimeImage,
     TBLogger,
     TextLogger,
     build_logger,
-    encode_png,
     format_value,
     log_sink,
     pretty_print,
