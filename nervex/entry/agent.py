@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import shutil
 import tempfile
@@ -17,7 +16,7 @@ from nervex.entry.serial_entry import serial_pipeline
 from nervex.run.acting import Acting
 from nervex.run.curve import curve_rows
 from nervex.run.defaults import config_from, config_of
-from nervex.run.folder import checkpoint_file, saved_run
+from nervex.run.folder import AUTO, checkpoint_file, names_in, saved_run
 from nervex.run.launch import Passed, prepare_launch
 from nervex.run.result import RunResult
 from nervex.run.state import steps_saved
@@ -65,7 +64,7 @@ class Agent:
         if self.folder is None:
             policy, env, overrides = self._made_of
             self.config = config_from(policy, env, merge_config(overrides, limit))
-            self.config.exp_name = self.config.get('exp_name') or self._own_folder()
+            self.config.exp_name = self.config.get('exp_name') or AUTO
             self._look(progress)
         else:
             solved = steps is not None and saved_run(self.folder).finished == 'solved'
@@ -80,11 +79,6 @@ class Agent:
             raise
         self._stands_at(result.exp_path)
         return result
-
-    def _own_folder(self) -> str:
-        facts = self._facts()
-        name = os.path.join('runs', f'{facts["env"].replace("/", "-")}_{facts["policy"]}_s{self.seed}')
-        return next(p for n in itertools.count(1) if not os.path.exists(p := name if n == 1 else f'{name}_{n}'))
 
     def _look(self, progress: bool) -> None:
         if progress:
@@ -184,11 +178,9 @@ class Agent:
 
     # ---- in words
     def _facts(self) -> dict[str, str]:
-        env = next(filter(None, (self.config.env.get(key) for key in ('env_id', 'env_fn', 'env_type'))))
-        names = {'policy': self.config.policy.get('policy_type'), 'env': env}
-        facts = {key: str(getattr(name, '__name__', name)) for key, name in names.items()}
+        facts = dict(zip(('env', 'policy'), names_in(self.config)))
         if self.folder is None:
-            return {**facts, 'learned': 'nothing yet' if self.checkpoint is None else f'from {self.checkpoint}'}
+            return {**facts, 'learned': f'from {self.checkpoint}' if self.checkpoint else 'nothing yet'}
         rows = curve_rows(os.path.join(self.folder, 'log', 'evaluator', 'curve.csv'))
         best = max((float(row['return_mean']) for row in rows), default=float('nan'))
         return {**facts, 'learned': f'{self.steps:,} env steps, best return {best:.1f}', 'folder': self.folder}

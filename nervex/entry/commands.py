@@ -112,12 +112,14 @@ def train(config: str | None, policy: str | None, env: str | None, steps: int | 
     """
     if steps is not None:
         options['override'] += (f'commander.max_env_step={steps}',)
-    cfg = _own_folder(_chosen(config, policy, env, options))
+    cfg = _own_folder(_chosen(config, policy, env, steps, options))
     parallel = cfg.get('backend') == 'ray' or cfg.get('mode') == 'parallel'
     run_mode('parallel' if parallel else 'serial', config=cfg, **options)
 
 
-def _chosen(config: str | None, policy: str | None, env: str | None, options: dict[str, Any]) -> dict[str, Any]:
+def _chosen(
+    config: str | None, policy: str | None, env: str | None, steps: int | None, options: dict[str, Any]
+) -> dict[str, Any]:
     """The config that was given, or the usual one of a policy on an env, or that of the run to begin from."""
     from nervex.config import read_config
     from nervex.run.folder import config_beside
@@ -128,10 +130,15 @@ def _chosen(config: str | None, policy: str | None, env: str | None, options: di
         find_modules(config, options['override'])
         return dict(read_config(config))
     if policy and env:
+        import rich
+
         from nervex.run.defaults import config_for
+        from nervex.run.probe import probe
 
         find_modules('', (env, policy))
-        return dict(config_for(policy, env))
+        cfg = config_for(policy, env, **({} if steps is None else dict(commander=dict(max_env_step=steps))))
+        rich.print(probe(cfg, overrides=options['override']))
+        return dict(cfg)
     if policy or env or not options['load']:
         raise click.UsageError('give a config, or a policy and an environment: nervex train -p ppo -e CartPole-v1')
     return config_beside(options['load'], options['trust'])
@@ -218,7 +225,7 @@ def offline(config: str, **options: Any) -> None:
 
     nervex offline cartpole_cql --data data
     """
-    run_mode('offline', config=_own_folder(_chosen(config, None, None, options)), **options)
+    run_mode('offline', config=_own_folder(_chosen(config, None, None, None, options)), **options)
 
 
 @_command(

@@ -216,9 +216,14 @@ def free_folders(exp_name: str, **names: Any) -> Iterator[str]:
 def names_in(config: Mapping[str, Any]) -> tuple[str, str]:
     """What people call the env and the policy of a config."""
     env, policy = config['env'], config['policy'].get('policy_type')
-    kinds = (env.get('env_id') or env.get('env_type') or 'own env', policy or 'own policy')
-    env_name, policy_name = (getattr(kind, '__name__', str(kind).rpartition(':')[2]) for kind in kinds)
+    kinds = (env.get('env_id') or env.get('env_fn') or env.get('env_type') or 'own env', policy or 'own policy')
+    env_name, policy_name = (kind.rpartition(':')[2] if isinstance(kind, str) else _name_of(kind) for kind in kinds)
     return env_name, policy_name
+
+
+def _name_of(thing: Any) -> str:
+    """The name of a class or function; of one without a name, as a lambda, that of its kind."""
+    return getattr(thing, '__name__', type(thing).__name__).strip('<>')
 
 
 def set_aside(path: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +15,7 @@ from nervex.config import compile_config
 from nervex.envs.gym_env import known_spec
 from nervex.policy.suits import TEAMS, action_kind
 from nervex.run.build import build_env_managers, build_policy, policy_class
+from nervex.run.folder import names_in
 from nervex.run.state import load_random_state, random_state
 from nervex.utils import tree
 from nervex.utils.import_helper import load_attribute
@@ -57,7 +58,7 @@ class Probe:
         return Panel(grid, title=self.title, title_align='left', expand=False)
 
 
-def probe(cfg: str | Mapping, seed: int = 0, seconds: float = 0.5) -> Probe:
+def probe(cfg: str | Mapping, seed: int = 0, seconds: float = 0.5, overrides: Iterable[str] = ()) -> Probe:
     """
     Overview:
         Play at random in one env for a moment, and build the policy's net. Nothing of a run is touched: not the random
@@ -65,8 +66,9 @@ def probe(cfg: str | Mapping, seed: int = 0, seconds: float = 0.5) -> Probe:
     Arguments:
         - cfg (:obj:`str | Mapping`): a config; what ``config_for`` answers
         - seconds (:obj:`float`): how long to play at most; a step that takes longer is waited for
+        - overrides (:obj:`Iterable[str]`): ``'path=value'`` settings
     """
-    resolved = compile_config(cfg, needs_env=True)
+    resolved = compile_config(cfg, overrides=overrides, needs_env=True)
     before = random_state()
     try:
         with contextlib.ExitStack() as stack:
@@ -83,7 +85,7 @@ def _look(cfg: EasyDict, seed: int, seconds: float, stack: contextlib.ExitStack)
     if draw is not None:
         play.go(manager, draw, seconds)
     policy = build_policy(cfg, policy_class(cfg, None), None, info, ('eval',))
-    net, name = policy._model, cfg.env.get('env_id') or cfg.env.env_type
+    net = policy._model
     parameters = sum(p.numel() for p in net.parameters())
     limit, scaled = _time_limit(cfg.env), cfg.env.manager.get('norm_obs')
     ends = '' if limit is None else f', at most {limit:,} steps an episode'
@@ -100,11 +102,8 @@ def _look(cfg: EasyDict, seed: int, seconds: float, stack: contextlib.ExitStack)
         'learns': _learning(cfg),
         'run': _length(cfg),
     }
-    title = (
-        f'{getattr(name, "__name__", name)} by {getattr(cfg.policy.policy_type, "__name__", cfg.policy.policy_type)}'
-    )
     notes = [*play.notes(limit, bool(scaled), bool(cfg.env.manager.get('norm_reward'))), *_of_actions(info)]
-    return Probe(title, lines, play.speed, parameters, play.returns, notes)
+    return Probe(' by '.join(names_in(cfg)), lines, play.speed, parameters, play.returns, notes)
 
 
 class _Play:

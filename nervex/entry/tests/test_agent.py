@@ -283,7 +283,7 @@ def test_it_records_the_best_episode():
 
 def test_it_says_in_words_what_it_is(capsys):
     agent = Agent('ppo', 'CartPole-v1', **PPO)
-    assert repr(agent) == 'Agent(policy: ppo, env: CartPole-v1, learned: nothing yet)'
+    assert repr(agent) == 'Agent(env: CartPole-v1, policy: ppo, learned: nothing yet)'
     agent.learn(128)
     assert 'best return' in repr(agent) and '<td>128 env steps' in agent._repr_html_()
     shown = capsys.readouterr().out
