@@ -75,6 +75,11 @@ BUDGETS = {
 }
 
 
+# bodies of MuJoCo beside Stable-Baselines3, at equal settings: env steps by config
+MUJOCO = {'mujoco_sac': 200_000, 'mujoco_td3': 200_000}
+BODIES = {'hopper': 'Hopper-v5', 'halfcheetah': 'HalfCheetah-v5'}
+
+
 TO_THE_END = ('evaluator.stop_val=null',)  # what is learned in the end, not what was found once
 # teams: what their runs have to reach
 TEAMS = {
@@ -115,6 +120,12 @@ def all_rows() -> list[Row]:
     for config, budget in BUDGETS.items():
         overrides = ('evaluator.stop_val=null', f'commander.max_env_step={budget}')
         rows += [Row(config, side, SB3, overrides=overrides) for side in (NERVEX, SB3)]
+    for body, env_id in BODIES.items():
+        for config, budget in MUJOCO.items():
+            overrides = (f'env.env_id={env_id}', f'commander.max_env_step={budget}')
+            row = Row(config, peer=SB3, variant=body, overrides=overrides)
+            rows += [row, replace(row, side=SB3, seeds=(0, 1))]
+    rows.append(Row('mujoco_ppo', variant='hopper', overrides=('env.env_id=Hopper-v5',)))
     for name, (settings, overrides) in ALGORITHMS.items():
         variant = name if overrides else ''
         row = Row(f'cooperative_navigation_{settings}', peer=EPYMARL, variant=variant, overrides=overrides)

@@ -38,8 +38,10 @@ def missing(row: Row) -> str | None:
         return 'pip install stable-baselines3 sb3-contrib'
     if row.side == EPYMARL and not {'EPYMARL_DIR', 'EPYMARL_PYTHON'} <= os.environ.keys():
         return 'set EPYMARL_DIR to a checkout of github.com/uoe-agents/epymarl, EPYMARL_PYTHON to who can run it'
-    lacks_box2d = 'lunarlander' in row.config and importlib.util.find_spec('Box2D') is None
-    return 'pip install gymnasium[box2d]' if lacks_box2d else None
+    for family, package, extra in (('lunarlander', 'Box2D', 'box2d'), ('mujoco', 'mujoco', 'mujoco')):
+        if row.config.startswith(family) and importlib.util.find_spec(package) is None:
+            return f'pip install nervex[{extra}]'
+    return None
 
 
 def run_one(row: Row, seed: int, records: Records) -> str:

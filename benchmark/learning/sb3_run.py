@@ -9,9 +9,10 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from stable_baselines3 import DQN, PPO
+from stable_baselines3 import DDPG, DQN, PPO, SAC, TD3
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.common.vec_env import VecNormalize
 from torch import nn
 
@@ -24,7 +25,7 @@ def train(config: str, seed: int, overrides: list[str]) -> dict[str, Any]:
     """One run; answers what :mod:`one` stores."""
     cfg = compile_config(config, overrides=overrides)
     cfg.env_id = cfg.env.env_id
-    make = {'dqn': _dqn, 'qrdqn': _qrdqn, 'ppo': _ppo}[cfg.policy.policy_type]
+    make = {'dqn': _dqn, 'qrdqn': _qrdqn, 'ppo': _ppo, 'sac': _sac, 'td3': _td3, 'ddpg': _td3}[cfg.policy.policy_type]
     model = make(cfg, seed)
     curve = Curve(cfg, seed, _steps_between_evaluations(cfg))
     model.learn(cfg.commander.max_env_step, callback=curve)
@@ -71,8 +72,8 @@ def _envs(cfg: Any, seed: int) -> Any:
     return envs
 
 
-def _value_based(cfg: Any, seed: int) -> dict[str, Any]:
-    learn, eps, n_sample = cfg.policy.learn, cfg.policy.command.eps, cfg.actor.n_sample
+def _off_policy(cfg: Any, seed: int) -> dict[str, Any]:
+    learn = cfg.policy.learn
     return dict(
         policy='MlpPolicy',
         env=_envs(cfg, seed),
@@ -81,15 +82,41 @@ def _value_based(cfg: Any, seed: int) -> dict[str, Any]:
         learning_starts=learn.init_data_count,
         batch_size=learn.batch_size,
         gamma=learn.algo.discount_factor,
-        train_freq=n_sample,
+        train_freq=cfg.actor.n_sample,
         gradient_steps=learn.train_step,
+        seed=seed,
+        device='cpu',
+    )
+
+
+def _actor_critic(cfg: Any, seed: int) -> dict[str, Any]:
+    net = {'net_arch': list(cfg.policy.model.hidden_dim_list)}
+    return dict(tau=cfg.policy.learn.algo.target_theta, policy_kwargs=net, **_off_policy(cfg, seed))
+
+
+def _sac(cfg: Any, seed: int) -> Any:
+    return SAC(ent_coef='auto', **_actor_critic(cfg, seed))
+
+
+def _td3(cfg: Any, seed: int) -> Any:
+    algo, settings = cfg.policy.learn.algo, _actor_critic(cfg, seed)
+    size = settings['env'].action_space.shape
+    noise = NormalActionNoise(np.zeros(size), np.full(size, cfg.policy.collect.noise_sigma))
+    if cfg.policy.policy_type == 'ddpg':
+        return DDPG(action_noise=noise, **settings)
+    smooth = dict(target_policy_noise=algo.target_noise_sigma, target_noise_clip=algo.target_noise_clip)
+    return TD3(action_noise=noise, policy_delay=algo.actor_update_freq, **smooth, **settings)
+
+
+def _value_based(cfg: Any, seed: int) -> dict[str, Any]:
+    learn, eps, n_sample = cfg.policy.learn, cfg.policy.command.eps, cfg.actor.n_sample
+    return dict(
+        **_off_policy(cfg, seed),
         target_update_interval=learn.algo.target_update_freq * n_sample // learn.train_step,
         exploration_fraction=eps.decay / cfg.commander.max_env_step,
         exploration_initial_eps=eps.start,
         exploration_final_eps=eps.end,
         max_grad_norm=learn.grad_clip_norm,
-        seed=seed,
-        device='cpu',
     )
 
 
@@ -104,12 +131,22 @@ def _qrdqn(cfg: Any, seed: int) -> Any:
     return QRDQN(policy_kwargs=net, **_value_based(cfg, seed))
 
 
+def _step_size(learn: Any) -> Any:
+    """SB3 asks with what is left of the run, from 1 to 0."""
+    if learn.learning_rate_schedule == 'constant':
+        return learn.learning_rate
+    if learn.learning_rate_schedule != 'linear':
+        raise ValueError(f'learning_rate_schedule {learn.learning_rate_schedule}: not written for Stable-Baselines3')
+    end = learn.learning_rate_end
+    return lambda left: learn.learning_rate * (end + (1 - end) * left)
+
+
 def _ppo(cfg: Any, seed: int) -> Any:
     learn, algo, widths = cfg.policy.learn, cfg.policy.learn.algo, list(cfg.policy.model.hidden_dim_list)
     return PPO(
         'MlpPolicy',
         _envs(cfg, seed),
-        learning_rate=learn.learning_rate,
+        learning_rate=_step_size(learn),
         n_steps=cfg.actor.n_sample // cfg.env.actor_env_num,
         batch_size=learn.batch_size,
         n_epochs=learn.epochs,

@@ -1,9 +1,12 @@
 """GymEnv: any Gymnasium id, or any Gymnasium or old gym env object, as a BaseEnv, without writing a class."""
 
 import copy
+import ctypes.util
 import functools
 import importlib
 import logging
+import os
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -385,12 +388,26 @@ def make_gymnasium(env_id: str, kwargs: dict) -> tuple[Any, int | None]:
 
     spec = copy.deepcopy(known_spec(env_id))
     spec.order_enforce, limit = False, spec.max_episode_steps
+    if kwargs.get('render_mode') not in (None, 'human') and 'mujoco' in str(spec.entry_point):
+        _draw_without_screen()
     try:
         return gymnasium.make(spec, disable_env_checker=True, max_episode_steps=-1, **kwargs), limit
     except gymnasium.error.DependencyNotInstalled as error:
         extra = next((EXTRAS[name] for name in EXTRAS if f'gymnasium[{name}]' in str(error)), None)
         remedy = f': pip install "nervex[{extra}]"' if extra else ''
         raise ExtraMissingError(f"env '{env_id}' needs a package that is not installed{remedy} ({error})") from error
+
+
+def _draw_without_screen() -> None:
+    """Tell MuJoCo what to draw with where there is no screen; ExtraMissingError if the machine has nothing for it."""
+    if sys.platform != 'linux' or {'MUJOCO_GL', 'DISPLAY', 'WAYLAND_DISPLAY'} & os.environ.keys():
+        return
+    for backend, library in (('egl', 'EGL'), ('osmesa', 'OSMesa')):
+        if ctypes.util.find_library(library):
+            os.environ['MUJOCO_GL'] = backend
+            return
+    text = 'MuJoCo draws without a screen by EGL or OSMesa, of which this machine has none: apt-get install libegl1'
+    raise ExtraMissingError(text + ', or libosmesa6')
 
 
 def drawn(cfg: dict) -> dict[str, Any]:

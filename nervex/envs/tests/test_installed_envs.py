@@ -1,9 +1,12 @@
 """Envs of other packages by their id; each test needs its package."""
 
+import os
+
 import numpy as np
 import pytest
 
 from nervex.envs import GymEnv, check_env
+from nervex.utils import ExtraMissingError
 from nervex.worker.actor.env_manager import create_env_manager
 
 IDS = [
@@ -137,3 +140,23 @@ def test_pettingzoo_in_every_kind_of_process():
                 block = manager.advance(ids, np.zeros((len(ids), 3), np.int64))
                 ends += int(block.done.sum())
             assert ends == 4 and block.obs is not None and manager.faults.total == 0
+
+
+def test_mujoco_draws_without_a_screen(monkeypatch, tmp_path):
+    pytest.importorskip('mujoco')
+    for name in ('MUJOCO_GL', 'DISPLAY', 'WAYLAND_DISPLAY'):
+        monkeypatch.delenv(name, raising=False)
+    found = {'EGL': 'libEGL.so.1', 'OSMesa': 'libOSMesa.so.8'}
+    monkeypatch.setattr('ctypes.util.find_library', found.get)
+    env = GymEnv(dict(env_id='Hopper-v5', render_mode='rgb_array'))
+    env.info()
+    assert os.environ['MUJOCO_GL'] == 'egl'
+    env.close()
+    monkeypatch.setenv('MUJOCO_GL', 'glfw')  # what a user has chosen stays
+    GymEnv(dict(env_id='Hopper-v5', render_mode='rgb_array')).info()
+    assert os.environ['MUJOCO_GL'] == 'glfw'
+    monkeypatch.delenv('MUJOCO_GL')
+    found.clear()
+    with pytest.raises(ExtraMissingError, match='apt-get install libegl1, or libosmesa6'):
+        GymEnv(dict(env_id='Hopper-v5', render_mode='rgb_array')).info()
+    GymEnv(dict(env_id='Hopper-v5')).info()  # who does not draw needs neither

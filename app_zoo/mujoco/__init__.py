@@ -1,0 +1,1 @@
+"""Bodies simulated by MuJoCo."""
