@@ -15,6 +15,7 @@ RUNNER = ROOT / 'tests' / 'docs_runner.py'
 BOTH_LANGUAGES = (
     'index',
     'quick_start',
+    'agent',
     'config',
     'write_an_env',
     'write_a_policy',

@@ -6,7 +6,7 @@ import pytest
 
 # module -> names that users import from it
 NAMES = {
-    'nervex': '__TITLE__ __VERSION__ __DESCRIPTION__ __AUTHOR__ __AUTHOR_EMAIL__ __version__ enable_hpc_rl',
+    'nervex': '__TITLE__ __VERSION__ __DESCRIPTION__ __AUTHOR__ __AUTHOR_EMAIL__ __version__ enable_hpc_rl Agent',
     'nervex.armor': """
         BaseArmor Armor IArmorPlugin IArmorStatelessPlugin IArmorStatefulPlugin add_plugin register_plugin GradHelper
         HiddenStateHelper HiddenStatePlugin ArgmaxSampleHelper EpsGreedySampleHelper MultinomialSampleHelper

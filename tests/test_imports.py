@@ -98,6 +98,7 @@ HEAVY = (
 @pytest.mark.parametrize(
     'statement, most',
     [
+        ('import nervex', 3),
         ('import nervex, nervex.policy, nervex.armor', 60),
         (
             'from nervex.entry import serial_pipeline, parallel_pipeline',
