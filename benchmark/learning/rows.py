@@ -9,7 +9,7 @@ from nervex.config.config import builtin_configs
 
 SEEDS = (0, 1, 2)
 NERVEX, SB3, EPYMARL = 'nervex', 'sb3', 'epymarl'
-NOT_ALONE = ('_il', '_cql', '_td3_bc')  # configs that learn from recorded episodes
+NOT_ALONE = ('_il', '_cql', '_td3_bc', '_implicit_q')  # configs that learn from recorded episodes
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ _HOMES = {
     'nervex.model.common': ' '.join(common.__all__),
     'nervex.model.create': 'create_model',
     'nervex.model.discrete_net': ' '.join(discrete_net.__all__),
+    'nervex.model.implicit_q': 'ImplicitQModel',
     'nervex.model.ppg': 'ConvPPG FCPPG PPG',
     'nervex.model.qac': 'QAC',
     'nervex.model.qmix': 'CollaQ Mixer QMix',

@@ -13,6 +13,7 @@ from nervex.model.common.heads import TwinQ
 from nervex.model.common.modes import ModeNet, action_heads, as_flag, entry_of, obs_of, with_mask
 from nervex.torch_utils.network.activation import Activation
 from nervex.torch_utils.network.mlp import MLP, Layers
+from nervex.torch_utils.network.renorm import renormed_linear
 from nervex.torch_utils.network.shapes import as_size
 
 _LOG_SIGMA_MIN, _LOG_SIGMA_MAX = -20.0, 2.0
@@ -32,9 +33,10 @@ class SquashedGaussianActor(nn.Module):
         action_dim: int,
         hidden_dim_list: Layers,
         activation: str | Activation,
+        **layers: Any,
     ) -> None:
         super().__init__()
-        self.net = MLP(obs_dim, hidden_dim_list, 2 * action_dim, activation, name='obs')
+        self.net = MLP(obs_dim, hidden_dim_list, 2 * action_dim, activation, name='obs', **layers)
 
     def forward(self, obs: Tensor) -> tuple[Tensor, Tensor]:
         """The outputs that the class describes."""
@@ -46,7 +48,7 @@ class SACModel(ModeNet):
     """
     Overview:
         Networks of soft actor-critic (Haarnoja et al. 2018, https://arxiv.org/abs/1812.05905): ``model.actor``,
-        ``model.critic`` (a list of one or two) and, with ``use_value_net``, ``model.value``, which share nothing.
+        ``model.critic`` (a list) and, with ``use_value_net``, ``model.value``, which share nothing.
     Arguments:
         - obs_dim (:obj:`int | Sequence[int]`): size of an observation
         - action_dim (:obj:`int | Sequence[int]`): size of an action
@@ -54,6 +56,12 @@ class SACModel(ModeNet):
         - use_value_net (:obj:`bool`): a network of state values (the first version of the algorithm)
         - hidden_dim_list (:obj:`Sequence[int]`): widths of the hidden layers of all of them
         - activation (:obj:`str | Callable`): 'relu', 'tanh', ...
+        - critic_hidden_dim_list (:obj:`Sequence[int] | None`): widths of the critics, where they differ
+        - critic_num (:obj:`int | None`): number of critics; None is what ``use_twin_q`` says
+        - num_quantiles (:obj:`int`): outputs of a critic; several are quantiles of the return
+        - dropout (:obj:`float`): share of the critics' hidden units that training passes leave out
+        - norm (:obj:`str | None`): 'layer': LayerNorm in the critics; 'batch': batch renormalisation in front of
+          each layer of critics and actor
     Interfaces:
         forward, compute_action, evaluate, compute_q, compute_value
     """
@@ -68,13 +76,24 @@ class SACModel(ModeNet):
         use_value_net: bool = False,
         hidden_dim_list: Layers = (256, 256),
         activation: str | Activation = 'relu',
+        critic_hidden_dim_list: Layers | None = None,
+        critic_num: int | None = None,
+        num_quantiles: int = 1,
+        dropout: float = 0.0,
+        norm: str | None = None,
     ) -> None:
         super().__init__()
-        action_size = as_size(action_dim, 'action_dim')
-        self.actor = SquashedGaussianActor(obs_dim, action_size, hidden_dim_list, activation)
-        self.critic = TwinQ(
-            2 if as_flag(use_twin_q, 'use_twin_q') else 1, obs_dim, action_size, hidden_dim_list, activation
-        )
+        if norm not in (None, 'layer', 'batch'):
+            raise ValueError(f"norm is None, 'layer' or 'batch', got {norm!r}")
+        count = (2 if as_flag(use_twin_q, 'use_twin_q') else 1) if critic_num is None else critic_num
+        if count < 1 or num_quantiles < 1 or not 0.0 <= dropout < 1.0:
+            got = f'critic_num {count}, num_quantiles {num_quantiles}, dropout {dropout}'
+            raise ValueError(f'critics: critic_num and num_quantiles are at least 1, dropout is in [0, 1), got {got}')
+        action_size, critic_widths = as_size(action_dim, 'action_dim'), critic_hidden_dim_list or hidden_dim_list
+        layers: dict[str, Any] = dict(linear=renormed_linear) if norm == 'batch' else {}
+        self.actor = SquashedGaussianActor(obs_dim, action_size, hidden_dim_list, activation, **layers)
+        sizes = (obs_dim, action_size, critic_widths, activation, num_quantiles)
+        self.critic = TwinQ(count, *sizes, norm=norm == 'layer', dropout=dropout, **layers)
         self.value = MLP(obs_dim, hidden_dim_list, 1, activation, name='obs') if use_value_net else None
 
     def compute_action(
@@ -93,7 +112,7 @@ class SACModel(ModeNet):
         """
         mu, log_sigma = self.actor(obs_of(data))
         sigma = log_sigma.exp()
-        raw = mu if deterministic else mu + sigma * _noise_like(mu, generator)
+        raw = mu if deterministic else mu + sigma * noise_like(mu, generator)
         return {'action': torch.tanh(raw), 'logit': (mu, sigma)}
 
     def evaluate(self, data: Tensor | dict[str, Any], generator: torch.Generator | None = None) -> dict[str, Any]:
@@ -104,7 +123,7 @@ class SACModel(ModeNet):
             - obs :math:`(B, obs\\_dim)`, action, mean, log_std :math:`(B, action\\_dim)`, log_prob :math:`(B)`
         """
         mu, log_sigma = self.actor(obs_of(data))
-        noise = _noise_like(mu, generator)
+        noise = noise_like(mu, generator)
         raw = mu + log_sigma.exp() * noise
         # log(1 - tanh(x)^2) = 2 (log 2 - x - softplus(-2 x)), which stays finite where tanh is 1 in floats
         squash = 2.0 * (math.log(2.0) - raw - F.softplus(-2.0 * raw))
@@ -114,8 +133,8 @@ class SACModel(ModeNet):
     def compute_q(self, data: dict[str, Any]) -> dict[str, Any]:
         """
         Shapes:
-            - obs :math:`(B, obs\\_dim)`, action :math:`(B, action\\_dim)`, q_value: a list of two :math:`(B)`, or one
-              tensor without twins
+            - obs :math:`(B, obs\\_dim)`, action :math:`(B, action\\_dim)`, q_value: a list of :math:`(B)`, or of
+              :math:`(B, num\\_quantiles)`, one a critic; the tensor alone of a single one
         """
         q = self.critic(obs_of(data), entry_of(data, 'action'))
         return {'q_value': q if len(q) > 1 else q[0]}
@@ -182,7 +201,8 @@ class DiscreteSACModel(ModeNet):
         return {'q_value': q_value if len(q_value) > 1 else q_value[0]}
 
 
-def _noise_like(x: Tensor, generator: torch.Generator | None) -> Tensor:
+def noise_like(x: Tensor, generator: torch.Generator | None) -> Tensor:
+    """Numbers of the unit normal distribution, one for each of ``x``; None is torch's global generator."""
     if generator is None:
         return torch.randn_like(x)
     return torch.randn(x.shape, dtype=x.dtype, device=x.device, generator=generator)

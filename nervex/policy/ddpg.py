@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -58,6 +59,7 @@ class OffPolicyACPolicy(CommonPolicy):
     learn_parts: tuple[str, ...] = ('_optimizer_actor', '_optimizer_critic', '_draws', '_updates_done')
     _collects_by = _evaluates_by = ''  # the model's action as it is
     _parts: tuple[str, ...] = ('actor', 'critic')  # of the model, that have an optimizer each
+    _targets_wait = True  # for the actor's updates; False: they follow every update of the critic
     _losses = 'total_loss critic_loss actor_loss q_value critic_grad_norm actor_grad_norm'
     _logs = f'cur_lr_actor cur_lr_critic {_losses}'
 
@@ -112,14 +114,16 @@ class OffPolicyACPolicy(CommonPolicy):
             'cur_lr_critic': self._optimizer_critic.param_groups[0]['lr'],
             'cur_lr_actor': self._optimizer_actor.param_groups[0]['lr'],
             'critic_loss': loss,
-            'q_value': info['q_value'],
-            'critic_grad_norm': info['grad_norm'],
+            'critic_grad_norm': info.pop('grad_norm'),
         }
+        td_error = info.pop('td_error')
         if self._use_priority:
-            log['priority'] = info['td_error']
+            log['priority'] = td_error
+        log.update(info)
         self._updates_done += 1
-        if self._updates_done % self._actor_update_freq == 0:
+        if is_due := self._updates_done % self._actor_update_freq == 0:
             log.update(self._update_actor(data))
+        if self._has_target and (is_due or not self._targets_wait):
             self._armor.target_update(self._model)
         log['total_loss'] = loss + log['actor_loss'] if 'actor_loss' in log else loss
         return log
@@ -157,8 +161,8 @@ class OffPolicyACPolicy(CommonPolicy):
 
 
 def smaller(q_values: list[torch.Tensor]) -> torch.Tensor:
-    """The smaller value of twin critics, or the value of the only one."""
-    return q_values[0] if len(q_values) == 1 else torch.min(*q_values)
+    """The smallest value that a critic gives."""
+    return functools.reduce(torch.min, q_values)
 
 
 @POLICY_REGISTRY.register('ddpg')

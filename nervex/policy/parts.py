@@ -49,6 +49,7 @@ class PolicyParts(Policy):
             weight_decay=0.0,
             optimizer=setting('adam', "'adam' | 'adamw' | 'rmsprop'", 'adamw: decay shrinks the weights instead'),
             optimizer_eps=setting(None, 'number > 0 | None', 'what the optimizer adds to its denominator; None: 1e-8'),
+            optimizer_beta=setting(None, 'number in [0, 1) | None', "the past's share in adam's mean; None: 0.9"),
             grad_clip_norm=setting(None, 'number > 0 | None', 'largest norm of the gradient; None: not clipped'),
             init_data_count=0,
             ignore_done=setting(False, 'bool', 'treat every end as if the episode went on'),
@@ -86,6 +87,9 @@ class PolicyParts(Policy):
         if isinstance(eps, dict) and eps['start'] < eps['end']:
             text = f'got {eps["start"]}, must be at least policy.command.eps.end = {eps["end"]}: exploration decays'
             problems.append(('command.eps.start', text))
+        if cfg.learn.optimizer == 'rmsprop' and cfg.learn.optimizer_beta is not None:
+            text = f'got {cfg.learn.optimizer_beta}, but rmsprop keeps no mean of gradients; take adam, or leave it out'
+            problems.append(('learn.optimizer_beta', text))
         return problems
 
     def _init_learn(self) -> None:
@@ -104,7 +108,7 @@ class PolicyParts(Policy):
         armor, algo = Armor(self._model), self._cfg.learn.algo
         if 'target_update_freq' in algo:
             armor.add_model('target', update_type='assign', update_kwargs={'freq': algo.target_update_freq})
-        elif 'target_theta' in algo:
+        elif 'target_theta' in algo and algo.target_theta is not None:
             armor.add_model('target', update_type='momentum', update_kwargs={'theta': algo.target_theta})
         armor.mode(train=True)
         if hasattr(armor, 'target_model'):
@@ -121,6 +125,8 @@ class PolicyParts(Policy):
             kwargs.update(grad_clip_type='clip_norm', clip_value=learn.grad_clip_norm)
         if learn.optimizer_eps is not None:
             kwargs['eps'] = learn.optimizer_eps
+        if learn.optimizer_beta is not None:
+            kwargs['betas'] = (learn.optimizer_beta, 0.999)
         if learn.optimizer == 'adamw':
             kwargs['optim_type'] = 'adamw'
         flat = FlatParameters.of(module) or FlatParameters(module)

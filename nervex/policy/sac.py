@@ -36,10 +36,12 @@ class SACPolicy(OffPolicyACPolicy):
                     None, 'number >= 0 | None', 'temperature, at the start if learned; None: 1 learned, else 0.2'
                 ),
                 target_entropy=setting(None, 'number | None', 'entropy to keep; None: what the action space suggests'),
+                actor_update_freq=setting(1, 'int >= 1', 'updates of the critic and the targets for one of the actor'),
             ),
         ),
     )
     _default_model = 'sac'
+    _targets_wait = False
     _logs = f'{OffPolicyACPolicy._logs} alpha alpha_loss entropy'
     learn_parts: tuple[str, ...] = ('_temperature', '_optimizer_alpha')
 
@@ -58,15 +60,29 @@ class SACPolicy(OffPolicyACPolicy):
     def _critic_loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
         with torch.no_grad():
             following = self._draw(data['next_obs'])
-            judged = {'obs': data['next_obs'], 'action': following['action']}
-            q = smaller(self._q_values(self._armor.target_forward, judged))
-            next_value = q - self._temperature() * following['log_prob']
-        q_values = self._q_values(self._armor.forward, {'obs': data['obs'], 'action': data['action']})
-        return self._td_loss(q_values, next_value, data)
+            cost = self._temperature() * following['log_prob']
+        q_values, next_q = self._now_and_next(data, following['action'])
+        return self._td_loss(q_values, self._next_value(next_q, cost), data)
+
+    def _now_and_next(
+        self, data: dict[str, Any], next_action: torch.Tensor
+    ) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+        """What the critics say of the actions taken, and, without a gradient, the targets of the next ones."""
+        with torch.no_grad():
+            next_q = self._q_values(self._armor.target_forward, {'obs': data['next_obs'], 'action': next_action})
+        return self._q_values(self._armor.forward, {'obs': data['obs'], 'action': data['action']}), next_q
+
+    def _next_value(self, q_values: list[torch.Tensor], cost: torch.Tensor) -> torch.Tensor:
+        """What a target builds on: the value of the next action, less what its probability costs."""
+        return smaller(q_values) - cost
+
+    def _judged(self, q_values: list[torch.Tensor]) -> torch.Tensor:
+        """The value that the actor climbs."""
+        return smaller(q_values)
 
     def _actor_loss(self, data: dict[str, Any]) -> tuple[torch.Tensor, dict[str, Any]]:
         drawn = self._draw(data['obs'])
-        q = smaller(self._q_values(self._armor.forward, {'obs': data['obs'], 'action': drawn['action']}))
+        q = self._judged(self._q_values(self._armor.forward, {'obs': data['obs'], 'action': drawn['action']}))
         loss = (self._temperature().detach() * drawn['log_prob'] - q).mean()
         return loss, {'entropy': -drawn['log_prob'].detach().mean()}
 
@@ -94,6 +110,25 @@ class SACPolicy(OffPolicyACPolicy):
     def _forward_eval(self, data_id: list[int], data: dict) -> dict:
         param = {'mode': 'compute_action', 'deterministic': True}
         return {'action': self._eval_armor.forward(data, param=param)['action']}
+
+
+@POLICY_REGISTRY.register('droq')
+class DroQPolicy(SACPolicy):
+    """
+    Overview:
+        SAC whose critics have dropout and LayerNorm, in their targets, too, so that many updates an env step do not
+        overestimate; the actor climbs the mean of the critics, once in ``actor_update_freq`` of their updates. How many
+        these are: ``learn.train_step`` by ``actor.n_sample``, 20 in the paper. Paper: Hiraoka et al. 2022.
+    """
+
+    config = settings(
+        policy_type='droq',
+        model=dict(dropout=0.01, norm='layer'),
+        learn=dict(algo=dict(actor_update_freq=20)),
+    )
+
+    def _judged(self, q_values: list[torch.Tensor]) -> torch.Tensor:
+        return torch.stack(q_values).mean(0)
 
 
 @POLICY_REGISTRY.register('sac_discrete')

@@ -23,6 +23,7 @@ POLICY_REGISTRY = Registry(
         'matd3': 'nervex.policy.maddpg:MATD3Policy',
         'il': 'nervex.policy.il:ILPolicy',
         'cql': 'nervex.policy.cql:CQLPolicy',
+        'cql_continuous': 'nervex.policy.cql:ContinuousCQLPolicy',
         'ppo': 'nervex.policy.ppo:PPOPolicy',
         'a2c': 'nervex.policy.ppo:A2CPolicy',
         'ppo_recurrent': 'nervex.policy.ppo:RecurrentPPOPolicy',
@@ -34,6 +35,10 @@ POLICY_REGISTRY = Registry(
         'td3_bc': 'nervex.policy.ddpg:TD3BCPolicy',
         'sac': 'nervex.policy.sac:SACPolicy',
         'sac_discrete': 'nervex.policy.sac:DiscreteSACPolicy',
+        'droq': 'nervex.policy.sac:DroQPolicy',
+        'tqc': 'nervex.policy.tqc:TQCPolicy',
+        'crossq': 'nervex.policy.crossq:CrossQPolicy',
+        'implicit_q': 'nervex.policy.implicit_q:ImplicitQPolicy',
     },
 )
 ENV_REGISTRY = Registry(
@@ -114,6 +119,7 @@ MODEL_REGISTRY = Registry(
         'qac': 'nervex.model:QAC',
         'sac': 'nervex.model:SACModel',
         'sac_discrete': 'nervex.model:DiscreteSACModel',
+        'implicit_q': 'nervex.model:ImplicitQModel',
         'fc_ppg': 'nervex.model:FCPPG',
         'conv_ppg': 'nervex.model:ConvPPG',
         'team_ac': 'nervex.model.team:TeamAC',

@@ -418,10 +418,11 @@ class QOfAction(nn.Module):
         Q(s, a): one network over the joined observation and action.
     Arguments:
         - obs_dim, action_dim (:obj:`int | Sequence[int]`): sizes of observation and action
-        - hidden_dim_list, activation: see ``MLP``
+        - outputs (:obj:`int`): numbers for each pair, e.g. quantiles of its return
+        - hidden_dim_list, activation, layers: see ``MLP``
     Shapes:
         - obs :math:`(*, obs\\_dim)`, action :math:`(*, action\\_dim)`, or :math:`(*)` if it has one dimension; q
-          :math:`(*)`
+          :math:`(*)`, or :math:`(*, outputs)` if there are several
     """
 
     def __init__(
@@ -430,10 +431,14 @@ class QOfAction(nn.Module):
         action_dim: int | Sequence[int],
         hidden_dim_list: Layers = (256, 256),
         activation: str | Activation = 'relu',
+        outputs: int = 1,
+        **layers: Any,
     ) -> None:
         super().__init__()
         self._obs_shape, self._action_dim = as_shape(obs_dim), as_size(action_dim, 'action_dim')
-        self.net = MLP(as_size(obs_dim) + self._action_dim, hidden_dim_list, 1, activation, name='obs with action')
+        joined = as_size(obs_dim) + self._action_dim
+        self.net = MLP(joined, hidden_dim_list, outputs, activation, name='obs with action', **layers)
+        self._is_one = outputs == 1
 
     def forward(self, obs: Tensor, action: Tensor) -> Tensor:
         """The outputs that the class describes."""
@@ -445,7 +450,8 @@ class QOfAction(nn.Module):
                 f'action of shape {tuple(action.shape)} does not fit: the critic expects '
                 f'{(*obs.shape[:-1], self._action_dim)} beside obs {tuple(obs.shape)}'
             )
-        return self.net(torch.cat([obs, action.to(obs.dtype)], -1)).squeeze(-1)
+        q = self.net(torch.cat([obs, action.to(obs.dtype)], -1))
+        return q.squeeze(-1) if self._is_one else q
 
 
 class TwinQ(nn.ModuleList):

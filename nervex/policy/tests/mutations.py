@@ -17,7 +17,8 @@ import torch
 from nervex.policy.tests import test_impala, test_offline, test_on_policy_ac, test_ppo_recurrent, test_value_policies
 from nervex.policy.tests.learning import no_bootstrap, train, wrong_sign
 from nervex.policy.tests.test_dqn import LEARNS
-from nervex.policy.tests.test_off_policy_ac import DISCRETE, NAMES, PROOF
+from nervex.policy.tests.test_off_policy_ac import DISCRETE, NAMES
+from nervex.policy.tests.test_off_policy_ac import proof as off_policy_proof
 from nervex.policy.tests.test_offline import CliffEnv, cautious, learn, patient, record
 from nervex.policy.tests.toy_control import DepositEnv, uphill
 from nervex.policy.tests.toy_envs import TemptationEnv
@@ -58,7 +59,7 @@ def proofs(folder: str) -> Iterator[tuple[str, str, float, Run, Broken]]:
     cfg = test_impala.proof(test_impala.until(1))
     yield 'impala', 'temptation', 1, trained(TemptationEnv, cfg), broken
     for name in NAMES:
-        yield name, 'deposit', 1, trained(DepositEnv, PROOF), ACTOR_CRITIC
+        yield name, 'deposit', 1, trained(DepositEnv, off_policy_proof(name)), ACTOR_CRITIC
     yield 'sac_discrete', 'temptation', 1, trained(TemptationEnv, DISCRETE), ACTOR_CRITIC
 
     expert = record(f'{folder}/expert', TemptationEnv(), patient)
@@ -79,6 +80,16 @@ def proofs(folder: str) -> Iterator[tuple[str, str, float, Run, Broken]]:
         policy=dict(learn=dict(algo=dict(bc_alpha=20.0, target_theta=0.05))), commander=dict(max_train_iter=800)
     )
     yield 'td3_bc', 'deposit, random data', 1, lambda cls: learn(cls, DepositEnv, random, **bold), ACTOR_CRITIC
+    selective = test_offline.SELECTIVE
+    yield (
+        'implicit_q',
+        'deposit, random data',
+        1,
+        lambda cls: learn(cls, DepositEnv, random, **selective),
+        ACTOR_CRITIC,
+    )
+    doubtful = test_offline.DOUBTFUL
+    yield 'cql_continuous', 'cliff', 1.3, lambda cls: learn(cls, CliffEnv, near, **doubtful), broken
     yield 'td3_bc', 'cliff', 1.13, lambda cls: learn(cls, CliffEnv, near, **careful), broken
 
 

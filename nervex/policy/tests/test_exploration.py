@@ -22,11 +22,13 @@ def test_draws_of_soft_q_follow_values_over_temperature():
     assert (policy._forward_eval(ids, {'obs': obs})['action'] == q.argmax()).all()
 
 
-@pytest.mark.parametrize('name', ['ddpg', 'td3', 'td3_bc', 'sac'])
+@pytest.mark.parametrize('name', ['ddpg', 'td3', 'td3_bc', 'sac', 'implicit_q'])
 def test_exploration_is_noise_of_its_size_and_evaluation_has_none(name):
     cfg = dict(policy_type=name, model=dict(obs_dim=4, action_dim=D, hidden_dim_list=[16]))
-    noise = {} if name == 'sac' else dict(collect=dict(noise_sigma=0.05))
+    noise = {} if name in ('sac', 'implicit_q') else dict(collect=dict(noise_sigma=0.05))
     policy = create_policy({**cfg, **noise}, enable_field=['collect', 'eval'])
+    if name == 'implicit_q':
+        policy._model.actor.log_sigma.data.fill_(0.05).log_()
     obs = torch.ones(4000, 4)
     ids = list(range(len(obs)))
     best = policy._forward_eval(ids, {'obs': obs})['action']

@@ -3,12 +3,14 @@ The loss of each policy beside the formula of its paper, written out here with t
 nervex: with target networks that differ from the learning ones, rewards of several steps, ends, and weights.
 """
 
+import numpy as np
 import pytest
 import torch
 from torch.distributions import Categorical, Independent, Normal, TransformedDistribution
 from torch.distributions.transforms import TanhTransform
 
 from nervex.policy import create_policy
+from nervex.policy.implicit_q import expectile_loss
 
 B, N, D, GAMMA, ALPHA = 6, 3, 2, 0.9, 0.3
 TAKEN = torch.tensor([3, 2, 3, 1, 3, 3])  # steps of each target, fewer at a time limit
@@ -182,8 +184,8 @@ def test_soft_actor_critic(nstep, monkeypatch):
     now, following = squashed(online, data['obs']), squashed(online, data['next_obs'])
     action, next_action = now.rsample(), following.rsample()
     densities = [now.log_prob(action), following.log_prob(next_action)]
-    monkeypatch.setattr('nervex.model.sac._noise_like', lambda x, generator: noise[0])
-    noise = [normal(following, next_action)]
+    noise = fixed_noise(monkeypatch)
+    noise[0] = normal(following, next_action)
     least = torch.min(*q_of(target, data['next_obs'], next_action))
     aim = goal(data, least - ALPHA * densities[1])
     expected = sum(weighted((aim - q).pow(2), data) for q in q_of(online, data['obs'], data['action']))
@@ -199,6 +201,137 @@ def normal(squashed_pi, action):
     """The draw of the unit normal distribution that gave an action."""
     base = squashed_pi.base_dist.base_dist
     return ((torch.atanh(action) - base.mean) / base.stddev).detach()
+
+
+def fixed_noise(monkeypatch):
+    """The unit normal numbers that the actor's draws take next, to be set in the list."""
+    noise = [torch.zeros(B, D)]
+    monkeypatch.setattr('nervex.model.sac.noise_like', lambda x, generator: noise[0])
+    return noise
+
+
+@pytest.mark.parametrize('nstep', [1, 3])
+def test_truncated_quantile_critics(nstep, monkeypatch):
+    model = dict(critic_num=3, num_quantiles=4)
+    policy = make('tqc', True, nstep, model=model, alpha=ALPHA, auto_alpha=False, drop_quantiles=1)
+    data, (online, target), noise = batch(True, nstep), both(policy), fixed_noise(monkeypatch)
+    torch.manual_seed(5)
+    now, following = squashed(online, data['obs']), squashed(online, data['next_obs'])
+    action, next_action = now.rsample(), following.rsample()
+    densities = [now.log_prob(action), following.log_prob(next_action)]
+    own = q_of(online, data['obs'], data['action'])
+    total = 0.0
+    for b in range(B):
+        pooled = sorted(float(z[b, j]) for z in q_of(target, data['next_obs'], next_action) for j in range(4))[:9]
+        soft = [torch.full((B,), z) - ALPHA * densities[1].detach() for z in pooled]
+        aims = [float(goal(data, value)[b]) for value in soft]
+        for critic in own:
+            for i in range(4):
+                for aim in aims:
+                    delta = aim - float(critic[b, i])
+                    huber = 0.5 * delta**2 if abs(delta) <= 1 else abs(delta) - 0.5
+                    total += float(data['weight'][b]) * abs((i + 0.5) / 4 - (delta < 0)) * huber / (4 * len(aims))
+    noise[0] = normal(following, next_action)
+    assert policy._critic_loss(data)[0].item() == pytest.approx(total / B, rel=1e-4)
+    noise[0] = normal(now, action)
+    mean = torch.stack(q_of(online, data['obs'], action)).mean(0).mean(-1)
+    assert policy._actor_loss(data)[0].item() == pytest.approx((ALPHA * densities[0] - mean).mean().item(), rel=1e-4)
+
+
+def test_the_actor_of_many_updates_climbs_the_mean_of_its_critics(monkeypatch):
+    policy = make('droq', True, model=dict(dropout=0.0), alpha=ALPHA, auto_alpha=False)
+    data, (online, _), noise = batch(True, 1), both(policy), fixed_noise(monkeypatch)
+    now = squashed(online, data['obs'])
+    action = now.rsample()
+    noise[0] = normal(now, action)
+    expected = (ALPHA * now.log_prob(action) - sum(q_of(online, data['obs'], action)) / 2).mean()
+    assert policy._actor_loss(data)[0].item() == pytest.approx(expected.item(), rel=1e-4)
+    assert all(isinstance(hidden[-1], torch.nn.LayerNorm) for q in online.critic for hidden in list(q.net)[:-1])
+
+
+def test_critics_without_targets_see_now_and_next_as_one_batch(monkeypatch):
+    algo = dict(target_theta=None, alpha=ALPHA, auto_alpha=False)
+    policy = make('crossq', True, model=dict(critic_hidden_dim_list=[12]), **algo)
+    data, net, noise = batch(True, 1), policy._model, fixed_noise(monkeypatch)
+    assert not hasattr(policy._armor, 'target_model')
+    following = squashed(net, data['next_obs'])
+    next_action = following.rsample()
+    noise[0] = normal(following, next_action)
+
+    def normalised(x, layer):  # the first batches: by their own statistics
+        mean = x.sum(0) / len(x)
+        var = (x - mean).pow(2).sum(0) / len(x)
+        return (x - mean) / (var + 1e-3).sqrt() * layer.weight + layer.bias
+
+    x = torch.cat([torch.cat([data['obs'], data['action']], 1), torch.cat([data['next_obs'], next_action], 1)])
+    values = []
+    for critic in net.critic:
+        (norm, first), (norm_2, last) = critic.net
+        values.append(last(normalised(first(normalised(x, norm)).relu(), norm_2)).squeeze(1))
+    least = torch.min(*values)[B:].detach()
+    aim = goal(data, least - ALPHA * following.log_prob(next_action)).detach()
+    expected = sum(weighted((aim - q[:B]).pow(2), data) for q in values)
+    loss = policy._critic_loss(data)[0]
+    assert loss.item() == pytest.approx(expected.item(), rel=1e-4)
+    parameters = list(net.critic.parameters())
+    wanted = torch.autograd.grad(expected, parameters)
+    assert all(torch.allclose(a, b, atol=1e-4) for a, b in zip(torch.autograd.grad(loss, parameters), wanted))
+    norm = net.critic[0].net[0][0]
+    assert torch.allclose(norm.running_mean, 0.01 * x.mean(0), atol=1e-6) and norm.batches == 1
+    assert not any(module.training for module in net.modules())
+
+
+@pytest.mark.parametrize('nstep', [1, 3])
+def test_implicit_q(nstep):
+    algo = dict(expectile=0.8, beta=2.0, weight_limit=1.5)
+    policy, data = make('implicit_q', True, nstep, **algo), batch(True, nstep)
+    online, target = both(policy)
+    value, following = (online.critic['v'](data[key]).squeeze(1) for key in ('obs', 'next_obs'))
+    least = torch.min(*q_of(target, data['obs'], data['action'])).detach()
+    expected = sum(
+        weighted((goal(data, following.detach()) - q).pow(2), data) for q in q_of(online, data['obs'], data['action'])
+    )
+    u = least - value
+    assert (u > 0).any() and (u < 0).any()
+    expected = expected + weighted(torch.stack([(0.2 if e < 0 else 0.8) * e**2 for e in u]), data)
+    assert policy._critic_loss(data)[0].item() == pytest.approx(expected.item(), rel=1e-5)
+    weight = torch.tensor([min(float((2.0 * e).exp()), 1.5) for e in u])
+    assert (weight == 1.5).any() and (weight < 1.5).any()
+    first, last = online.actor.mu
+    mu = torch.tanh(last(first(data['obs']).relu()))
+    density = Independent(Normal(mu, online.actor.log_sigma.exp().expand_as(mu)), 1).log_prob(data['action'])
+    assert policy._actor_loss(data)[0].item() == pytest.approx(-(weight * density).mean().item(), rel=1e-4)
+
+
+def test_conservative_q_of_continuous_actions(monkeypatch):
+    algo = dict(alpha=ALPHA, auto_alpha=False, cql_alpha=3.0, cql_samples=2)
+    policy, data = make('cql_continuous', True, **algo), batch(True, 1)
+    (online, target), noise = both(policy), [torch.randn(B, D), torch.randn(B, 4, D)]
+    monkeypatch.setattr('nervex.model.sac.noise_like', lambda x, generator: noise[x.dim() - 2])
+    action, density = policy._stand_ins(data)
+    assert action.shape == (B, 6, D) and action[:, :2].abs().max() <= 1 and (density[:, :2] == -2 * np.log(2)).all()
+    for k, key in ((2, 'obs'), (3, 'obs'), (4, 'next_obs'), (5, 'next_obs')):
+        pi = squashed(online, data[key])
+        assert torch.allclose(normal(pi, action[:, k]), noise[1][:, k - 2], atol=1e-3)
+        assert torch.allclose(density[:, k], pi.log_prob(action[:, k]), atol=1e-3)
+    monkeypatch.setattr(policy, '_stand_ins', lambda data: (action, density))
+    mu, log_sigma = online.actor(data['next_obs'])
+    next_action = torch.tanh(mu + log_sigma.exp() * noise[0])
+    least, expected = torch.min(*q_of(target, data['next_obs'], next_action)), 0.0
+    own = q_of(online, data['obs'], data['action'])
+    for critic, q in enumerate(own):
+        expected = expected + weighted((goal(data, least).detach() - q).pow(2), data)
+        ratios = [q_of(online, data['obs'], action[:, k])[critic].exp() / density[:, k].exp() for k in range(6)]
+        expected = expected + 3.0 * weighted((sum(ratios) / 6).log() - q, data)
+    assert policy._critic_loss(data)[0].item() == pytest.approx(expected.item(), rel=1e-4)
+
+
+def test_the_value_is_the_expectile_of_the_values_of_the_data():
+    # values 0 and 1, alike often: (1 - tau) v = tau (1 - v) has the solution v = tau
+    error = torch.tensor([0.0, 1.0]) - 0.8
+    gradient = torch.func.grad(lambda v: expectile_loss(torch.tensor([0.0, 1.0]) - v, 0.8).sum())(torch.tensor(0.8))
+    assert expectile_loss(error, 0.8).tolist() == pytest.approx([0.2 * 0.64, 0.8 * 0.04])
+    assert gradient.item() == pytest.approx(0.0, abs=1e-6)
 
 
 @pytest.mark.parametrize('nstep', [1, 3])

@@ -40,7 +40,9 @@ WANTED = {
     'ppg': PPO | {'value_grad_norm', 'aux_value_loss', 'auxiliary_loss', 'behavioral_cloning_loss'},
     **dict.fromkeys(['ddpg', 'td3', 'maddpg', 'matd3'], CRITIC),
     'td3_bc': CRITIC | {'bc_loss'},
-    **dict.fromkeys(['sac', 'sac_discrete'], SAC),
+    **dict.fromkeys(['sac', 'sac_discrete', 'droq', 'tqc', 'crossq'], SAC),
+    'cql_continuous': SAC | {'td_loss', 'cql_loss'},
+    'implicit_q': CRITIC | {'value_loss', 'value', 'weight', 'entropy'},
 }
 FEW = dict(
     learner=dict(hook=dict(log_show=dict(ext_args=dict(freq=1)))),
@@ -53,6 +55,8 @@ def settings(name, **more):
     cfg = merge_config(copy.deepcopy(FEW), dict(policy={}))
     if name == 'ppg':
         cfg = merge_config(cfg, dict(policy=dict(learn=dict(aux_freq=2, epochs_aux=1))))
+    if name == 'droq':
+        cfg = merge_config(cfg, dict(policy=dict(learn=dict(algo=dict(actor_update_freq=1)))))
     return merge_config(cfg, more)
 
 

@@ -11,6 +11,7 @@ from nervex.policy.tests.learning import no_bootstrap, train
 from nervex.policy.tests.toy_control import DepositEnv, uphill
 from nervex.policy.tests.toy_envs import ForbiddenEnv, TemptationEnv
 from nervex.utils import POLICY_REGISTRY
+from nervex.utils.class_config import merge_config
 from nervex.worker.actor.env_manager import create_env_manager
 
 PROOF = dict(
@@ -21,12 +22,23 @@ PROOF = dict(
     evaluator=dict(stop_val=0.9),
     commander=dict(max_env_step=2000),
 )
-NAMES = ['ddpg', 'td3', 'sac']
+NAMES = ['ddpg', 'td3', 'sac', 'droq', 'tqc', 'crossq', 'implicit_q']
+#: what the proofs of some need beside PROOF
+OWN = {
+    'droq': dict(learn=dict(algo=dict(actor_update_freq=2))),
+    'crossq': dict(model=dict(critic_hidden_dim_list=[64]), learn=dict(algo=dict(target_theta=None))),
+    'implicit_q': dict(learn=dict(algo=dict(beta=10.0))),
+}
+TARGETS = [name for name in NAMES if name != 'crossq']
+
+
+def proof(name):
+    return merge_config(PROOF, dict(policy=OWN.get(name, {})))
 
 
 @pytest.mark.parametrize('name', NAMES)
 def test_learns_how_much_to_deposit(name):
-    assert train(name, DepositEnv, PROOF).final_return > 0.9
+    assert train(name, DepositEnv, proof(name)).final_return > 0.9
 
 
 @pytest.mark.slow
@@ -37,7 +49,7 @@ def test_learns_how_much_to_deposit(name):
     ids=['no bootstrap', 'critic uphill', 'actor uphill'],
 )
 def test_the_proof_fails_for_a_broken_loss(name, broken):
-    assert train(broken(POLICY_REGISTRY.get(name)), DepositEnv, PROOF).final_return < 0.8
+    assert train(broken(POLICY_REGISTRY.get(name)), DepositEnv, proof(name)).final_return < 0.8
 
 
 @pytest.mark.parametrize('nstep', [1, 3])
@@ -78,6 +90,13 @@ def batch(rows=4, **columns):
     return {**data, **columns}
 
 
+def seeded(policy, function, *args):
+    """The result of one of the policy's functions, with all of its random numbers chosen."""
+    torch.manual_seed(3)
+    policy._draws.on(policy._device).manual_seed(3)
+    return function(*args)
+
+
 def parameters(module):
     return torch.cat([p.detach().reshape(-1).clone() for p in module.parameters()])
 
@@ -93,18 +112,19 @@ def test_the_target_is_the_smaller_of_two_values_and_ends_with_the_episode(monke
     assert info['td_error'].tolist() == [2.5, 0.5]
 
 
-@pytest.mark.parametrize('name', NAMES)
+@pytest.mark.parametrize('name', TARGETS)
 def test_a_time_limit_is_bootstrapped_and_an_end_is_not(name):
     policy = make(name, ['learn'])
     rows = dict(batch(2), reward=torch.zeros(2), done=torch.tensor([True, True]), truncated=torch.tensor([True, False]))
     rows.pop('weight')
     data = policy._data_preprocess_learn([{key: value[k] for key, value in rows.items()} for k in range(2)])
     assert data['done'].tolist() == [0.0, 1.0] and data['weight'] is None
-    before = policy._critic_loss(data)[1]['td_error']
+    before = seeded(policy, policy._critic_loss, data)[1]['td_error']
+    what_follows = policy._model.critic['v'] if name == 'implicit_q' else policy._armor.target_model.critic
     with torch.no_grad():
-        for p in policy._armor.target_model.critic.parameters():
+        for p in what_follows.parameters():
             p.add_(0.5)
-    after = policy._critic_loss(data)[1]['td_error']
+    after = seeded(policy, policy._critic_loss, data)[1]['td_error']
     assert before[0] != after[0] and torch.equal(before[1], after[1])
 
 
@@ -116,10 +136,8 @@ def test_importance_weights_scale_the_loss_and_priorities_are_the_errors(name):
     data = policy._data_preprocess_learn(
         [{**{key: value[k] for key, value in rows.items()}, 'IS': torch.tensor(2.0)} for k in range(4)]
     )
-    policy._draws.on(policy._device).manual_seed(3)
-    heavy, info = policy._critic_loss(data)
-    policy._draws.on(policy._device).manual_seed(3)
-    light, _ = policy._critic_loss({**data, 'weight': None})
+    heavy, info = seeded(policy, policy._critic_loss, data)
+    light, _ = seeded(policy, policy._critic_loss, {**data, 'weight': None})
     assert torch.allclose(heavy, 2 * light)
     priority = policy._forward_learn(data)['priority']
     assert priority.shape == (4,) and (priority >= 0).all() and info['td_error'].shape == (4,)
@@ -170,7 +188,7 @@ def test_a_fixed_temperature_stays():
 def test_what_is_monitored_is_there(name):
     policy = make(name, ['learn'], learn=dict(grad_clip_norm=10.0))
     logs = {}
-    for _ in range(2):
+    for _ in range(20):
         logs.update(policy._forward_learn(batch()))
     assert all(logs[key] is not None for key in policy._monitor_vars_learn())
 
@@ -182,18 +200,21 @@ def test_a_resumed_learner_goes_on_as_if_nothing_had_happened(name):
         first._forward_learn(batch())
     second._load_state_dict_learn(copy.deepcopy(first._state_dict_learn()))
     for _ in range(3):
-        first._forward_learn(batch())
-        second._forward_learn(batch())
-    assert torch.equal(parameters(first._model), parameters(second._model))
-    assert torch.equal(parameters(first._armor.target_model), parameters(second._armor.target_model))
+        for policy in (first, second):
+            torch.manual_seed(3)  # dropout draws from it
+            policy._forward_learn(batch())
+    for model in ('model', 'target_model')[: 1 if name == 'crossq' else 2]:
+        states = [getattr(policy._armor, model).state_dict() for policy in (first, second)]
+        assert all(torch.equal(states[0][key], states[1][key]) for key in states[0])
 
 
 @pytest.mark.parametrize('name', NAMES)
 def test_the_recorded_update_learns_the_same(name):
     eager, graphed = make(name, ['learn'], learn=dict(graph='off')), make(name, ['learn'], learn=dict(graph='ts'))
     for _ in range(5):
-        eager._forward_learn(batch())
-        graphed._forward_learn(batch())
+        for policy in (eager, graphed):
+            torch.manual_seed(3)  # dropout draws from it
+            policy._forward_learn(batch())
     assert torch.allclose(parameters(eager._model), parameters(graphed._model), atol=1e-6)
     assert all(update._graphed.eager_reason is None for update in graphed._updates.values())
 

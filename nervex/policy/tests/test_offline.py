@@ -8,6 +8,7 @@ from nervex.data.trajectories import TrajectoryDataset, TrajectoryWriter
 from nervex.entry import collect, offline_pipeline, serial_pipeline
 from nervex.policy.cql import CQLPolicy
 from nervex.policy.il import ILPolicy
+from nervex.policy.implicit_q import ImplicitQPolicy
 from nervex.policy.td3_bc import TD3BCPolicy
 from nervex.policy.tests.learning import no_bootstrap, wrong_sign
 from nervex.policy.tests.toy_control import DepositEnv, uphill
@@ -145,6 +146,28 @@ def test_td3_bc_plans_ahead_by_its_critic(tmp_path):
     settings = dict(policy=policy, commander=dict(max_train_iter=800))
     assert learn('td3_bc', DepositEnv, data, **settings) > 0.8
     assert learn(no_bootstrap(TD3BCPolicy), DepositEnv, data, **settings) < 0.4
+
+
+#: what implicit Q-learning and CQL need on the problems below
+SELECTIVE = dict(
+    policy=dict(learn=dict(algo=dict(beta=30.0, expectile=0.9, target_theta=0.05))), commander=dict(max_train_iter=800)
+)
+DOUBTFUL = dict(policy=dict(learn=dict(algo=dict(cql_alpha=1.0, target_theta=0.05))))
+
+
+def test_implicit_q_picks_the_best_of_random_play(tmp_path):
+    def anything(env, obs, rng):
+        return rng.uniform(-1, 1, 2).astype(np.float32)
+
+    data = record(tmp_path / 'data', DepositEnv(), anything, 600)
+    assert learn('implicit_q', DepositEnv, data, **SELECTIVE) > 0.8
+    assert learn(no_bootstrap(ImplicitQPolicy), DepositEnv, data, **SELECTIVE) < 0.7
+
+
+def test_conservative_values_of_continuous_actions_stay_near_the_data(tmp_path):
+    data = record(tmp_path / 'data', CliffEnv(), cautious, 300)
+    assert 1.0 < learn('cql_continuous', CliffEnv, data, **DOUBTFUL) <= 1.3
+    assert learn('sac', CliffEnv, data) == -3
 
 
 def test_nstep_samples_and_priorities_from_files(tmp_path):

@@ -7,7 +7,9 @@ from app_zoo.classic_control.cartpole.envs import CartPoleEnv
 from nervex.policy.tests import test_impala, test_on_policy_ac, test_ppo_recurrent
 from nervex.policy.tests.learning import BASE
 from nervex.policy.tests.test_off_policy_ac import DISCRETE
+from nervex.policy.tests.test_off_policy_ac import proof as continuous_proof
 from nervex.policy.tests.test_value_policies import EPS, PROOFS, proof
+from nervex.policy.tests.toy_control import DepositEnv
 from nervex.run.build import build_serial
 from nervex.run.state import save_state
 from nervex.utils.class_config import merge_config
@@ -19,9 +21,14 @@ ACTOR_CRITIC = {
     'ppo_recurrent': test_ppo_recurrent.proof(1),
     'sac_discrete': DISCRETE,
 }
-QUICK = ('sqn', 'r2d2', 'impala', 'ppo_recurrent', 'ppg')
+CONTINUOUS = {name: continuous_proof(name) for name in ('droq', 'tqc', 'crossq', 'implicit_q')}
+ACTOR_CRITIC.update(CONTINUOUS)
+QUICK = ('sqn', 'r2d2', 'impala', 'ppo_recurrent', 'ppg', *CONTINUOUS)
 SHORT = [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in (*NAMES, *ACTOR_CRITIC)]
-SETTING = (CartPoleEnv, [{}] * 4, [{}] * 2)
+
+
+def setting_of(name):
+    return (DepositEnv if name in CONTINUOUS else CartPoleEnv, [{}] * 4, [{}] * 2)
 
 
 def config(name):
@@ -46,13 +53,13 @@ def rounds(run, count):
 
 @pytest.mark.parametrize('name', SHORT)
 def test_a_resumed_run_goes_on_exactly(name):
-    with build_serial(config(name), 0, SETTING) as run:
+    with build_serial(config(name), 0, setting_of(name)) as run:
         run.begin()
         rounds(run, 20)
         save_state(run)
         rounds(run, 20)
         steps, straight = run.actor.total_step, {k: v.clone() for k, v in run.policy._model.state_dict().items()}
-    with build_serial(config(name), 0, SETTING, resume='run') as run:
+    with build_serial(config(name), 0, setting_of(name), resume='run') as run:
         run.begin()
         rounds(run, 20)
         assert run.actor.total_step == steps
@@ -61,7 +68,7 @@ def test_a_resumed_run_goes_on_exactly(name):
 
 @pytest.mark.parametrize('name', NAMES)
 def test_every_monitored_value_is_there_and_finite(name):
-    with build_serial(config(name), 0, SETTING) as run:
+    with build_serial(config(name), 0, setting_of(name)) as run:
         run.begin()
         run.commander.step()
         run.collect()

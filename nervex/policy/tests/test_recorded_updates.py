@@ -10,11 +10,17 @@ from nervex.policy.tests.toy_envs import TemptationEnv
 from nervex.utils.class_config import merge_config
 
 WIDE = dict(model=dict(hidden_dim_list=[256, 256]), learn=dict(train_step=4, batch_size=256))
+OFTEN = dict(policy=dict(learn=dict(train_step=4, batch_size=64)))
 RUNS = {
     'dqn': (TemptationEnv, {}),
     'ppo': (TemptationEnv, dict(actor=dict(n_sample=64), policy=dict(learn=dict(batch_size=32)))),
-    'td3': (DepositEnv, dict(policy=dict(learn=dict(train_step=4, batch_size=64)))),
-    'sac': (DepositEnv, dict(policy=dict(learn=dict(train_step=4, batch_size=64)))),
+    'td3': (DepositEnv, OFTEN),
+    'sac': (DepositEnv, OFTEN),
+    'droq': (DepositEnv, OFTEN),
+    'tqc': (DepositEnv, OFTEN),
+    'crossq': (DepositEnv, merge_config(OFTEN, dict(policy=dict(model=dict(critic_hidden_dim_list=[64]))))),
+    'implicit_q': (DepositEnv, OFTEN),
+    'cql_continuous': (DepositEnv, OFTEN),
     'sac, 256 wide': (DepositEnv, dict(policy=WIDE)),
     'impala': (TemptationEnv, IMPALA),
     'impala, 13 steps': (

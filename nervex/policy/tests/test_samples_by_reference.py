@@ -12,8 +12,8 @@ from nervex.policy import create_policy
 from nervex.policy.traj_block import TrajBlock
 
 GAMMA = 0.9
-NSTEP = ['dqn', 'cql', 'qrdqn', 'rainbow_dqn', 'sqn', 'ddpg', 'td3', 'td3_bc', 'sac', 'sac_discrete']
-CONTINUOUS = ['ddpg', 'td3', 'td3_bc', 'sac']
+CONTINUOUS = ['ddpg', 'td3', 'td3_bc', 'sac', 'droq', 'tqc', 'crossq', 'implicit_q', 'cql_continuous']
+NSTEP = ['dqn', 'cql', 'qrdqn', 'rainbow_dqn', 'sqn', 'sac_discrete', *CONTINUOUS]
 
 
 def block(continuous=False, steps=7, envs=2, **columns):

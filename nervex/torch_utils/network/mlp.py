@@ -50,6 +50,7 @@ class MLP(KnowsDtype, nn.Sequential):
         - out_dim (:obj:`int | None`): None ends after the last hidden layer
         - activation (:obj:`str | Callable`): 'relu', 'tanh', ... or a function
         - norm (:obj:`bool`): LayerNorm before each activation
+        - dropout (:obj:`float`): share of the hidden units that training passes leave out, before norm and activation
         - linear (:obj:`Callable`): makes a layer from (in, out), e.g. a noisy one
         - name (:obj:`str`): what an error calls the input
     Shapes:
@@ -65,10 +66,11 @@ class MLP(KnowsDtype, nn.Sequential):
         norm: bool = False,
         linear: LinearType = nn.Linear,
         name: str = 'input',
+        dropout: float = 0.0,
     ) -> None:
         given = as_layers(hidden_dim_list, activation)
         sizes = [as_size(in_dim, f'size of {name}'), *(width for width, _ in given)]
-        layers = [nn.Sequential(linear(i, o), nn.LayerNorm(o)) if norm else linear(i, o) for i, o in pairwise(sizes)]
+        layers = [_hidden(linear(i, o), o, norm, dropout) for i, o in pairwise(sizes)]
         if any(act is not activation for _, act in given):  # then each layer brings its own
             layers = [nn.Sequential(layer, _Act(act)) for layer, (_, act) in zip(layers, given)]
             activation = _unchanged
@@ -110,6 +112,11 @@ class MLP(KnowsDtype, nn.Sequential):
         """The error to raise instead of torch's, when the input does not fit the first layer."""
         fits = x.dim() > 0 and x.shape[-len(self.in_shape) :] == self.in_shape
         return error if fits else misfit(x, self.in_shape, self._name)
+
+
+def _hidden(layer: nn.Module, width: int, norm: bool, dropout: float) -> nn.Module:
+    more = [*([nn.Dropout(dropout)] if dropout else []), *([nn.LayerNorm(width)] if norm else [])]
+    return nn.Sequential(layer, *more) if more else layer
 
 
 class _Act(nn.Module):

@@ -1,0 +1,32 @@
+"""Pendulum by CrossQ."""
+
+from easydict import EasyDict
+
+pendulum_crossq_default_config = EasyDict(
+    dict(
+        env=dict(
+            env_type='gym',
+            env_id='Pendulum-v1',
+            use_act_scale=True,
+            actor_env_num=4,
+            evaluator_env_num=10,
+        ),
+        policy=dict(
+            policy_type='crossq',
+            model=dict(hidden_dim_list=[64, 64], critic_hidden_dim_list=[256, 256]),
+            learn=dict(
+                train_step=4,
+                batch_size=128,
+                learning_rate=2e-3,
+                init_data_count=500,
+                algo=dict(discount_factor=0.97),
+            ),
+            collect=dict(random_steps=500),
+        ),
+        replay_buffer=dict(agent=dict(meta_maxlen=20000)),
+        actor=dict(n_sample=4),
+        evaluator=dict(n_episode=20, eval_freq=500, stop_val=-250),
+        commander=dict(max_env_step=30_000),
+    )
+)
+main_config = pendulum_crossq_default_config
