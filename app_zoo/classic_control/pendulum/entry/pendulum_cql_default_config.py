@@ -10,6 +10,7 @@ pendulum_cql_default_config = EasyDict(
             use_act_scale=True,
             actor_env_num=4,
             evaluator_env_num=10,
+            manager=dict(norm_obs=True),  # by the mean and variance of the data
         ),
         policy=dict(
             policy_type='cql_continuous',
