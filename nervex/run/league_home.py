@@ -134,9 +134,11 @@ class LeagueHome:
         others = [p.player_id for p in [*self.league.active_players, *self.league.historical_players]]
         rates = self.league.payoff.win_rates(name, [other for other in others if other != name])
         elo = self.league.elo.ratings.get(name, self.league.elo.start)
-        text = f'snapshot of {name} at update {step}: Elo {elo:.1f}, win rate mean {np.mean(rates):.3f}, least '
-        self._text.info(f'{text}{min(rates):.3f}{", it begins anew" if anew else ""}')
-        for key, value in (('elo', elo), ('win_rate', np.mean(rates)), ('least_win_rate', min(rates))):
+        skill = self.league.true_skill.conservative(name)
+        text = f'snapshot of {name} at update {step}: Elo {elo:.1f}, TrueSkill {skill:.1f} almost surely, win rate mean '
+        self._text.info(f'{text}{np.mean(rates):.3f}, least {min(rates):.3f}{", it begins anew" if anew else ""}')
+        told = {'elo': elo, 'true_skill': skill, 'win_rate': np.mean(rates), 'least_win_rate': min(rates)}
+        for key, value in told.items():
             self._tb.add_scalar(f'{name}/{key}', float(value), step)
 
     # ---- state
