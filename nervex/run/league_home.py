@@ -135,8 +135,8 @@ class LeagueHome:
         rates = self.league.payoff.win_rates(name, [other for other in others if other != name])
         elo = self.league.elo.ratings.get(name, self.league.elo.start)
         skill = self.league.true_skill.conservative(name)
-        text = f'snapshot of {name} at update {step}: Elo {elo:.1f}, TrueSkill {skill:.1f} almost surely, win rate mean '
-        self._text.info(f'{text}{np.mean(rates):.3f}, least {min(rates):.3f}{", it begins anew" if anew else ""}')
+        text = f'snapshot of {name} at update {step}: Elo {elo:.1f}, TrueSkill {skill:.1f} almost surely, win rate '
+        self._text.info(f'{text}mean {np.mean(rates):.3f}, least {min(rates):.3f}{", it begins anew" if anew else ""}')
         told = {'elo': elo, 'true_skill': skill, 'win_rate': np.mean(rates), 'least_win_rate': min(rates)}
         for key, value in told.items():
             self._tb.add_scalar(f'{name}/{key}', float(value), step)

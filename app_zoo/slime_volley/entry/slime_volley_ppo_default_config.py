@@ -21,7 +21,7 @@ slime_volley_ppo_default_config = EasyDict(
                 batch_size=64,
                 learning_rate=3e-4,
                 learning_rate_schedule='linear',
-                algo=dict(discount_factor=0.99, gae_lambda=0.95, entropy_weight=0.0, use_value_clip=False),
+                algo=dict(discount_factor=0.99, gae_lambda=0.95, entropy_weight=0.003, use_value_clip=False),
             ),
         ),
         actor=dict(n_sample=16 * 256),
