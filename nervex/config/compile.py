@@ -13,7 +13,7 @@ from easydict import EasyDict
 from nervex.config.aliases import ALIASES, POLICY_TYPES, STRUCTURE, rename
 from nervex.config.config import read_config
 from nervex.config.derive import cross_check, fill_ties, settle_exclusive
-from nervex.config.model import FROM_ENV, find_model, model_section
+from nervex.config.model import FROM_ENV, conv_name, find_model, is_dense, model_section
 from nervex.config.overrides import drop_outdone, override
 from nervex.config.sections import (
     ELSEWHERE,
@@ -247,14 +247,12 @@ class _Compiler:
         """The overrides that take the policy's net for images, where the env gives some and the config names no net."""
         shape = getattr(getattr(env_info, 'obs_space', None), 'shape', None)
         section = get_path(given, 'policy.model') or {}
-        dense = [n for n in MODEL_REGISTRY.query() if 'fc' in n and n.replace('fc', 'conv') in MODEL_REGISTRY]
-        name = next((n for n in dense if self._is_default and MODEL_REGISTRY.get(n) is self.model), None)
         if not isinstance(shape, (tuple, list)) or len(shape) != 3:
             return []
-        if name is None:
+        conv = conv_name(self.model) if self._is_default else None
+        if conv is None:
             self._refuse_images(tuple(shape))
             return []
-        conv = name.replace('fc', 'conv')
         layout = section.get('layout', 'auto')
         last = (
             load_attribute('nervex.model.common.encoder:channels_last')(shape) if layout == 'auto' else layout == 'hwc'
@@ -269,15 +267,14 @@ class _Compiler:
             tuple(shape),
             conv,
             'hwc' if last else 'chw',
-            name,
+            conv.replace('conv', 'fc'),
         )
         sizes = ['channels=[16, 32]', 'kernels=[3, 3]', 'strides=[1, 1]'] if small else []
         return [f'policy.model.{text}' for text in (f'model_type={conv}', *sizes)]
 
     def _refuse_images(self, shape: tuple[int, ...]) -> None:
         """A mistake where the policy's own net would flatten images, and nobody chose it."""
-        of_nervex = getattr(self.model, '__module__', '').startswith('nervex.model')
-        if self._is_default and of_nervex and 'channels' not in inspect.signature(self.model).parameters:
+        if self._is_default and is_dense(self.model):
             own = next(name for name in MODEL_REGISTRY.query() if MODEL_REGISTRY.get(name) is self.model)
             self._problems.add(
                 'policy.model.model_type',

@@ -54,6 +54,18 @@ def find_model(cfg_policy: Mapping, policy: Any, model: Any, problems: Problems)
     return look_up(MODEL_REGISTRY, 'policy.model', name, problems)
 
 
+def conv_name(model: Any) -> str | None:
+    """The registered name of the net for images that takes the place of a dense one; None where there is none."""
+    dense = (name for name in MODEL_REGISTRY.query() if 'fc' in name and name.replace('fc', 'conv') in MODEL_REGISTRY)
+    return next((name.replace('fc', 'conv') for name in dense if MODEL_REGISTRY.get(name) is model), None)
+
+
+def is_dense(model: Any) -> bool:
+    """Whether a model is one of nerveX's that would flatten images."""
+    of_nervex = getattr(model, '__module__', '').startswith('nervex.model')
+    return of_nervex and 'channels' not in inspect.signature(model).parameters
+
+
 def _builds_its_own(policy: type) -> bool:
     """Whether ``_create_model_from_cfg`` was overridden further down than ``default_model``."""
     for cls in policy.__mro__:

@@ -113,6 +113,11 @@ def _numbers(bound: np.ndarray) -> str:
     return ' '.join(f'{x:g}' for x in bound.reshape(-1))
 
 
+def suits(policy: Any, env_info: Any) -> bool:
+    """Whether the policy class serves the actions of the env, and its action mask, if it has one."""
+    return _serves(policy, action_kind(env_info), _masked(env_info))
+
+
 def _serves(policy: Any, kind: str | None, masked: bool) -> bool:
     kinds = getattr(policy, 'action_kinds', None)
     fits = kind is None or (kind not in TEAMS if kinds is None else kind in kinds)

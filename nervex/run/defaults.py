@@ -13,14 +13,14 @@ import numpy as np
 from easydict import EasyDict
 
 from nervex.config import builtin_configs, read_config
-from nervex.config.model import find_model
+from nervex.config.model import conv_name, find_model, is_dense
 from nervex.config.sections import SECTIONS, TOP_SETTINGS
 from nervex.config.tree import get_path, has_path, set_path
 from nervex.envs import BaseEnv, GymEnv
 from nervex.envs.env.base_env import get_env_cls
 from nervex.envs.gym_env import known_spec, limits_itself
 from nervex.loader.problems import Problems
-from nervex.policy.suits import check_env
+from nervex.policy.suits import check_env, suits
 from nervex.run.folder import config_beside, reaching_out
 from nervex.utils import (
     ENV_REGISTRY,
@@ -38,6 +38,7 @@ from nervex.worker.learner.checkpoints import load_checkpoint_file
 STEP_LIMIT = 1000  # of an id whose registration has none
 BUDGET, IMAGE_BUDGET = 200_000, 1_000_000  # env steps of a run
 IMAGES_KEPT = 20_000  # of 96x96x3 bytes 550 MB
+EPISODE_STEPS = 100  # taken for the length of one, where rounds of collecting are counted in episodes
 EVALUATIONS = 20  # of a run
 EXPLORATION = 0.125  # share of a run in which epsilon falls
 
@@ -77,6 +78,13 @@ _RECORDED = {  # episodes of -m offline
     'policy.learn.init_data_count': 0,
     'actor.n_sample': 64,
     'commander.max_train_iter': 10_000,
+}
+_TEAM = {
+    'env.actor_env_num': 8,
+    'policy.learn.learning_rate': 1e-3,
+    'policy.collect.traj_len': 'inf',
+    'actor.n_sample': None,
+    'actor.n_episode': 8,
 }
 _PPO = {
     **_ON_POLICY,
@@ -134,6 +142,26 @@ USUAL: dict[str, dict[str, Any]] = {
         'replay_buffer.value.type': 'replay',
         'replay_buffer.value.meta_maxlen': 2048,
     },
+    'mappo': {**_TEAM, 'env.manager.norm_obs': False, 'policy.learn.batch_size': 16, 'policy.learn.epochs': 4},
+    'coma': {**_TEAM, 'policy.learn.batch_size': 8, 'policy.learn.epochs': 2},
+    'qmix': {
+        **_TEAM,
+        'policy.learn.train_step': 8,
+        'policy.learn.batch_size': 32,
+        'policy.learn.learning_rate': 5e-4,
+        'policy.learn.algo.target_update_freq': 200,
+        'policy.command.eps.type': 'linear',
+        'policy.command.eps.start': 1.0,
+        'policy.command.eps.end': 0.05,
+        'replay_buffer.agent.meta_maxlen': 1000,
+    },
+    'maddpg': {**_TEAM, 'policy.learn.train_step': 8, 'policy.learn.batch_size': 256},
+    'atoc': {
+        **_TEAM,
+        'policy.learn.train_step': 8,
+        'policy.learn.batch_size': 256,
+        'policy.collect.random_steps': 2000,
+    },
     'impala': {
         'policy.learn.train_step': 8,
         'policy.learn.batch_size': 16,
@@ -160,7 +188,7 @@ def config_for(policy: str | type, env: str | type | Callable[[], Any], /, **ove
     cls = policy if isinstance(policy, type) else POLICY_REGISTRY.get(policy)
     given = _by_section(overrides)
     section = merge_config(_env_section(env), given.get('env', {}))
-    seen = _look_at(section, cls)
+    seen = _look_at(section, cls, given.get('policy', {}))
     cfg: dict[str, Any] = dict(env=section, policy=dict(policy_type=policy), evaluator=dict(stop_val=seen.threshold))
     taken = _of_the_model(cls, given)
     for path, value in _usual(cls, seen).items():
@@ -257,11 +285,13 @@ class _Seen:
     threshold: float | None
 
 
-def _look_at(section: dict[str, Any], policy: type) -> _Seen:
+def _look_at(section: dict[str, Any], policy: type, given: dict[str, Any]) -> _Seen:
     """
     Overview:
         Make one env and see whether the policy suits it. Of a Gymnasium env the section gets what its spaces ask for:
         dicts are joined to one vector, actions are scaled to their bounds, an id without a time limit gets one.
+    Arguments:
+        - given (:obj:`dict`): what overrides say of the policy
     """
     make = get_env_cls(section)
     limited = dict(max_episode_steps=STEP_LIMIT) if make is GymEnv else {}  # of what is only looked at, none is missed
@@ -277,7 +307,19 @@ def _look_at(section: dict[str, Any], policy: type) -> _Seen:
             info = env.info()
     check_env(policy, info)
     shape = info.obs_space.shape
-    return _Seen(isinstance(shape, (tuple, list)) and len(shape) == 3, is_scaled, threshold)
+    is_image = isinstance(shape, (tuple, list)) and len(shape) == 3
+    if is_image and 'model' not in given and not _sees(policy):
+        known: list[Any] = [POLICY_REGISTRY.get(name) for name in POLICY_REGISTRY.query()]
+        suited = ', '.join(other.config['policy_type'] for other in known if suits(other, info) and _sees(other))
+        text = f'has no net for images, {tuple(shape)}; take one of {suited}, or name a net in policy.model'
+        raise ConfigError([f'policy.policy_type: {policy.__name__} {text}'])
+    return _Seen(is_image, is_scaled, threshold)
+
+
+def _sees(policy: type) -> bool:
+    """Whether the policy's own net, or one that takes its place, is for images; of a user's own net nobody knows."""
+    net = find_model(class_config(policy, None), policy, None, Problems())
+    return conv_name(net) is not None or not is_dense(net)
 
 
 def _asked_for(env: GymEnv, info: Any) -> dict[str, Any]:
@@ -332,8 +374,11 @@ def _of_the_length(policy: type, cfg: dict[str, Any]) -> dict[str, Any]:
     a_round = learn['train_step']
     if learn.get('epochs'):
         a_round = learn['epochs'] * -(-(rows or 1) // learn['batch_size'])
-    if rows and steps and not updates:
-        updates = steps * a_round // (rows * collect.get('unroll_len', 1))
+    round_steps = (get_path(cfg, 'actor.n_episode') or 0) * EPISODE_STEPS
+    if rows:
+        round_steps = rows * collect.get('unroll_len', 1)
+    if round_steps and steps and not updates:
+        updates = steps * a_round // round_steps
     if updates:
         values['evaluator.eval_freq'] = max(updates // EVALUATIONS, 1)
     if merged['command'].get('eps') is not None and steps:

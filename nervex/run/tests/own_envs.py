@@ -49,6 +49,19 @@ class ReachByNumber(Reach):
         return self._obs(), -gap / 10, gap < 0.5, self.steps >= 30, {}
 
 
+class Pictures(ReachByNumber):
+    """Both numbers as columns of a small picture."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.observation_space = spaces.Box(0, 255, (8, 8, 3), np.uint8)
+
+    def _obs(self) -> Any:
+        picture = np.zeros((8, 8, 3), np.uint8)
+        picture[:, int(self.at[0] / 3 + 4), 0] = picture[:, int(self.goal[0] / 3 + 4), 1] = 255
+        return picture
+
+
 class Unbounded(ReachByNumber):
     """Actions without bounds."""
 

@@ -11,7 +11,7 @@ from nervex.policy.suits import TEAMS
 from nervex.run.build import start_serial
 from nervex.run.defaults import STEP_LIMIT, config_for
 from nervex.run.launch import prepare_launch
-from nervex.run.tests.own_envs import Reach, ReachByNumber, Unbounded, reach
+from nervex.run.tests.own_envs import Pictures, Reach, ReachByNumber, Unbounded, reach
 from nervex.utils import POLICY_REGISTRY, ConfigError, UnknownNameError
 
 TAXI = 'Taxi-v4' if 'Taxi-v4' in gymnasium.registry else 'Taxi-v3'  # Gymnasium 1.3 has dropped v3
@@ -56,6 +56,21 @@ def test_a_policy_that_does_not_suit_the_env_is_refused_in_a_line_that_names_oth
         (line,) = refused.value.problems
         assert '\n' not in line and all(other in line for other in others)
         assert f'got {policy}' in line
+
+
+def test_a_policy_without_a_net_for_images_is_refused_and_others_are_named():
+    with pytest.raises(ConfigError, match=r'no net for images, \(8, 8, 3\); take one of a2c, impala, ppg'):
+        config_for('sac', Pictures)
+    cfg = config_for('ppo', Pictures)
+    assert cfg.commander.max_env_step > config_for('ppo', Reach).commander.max_env_step
+    assert compile_config(cfg).policy.model.model_type == 'conv_vac'
+
+
+@pytest.mark.parametrize('name', [n for n in POLICY_REGISTRY.query() if fits(n, 'team') and n not in SINGLE])
+def test_policies_of_teams_learn_without_a_config(name, tmp_path):
+    wants_more = name == 'collaQ'  # observations of each agent alone
+    env, section = ('cooperative_navigation', dict(observe_alone=True)) if wants_more else ('two_step', {})
+    assert run(config_for(name, env, env=section), tmp_path).train_iters >= 2
 
 
 def test_unknown_names_are_told_with_the_nearest():
