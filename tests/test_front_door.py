@@ -56,6 +56,7 @@ def test_every_run_has_a_folder_of_its_own_and_their_names_tell_them_apart(confi
         assert code == 0 and 'checkpoint:' in out
     assert sorted(p.name for p in Path('runs').iterdir()) == ['cartpole_dqn_s0', 'cartpole_dqn_s0_2', 'cartpole_dqn_s3']
     assert facts('mine')['seed'] == 0 and facts('runs/cartpole_dqn_s3')['seed'] == 3
+    assert len(list(Path('runs/cartpole_dqn_s3').rglob('events.out*'))) == 1  # one entry in TensorBoard
     saved = yaml.safe_load(Path('runs/cartpole_dqn_s0_2/log/config.yaml').read_text(encoding='utf-8'))
     assert saved['exp_name'] == 'runs/cartpole_dqn_s0_2'
     assert Path('runs/cartpole_dqn_s0/log/evaluator/curve.png').read_bytes().startswith(b'\x89PNG')

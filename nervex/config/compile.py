@@ -24,6 +24,7 @@ from nervex.config.sections import (
     find_policy,
     import_listed,
     section_declared,
+    sinks,
 )
 from nervex.config.tree import get_path, readable
 from nervex.config.utils import serial_form
@@ -130,6 +131,7 @@ def _top_level(given: dict[str, Any], passed: set[str], problems: Problems) -> d
             given[section] = {}
     top = {key: check_value(key, entry, given.get(key, entry.default), problems) for key, entry in declared.leaves()}
     import_listed('import_names', None if problems.about('import_names') else top['import_names'], problems)
+    top['events'] = {} if problems.about('events') else sinks(top['events'], problems)
     return top
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from nervex.loader.errors import shown
 from nervex.loader.problems import Problems
+from nervex.loader.sections import merge_section
 from nervex.utils.declare import Section, declared_by, setting, settings
 from nervex.utils.errors import unknown_name
 from nervex.utils.import_helper import import_problem, load_attribute
@@ -17,6 +18,7 @@ from nervex.utils.registry_factory import (
     COMMANDER_REGISTRY,
     ENV_MANAGER_REGISTRY,
     ENV_REGISTRY,
+    EVENT_REGISTRY,
     LEARNER_REGISTRY,
     POLICY_REGISTRY,
 )
@@ -36,6 +38,7 @@ TOP_SETTINGS = settings(
     ),
     seed=setting(None, 'int >= 0 | None', 'the seed that a saved config ran with'),
     import_names=setting(None, _NAMES, 'modules to import before anything is looked up'),
+    events=setting([], 'list of str | dict', 'who is told what happens: names of event sinks, or name -> its settings'),
     mode=setting(
         None,
         "'train' | 'test' | 'serial' | 'parallel' | 'offline' | 'eval' | 'collect' | None",
@@ -94,6 +97,17 @@ def import_listed(path: str, names: Any, problems: Problems) -> None:
             importlib.import_module(name)
         except Exception as error:  # a user's module may raise anything while it is imported
             problems.add(path, f"module '{name}' cannot be imported: {import_problem(name, error)}")
+
+
+def sinks(given: Any, problems: Problems) -> dict[str, Any]:
+    """The settings of each event sink that is named, complete."""
+    named = given if isinstance(given, Mapping) else dict.fromkeys(given or ())
+    found = {}
+    for name, own in named.items():
+        cls = look_up(EVENT_REGISTRY, 'events', name, problems)
+        if cls is not None:
+            found[name] = merge_section(f'events.{name}', declared_by(cls), {} if own is None else own, problems)
+    return found
 
 
 def look_up(registry: Registry, path: str, name: Any, problems: Problems) -> Any:

@@ -65,6 +65,7 @@ class Agent:
             policy, env, overrides = self._made_of
             self.config = config_from(policy, env, merge_config(overrides, limit))
             self.config.exp_name = self.config.get('exp_name') or AUTO
+            self.config.setdefault('events', {'tensorboard': {}})
             self._look(progress)
         else:
             solved = steps is not None and saved_run(self.folder).finished == 'solved'

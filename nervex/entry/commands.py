@@ -145,10 +145,10 @@ def _chosen(
 
 
 def _own_folder(cfg: dict[str, Any]) -> dict[str, Any]:
-    """The config with a folder below runs/, unless it names one."""
+    """The config with a folder below runs/ and one entry in TensorBoard, unless it says otherwise."""
     from nervex.run.folder import AUTO
 
-    return cfg if cfg.get('exp_name') else {**cfg, 'exp_name': AUTO}
+    return {'events': {'tensorboard': {}}, **cfg, 'exp_name': cfg.get('exp_name') or AUTO}
 
 
 @_command(

@@ -18,7 +18,9 @@ _AXIS_LABELS = {'env_step': 'env steps', 'train_iter': 'updates', 'seconds': 'se
 _LINES = ('-', '--', ':', '-.')  # ten groups have ten colours; the next ten the same colours and other lines
 _SUFFIXES = ('.png', '.svg')
 # runs that differ only in these, or in what is below them, are repetitions of one experiment
-_REPETITION = ('seed', 'exp_name', 'learner.hook', 'learner.resume', 'learner.keep_ckpt', 'learner.log_window')
+_REPETITION = (
+    *('seed', 'exp_name', 'events', 'learner.hook', 'learner.resume', 'learner.keep_ckpt', 'learner.log_window'),
+)
 _POINTS = 200  # at which several runs are averaged
 _T_95 = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26)  # Student's t, two-sided 95 %, from 1 degree of freedom
 

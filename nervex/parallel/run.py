@@ -64,6 +64,7 @@ class ParallelRun:
             launch.describe(self.folder, self._ckpt_path, 'parallel')
             self._resumed = self.folder.count_resumes(launch.saved is not None)
             self._build(carrier, stack)
+            self.folder.events.follow(self.tally, self.tally)
             self._build_selfplay(launch, stack)
             self._stack = stack.pop_all()
         self.show(False)
@@ -181,6 +182,7 @@ class ParallelRun:
     def step(self, timeout_s: float = WAIT_S) -> None:
         """A step of the coordinator, and of who chooses opponents."""
         self.coordinator.step(timeout_s)
+        self.folder.events.round()
         if self.commander.selfplay is not None:
             self.commander.selfplay.step()
 

@@ -38,7 +38,7 @@ _PACKAGES = ('nervex', 'torch', 'numpy', 'gymnasium', 'easydict')
 _STOPS = ('evaluator.stop_val', 'evaluator.stop_win_rate')
 # what may differ between a run and its continuation: when it ends and what is shown, not what is computed
 _MAY_DIFFER = (
-    *('exp_name', 'seed', *_STOPS, 'parallel'),
+    *('exp_name', 'seed', 'events', *_STOPS, 'parallel'),
     *('learner.resume', 'learner.hook', 'learner.load_path'),
 )
 _OPPONENTS = (
@@ -74,6 +74,7 @@ class RunFolder:
         self.log = os.path.join(path, 'log')
         self._end: dict[str, Any] = {}
         self._described = False  # a run goes on here, and is told of
+        self.events: Any = None  # who is told of the run
         self.curve: tuple[str, float | None] = '', None  # title and stop_val of its picture
         os.makedirs(path, exist_ok=True)
         self._lock = self._own()
@@ -164,6 +165,13 @@ class RunFolder:
         path = os.path.join(self.log, 'run.yaml')
         return read_yaml(path) if os.path.exists(path) else {}
 
+    def _tell_end(self, end: dict[str, Any]) -> None:
+        if self.events is not None:
+            self.events.end(end['state'], end.get('result') or {k: v for k, v in end.items() if k != 'state'})
+            if self.events.failed and self._described:
+                with contextlib.suppress(OSError):
+                    self.note(events_failed=self.events.failed)
+
     def _draw(self) -> None:
         try:
             draw_curve(os.path.join(self.log, 'evaluator', 'curve.csv'), *self.curve)
@@ -191,6 +199,7 @@ class RunFolder:
                     self.note(**end)
                     self._draw()
             finally:  # a full disk leaves the folder to others, too
+                self._tell_end(end)
                 with contextlib.suppress(FileNotFoundError):
                     os.remove(os.path.join(self.path, _LOCK))
                 self._lock.close()

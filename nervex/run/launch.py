@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,8 +14,9 @@ from typing import Any
 from easydict import EasyDict
 
 from nervex.config import compile_config, read_config
-from nervex.config.save import nameless
+from nervex.config.save import nameless, plain_config
 from nervex.policy import Policy
+from nervex.run.events import Events, RunStart
 from nervex.run.folder import (
     PLAYERS,
     FolderInUseError,
@@ -138,6 +140,7 @@ class Launch:
         folder = stack.enter_context(self._folder())
         env, policy = self.names
         folder.curve = f'{env} {policy}, seed {self.seed}', self.cfg.evaluator.stop_val
+        folder.events = Events(self.cfg.events, folder.log)
         if self.saved is not None:
             remove_unfinished(self.saved.ckpt_path)
             cut_logs(folder.log, sizes, kept)
@@ -158,7 +161,18 @@ class Launch:
         raise AssertionError('there is no end of folders')
 
     def describe(self, folder: RunFolder, ckpt_path: str, mode: str = 'serial') -> None:
-        """Describe a new run, of a mode, in its folder; one that goes on is described there, but for new rates."""
+        """
+        Overview:
+            Describe a new run, of a mode, in its folder; one that goes on is described there, but for new rates. The
+            sinks of its events are told.
+        """
+        self._describe(folder, ckpt_path, mode)
+        digits = re.sub(r'\D', '', os.path.basename(ckpt_path) + folder.read()['started'])
+        name = f'{os.path.basename(os.path.abspath(folder.path))}-{digits[:19]}'
+        config = plain_config({**self.cfg, 'seed': self.seed})
+        folder.events.start(RunStart(folder.path, config, name, self.saved is not None))
+
+    def _describe(self, folder: RunFolder, ckpt_path: str, mode: str) -> None:
         if self.saved is None:
             for path in nameless(self.cfg):
                 logger.warning(

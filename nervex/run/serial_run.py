@@ -43,6 +43,7 @@ class SerialRun:
         self.cfg, self.seed, self.data, self.folder = launch.cfg, launch.seed, launch.passed.data, folder
         self.exp_path, self.stack = folder.path, stack
         vars(self).update(workers)
+        folder.events.follow(self.actor, self.learner)
         self.solved = self._resumed = False
         self._before: dict[str, Any] | None = None  # what the newest evaluation changed, up to the next step
         self.seconds_before = 0.0  # of the run that this one continues
@@ -120,6 +121,7 @@ class SerialRun:
                 self.learner.check_weights()  # a policy that has become NaN acts so: then that is the cause to tell
                 raise
             self.buffer.push_data(data)
+            self.folder.events.round()
             if time.perf_counter() >= self.progress.due:
                 self.progress.evaluated()
             if self.policy.may_learn(self.buffer, self.learner.train_iter):

@@ -24,12 +24,12 @@ _HOMES = {
         'TrainingError UnknownNameError nearest unknown_name'
     ),
     'nervex.utils.import_helper': 'import_module import_modules try_import',
-    'nervex.utils.log_helper': 'DistributionTimeImage TBLogger TextLogger build_logger log_sink pretty_print',
+    'nervex.utils.log_helper': 'DistributionTimeImage TBLogger TextLogger build_logger pretty_print',
     'nervex.utils.registry': 'Registry',
     'nervex.utils.registry_factory': (
         'ACTOR_REGISTRY ARMOR_PLUGIN_REGISTRY BUFFER_REGISTRY COMMANDER_REGISTRY COMM_ACTOR_REGISTRY '
-        'COMM_LEARNER_REGISTRY ENV_MANAGER_REGISTRY ENV_REGISTRY HEAD_REGISTRY LEAGUE_REGISTRY LEARNER_HOOK_REGISTRY '
-        'LEARNER_REGISTRY MODEL_REGISTRY PLAYER_REGISTRY POLICY_REGISTRY registries'
+        'COMM_LEARNER_REGISTRY ENV_MANAGER_REGISTRY ENV_REGISTRY EVENT_REGISTRY HEAD_REGISTRY LEAGUE_REGISTRY '
+        'LEARNER_HOOK_REGISTRY LEARNER_REGISTRY MODEL_REGISTRY PLAYER_REGISTRY POLICY_REGISTRY registries'
     ),
     'nervex.utils.slurm_helper': 'find_free_port_slurm get_cls_info node_to_host node_to_partition',
     'nervex.utils.system_helper': 'PropagatingThread find_free_port get_ip get_pid get_task_uid',

@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partialmethod
 from typing import Any
 
@@ -21,22 +21,8 @@ from nervex.utils.file_helper import naming
 _EDGES = 1e-12 * 1.1 ** np.arange(774)  # up to 1e20
 _BINS = np.concatenate([-_EDGES[::-1], [0.0], _EDGES])  # of histograms: as fine near 0 as far from it
 KINDS = ('scalar', 'scalars', 'histogram', 'image', 'text')
-LogSink = Callable[[str, str, str, Any, int | None], None]
-LOG_SINKS: list[LogSink] = []  # who else is told what goes into TensorBoard
-
-
-def log_sink(sink: LogSink) -> LogSink:
-    """
-    Overview:
-        Have ``sink(path, kind, name, value, step)`` told of all that any part of a run of this process writes for
-        TensorBoard, as it is written; a decorator. ``LOG_SINKS.remove(sink)`` ends that.
-    Arguments:
-        - path (:obj:`str`): folder of the part's events, e.g. ``runs/a/log/learner/learner_tb_logger``
-        - kind (:obj:`str`): scalar, scalars, histogram, image or text
-        - name, value, step: as given to ``TBLogger``
-    """
-    LOG_SINKS.append(sink)
-    return sink
+#: the logs of the runs of this process that want to hear, by their folders: see ``nervex.run.events.Events``
+LISTENERS: dict[str, Any] = {}
 
 
 def build_logger(
@@ -116,14 +102,21 @@ class TBLogger:
     Overview:
         TensorBoard events in ``<path>/<name>_tb_logger/`` in the form of tensorboardX, which is imported when the first
         event is written. Each is in the file when the call returns. ``add_val`` takes the framework's variable names,
-        e.g. ``'[histogram]action'``. All that it writes goes to the ``LOG_SINKS``, too.
+        e.g. ``'[histogram]action'``. The ``events`` of the run that it is of are told, too, and may do without its
+        files.
+    Arguments:
+        - name (:obj:`str | None`): None writes in ``path`` itself
     Interfaces:
-        add_val, add_scalar, add_values, add_scalars, add_histogram, add_image, add_text, close
+        add_val, add_scalar, add_values, add_both, add_scalars, add_histogram, add_image, add_text, close, listener
     """
 
-    def __init__(self, path: str, name: str = 'default') -> None:
-        self.path = os.path.join(path, f'{name}_tb_logger')
-        os.makedirs(self.path, exist_ok=True)
+    def __init__(self, path: str, name: str | None = 'default') -> None:
+        self.path = path if name is None else os.path.join(path, f'{name}_tb_logger')
+        place = os.path.abspath(self.path)
+        self.listener = next((heard for log, heard in LISTENERS.items() if place.startswith(log + os.sep)), None)
+        self._writes = self.listener is None or self.listener.own_files
+        if self._writes:
+            os.makedirs(self.path, exist_ok=True)
         self._files: dict[str, EventFile] = {}  # by folder below ``path``
         self._closed = False
 
@@ -133,14 +126,15 @@ class TBLogger:
 
         if self._closed:
             raise ValueError(f"'{self.path}' is closed")
+        if not self._writes:
+            return
         if folder not in self._files:
             self._files[folder] = EventFile(os.path.join(self.path, folder))
         self._files[folder].add(Summary(**values), step)
 
-    def _tell(self, kind: str, values: Mapping[str, Any], step: int | None) -> None:
-        for sink in LOG_SINKS:
-            for name, value in values.items():
-                sink(self.path, kind, name, value, step)
+    def _tell(self, kind: str, name: str, value: Any) -> None:
+        if self.listener is not None:
+            self.listener.log({f'[{kind}]{name}': value})
 
     def add_val(self, name: str, value: Any, step: int) -> None:
         """Write a variable by the kind that its name states, as ``split_kind`` reads it."""
@@ -153,8 +147,24 @@ class TBLogger:
 
     def add_values(self, values: Mapping[str, Any], step: int | None = None) -> None:
         """Several numbers of the same step, each in a chart of its own: one event."""
-        self._add(step, value=[{'tag': name, 'simple_value': float(value)} for name, value in values.items()])
-        self._tell('scalar', values, step)
+        self._write(values, step)
+        if self.listener is not None:
+            self.listener.log(values)
+
+    def _write(self, values: Mapping[str, Any], step: int | None) -> None:
+        if values:
+            self._add(step, value=[{'tag': name, 'simple_value': float(value)} for name, value in values.items()])
+
+    def add_both(self, part: str, values: Mapping[str, Any], train_iter: int, envstep: int, heard: bool = True) -> None:
+        """
+        Overview:
+            Numbers of a moment, as ``<part>_iter/<name>`` against updates and ``<part>_envstep/<name>`` against env
+            steps; who listens is told once of ``<part>/<name>``, unless they are not to be ``heard``.
+        """
+        for axis, step in (('iter', train_iter), ('envstep', envstep)):
+            self._write({f'{part}_{axis}/{name}': value for name, value in values.items()}, step)
+        if heard and self.listener is not None:
+            self.listener.log({f'{part}/{name}': value for name, value in values.items()})
 
     def add_scalars(self, name: str, value: dict[str, Any], step: int | None = None) -> None:
         """Several numbers in one chart."""
@@ -162,7 +172,7 @@ class TBLogger:
             raise TypeError(f"'[scalars]{name}' takes a dict of numbers, got {type(value).__name__}")
         for key, number in value.items():
             self._add(step, os.path.join(name, key), value=[{'tag': name, 'simple_value': float(number)}])
-        self._tell('scalars', {name: value}, step)
+        self._tell('scalars', name, value)
 
     def add_histogram(self, name: str, value: Any, step: int | None = None) -> None:
         """The distribution of the elements of a tensor, array or list; nothing is written for an empty one."""
@@ -171,7 +181,7 @@ class TBLogger:
         values = _to_numpy(value).reshape(-1)
         if values.size:
             self._add(step, value=histogram(name, values.astype(np.float64), _BINS).value)
-            self._tell('histogram', {name: values}, step)
+            self._tell('histogram', name, values)
 
     def add_image(self, name: str, value: Any, step: int | None = None) -> None:
         """An image (C, H, W) or (H, W), floats in [0, 1] or uint8."""
@@ -179,14 +189,14 @@ class TBLogger:
         height, width, channels = pixels.shape
         image = dict(height=height, width=width, colorspace=channels, encoded_image_string=encode_png(pixels))
         self._add(step, value=[{'tag': name, 'image': image}])
-        self._tell('image', {name: pixels}, step)
+        self._tell('image', name, pixels)
 
     def add_text(self, name: str, value: Any, step: int | None = None) -> None:
         """A text."""
         from tensorboardX.summary import text
 
         self._add(step, value=text(name, str(value)).value)
-        self._tell('text', {name: value}, step)
+        self._tell('text', name, value)
 
     def close(self) -> None:
         """Close the files; safe to call twice."""

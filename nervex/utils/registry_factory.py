@@ -205,6 +205,16 @@ PLAYER_REGISTRY = Registry(
         'league_exploiter': 'nervex.league.starcraft_player:LeagueExploiter',
     },
 )
+EVENT_REGISTRY = Registry(
+    'event sink',
+    {
+        'tensorboard': 'nervex.run.events:TensorBoard',
+        'jsonl': 'nervex.run.events:JsonLines',
+        'csv': 'nervex.run.events:Csv',
+        'wandb': 'nervex.run.trackers:WandB',
+        'mlflow': 'nervex.run.trackers:MLflow',
+    },
+)
 
 registries: dict[str, Registry] = {
     name.removesuffix('_REGISTRY').lower(): found

@@ -4,13 +4,15 @@ import numpy as np
 import torch
 
 from nervex.data.replay import ReplayKind
+from nervex.run.events import EventSink
 from nervex.utils import (
     BUFFER_REGISTRY,
     ENV_MANAGER_REGISTRY,
+    EVENT_REGISTRY,
     HEAD_REGISTRY,
     LEARNER_REGISTRY,
-    log_sink,
 )
+from nervex.utils.declare import setting, settings
 from nervex.worker import BaseLearner
 from nervex.worker.actor.env_manager import EnvManager
 from nervex.worker.actor.env_manager.backend import InProcess
@@ -45,9 +47,12 @@ class BoundedHead(torch.nn.Module):
         return {'logit': self.bound * torch.tanh(self.q(x))}
 
 
-@log_sink
-def remember(path, kind, name, value, step):
-    LOGGED.append((path, kind, name, value, step))
+@EVENT_REGISTRY.register('remember')
+class Remember(EventSink):
+    config = settings(most=setting(1000, 'int >= 1', 'values that are remembered'))
+
+    def on_log(self, values, env_step, train_iter):
+        LOGGED.extend([(name, value, env_step) for name, value in values.items()][: self.cfg['most']])
 
 
 class Updates:

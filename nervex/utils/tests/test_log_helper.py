@@ -17,7 +17,6 @@ from nervex.utils.log_helper import (
     TextLogger,
     build_logger,
     format_value,
-    log_sink,
     pretty_print,
     pretty_table,
     split_kind,
@@ -94,22 +93,49 @@ def test_every_kind_reaches_tensorboard(tmp_path):
     assert any(tag.startswith('note') for tag in found) and 'empty' not in found
 
 
-def test_a_sink_is_told_of_every_kind(tmp_path, monkeypatch):
-    told = []
-    monkeypatch.setattr('nervex.utils.log_helper.LOG_SINKS', [])
-    log_sink(lambda *what: told.append(what))
-    with TBLogger(str(tmp_path), 'a') as logger:
+class Listener:
+    """Remembers what it hears."""
+
+    def __init__(self, own_files):
+        self.own_files, self.heard = own_files, []
+
+    def log(self, values):
+        self.heard.append(values)
+
+
+@pytest.mark.parametrize('own_files', [True, False])
+def test_who_listens_to_a_folder_is_told_once_of_what_its_loggers_get(tmp_path, monkeypatch, own_files):
+    listener, other = Listener(own_files), Listener(True)
+    folders = {str(tmp_path / 'run/log'): listener, str(tmp_path / 'run/lo'): other}
+    monkeypatch.setattr('nervex.utils.log_helper.LISTENERS', folders)
+    with TBLogger(str(tmp_path / 'run/log/part'), 'a') as logger:
         logger.add_values({'x': 1.0, 'y': 2.0}, 3)
         logger.add_val('z', 4.0, 5)
+        logger.add_both('part', {'w': 6.0}, 7, 8)
+        logger.add_both('part', {'v': 6.0}, 7, 8, heard=False)
         logger.add_val('[scalars]both', {'p': 1.0}, 6)
         logger.add_val('[histogram]h', [1.0, 2.0], 7)
         logger.add_val('[image]i', np.zeros((2, 2)), 8)
         logger.add_val('[text]t', 'words', 9)
-    assert [(kind, name, step) for _, kind, name, _, step in told] == [
-        ('scalar', 'x', 3), ('scalar', 'y', 3), ('scalar', 'z', 5), ('scalars', 'both', 6),
-        ('histogram', 'h', 7), ('image', 'i', 8), ('text', 't', 9),
-    ]  # fmt: skip
-    assert {path for path, *_ in told} == {logger.path} and told[2][3] == 4.0
+    names = [*({'x', 'y'}, {'z'}, {'part/w'}), *({f'[{kind}]{name}'} for kind, name in KINDS_TOLD)]
+    assert [set(values) for values in listener.heard] == names and listener.heard[1] == {'z': 4.0}
+    assert other.heard == [] and pathlib.Path(logger.path).exists() == own_files
+    if own_files:
+        scalars = [(v.tag, v.simple_value, step) for v, step in read_events(logger.path) if v.HasField('simple_value')]
+        assert scalars[3:7] == [
+            ('part_iter/w', 6.0, 7), ('part_envstep/w', 6.0, 8), ('part_iter/v', 6.0, 7), ('part_envstep/v', 6.0, 8)
+        ]  # fmt: skip
+
+
+KINDS_TOLD = (('scalars', 'both'), ('histogram', 'h'), ('image', 'i'), ('text', 't'))
+
+
+def test_a_logger_without_a_name_writes_into_its_folder_and_listens_to_nobody(tmp_path, monkeypatch):
+    listener = Listener(False)
+    monkeypatch.setattr('nervex.utils.log_helper.LISTENERS', {str(tmp_path): listener})
+    with TBLogger(str(tmp_path), None) as logger:
+        logger.add_scalar('x', 1.0, 2)
+    assert logger.path == str(tmp_path) and list(tmp_path.glob('events*')) and not listener.heard
 
 
 def test_an_event_is_in_its_file_when_the_call_returns(tmp_path):

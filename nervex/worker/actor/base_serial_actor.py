@@ -355,8 +355,7 @@ class CollectLog:
             values.update(return_mean=np.mean(actor.recent_returns), length_mean=np.mean(actor.recent_lengths))
         for mode, given in actor.settings.items():
             values.update({f'{mode}_{k}': v for k, v in given.items() if isinstance(v, (int, float))})
-        for x, axis in ((iter_count, 'iter'), (actor.total_step, 'envstep')):
-            self._tb_logger.add_values({f'actor_{axis}/{name}': value for name, value in values.items()}, x)
+        self._tb_logger.add_both('actor', values, iter_count, actor.total_step)
 
     def close(self) -> None:
         """Close the file; the curves belong to somebody else. Closing twice is fine."""

@@ -279,12 +279,12 @@ class BaseSerialEvaluator:
         )
         values = {'mean': r.mean(), 'std': r.std(), 'min': r.min(), 'max': r.max()}
         curves = {**{f'reward_{name}': value for name, value in values.items()}, **more}
-        for axis, x in (('iter', train_iter), ('envstep', envstep)):
-            for name, value in curves.items():
-                self.tb_logger.add_scalar(f'evaluator_{axis}/{name}', value, x)
+        self.tb_logger.add_both('evaluator', curves, train_iter, envstep, heard=False)
         passed = round(time.perf_counter() - self._start, 3)
-        row = [train_iter, envstep, passed, *values.values(), lengths.mean()]
-        self._add_to_curve({**dict(zip(CURVE_COLUMNS, row)), **more})
+        row = {**dict(zip(CURVE_COLUMNS[2:], [passed, *values.values(), lengths.mean()])), **more}
+        self._add_to_curve({'train_iter': train_iter, 'env_step': envstep, **row})
+        if self.tb_logger.listener is not None:
+            self.tb_logger.listener.eval(row)
 
     def _add_to_curve(self, row: dict[str, Any]) -> None:
         """A row of curve.csv, whose first row decided about the columns."""

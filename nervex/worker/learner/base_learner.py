@@ -70,7 +70,7 @@ class BaseLearner:
         self.tb_logger = self.log.tb
         self._hooks = build_learner_hook_by_cfg(self.cfg.hook)
         self._policy: Any = None
-        self._checkpoints = Checkpoints(exp_name, self.cfg.keep_ckpt, self.cfg.keep_ckpt_every, self.log.text.info)
+        self._checkpoints = Checkpoints(exp_name, self.cfg.keep_ckpt, self.cfg.keep_ckpt_every, self._saved)
         self.attached: dict[str, Any] = {}
         self.run_config: dict[str, Any] | None = None  # in plain values, for whoever opens a checkpoint
         self.train_iter = self.envstep = 0
@@ -225,6 +225,11 @@ class BaseLearner:
         """
         self.check_weights()  # so that the last checkpoint is always a good one
         return self._checkpoints.save(self.train_iter, self.state_dict, name)
+
+    def _saved(self, path: str) -> None:
+        self.log.text.info(f'checkpoint {path} saved')
+        if self.tb_logger.listener is not None:
+            self.tb_logger.listener.checkpoint(path)
 
     def save_state(self, state: dict[str, Any], name: str | None = None) -> str:
         """Write what ``state_dict`` gave earlier, as ``save_checkpoint`` would have done then."""

@@ -23,11 +23,11 @@ class Checkpoints:
         - exp_path (:obj:`str`): the run's folder
         - keep (:obj:`int | None`): newest iteration files that are kept; None: all
         - keep_every (:obj:`int | None`): iterations whose multiples are kept whatever their age
-        - say (:obj:`Callable`): is told of every file that was written
+        - say (:obj:`Callable`): is told of the path of every file that was written
     """
 
     def __init__(
-        self, exp_path: str, keep: int | None, keep_every: int | None, say: Callable[[str], Any] = lambda text: None
+        self, exp_path: str, keep: int | None, keep_every: int | None, say: Callable[[str], Any] = lambda path: None
     ) -> None:
         self._exp_path, self._keep, self._keep_every, self._say = exp_path, keep, keep_every, say
         self._folder: str | None = None
@@ -75,7 +75,7 @@ class Checkpoints:
         if name is None:
             remove_file(os.path.join(self.folder, LAST))
             self._drop_old()
-        self._say(f'checkpoint {path} saved')
+        self._say(path)
         return path
 
     def _drop_old(self) -> None:

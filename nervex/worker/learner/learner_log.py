@@ -66,8 +66,7 @@ class LearnerLog:
         shown = ', '.join(f'{name} {value:.6g}' for name, value in values.items())
         self.text.info(f'iteration {train_iter}, env step {envstep}: {shown}')
         statistics = {**dict(self._statistics(monitor)), **speed}
-        for axis, x in (('iter', train_iter), ('envstep', envstep)):
-            self.tb.add_values({f'learner_{axis}/{name}': value for name, value in statistics.items()}, x)
+        self.tb.add_both('learner', statistics, train_iter, envstep)
         for key, value in last.items():
             if key.startswith('['):
                 self.tb.add_val(key.replace(']', ']learner_iter/', 1), value, train_iter)

@@ -11,7 +11,6 @@ import torch
 
 from nervex.utils import TrainingError
 from nervex.utils.autolog import LoggedModel, LoggedValue, Monitor, NaturalTime, TickTime
-from nervex.utils.log_helper import LOG_SINKS, log_sink
 from nervex.worker.learner import (
     BaseLearner,
     LearnerHook,
@@ -88,14 +87,11 @@ def test_a_monitor_of_somebodys_own_says_what_is_logged(learner, by_config):
         one = learner(answers, ('loss', 'other'))
         one.monitor = Extremes(TickTime(), 4)
     seen = {}
-    sink = log_sink(lambda path, kind, name, value, step: seen.update({name: value}))
-    try:
-        for _ in range(6):
-            one.train([0])
-        one.write_log()
-    finally:
-        LOG_SINKS.remove(sink)
-    logged = {name[len('learner_iter/') :]: value for name, value in seen.items() if name.startswith('learner_iter/')}
+    one.tb_logger.listener = SimpleNamespace(log=seen.update)
+    for _ in range(6):
+        one.train([0])
+    one.write_log()
+    logged = {name.removeprefix('learner/'): value for name, value in seen.items()}
     logged.pop('updates_per_s')
     assert logged == {'loss': 4.0, 'loss_max': 5.5, 'rare': 3.5}  # updates 2 to 5: 2.5, 3.5, 4.5, 5.5
     assert 'loss 5.5, rare 5' in Path(one.log.text.path).read_text()
