@@ -61,6 +61,8 @@ def config(policy, env, **model):
         ('ppo', Wide, 'conv_vac', None),
         ('ppo', First, 'conv_vac', None),
         ('qrdqn', Pixels, 'qr_conv', [3, 3]),
+        ('sqn', Wide, 'conv_sqn', None),
+        ('sac_discrete', Pixels, 'conv_sac_discrete', [3, 3]),
     ],
 )
 def test_a_run_on_images_takes_a_conv_net_and_says_so(policy, env, net, kernels, caplog):
@@ -80,14 +82,9 @@ def test_a_config_overrules_the_choice(caplog):
     assert model.model_type == 'conv_discrete_net' and model.channels == [8]
 
 
-@pytest.mark.parametrize('policy', ['sqn', 'sac_discrete'])
-def test_a_policy_without_a_net_for_images_refuses_them_with_words(policy):
-    with pytest.raises(
-        ConfigError, match=r'policy.model.model_type: .* images, \(48, 40, 3\), .* to have them flattened'
-    ):
-        serial_pipeline(config(policy, Wide), seed=0)
-    named = 'sqn' if policy == 'sqn' else 'sac_discrete'
-    assert serial_pipeline(config(policy, Wide, model_type=named), seed=0).train_iters > 0
+@pytest.mark.parametrize('name', ['sqn', 'sac_discrete'])
+def test_a_dense_net_may_be_taken_for_images_by_name(name):
+    assert serial_pipeline(config(name, Wide, model_type=name), seed=0).train_iters > 0
 
 
 class Steered(Wide):

@@ -269,19 +269,22 @@ class _Compiler:
             tuple(shape),
             conv,
             'hwc' if last else 'chw',
-            conv.replace('conv', 'fc'),
+            self._own_net(),
         )
         sizes = ['channels=[16, 32]', 'kernels=[3, 3]', 'strides=[1, 1]'] if small else []
         return [f'policy.model.{text}' for text in (f'model_type={conv}', *sizes)]
 
+    def _own_net(self) -> str:
+        """The registered name of the model."""
+        return next(name for name in MODEL_REGISTRY.query() if MODEL_REGISTRY.get(name) is self.model)
+
     def _refuse_images(self, shape: tuple[int, ...]) -> None:
         """A mistake where the policy's own net would flatten images, and nobody chose it."""
         if self._is_default and is_dense(self.model):
-            own = next(name for name in MODEL_REGISTRY.query() if MODEL_REGISTRY.get(name) is self.model)
             self._problems.add(
                 'policy.model.model_type',
                 f'observations are images, {shape}, and the policy has no net for them; name a net of your own, '
-                f"another policy ('dqn', 'ppo'), or '{own}' to have them flattened",
+                f"another policy ('dqn', 'ppo'), or '{self._own_net()}' to have them flattened",
             )
 
     def lacks_sizes(self, resolved: EasyDict) -> bool:

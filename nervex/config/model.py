@@ -56,8 +56,9 @@ def find_model(cfg_policy: Mapping, policy: Any, model: Any, problems: Problems)
 
 def conv_name(model: Any) -> str | None:
     """The registered name of the net for images that takes the place of a dense one; None where there is none."""
-    dense = (name for name in MODEL_REGISTRY.query() if 'fc' in name and name.replace('fc', 'conv') in MODEL_REGISTRY)
-    return next((name.replace('fc', 'conv') for name in dense if MODEL_REGISTRY.get(name) is model), None)
+    nets = MODEL_REGISTRY.query()
+    convs = {name: name.replace('fc', 'conv') if 'fc' in name else f'conv_{name}' for name in nets}
+    return next((convs[name] for name in nets if convs[name] in nets and MODEL_REGISTRY.get(name) is model), None)
 
 
 def is_dense(model: Any) -> bool:

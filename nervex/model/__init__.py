@@ -20,7 +20,7 @@ _HOMES = {
     'nervex.model.ppg': 'ConvPPG FCPPG PPG',
     'nervex.model.qac': 'QAC',
     'nervex.model.qmix': 'CollaQ Mixer QMix',
-    'nervex.model.sac': 'DiscreteSACModel SACModel',
+    'nervex.model.sac': 'ConvDiscreteSACModel DiscreteSACModel SACModel',
     'nervex.torch_utils.network': 'MLP NoiseLinearLayer RNN',
     'nervex.torch_utils.network.shapes': 'InputShapeError',
 }

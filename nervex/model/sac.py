@@ -1,7 +1,7 @@
 """Soft actor-critic: a squashed Gaussian policy or logits, twin action values and, on request, a state value."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -9,8 +9,10 @@ import torch.nn as nn
 import torch.nn.functional as F
 from torch import Tensor
 
+from nervex.model.common.encoder import conv, make_encoder
 from nervex.model.common.heads import TwinQ
 from nervex.model.common.modes import ModeNet, action_heads, as_flag, entry_of, obs_of, with_mask
+from nervex.model.common.named import named_net
 from nervex.torch_utils.network.activation import Activation
 from nervex.torch_utils.network.mlp import MLP, Layers
 from nervex.torch_utils.network.renorm import renormed_linear
@@ -160,6 +162,7 @@ class DiscreteSACModel(ModeNet):
         - use_twin_q (:obj:`bool`): two critics
         - hidden_dim_list (:obj:`Sequence[int]`): widths of the hidden layers of all of them
         - activation (:obj:`str | Callable`): 'relu', 'tanh', ...
+        - encoder_kwargs (:obj:`Mapping | None`): see ``DiscreteNet``; each network has an encoder of its own
     Interfaces:
         forward, compute_action, compute_q
     """
@@ -173,17 +176,21 @@ class DiscreteSACModel(ModeNet):
         use_twin_q: bool = True,
         hidden_dim_list: Layers = (128, 128),
         activation: str | Activation = 'relu',
+        encoder_kwargs: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__()
         heads = action_heads(action_dim)
         if not isinstance(heads, int):
             raise ValueError(f'soft actor-critic for discrete actions has one action head, got action_dim {action_dim}')
-        parts = [
-            MLP(obs_dim, hidden_dim_list, heads, activation, name='obs')
-            for _ in range(3 if as_flag(use_twin_q, 'use_twin_q') else 2)
-        ]
-        self.actor = parts[0]
-        self.critic = nn.ModuleList(parts[1:])
+
+        def network() -> nn.Module:
+            if encoder_kwargs is None:
+                return MLP(obs_dim, hidden_dim_list, heads, activation, name='obs')
+            encoder = make_encoder(obs_dim, 0, hidden_dim_list, (), activation, **encoder_kwargs)
+            return nn.Sequential(encoder, nn.Linear(encoder.out_dim, heads))
+
+        self.actor = network()
+        self.critic = nn.ModuleList(network() for _ in range(2 if as_flag(use_twin_q, 'use_twin_q') else 1))
 
     def compute_action(self, data: Tensor | dict[str, Any]) -> dict[str, Any]:
         """
@@ -199,6 +206,11 @@ class DiscreteSACModel(ModeNet):
         """
         q_value = [critic(obs_of(data)) for critic in self.critic]
         return {'q_value': q_value if len(q_value) > 1 else q_value[0]}
+
+
+@named_net({'hidden_dim_list': (512,)}, encoder_kwargs=conv)
+class ConvDiscreteSACModel(DiscreteSACModel):
+    """``DiscreteSACModel`` for images, with convolutions in each network."""
 
 
 def noise_like(x: Tensor, generator: torch.Generator | None) -> Tensor:

@@ -12,6 +12,7 @@ atari_ppo_default_config = EasyDict(
                 epochs=4,
                 batch_size=256,
                 learning_rate=2.5e-4,
+                learning_rate_schedule='linear',
                 grad_clip_norm=0.5,
                 algo=dict(discount_factor=0.99, gae_lambda=0.95, clip_ratio=0.1, value_weight=0.5, entropy_weight=0.01),
             ),

@@ -258,7 +258,7 @@ class SQNDiscreteNet(nn.Module):
         Two (or one) independent networks of action values; ``logit`` is their minimum, from which actions are taken.
     Arguments:
         - use_twin_q (:obj:`bool`): two networks, as the algorithm needs (https://arxiv.org/abs/1912.10891), or one
-        - the others: see ``FCDiscreteNet``
+        - the others: see ``DiscreteNet``
     Shapes:
         - obs :math:`(*, obs\\_dim)`, logit :math:`(*, A)`, or a list for several heads; q_value: a list with one such
           entry a network
@@ -274,12 +274,11 @@ class SQNDiscreteNet(nn.Module):
         head_layer_num: int | None = None,
         activation: str | Activation = 'relu',
         use_twin_q: bool = True,
+        encoder_kwargs: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__()
-        self.nets = nn.ModuleList(
-            DiscreteNet(obs_dim, action_dim, embedding_dim, hidden_dim_list, dueling, head_layer_num, activation)
-            for _ in range(2 if use_twin_q else 1)
-        )
+        sizes = (obs_dim, action_dim, embedding_dim, hidden_dim_list, dueling, head_layer_num, activation)
+        self.nets = nn.ModuleList(DiscreteNet(*sizes, encoder_kwargs) for _ in range(2 if use_twin_q else 1))
 
     def forward(self, data: Tensor | dict[str, Any]) -> dict[str, Any]:
         """The outputs that the class describes."""
@@ -290,3 +289,8 @@ class SQNDiscreteNet(nn.Module):
         else:
             least = q[0] if len(q) == 1 else torch.minimum(*q)
         return {**outputs[0], 'logit': least, 'q_value': q}
+
+
+@named_net(_IMAGES, encoder_kwargs=conv)
+class ConvSQNDiscreteNet(SQNDiscreteNet):
+    """``SQNDiscreteNet`` for images, with the encoder of ``ConvDiscreteNet`` in each network."""
