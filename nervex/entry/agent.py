@@ -18,9 +18,10 @@ from nervex.run.curve import curve_rows
 from nervex.run.defaults import config_from, config_of
 from nervex.run.folder import AUTO, checkpoint_file, names_in, saved_run
 from nervex.run.launch import Passed, prepare_launch
+from nervex.run.progress import harmless
 from nervex.run.result import RunResult
 from nervex.run.state import steps_saved
-from nervex.utils import NothingThereError
+from nervex.utils import COMMANDER_REGISTRY, ConfigError, NothingThereError
 from nervex.utils.class_config import merge_config
 from nervex.worker.actor.base_serial_evaluator import Evaluation
 
@@ -60,6 +61,8 @@ class Agent:
         """
         if steps is not None and (not isinstance(steps, (int, np.integer)) or isinstance(steps, bool) or steps < 1):
             raise ValueError(f'steps: got {steps!r}, must be an int > 0')
+        if COMMANDER_REGISTRY.get(self.config.get('commander', {}).get('commander_type') or 'serial').many_learners:
+            raise ConfigError(['commander.commander_type: a league has many learners; serial_pipeline trains them'])
         limit = {} if steps is None else dict(commander=dict(max_env_step=self.steps + int(steps)))
         if self.folder is None:
             policy, env, overrides = self._made_of
@@ -79,6 +82,9 @@ class Agent:
                 self._stands_at(os.path.dirname(os.path.dirname(saved)))
             raise
         self._stands_at(result.exp_path)
+        if progress:
+            with harmless():
+                print(f'{result.verdict} after {result.env_steps:,} env steps, {result.seconds:.1f} s', flush=True)
         return result
 
     def _look(self, progress: bool) -> None:

@@ -221,6 +221,12 @@ def test_ctrl_c_saves_the_run_and_leaves_an_agent_that_goes_on():
     assert agent.learn(128, progress=False).env_steps == stopped + 128
 
 
+def test_looking_at_the_env_first_changes_nothing(capsys):
+    first, second = (Agent('dqn', 'CartPole-v1', **DQN).learn(200, progress=shown) for shown in (True, False))
+    assert first.history == second.history and first.seed == second.seed
+    assert 'finished: return' in capsys.readouterr().out
+
+
 def test_it_learns_in_a_thread():
     agent, found = Agent('ppo', 'CartPole-v1', **PPO), []
     thread = threading.Thread(target=lambda: found.append(agent.learn(128, progress=False)))
@@ -240,6 +246,8 @@ def test_refusals():
         Agent('nothing_of_this_name')
     with pytest.raises(NothingThereError):
         Agent.load('nowhere')
+    with pytest.raises(ConfigError, match='serial_pipeline trains them'):
+        Agent('rock_paper_scissors_league').learn(100)
     for steps in (0, -1, 1.5, True):
         with pytest.raises(ValueError, match='steps: got'):
             Agent('ppo', 'CartPole-v1').learn(steps)
