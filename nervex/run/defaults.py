@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from easydict import EasyDict
 
-from nervex.config import builtin_configs, read_config
+from nervex.config import builtin_configs, compile_config, read_config
+from nervex.config.derive import EXCLUSIVE
 from nervex.config.model import conv_name, find_model, is_dense
 from nervex.config.sections import SECTIONS, TOP_SETTINGS
 from nervex.config.tree import get_path, has_path, set_path
@@ -195,9 +196,13 @@ def config_for(policy: str | type, env: str | type | Callable[[], Any], /, **ove
         if not path.startswith('policy.model.') or path.rpartition('.')[2] in taken:
             set_path(cfg, path, value)
     cfg = merge_config(cfg, given)
-    for path, value in _of_the_length(cls, cfg).items():
-        if not has_path(given, path):
-            set_path(cfg, path, value)
+    for one, other in (EXCLUSIVE[0], EXCLUSIVE[0][::-1]):
+        if get_path(given, one) is not None and get_path(given, other) is None:
+            set_path(cfg, other, None)
+    with contextlib.suppress(AttributeError, KeyError, TypeError, ValueError):  # a wrong value is told with the config
+        for path, value in _of_the_length(cls, cfg).items():
+            if not has_path(given, path):
+                set_path(cfg, path, value)
     return EasyDict(cfg)
 
 
@@ -212,17 +217,22 @@ def config_from(policy: Any, env: Any, overrides: dict[str, Any]) -> EasyDict:
     """
     Overview:
         ``config_for`` of a policy and an env; or a config that was given in place of the policy, as a dict, a file or a
-        built-in name, with the overrides, and with the env in the place of its own, unless that is None.
+        built-in name, with the overrides, and with the env in the place of its own, unless that is None. All mistakes
+        are raised as one ConfigError.
     """
     is_policy = isinstance(policy, type) or (isinstance(policy, str) and policy in POLICY_REGISTRY)
     if is_policy and env is not None:
-        return config_for(policy, env, **overrides)
+        config = config_for(policy, env, **overrides)
+        compile_config(config, needs_env=True)  # says what is wrong
+        return config
     if is_policy:
         raise ConfigError([f"env: missing; a policy acts on one, as in Agent({policy!r}, 'CartPole-v1')"])
     if env is not None and isinstance(policy, str) and policy not in builtin_configs() and not os.path.exists(policy):
         raise UnknownNameError(unknown_name('policy', policy, POLICY_REGISTRY))
-    config = policy if isinstance(policy, Mapping) else read_config(policy)
-    return EasyDict(merge_config(config if env is None else with_env(config, env), _by_section(overrides)))
+    given = policy if isinstance(policy, Mapping) else read_config(policy)
+    config = EasyDict(merge_config(given if env is None else with_env(given, env), _by_section(overrides)))
+    compile_config(config, needs_env=True)
+    return config
 
 
 def config_of(path: str, env: Any = None, trust: bool = False) -> dict[str, Any]:
@@ -271,7 +281,8 @@ def _env_section(env: Any) -> dict[str, Any]:
         p for p in inspect.signature(env).parameters.values() if p.default is p.empty and p.kind < p.VAR_POSITIONAL
     ]
     if needed:
-        text = f'{env.__name__} needs the argument {needed[0].name}; give a function that needs none, as lambda: ...'
+        name = getattr(env, '__name__', env)
+        text = f'{name} needs the argument {needed[0].name}; give a function that needs none, as lambda: ...'
         raise ConfigError([f'env: {text}'])
     return dict(env_type='gym', env_fn=env)
 
@@ -371,9 +382,9 @@ def _of_the_length(policy: type, cfg: dict[str, Any]) -> dict[str, Any]:
     learn, collect, rows = merged['learn'], merged['collect'], get_path(cfg, 'actor.n_sample')
     values: dict[str, Any] = {}
     steps, updates = get_path(cfg, 'commander.max_env_step'), get_path(cfg, 'commander.max_train_iter')
-    a_round = learn['train_step']
+    a_round, size = learn['train_step'], learn.get('batch_size')
     if learn.get('epochs'):
-        a_round = learn['epochs'] * -(-(rows or 1) // learn['batch_size'])
+        a_round = learn['epochs'] * -(-(rows or 1) // (min(size.values()) if isinstance(size, dict) else size))
     round_steps = (get_path(cfg, 'actor.n_episode') or 0) * EPISODE_STEPS
     if rows:
         round_steps = rows * collect.get('unroll_len', 1)

@@ -242,6 +242,10 @@ def test_refusals():
         Agent('ppoo', 'CartPole-v1')
     with pytest.raises(ConfigError, match='take one of'):
         Agent('sac', 'CartPole-v1')
+    with pytest.raises(ConfigError, match="learnig_rate: unknown setting; did you mean 'learning_rate'"):
+        Agent('dqn', 'CartPole-v1', learn=dict(learnig_rate=1))
+    with pytest.raises(ConfigError, match=r'policy\.learn\.batch_size: got'):
+        Agent('ppo', 'CartPole-v1', learn=dict(batch_size='large'))
     with pytest.raises(ConfigError, match='unknown config'):
         Agent('nothing_of_this_name')
     with pytest.raises(NothingThereError):

@@ -111,6 +111,8 @@ def test_overrides_name_sections_or_settings_of_the_policy_and_win():
     cfg = config_for('dqn', 'CartPole-v1', learn=dict(learning_rate=3e-4), use_cuda=True, actor=dict(n_sample=16))
     assert cfg.policy.learn.learning_rate == 3e-4 and cfg.policy.learn.batch_size == 64
     assert cfg.policy.use_cuda and cfg.actor.n_sample == 16
+    whole = compile_config(config_for('ppo', 'CartPole-v1', actor=dict(n_episode=4)))
+    assert whole.actor.n_episode == 4 and whole.actor.n_sample is None
     with pytest.raises(ConfigError, match='learnig_rate'):
         compile_config(config_for('dqn', 'CartPole-v1', learn=dict(learnig_rate=1)))
     with pytest.raises(ConfigError, match='must be a dict'):
