@@ -21,7 +21,7 @@ sum of the weights.
 CHAPTERS = {
     'Temporal-difference errors': ['td.q', 'td.distributional'],
     'Returns and advantages': ['scan', 'gae', 'td.returns', 'vtrace', 'upgo', 'isw'],
-    'Policy losses': ['a2c', 'ppo', 'coma'],
+    'Policy losses': ['a2c', 'ppo', 'coma', 'alphazero'],
     'Distributions': ['categorical'],
     'Transformations of values and quantiles': ['transforms'],
     'Exploration': ['noise'],

@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 import torch
 
+from app_zoo.board.envs import TicTacToe
 from app_zoo.classic_control.cartpole.envs import CartPoleEnv
 from app_zoo.classic_control.pendulum.envs import PendulumEnv
 from nervex.data import Batch
+from nervex.envs import Duels
 from nervex.policy import batched, check_batched, create_policy
 from nervex.policy.dqn import DQNPolicy
 from nervex.policy.equivalence import BatchedMismatch
@@ -24,6 +26,7 @@ EXTRA = {
     'r2d2': dict(collect=dict(env_num=3, unroll_len=5)),
     'ppo_recurrent': dict(collect=dict(env_num=3, unroll_len=4)),
     'impala': dict(collect=dict(env_num=3, unroll_len=4)),
+    'alphazero': dict(game='app_zoo.board.envs.search:TIC_TAC_TOE_RULES', collect=dict(search=dict(simulations=8))),
     **{
         name: dict(collect=dict(env_num=3, unroll_len=4))
         for name in ('qmix', 'vdn', 'iql', 'mappo', 'ippo', 'coma', 'collaQ', 'maddpg', 'matd3', 'atoc')
@@ -47,6 +50,10 @@ def manager_of(policy_type):
         manager = create_env_manager('base', AimEnv, [{}] * 3, {})
         manager.seed(0)
         return manager, dict(n_agent=2, obs_dim=2, action_dim=2)
+    if kinds == ('game',):
+        manager = create_env_manager('base', Duels(TicTacToe), [{'opponent': 'self'}] * 3, {})
+        manager.seed(0)
+        return manager, dict(obs_dim=18, action_dim=9)
     env, cfg = (PendulumEnv, {'use_act_scale': True}) if kinds == ('continuous',) else (CartPoleEnv, {})
     manager = create_env_manager('base', env, [cfg] * 3, {})
     manager.seed(0)

@@ -93,6 +93,8 @@ def compile_config(
         logger.warning(text, stop, complete.evaluator[stop], meant, _env_named(complete), stop)
     if lacks_sizes and info is not None:
         complete.policy.model = load_attribute('nervex.run.build:with_sizes')(complete, compiler.model, info)
+    if info is not None:
+        complete = load_attribute('nervex.run.build:settle_game')(complete, compiler.policy, info)
     return complete
 
 
@@ -150,7 +152,7 @@ class _Compiler:
             if env is None and self._settle_replaced_env(strong):
                 self._declared['env'] = env_declared(given['env'], env, problems)
         self.model: Any = None
-        self._policy: Any = None
+        self.policy: Any = None
         self._is_default = False  # the policy chooses the model
         self._is_built = model is not None and not isinstance(model, type)
         if 'policy' in given:
@@ -203,7 +205,7 @@ class _Compiler:
             import_listed('policy.import_names', given.get('import_names'), problems)
             if older not in POLICY_REGISTRY:
                 given.update(POLICY_TYPES[older])
-        found = self._policy = find_policy(given, policy, problems)
+        found = self.policy = find_policy(given, policy, problems)
         declared = self._declared['policy'] = declared_by('the policy' if found is None else found)
         iqn = 'policy.learn.algo.use_iqn'  # it chooses the model
         rename(self._given, {iqn: ALIASES[iqn]}, self._may_move, problems, self._strong)
@@ -314,8 +316,8 @@ class _Compiler:
         fill_ties(resolved, self._given, self._declared, self._may_hold, self._problems, self._strong)
         settle_exclusive(resolved, self._given, self._problems, self._strong)
         cross_check(resolved, self._problems)
-        if hasattr(self._policy, 'check_config') and not self._problems.about('policy'):
-            for path, text in self._policy.check_config(EasyDict(resolved['policy'])):
+        if hasattr(self.policy, 'check_config') and not self._problems.about('policy'):
+            for path, text in self.policy.check_config(EasyDict(resolved['policy'])):
                 self._problems.add(f'policy.{path}', text)
 
 

@@ -44,6 +44,8 @@ class TwoSidedEnv(ArrayEnv):
         - seen_shape (:obj:`tuple[int, ...]`), action_num (:obj:`int | tuple[int, ...]`): of one side; several numbers
           where an action has parts: then ``info``, and what ``view`` tells of legal ones, are the game's own
         - players (:obj:`dict[str, ScriptedPlayer]`): players by rule, by the names that ``opponent`` may have
+        - search_rules (:obj:`str | None`): the rules of the game for policies that search, as 'module:object', see
+          ``nervex.policy.tree_search.GameRules``; None: nobody searches it
         - memory (:obj:`dict[str, Any]`), fresh (:obj:`np.ndarray`): what the opponents of the rows remember, in
           columns, and in which rows there is nothing to remember yet
     """
@@ -62,6 +64,7 @@ class TwoSidedEnv(ArrayEnv):
     seen_shape: tuple[int, ...]
     action_num: int | tuple[int, ...]
     players: dict[str, ScriptedPlayer] = {'random': random_player}
+    search_rules: str | None = None
 
     def __init__(self, cfg: dict | None = None, num: int = 1) -> None:
         super().__init__(cfg, num)
@@ -102,7 +105,7 @@ class TwoSidedEnv(ArrayEnv):
         shapes = {'observation': tuple(self.seen_shape), MASK: (self.action_num,)}
         values = {'observation': reward_info().value, MASK: reward_info(0, 1).value}
         acts = choices_info(self.action_num)
-        return BaseEnvInfo(2, EnvElementInfo(shapes, values), acts, reward_info(), sides=2)
+        return BaseEnvInfo(2, EnvElementInfo(shapes, values), acts, reward_info(), sides=2, rules=self.search_rules)
 
     @classmethod
     def create_evaluator_env_cfg(cls, cfg: dict) -> list[dict]:

@@ -6,6 +6,7 @@ from nervex.utils import POLICY_REGISTRY
 from nervex.utils.lazy import lazy_exports
 
 _HOMES = {
+    'nervex.policy.alphazero': 'AlphaZeroPolicy',
     'nervex.policy.common_policy': 'CommonPolicy',
     'nervex.policy.cql': 'ContinuousCQLPolicy CQLPolicy',
     'nervex.policy.crossq': 'CrossQPolicy',

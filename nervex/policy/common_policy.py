@@ -16,6 +16,7 @@ from nervex.policy.parts import PolicyParts
 from nervex.policy.sequences import cut_sequences, pack_states, state_before_first, time_first
 from nervex.policy.traj_block import batched_steps, repeats_of, without_time
 from nervex.torch_utils.crossing import as_float32, to_tensors
+from nervex.utils import tree
 
 
 class CommonPolicy(PolicyParts):
@@ -201,6 +202,27 @@ class CommonPolicy(PolicyParts):
             gamma = learn.discount_factor if 'discount_factor' in learn else None
             samples = self._adder.get_nstep_return_data(samples, self._collect_nstep, gamma=gamma, overlap=overlap)
         return without_time(samples, traj_cache)
+
+    def _next_values(
+        self, traj: Batch, value: torch.Tensor, done: torch.Tensor, truncated: torch.Tensor
+    ) -> torch.Tensor:
+        """V of the state behind each step: the next row's value, and one model call where there is no next row."""
+        next_value = torch.cat([value[1:], torch.zeros_like(value[:1])])
+        needs = truncated.clone()
+        needs[-1] |= ~done[-1]
+        if needs.any():
+            with torch.no_grad():
+                next_value[needs] = self._values_behind(traj, needs.numpy()).cpu()
+        return next_value
+
+    def _values_behind(self, traj: Batch, where: np.ndarray) -> torch.Tensor:
+        """The value of the state behind each of these steps."""
+        return self._model(self._model_input(self._rows_of(traj['next_obs'], where)))['value']
+
+    def _rows_of(self, column: Any, mask: np.ndarray) -> Any:
+        """The masked rows of a column, nested or not, as tensors on the device."""
+        nested = column.to_dict() if isinstance(column, Batch) else column
+        return to_tensors(tree.index(nested, mask), self._device)
 
     def _sequences(self, traj: Batch, context: int = 0) -> Batch:
         """

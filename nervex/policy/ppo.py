@@ -24,7 +24,6 @@ from nervex.rl_utils import (
     ppo_error,
     ppo_error_continuous,
 )
-from nervex.torch_utils.crossing import to_tensors
 from nervex.utils import POLICY_REGISTRY, ConfigError, tree
 from nervex.utils.declare import setting, settings
 
@@ -150,27 +149,6 @@ class A2CPolicy(CommonPolicy):
     def _cut(self, steps: Batch, traj: Batch) -> Batch:
         """Steps (T, [N]) -> samples."""
         return without_time(steps, traj)
-
-    def _next_values(
-        self, traj: Batch, value: torch.Tensor, done: torch.Tensor, truncated: torch.Tensor
-    ) -> torch.Tensor:
-        """V of the state behind each step: the next row's value, and one model call where there is no next row."""
-        next_value = torch.cat([value[1:], torch.zeros_like(value[:1])])
-        needs = truncated.clone()
-        needs[-1] |= ~done[-1]
-        if needs.any():
-            with torch.no_grad():
-                next_value[needs] = self._values_behind(traj, needs.numpy()).cpu()
-        return next_value
-
-    def _values_behind(self, traj: Batch, where: np.ndarray) -> torch.Tensor:
-        """The value of the state behind each of these steps."""
-        return self._model(self._model_input(self._rows_of(traj['next_obs'], where)))['value']
-
-    def _rows_of(self, column: Any, mask: np.ndarray) -> Any:
-        """The masked rows of a column, nested or not, as tensors on the device."""
-        nested = column.to_dict() if isinstance(column, Batch) else column
-        return to_tensors(tree.index(nested, mask), self._device)
 
 
 @POLICY_REGISTRY.register('ppo')

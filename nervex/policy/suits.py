@@ -22,6 +22,7 @@ _WORDS = {
     'continuous': 'continuous actions',
     'team': 'one discrete action an agent of a team',
     'team_continuous': 'continuous actions of each agent of a team',
+    'game': 'moves in a game whose rules it knows',
 }
 
 TEAMS = ('team', 'team_continuous')
@@ -75,6 +76,8 @@ def check_env(policy: Any, env_info: Any) -> None:
         names the policies that can. Where continuous actions have other bounds it names the setting that scales them.
     """
     kind, masked = action_kind(env_info), _masked(env_info)
+    if env_info.rules is not None and kind in ('discrete', None) and 'game' in (policy.action_kinds or ()):
+        return
     name = policy.config.get('policy_type') or policy.__name__
     if _serves(policy, kind, masked):
         if kind in _BOUNDED and getattr(policy, 'action_range', None) is not None:
@@ -86,6 +89,8 @@ def check_env(policy: Any, env_info: Any) -> None:
         kinds = policy.action_kinds or [known for known in _WORDS if known not in TEAMS]
         given = ' or '.join(_WORDS[k] for k in kinds)
         why = f'which gives {given}, but the env takes {_WORDS[str(kind)]}'
+        if 'game' in kinds:
+            why += ", and no rules are known (search_rules of the env, or policy.game='module:object')"
     others = [other for other in POLICY_REGISTRY.query() if _serves(POLICY_REGISTRY.get(other), kind, masked)]
     raise ConfigError([f'policy.policy_type: got {name}, {why}; take one of {", ".join(others)}'])
 

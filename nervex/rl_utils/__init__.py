@@ -5,6 +5,7 @@ from types import ModuleType as _ModuleType
 
 from nervex.rl_utils.a2c import a2c_data, a2c_error, a2c_error_continuous, a2c_loss
 from nervex.rl_utils.adder import Adder, TrajWindow
+from nervex.rl_utils.alphazero import alphazero_data, alphazero_error, alphazero_loss
 from nervex.rl_utils.categorical import (
     entropy,
     gaussian_entropy,

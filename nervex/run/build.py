@@ -268,11 +268,20 @@ def build_policy(
     """The policy with its model; dimensions that the config leaves out come from the env."""
     if problems := team_problems(env_info):
         raise ConfigError([f'env.env_type: in the info() of the env, {text}' for text in problems])
-    check_env(cls, env_info)
     policy_cfg = EasyDict(cfg.policy)
+    check_env(cls, env_info._replace(rules=policy_cfg.game) if 'game' in policy_cfg else env_info)
     if not isinstance(model, torch.nn.Module):
         policy_cfg.model = fill_dimensions(cfg.policy.model, find_model(cfg.policy, cls, model, Problems()), env_info)
     return cls(policy_cfg, model=model, enable_field=enable_field)
+
+
+def settle_game(cfg: EasyDict, cls: Any, env_info: Any) -> EasyDict:
+    """The config, in which a policy that searches has the rules of its game; a ConfigError if nobody names them."""
+    if 'game' not in (getattr(cls, 'action_kinds', None) or ()):
+        return cfg
+    rules = cfg.policy.game or env_info.rules
+    check_env(cls, env_info._replace(rules=rules))
+    return EasyDict(cfg, policy=EasyDict(cfg.policy, game=rules))
 
 
 def load_policy(path: str, policy: type[Policy] | None = None, model: Any = None, recorded: bool = True) -> Policy:

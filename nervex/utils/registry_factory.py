@@ -9,6 +9,7 @@ POLICY_REGISTRY = Registry(
         'dqn_vanilla': 'nervex.policy.dqn_vanilla:DQNVanillaPolicy',
         'rainbow_dqn': 'nervex.policy.rainbow_dqn:RainbowDQNPolicy',
         'qrdqn': 'nervex.policy.qrdqn:QRDQNPolicy',
+        'alphazero': 'nervex.policy.alphazero:AlphaZeroPolicy',
         'sqn': 'nervex.policy.sqn:SQNPolicy',
         'r2d2': 'nervex.policy.r2d2:R2D2Policy',
         'qmix': 'nervex.policy.qmix:QMIXPolicy',

@@ -54,7 +54,7 @@ class Boards:
         ``num`` games of one kind. ``mine`` and ``other`` (num, cells) are the stones of the side to move and of its
         opponent, row by row from the top; ``moves`` (num, ) counts moves, so that ``moves % 2`` is the side to move.
     Interfaces:
-        reset, of, legal, step, obs, picture, state_dict, load_state_dict
+        reset, of, at, legal, step, obs, picture, state_dict, load_state_dict
     """
 
     def __init__(self, rules: Rules, num: int) -> None:
@@ -84,9 +84,13 @@ class Boards:
 
     def of(self, which: np.ndarray) -> Boards:
         """A copy of the games ``which`` (ids)."""
+        return self.at(self.mine[which], self.other[which])
+
+    def at(self, mine: np.ndarray, other: np.ndarray) -> Boards:
+        """Games of the same kind with these stones of the side to move and of the other: bool (games, cells)."""
         part = copy(self)
-        part.num, part._all = len(which), np.arange(len(which))
-        part.mine, part.other, part.moves = self.mine[which], self.other[which], self.moves[which]
+        part.num, part._all = len(mine), np.arange(len(mine))
+        part.mine, part.other, part.moves = mine.copy(), other.copy(), mine.sum(1) + other.sum(1)
         return part
 
     def legal(self, which: np.ndarray | None = None) -> np.ndarray:

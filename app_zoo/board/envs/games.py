@@ -91,6 +91,7 @@ class TicTacToe(BoardGame):
 
     config = settings()
     rules = TIC_TAC_TOE
+    search_rules = 'app_zoo.board.envs.search:TIC_TAC_TOE_RULES'
     players = {**TwoSidedEnv.players, 'perfect': partial(by_board, PerfectTicTacToe)}
 
 
@@ -99,6 +100,7 @@ class ConnectFour(BoardGame):
 
     config = settings()
     rules = CONNECT_FOUR
+    search_rules = 'app_zoo.board.envs.search:CONNECT_FOUR_RULES'
     players = {
         **TwoSidedEnv.players,
         **{f'alpha_beta_{n}': partial(by_board, partial(AlphaBeta, n)) for n in range(1, 9)},

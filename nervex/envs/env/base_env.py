@@ -18,8 +18,8 @@ from nervex.utils.registry_factory import ENV_REGISTRY
 BaseEnvTimestep = namedtuple('BaseEnvTimestep', ['obs', 'reward', 'done', 'info'])
 BaseEnvInfo = namedtuple(
     'BaseEnvInfo',
-    ['agent_num', 'obs_space', 'act_space', 'rew_space', 'use_wrappers', 'sides'],
-    defaults=[None, 1],  # sides: 2 where two players are against each other, see TwoSidedEnv
+    ['agent_num', 'obs_space', 'act_space', 'rew_space', 'use_wrappers', 'sides', 'rules'],
+    defaults=[None, 1, None],  # sides: 2 where two players are against each other; rules: see TwoSidedEnv
 )
 
 

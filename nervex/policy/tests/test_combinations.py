@@ -7,14 +7,24 @@ import numpy as np
 import pytest
 import torch
 
+from app_zoo.board.envs import TicTacToe
 from nervex.entry import serial_pipeline
 from nervex.envs import EnvElementInfo
+from nervex.envs.both_sides import BothSides
 from nervex.policy.suits import check_env
 from nervex.policy.tests.learning import train
 from nervex.policy.tests.toy_control import DepositEnv
 from nervex.policy.tests.toy_envs import AimEnv, ForbiddenEnv, PairEnv, ReachEnv, SwitchesEnv, TemptationEnv, box
 from nervex.utils import MODEL_REGISTRY, POLICY_REGISTRY, ConfigError
 from nervex.utils.class_config import declared_config
+
+
+class BothBoards(BothSides):
+    """A game whose rules are known, as the learner meets it."""
+
+    def __init__(self, cfg=None, num=1):
+        super().__init__(TicTacToe({'opponent': 'self'}, num))
+
 
 NAMES = sorted(name for name, home in POLICY_REGISTRY.query_details().items() if home.startswith('nervex.policy.'))
 SINGLE = {'discrete': TemptationEnv, 'multi_discrete': SwitchesEnv, 'continuous': DepositEnv}
@@ -48,7 +58,7 @@ def is_served(name, feature):
 @pytest.mark.parametrize('name', NAMES)
 def test_a_combination_trains_or_the_error_names_the_setting(name, feature):
     env, settings, path = FEATURES[feature]
-    env = env or KINDS[kinds_of(POLICY_REGISTRY.get(name))[0]]
+    env = env or {**KINDS, 'game': BothBoards}[kinds_of(POLICY_REGISTRY.get(name))[0]]
     few = dict(evaluator=dict(n_episode=1, eval_freq=1000), commander=dict(max_train_iter=2), actor=dict(n_sample=32))
     if is_served(name, feature):
         assert train(name, env, dict(policy=settings, **few)).train_iters >= 2
