@@ -16,6 +16,7 @@ extras = {
     'fast': ['numba>=0.60'],
     'atari': ['ale-py>=0.11', 'opencv-python-headless>=4.8'],
     'mujoco': ['mujoco>=3.1'],
+    'robotics': ['gymnasium-robotics>=1.3', 'mujoco>=3.1'],
     'box2d': ['gymnasium[box2d]'],
     'gym': ['gym==0.26.2'],
     'pettingzoo': ['pettingzoo>=1.24'],

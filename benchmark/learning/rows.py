@@ -117,6 +117,7 @@ def all_rows() -> list[Row]:
             rows.append(replace(Row(config, at_least=SOLVED[family]), **EXCEPTIONS.get(config, {})))
     rows += [Row(config, **reached) for config, reached in TEAMS.items()]
     rows.append(Row('two_step_qmix', variant='vdn', at_most=7.5, overrides=('policy.policy_type=vdn', *TO_THE_END)))
+    rows.append(Row('bitflip_her_dqn', variant='20_bits', at_least=0.9, overrides=('env.n_bits=20',)))
     for config, budget in BUDGETS.items():
         overrides = ('evaluator.stop_val=null', f'commander.max_env_step={budget}')
         rows += [Row(config, side, SB3, overrides=overrides) for side in (NERVEX, SB3)]

@@ -8,6 +8,7 @@ _HOMES = {
     'arena': 'nervex.entry.arena_entry',
     'collect': 'nervex.entry.eval_entry',
     'eval': 'nervex.entry.eval_entry',
+    'import_minari': 'nervex.entry.minari_entry',
     'offline_pipeline': 'nervex.entry.offline_entry',
     'parallel_pipeline': 'nervex.entry.parallel_entry',
 }

@@ -124,6 +124,19 @@ class ActionCodec:
             return tuple(parts.tolist())
         return parts.reshape(self.space.shape).astype(self.space.dtype, copy=False)
 
+    def from_env(self, actions: Any) -> np.ndarray:
+        """Rows of the env's own actions -> what a policy would have answered: the inverse of ``to_env``."""
+        if self.kind == 'Box':
+            rows = np.asarray(actions, np.float32)
+            if self._scale is not None:
+                low, half = self._scale
+                rows = np.clip((rows - low) / half - 1.0, -1.0, 1.0)
+            return rows.reshape(len(rows), -1).astype(np.float32, copy=False)
+        if self.kind == 'Discrete':
+            return np.asarray(actions, np.int64).reshape(-1) - self.start
+        parts = np.stack(list(actions), 1) if self.kind == 'Tuple' else np.asarray(actions)
+        return parts.reshape(len(parts), -1).astype(np.int64) - self.start
+
     def _describe_box(self, space: Any, use_act_scale: bool) -> tuple[EnvElementInfo, bool]:
         self._shape, self._dtype = tuple(space.shape), np.dtype(space.dtype)
         low, high = np.asarray(space.low, np.float32), np.asarray(space.high, np.float32)

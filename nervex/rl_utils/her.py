@@ -29,6 +29,11 @@ def reached(achieved: torch.Tensor, desired: torch.Tensor) -> torch.Tensor:
     return (achieved == desired).all(dim=-1, keepdim=True).float()
 
 
+def within(tolerance: float, achieved: torch.Tensor, desired: torch.Tensor) -> torch.Tensor:
+    """Reward (1, ): 1 where what is achieved is no further than ``tolerance`` from the goal (n, ), otherwise 0."""
+    return ((achieved - desired).norm(dim=-1, keepdim=True) <= tolerance).float()
+
+
 def goal_sources(strategy: str, steps: int, k: int, generator: np.random.Generator) -> np.ndarray:
     """For each step the k steps, (steps, k), whose outcome becomes the new goal; ``strategy`` as of the Adder."""
     if strategy == 'final':

@@ -15,6 +15,7 @@ IDS = [
     ('Box2D', 'BipedalWalker-v3', dict(use_act_scale=True)),
     ('mujoco', 'HalfCheetah-v5', {}),
     ('mujoco', 'Hopper-v5', dict(use_act_scale=True)),
+    ('gymnasium_robotics', 'PointMaze_UMaze-v3', dict(flatten_obs=True)),
     ('minigrid', 'MiniGrid-Empty-5x5-v0', {}),
     ('highway_env', 'highway-fast-v0', {}),
     ('highway_env', 'parking-v0', dict(flatten_obs=True)),

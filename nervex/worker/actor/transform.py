@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from nervex.loader.errors import shown
 from nervex.loader.problems import Problems
 from nervex.loader.rules import registered
 from nervex.loader.sections import Parts, check_value, complete, merge_section
-from nervex.rl_utils.her import merge_halves, reached, split_halves
+from nervex.rl_utils.her import merge_halves, reached, split_halves, within
 from nervex.utils import ConfigError, tree
 from nervex.utils.declare import Setting, declared_by, setting, settings
 from nervex.utils.registry_factory import TRANSFORM_REGISTRY
@@ -117,8 +118,9 @@ class HindsightRelabel(SampleTransform):
     """
     Overview:
         Adds ``k`` copies of every sample, each with another goal that its episode reached, and the reward for it.
-        Observations are ``concat(state, goal)`` where the state is what counts as achieved, or dicts with
-        ``achieved_goal`` and ``desired_goal``; other forms come with functions of their own.
+        Observations are ``concat(state, goal)`` where the state is what counts as achieved, dicts with
+        ``achieved_goal`` and ``desired_goal``, or, with ``goal_dim``, ``concat(achieved goal, desired goal, rest)``, as
+        ``env.flatten_obs`` makes them of Gymnasium's goal envs; other forms come with functions of their own.
         Paper: Andrychowicz et al. 2017 (arXiv:1707.01495).
     Arguments:
         - cfg (:obj:`Mapping`): the settings below; functions may be given as ``'module:function'`` and work on blocks:
@@ -132,14 +134,21 @@ class HindsightRelabel(SampleTransform):
         ends_at_goal=setting(True, 'bool', 'a step that reaches its goal is the last one of its episode'),
         split=setting(None, 'callable | None', 'obs -> (state, desired goal, achieved goal); None: see above'),
         merge=setting(None, 'callable | None', '(state, goal) -> obs; None: see above'),
-        reward=setting(None, 'callable | None', '(achieved, desired) -> rewards; None: 1 where they are equal'),
+        goal_dim=setting(None, 'int >= 1 | None', 'size of a goal, where observations are joined; None: see above'),
+        tolerance=setting(0.0, 'number >= 0', 'largest distance from its goal at which a step has reached it'),
+        reward=setting(None, 'callable | None', '(achieved, desired) -> rewards; None: 1 where it is reached, else 0'),
     )
     needs_whole_episodes = True
 
     def __init__(self, cfg: Mapping | None = None, seed: Any = None) -> None:
         super().__init__(cfg, seed)
         own = self._cfg
-        self._split, self._merge, self._reward = own.split or _split, own.merge or _merge, own.reward or reached
+        if own.goal_dim is not None and (own.split or own.merge):
+            raise ConfigError(f'actor.transform.her.goal_dim: got {own.goal_dim} beside split or merge; leave it out')
+        joined = (None, None) if own.goal_dim is None else (partial(_split_joined, own.goal_dim), _merge_joined)
+        self._split, self._merge = own.split or joined[0] or _split, own.merge or joined[1] or _merge
+        self._reached = partial(within, own.tolerance) if own.tolerance else reached
+        self._reward = own.reward or self._reached
 
     def __call__(self, samples: Batch) -> Batch:
         self._check(samples)
@@ -154,7 +163,7 @@ class HindsightRelabel(SampleTransform):
         copies['next_obs'] = self._merge(tree.index(next_state, again), goal)
         copies['reward'] = torch.as_tensor(self._reward(reached_now, goal)).reshape(copies['reward'].shape)
         if self._cfg.ends_at_goal:
-            copies['done'] = reached(reached_now, goal).reshape(-1) > 0
+            copies['done'] = self._reached(reached_now, goal).reshape(-1) > 0
             if 'truncated' in copies:
                 copies['truncated'] = torch.zeros_like(copies['done'])
         return Batch.cat([samples, tree.map(_like, samples, copies)])
@@ -196,6 +205,21 @@ def _split(obs: Any) -> tuple[Any, Any, Any]:
 
 def _merge(state: Any, goal: Any) -> Any:
     return {**state, 'desired_goal': goal} if isinstance(state, dict) else merge_halves(state, goal)
+
+
+def _split_joined(size: int, obs: Any) -> tuple[Any, Any, Any]:
+    if isinstance(obs, dict) or obs.shape[-1] < 2 * size:
+        got = f'a dict of {", ".join(obs)}' if isinstance(obs, dict) else f'{obs.shape[-1]} numbers'
+        raise ConfigError(
+            f'actor.transform.her.goal_dim: got {size}, so observations begin with two goals, but they are {got}; '
+            'set env.flatten_obs=True, or leave goal_dim out'
+        )
+    return obs, obs[..., size : 2 * size], obs[..., :size]
+
+
+def _merge_joined(state: Any, goal: Any) -> Any:
+    size = goal.shape[-1]
+    return torch.cat([state[..., :size], goal, state[..., 2 * size :]], -1)
 
 
 def _tensors(column: Any) -> Any:

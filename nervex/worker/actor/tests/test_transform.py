@@ -72,6 +72,29 @@ def test_goals_in_dict_observations_and_rewards_of_ones_own():
     assert out['obs']['desired_goal'][2:].tolist() == [[2], [2]] and out['reward'][2:].tolist() == [-1, 0]
 
 
+def joined(steps):
+    """An episode of joined observations: achieved goal (x, y), desired goal (8, 8), and a velocity."""
+    x = np.arange(steps, dtype=np.float32)
+    rows = [np.stack([x + t, 0 * x, 8 + 0 * x, 8 + 0 * x, -x - t], 1) for t in (0, 1)]
+    reward, done = np.zeros(steps, np.float32), x == steps - 1
+    return Batch.of(dict(obs=rows[0], next_obs=rows[1], action=x, reward=reward, done=done, truncated=done.copy()))
+
+
+def test_goals_in_joined_observations_are_reached_within_a_distance():
+    out = HindsightRelabel(dict(strategy='final', k=1, goal_dim=2, tolerance=1.0))(joined(3))[3:]
+    assert out['obs'].tolist() == [[0, 0, 3, 0, 0], [1, 0, 3, 0, -1], [2, 0, 3, 0, -2]]
+    assert out['next_obs'].tolist() == [[1, 0, 3, 0, -1], [2, 0, 3, 0, -2], [3, 0, 3, 0, -3]]
+    assert out['reward'].tolist() == [0, 1, 1] and out['done'].tolist() == [False, True, True]  # from 2 it is 1 to 3
+    assert not out['truncated'].any()
+
+
+def test_joined_observations_must_hold_two_goals():
+    with pytest.raises(ConfigError, match=r'goal_dim: got 3, so .* but they are 5 numbers; set env.flatten_obs'):
+        HindsightRelabel(dict(goal_dim=3))(joined(2))
+    with pytest.raises(ConfigError, match='goal_dim: got 1 beside split or merge'):
+        HindsightRelabel(dict(goal_dim=1, merge=lambda state, goal: state))
+
+
 def test_kinds_of_columns_are_kept():
     out = HindsightRelabel(dict(k=2), seed=0)(episodes(3, kind=torch.as_tensor))
     assert all(isinstance(column, torch.Tensor) for column in out.values())

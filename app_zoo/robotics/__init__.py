@@ -1,0 +1,1 @@
+"""Goals for simulated robots, with rewards for reaching them only."""
