@@ -228,7 +228,11 @@ def test_doctor_tells_what_is_there_and_the_line_that_installs_what_is_not(capsy
 
     wanted = {
         'nervex': ['torch>=2', 'pixels[png]>=1; extra == "shown"', 'gone; extra == "shown"', 'pixels; extra == "fine"'],
-        'pixels': ['inner==2; python_version > "3" and extra == "png"', 'unused; extra == "jpg"'],
+        'pixels': [
+            'inner==2; python_version >= "3.10" and extra == "png"',
+            'later; python_version >= "3.99" and extra == "png"',
+            'unused; extra == "jpg"',
+        ],
     }
     monkeypatch.setattr(doctor.metadata, 'requires', wanted.get)
     monkeypatch.setattr(doctor.metadata, 'metadata', lambda name: Message(['shown', 'fine', 'all']))

@@ -9,8 +9,10 @@ import os
 import platform
 import re
 import shutil
+import sys
 from collections.abc import Iterator
 from importlib import metadata
+from operator import eq, ge, gt, le, lt, ne
 
 from nervex.version import __VERSION__
 
@@ -89,8 +91,15 @@ def _requirements(package: str, extra: str) -> Iterator[tuple[str, list[str]]]:
     """What an extra of a package asks for: names, with the extras of these."""
     for text in metadata.requires(package) or []:
         found = re.match(r'([\w.-]+)(?:\[([\w,\s-]+)\])?', text)
-        if found and re.search(rf"extra\s*==\s*['\"]{re.escape(extra)}['\"]", text):
+        if found and re.search(rf"extra\s*==\s*['\"]{re.escape(extra)}['\"]", text) and _for_this_python(text):
             yield found[1], [name.strip() for name in (found[2] or '').split(',') if name.strip()]
+
+
+def _for_this_python(requirement: str) -> bool:
+    """Whether what a requirement says of Python's version holds here."""
+    said = re.findall(r"python_version\s*(<=|>=|==|!=|<|>)\s*['\"]([\d.]+)['\"]", requirement)
+    compare = {'<': lt, '<=': le, '>': gt, '>=': ge, '==': eq, '!=': ne}
+    return all(compare[how](sys.version_info[:2], tuple(map(int, number.split('.')[:2]))) for how, number in said)
 
 
 def _missing(package: str, extra: str) -> Iterator[str]:
