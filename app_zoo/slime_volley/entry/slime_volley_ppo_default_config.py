@@ -7,7 +7,7 @@ slime_volley_ppo_default_config = EasyDict(
         env=dict(
             env_type='slime_volley',
             env_manager_type='vector',
-            actor_env_num=16,
+            actor_env_num=64,
             evaluator_env_num=40,
             opponent='builtin',
         ),
@@ -18,14 +18,14 @@ slime_volley_ppo_default_config = EasyDict(
             ),
             learn=dict(
                 epochs=10,
-                batch_size=64,
-                learning_rate=3e-4,
+                batch_size=256,
+                learning_rate=5e-4,
                 learning_rate_schedule='linear',
-                algo=dict(discount_factor=0.99, gae_lambda=0.95, entropy_weight=0.003, use_value_clip=False),
+                algo=dict(discount_factor=0.99, gae_lambda=0.95, entropy_weight=0.001, use_value_clip=False),
             ),
         ),
-        actor=dict(n_sample=16 * 256),
-        evaluator=dict(n_episode=40, eval_freq=640 * 60),
+        actor=dict(n_sample=64 * 256),
+        evaluator=dict(n_episode=40, eval_freq=640 * 15),
         commander=dict(max_env_step=5_000_000),
     )
 )
