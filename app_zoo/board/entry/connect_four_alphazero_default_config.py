@@ -11,6 +11,7 @@ connect_four_alphazero_default_config = EasyDict(
             actor_env_num=512,
             evaluator_env_num=50,
             opponent='self',
+            random_moves=6,
             evaluator_opponent='alpha_beta_4',
             evaluator_random_moves=2,
         ),
@@ -26,13 +27,13 @@ connect_four_alphazero_default_config = EasyDict(
             ),
             learn=dict(train_step=4, batch_size=512, learning_rate=1e-3, algo=dict(gae_lambda=0.9)),
             collect=dict(search=dict(simulations=16, bfloat16=True)),
-            eval=dict(simulations=128),
+            eval=dict(simulations=256),
         ),
-        replay_buffer=dict(agent=dict(meta_maxlen=100_000)),
+        replay_buffer=dict(agent=dict(meta_maxlen=200_000)),
         actor=dict(n_sample=512),
         evaluator=dict(n_episode=50, eval_freq=2000),
-        learner=dict(keep_ckpt=None, hook=dict(save_ckpt_after_iter=2000)),
-        commander=dict(max_env_step=2_000_000),
+        learner=dict(keep_ckpt=None, hook=dict(save_ckpt_after_iter=1000)),
+        commander=dict(max_env_step=1_000_000),
     )
 )
 main_config = connect_four_alphazero_default_config
