@@ -201,7 +201,7 @@ def test_the_folder_of_a_league_is_no_checkpoint_and_a_player_of_it_goes_on_with
 
 @pytest.mark.parametrize(
     'operations',
-    [[40, 420, 1100], pytest.param(range(5, 1510, 17), marks=[pytest.mark.slow, pytest.mark.timeout(1800)])],
+    [[90, 420, 1100], pytest.param(range(5, 1480, 17), marks=[pytest.mark.slow, pytest.mark.timeout(1800)])],
     ids=['some', 'many'],
 )
 def test_killed_at_a_file_operation_and_resumed_is_as_never_killed(operations):

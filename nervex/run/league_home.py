@@ -57,10 +57,11 @@ class LeagueHome:
         self._launch, self._folder = launch, os.path.abspath(folder.path)
         commander = launch.cfg.commander
         self.path = os.path.join(self._folder, 'league')
-        if os.path.exists(self.path) and not resumed:
-            set_aside(self.path)
         os.makedirs(self.path, exist_ok=True)
         remove_unfinished(self.path)
+        if os.listdir(self.path) and not resumed:
+            set_aside(self.path)
+            os.makedirs(self.path)
         given = {kind: checkpoint_file(path) for kind, path in commander.league.pretrain_checkpoint_path.items()}
         own = {'path_policy': self.path, 'pretrain_checkpoint_path': given}
         self.league = create_league({**commander.league, **own}, seed=launch.seed)
