@@ -10,8 +10,9 @@ import threading
 import weakref
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import torch
@@ -133,6 +134,23 @@ class AsyncDataLoader(IDataLoader):
 
     def __exit__(self, *_: Any) -> None:
         self.close()
+
+
+class CudaFetcher(AsyncDataLoader):
+    """
+    Overview:
+        Brings the batches of an iterable to a device ahead of time, as they are.
+    Interfaces:
+        run, __next__, close
+    """
+
+    def __init__(self, data_source: Iterable, device: str | torch.device, queue_size: int = 4) -> None:
+        batches = ([batch] for batch in data_source)
+        super().__init__(lambda _: next(batches, None), 1, device, collate_fn=itemgetter(0), queue_size=queue_size)
+
+    def run(self) -> CudaFetcher:
+        """Answers itself, which has begun already."""
+        return self
 
 
 def _release(stop: threading.Event, pool: Any) -> None:

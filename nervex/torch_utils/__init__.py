@@ -5,10 +5,11 @@ from nervex.torch_utils.optimizer_helper import Adam, RMSprop
 from nervex.utils.lazy import lazy_exports
 
 _HOMES = {
+    'nervex.data.dataloader': 'CudaFetcher',
     'nervex.graph': 'FastMatmul GraphedForward GraphedLoss',
     'nervex.torch_utils.checkpoint_helper': 'CheckpointHelper CountVar auto_checkpoint build_checkpoint_helper',
     'nervex.torch_utils.data_helper': (
-        'CudaFetcher LogDict build_log_buffer get_tensor_data is_differentiable same_shape tensor_to_list to_device '
+        'LogDict build_log_buffer get_tensor_data is_differentiable same_shape tensor_to_list to_device '
         'to_dtype to_list to_ndarray to_tensor'
     ),
     'nervex.torch_utils.distribution': 'CategoricalPd CategoricalPdPytorch Pd',

@@ -46,8 +46,9 @@ def build_checkpoint_helper(cfg: Any = None) -> 'CheckpointHelper':
 class CheckpointHelper:
     """
     Overview:
-        One file with a model, and with what else is given: optimizer, scheduler, counters, data set state,
-        information of the actor. Files are written whole or not at all and read without running code from them.
+        One file with a model, and with what else is given: optimizer, counters (``last_iter``, ``last_epoch``,
+        ``last_frame``), and by their names other parts with a ``state_dict``: ``lr_scheduler``, ``dataset``,
+        ``actor_info``. Files are written whole or not at all and read without running code from them.
     Interfaces:
         save, load
     """
@@ -60,20 +61,15 @@ class CheckpointHelper:
         last_iter: CountVar | None = None,
         last_epoch: CountVar | None = None,
         last_frame: CountVar | None = None,
-        dataset: Any = None,
-        actor_info: Any = None,
-        learning_rate_scheduler: Any = None,
         prefix_op: str | None = None,
         prefix: str | None = None,
+        **parts: Any,
     ) -> None:
         """
         Arguments:
             - prefix_op (:obj:`str | None`): 'add' or 'remove' ``prefix`` at the names of the model's state
         """
-        parts = dict(
-            optimizer=optimizer, learning_rate_scheduler=learning_rate_scheduler, dataset=dataset, actor_info=actor_info
-        )
-        parts |= dict(last_iter=last_iter, last_epoch=last_epoch, last_frame=last_frame)
+        parts.update(optimizer=optimizer, last_iter=last_iter, last_epoch=last_epoch, last_frame=last_frame)
         state: dict[str, Any] = {'version': VERSION, 'model': _prefixed(model.state_dict(), prefix_op, prefix)}
         for key, part in parts.items():
             if part is not None:
@@ -89,14 +85,11 @@ class CheckpointHelper:
         last_iter: CountVar | None = None,
         last_epoch: CountVar | None = None,
         last_frame: CountVar | None = None,
-        dataset: Any = None,
-        actor_info: Any = None,
-        learning_rate_scheduler: Any = None,
         prefix_op: str | None = None,
         prefix: str | None = None,
         strict: bool = True,
         state_dict_mask: list[str] | None = None,
-        lr_schduler: Any = None,
+        **parts: Any,
     ) -> None:
         """
         Overview:
@@ -104,7 +97,7 @@ class CheckpointHelper:
         Arguments:
             - strict (:obj:`bool`): the names of the file and of the model must be the same
             - state_dict_mask (:obj:`list[str] | None`): beginnings of names that are left out, e.g. ``['head.']``
-            - lr_schduler (:obj:`Any`): an older spelling of ``learning_rate_scheduler``
+            - parts: as of ``save``; ``lr_schduler`` is an older spelling of ``lr_scheduler``
         """
         state = read_file(load_path)
         if not isinstance(state, dict) or 'model' not in state:
@@ -117,13 +110,10 @@ class CheckpointHelper:
             model.load_state_dict(weights, strict=strict and not masked)
         except RuntimeError as e:
             raise CheckpointError(f"'{load_path}' does not fit the model: {e}") from e
-        asked = dict(
-            optimizer=optimizer,
-            learning_rate_scheduler=lr_schduler if learning_rate_scheduler is None else learning_rate_scheduler,
-        )
-        asked |= dict(dataset=dataset, actor_info=actor_info)
-        asked |= dict(last_iter=last_iter, last_epoch=last_epoch, last_frame=last_frame)
-        for key, part in asked.items():
+        if 'lr_schduler' in parts:
+            parts['lr_scheduler'] = parts.pop('lr_schduler')
+        parts.update(optimizer=optimizer, last_iter=last_iter, last_epoch=last_epoch, last_frame=last_frame)
+        for key, part in parts.items():
             if part is not None:
                 if key not in state:
                     raise CheckpointError(f"'{load_path}' holds no '{key}'; it has {', '.join(sorted(state))}")

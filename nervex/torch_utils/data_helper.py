@@ -1,10 +1,8 @@
 """Nested data between devices, dtypes, tensors, arrays and lists; whether all of a model gets gradients."""
 
 import numbers
-import queue
-import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +10,9 @@ import torch
 from torch import nn
 
 from nervex.utils import tree
+from nervex.utils.lazy import lazy_exports
+
+__getattr__, __dir__, _ = lazy_exports(__name__, {'nervex.data.dataloader': 'CudaFetcher'})
 
 
 def _map(function: Callable[[Any], Any], item: Any, ignore_keys: Sequence[str] = (), rows: bool = False) -> Any:
@@ -114,62 +115,6 @@ class LogDict(dict):
 def build_log_buffer() -> LogDict:
     """An empty LogDict."""
     return LogDict()
-
-
-class CudaFetcher:
-    """
-    Overview:
-        Brings batches to a device ahead of time, in a thread with a stream of its own. An error of the source is
-        raised where the batch is asked for.
-    Interfaces:
-        run, __next__, close
-    """
-
-    def __init__(self, data_source: Iterable, device: str | torch.device, queue_size: int = 4) -> None:
-        self._source: Iterator = iter(data_source)
-        self._device = torch.device(device)
-        self._queue: queue.Queue = queue.Queue(queue_size)
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._produce, daemon=True)
-
-    def run(self) -> 'CudaFetcher':
-        """Start; returns itself."""
-        self._thread.start()
-        return self
-
-    def __iter__(self) -> 'CudaFetcher':
-        return self
-
-    def __next__(self) -> Any:
-        kind, value = self._queue.get()
-        if kind == 'data':
-            return value
-        self._queue.put((kind, value))  # for whoever asks again
-        raise StopIteration if kind == 'end' else value
-
-    def close(self) -> None:
-        """Stop the thread; safe to call twice."""
-        self._stop.set()
-        while self._thread.is_alive():
-            try:
-                self._queue.get_nowait()  # a producer that waits for a place goes on and sees the stop
-            except queue.Empty:
-                self._thread.join(0.01)
-
-    def _produce(self) -> None:
-        stream = torch.cuda.Stream(self._device) if self._device.type == 'cuda' else None
-        try:
-            for data in self._source:
-                if self._stop.is_set():
-                    return
-                with torch.cuda.stream(stream):  # of None: nothing
-                    moved = to_device(data, self._device)
-                if stream is not None:
-                    stream.synchronize()
-                self._queue.put(('data', moved))
-            self._queue.put(('end', None))
-        except Exception as e:  # raised again by __next__
-            self._queue.put(('error', e))
 
 
 def _pass(item: Any, who: str) -> Any:

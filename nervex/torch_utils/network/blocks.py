@@ -72,49 +72,39 @@ def conv1d_block(
     in_channels: int,
     out_channels: int,
     kernel_size: int,
-    stride: int = 1,
-    padding: int = 0,
-    dilation: int = 1,
-    groups: int = 1,
+    *layer: Any,
     activation: ActivationName = None,
     norm_type: str | None = None,
+    **more: Any,
 ) -> nn.Sequential:
-    """Convolution over one dimension, then normalization ('BN' or 'IN') and activation where asked for."""
-    layer = nn.Conv1d(in_channels, out_channels, kernel_size, stride, padding, dilation, groups)
-    return _block(layer, 1, activation, norm_type)
+    """Convolution over one dimension, then normalization ('BN' or 'IN') and activation; the rest as ``nn.Conv1d``."""
+    return _block(nn.Conv1d(in_channels, out_channels, kernel_size, *layer, **more), 1, activation, norm_type)
 
 
 def conv2d_block(
     in_channels: int,
     out_channels: int,
     kernel_size: int,
-    stride: int = 1,
-    padding: int = 0,
-    dilation: int = 1,
-    groups: int = 1,
+    *layer: Any,
     activation: ActivationName = None,
     norm_type: str | None = None,
-    bias: bool = True,
+    **more: Any,
 ) -> nn.Sequential:
-    """Convolution over two dimensions, then normalization ('BN' or 'IN') and activation where asked for."""
-    layer = nn.Conv2d(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias)
-    return _block(layer, 2, activation, norm_type)
+    """Convolution over two dimensions, then normalization ('BN' or 'IN') and activation; the rest as ``nn.Conv2d``."""
+    return _block(nn.Conv2d(in_channels, out_channels, kernel_size, *layer, **more), 2, activation, norm_type)
 
 
 def deconv2d_block(
     in_channels: int,
     out_channels: int,
     kernel_size: int,
-    stride: int = 1,
-    padding: int = 0,
-    output_padding: int = 0,
-    groups: int = 1,
+    *layer: Any,
     activation: ActivationName = None,
     norm_type: str | None = None,
+    **more: Any,
 ) -> nn.Sequential:
-    """Transposed convolution over two dimensions, then normalization and activation where asked for."""
-    layer = nn.ConvTranspose2d(in_channels, out_channels, kernel_size, stride, padding, output_padding, groups)
-    return _block(layer, 2, activation, norm_type)
+    """Transposed convolution, then normalization and activation; the rest as ``nn.ConvTranspose2d``."""
+    return _block(nn.ConvTranspose2d(in_channels, out_channels, kernel_size, *layer, **more), 2, activation, norm_type)
 
 
 class _Residual(nn.Module):

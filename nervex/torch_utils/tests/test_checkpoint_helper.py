@@ -23,14 +23,14 @@ def trained(flat):
 def test_everything_comes_back(tmp_path, flat):
     helper, path = build_checkpoint_helper(), str(tmp_path / 'x.pth.tar')
     model, opt = trained(flat)
-    schedule = torch.optim.learning_rate_scheduler.StepLR(opt, 2)
+    schedule = torch.optim.lr_scheduler.StepLR(opt, 2)
     schedule.step()
-    helper.save(path, model, opt, CountVar(5), CountVar(6), CountVar(7), learning_rate_scheduler=schedule)
+    helper.save(path, model, opt, CountVar(5), CountVar(6), CountVar(7), lr_scheduler=schedule)
     other = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 1))
     other_opt = Adam(FlatParameters(other), lr=0.1)
-    other_schedule = torch.optim.learning_rate_scheduler.StepLR(other_opt, 2)
+    other_schedule = torch.optim.lr_scheduler.StepLR(other_opt, 2)
     counts = CountVar(0), CountVar(0), CountVar(0)
-    helper.load(path, other, other_opt, *counts, learning_rate_scheduler=other_schedule)
+    helper.load(path, other, other_opt, *counts, lr_scheduler=other_schedule)
     assert [c.val for c in counts] == [5, 6, 7] and other_schedule.last_epoch == 1
     for m, o in ((model, opt), (other, other_opt)):
         o.minimize(m(torch.ones(4, 2)).pow(2).mean())
@@ -109,9 +109,9 @@ def test_a_request_to_end_saves_and_the_old_handler_comes_back():
 def test_the_older_spelling_of_the_schedule(tmp_path):
     helper, path = build_checkpoint_helper(), str(tmp_path / 'x')
     model, opt = trained(False)
-    schedule = torch.optim.learning_rate_scheduler.StepLR(opt, 2)
+    schedule = torch.optim.lr_scheduler.StepLR(opt, 2)
     schedule.step()
-    helper.save(path, model, opt, learning_rate_scheduler=schedule)
-    other = torch.optim.learning_rate_scheduler.StepLR(opt, 2)
+    helper.save(path, model, opt, lr_scheduler=schedule)
+    other = torch.optim.lr_scheduler.StepLR(opt, 2)
     helper.load(path, model, lr_schduler=other)
     assert other.last_epoch == 1

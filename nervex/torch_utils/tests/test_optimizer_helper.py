@@ -173,7 +173,7 @@ def test_loading_a_state_leaves_the_file_data_alone():
 def test_schedulers_change_the_rate_without_a_warning(flat, way):
     model = TwoBranches()
     opt = Adam(FlatParameters(model) if flat else model.parameters(), lr=1.0)
-    schedule = torch.optim.learning_rate_scheduler.StepLR(opt, 1, gamma=0.0)
+    schedule = torch.optim.lr_scheduler.StepLR(opt, 1, gamma=0.0)
     x = batches(1)[0]
     with warnings.catch_warnings():
         warnings.simplefilter('error')
