@@ -1,10 +1,10 @@
-"""A game of two sides as an env of one: others play the other side."""
+"""A game of two sides as an env of one: others play the other side, or the learner itself plays both."""
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,9 +13,6 @@ from nervex.envs.env.base_env import BaseEnv, BaseEnvInfo
 from nervex.envs.two_sided import ITSELF, TwoSidedEnv
 from nervex.utils.errors import ConfigError, unknown_name
 from nervex.utils.import_helper import load_attribute
-
-if TYPE_CHECKING:
-    from nervex.envs.both_sides import BothSides
 
 RESULTS = ('losses', 'draws', 'wins')
 
@@ -49,7 +46,83 @@ class Rivals:
         """Told how games ended for the learner: 'wins', 'draws' or 'losses'."""
 
 
-class Duel(ArrayEnv):
+class OneSide(ArrayEnv):
+    """
+    Overview:
+        What a game of two sides shows to a policy that sees one of them at a time, ``side`` of each row.
+    Arguments:
+        - game (:obj:`TwoSidedEnv`): the games
+    """
+
+    def __init__(self, game: TwoSidedEnv) -> None:
+        super().__init__(game._cfg, game.num)
+        self.game, self.limit, self.side = game, game.limit, np.zeros(game.num, np.int64)
+
+    def seen(self) -> dict[str, np.ndarray]:
+        """What these sides see."""
+        return self.game.view(np.arange(self.num), self.side)
+
+    def info(self) -> BaseEnvInfo:
+        """That of one side."""
+        return self.game.info()._replace(agent_num=1, sides=1)
+
+    def render(self) -> Any:
+        """The picture of the first game."""
+        return self.game.render()
+
+    @property
+    def render_fps(self) -> float | None:
+        """Pictures a second of the game."""
+        return getattr(self.game, 'render_fps', None)
+
+    def enable_save_replay(self, replay_path: str) -> None:
+        """Save a video of every following game, if the game draws itself."""
+        if type(self.game).render is BaseEnv.render:
+            self.game.enable_save_replay(replay_path)  # says that it does not
+        super().enable_save_replay(replay_path)
+
+    def close(self) -> None:
+        """Free what is held; may be called twice."""
+        self.game.close()
+
+    def __repr__(self) -> str:
+        return f'{type(self).__name__}({self.game!r})'
+
+
+class BothSides(OneSide):
+    """
+    Overview:
+        A game whose sides move in turn as an env of one player who plays both. Each step is that of the side to move,
+        sees what it sees and is paid what it is paid; then the other side is to move. What follows a step is good for
+        the other side, so that returns alternate in sign: a policy learns here with a negative discount factor. All
+        moves of a game become samples. RuntimeError where sides do not alternate, or rewards are not opposite.
+    """
+
+    def begin(self, which: np.ndarray, generators: list[np.random.Generator]) -> None:
+        """Begin games."""
+        self.game.begin(which, generators)
+        self._turn(which)
+
+    def _turn(self, rows: np.ndarray) -> None:
+        turns = self.game.turns()[rows]
+        if (turns.sum(1) != 1).any():
+            raise RuntimeError(f"{self.game!r}: both sides move at once, which env.opponent 'self' does not know")
+        self.side[rows] = turns.argmax(1)
+
+    def act(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """One move in each game."""
+        rows, side = np.arange(self.num), self.side.copy()
+        joint = np.zeros((self.num, 2, *np.shape(actions)[1:]), np.int64)
+        joint[rows, side] = actions
+        reward, over = self.game.move(rows, joint)
+        self._turn(rows[~over])
+        if (self.side == side)[~over].any() or reward.sum(1).any():
+            text = 'its sides do not alternate' if not reward.sum(1).any() else 'rewards of the sides are not opposite'
+            raise RuntimeError(f"{self.game!r}: {text}, so that env.opponent 'self' would learn wrong returns")
+        return reward[rows, side], over
+
+
+class Duel(OneSide):
     """
     Overview:
         One side of each of the games, for a policy with action masks. Where sides move in turn, a step is the own move
@@ -64,11 +137,11 @@ class Duel(ArrayEnv):
     state_constants = ('rivals', '_joint')
 
     def __init__(self, game: TwoSidedEnv, rivals: Rivals) -> None:
-        super().__init__(game._cfg, game.num)
+        super().__init__(game)
         rivals.duels.add(self)
-        self.game, self.rivals, self.limit = game, rivals, game.limit
+        self.rivals = rivals
         self._joint = (self.num, 2, *game.parts)  # shape of all actions
-        self.side, self._games, self._first = (np.zeros(self.num, np.int64) for _ in range(3))
+        self._games, self._first = (np.zeros(self.num, np.int64) for _ in range(2))
         self._first += np.arange(self.num)
         self._who = np.zeros(self.num, np.int64)  # places in ``_names``
         self._names: list[str] = []
@@ -105,50 +178,20 @@ class Duel(ArrayEnv):
             self.rivals.ended(names, [RESULTS[k] for k in (self._signs()[ended] + 1).tolist()])
         return paid.astype(np.float32), over
 
-    def seen(self) -> dict[str, np.ndarray]:
-        """What the own sides see."""
-        return self.game.view(np.arange(self.num), self.side)
-
     def last_info(self) -> dict[str, np.ndarray]:
         """Who has won."""
         signs = self._signs()
         return {'win': (signs > 0).astype(np.float64), 'draw': (signs == 0).astype(np.float64)}
-
-    def info(self) -> BaseEnvInfo:
-        """That of one side."""
-        return self.game.info()._replace(agent_num=1, sides=1)
-
-    def render(self) -> Any:
-        """The picture of the first game."""
-        return self.game.render()
-
-    @property
-    def render_fps(self) -> float | None:
-        """Pictures a second of the game."""
-        return getattr(self.game, 'render_fps', None)
-
-    def enable_save_replay(self, replay_path: str) -> None:
-        """Save a video of every following game, if the game draws itself."""
-        if type(self.game).render is BaseEnv.render:
-            self.game.enable_save_replay(replay_path)  # says that it does not
-        super().enable_save_replay(replay_path)
 
     def seed(self, seed: int, dynamic_seed: bool = True) -> None:
         """Seed the games; sides begin anew, too, by the seed."""
         super().seed(seed, dynamic_seed)
         self._first, self._games = np.arange(self.num) + seed, np.zeros(self.num, np.int64)
 
-    def close(self) -> None:
-        """Free what is held; may be called twice."""
-        self.game.close()
-
     @property
     def met(self) -> set[str]:
         """Whom the present games are against."""
         return {self._names[k] for k in self._who.tolist()} if self._names else set()
-
-    def __repr__(self) -> str:
-        return f'Duel({self.game!r})'
 
     # ---- moves
     def _signs(self) -> np.ndarray:
@@ -215,8 +258,6 @@ class Duels:
     def __call__(self, cfg: dict, num: int = 1) -> Duel | BothSides:
         made = self.game(cfg, num)  # type: ignore[call-arg]
         if self.rivals is None and made._cfg.opponent == ITSELF:
-            from nervex.envs.both_sides import BothSides
-
             return BothSides(made)
         return Duel(made, self.rivals or Rivals(made._cfg.opponent))
 

@@ -9,8 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from nervex.model.common.encoder import widths_of
-from nervex.model.common.modes import ModeNet, entry_of
-from nervex.model.qmix.qmix import AgentNet, as_sequence
+from nervex.model.common.modes import entry_of
+from nervex.model.qmix.qmix import AgentNet, TeamNet, as_sequence
 from nervex.torch_utils.network.activation import Activation
 from nervex.torch_utils.network.mlp import MLP, Layers
 from nervex.torch_utils.network.shapes import as_size
@@ -60,7 +60,7 @@ class ComaCritic(nn.Module):
         return self.net(torch.cat([state, agent_state.flatten(3), others, last, identity], -1))
 
 
-class ComaNetwork(ModeNet):
+class ComaNetwork(TeamNet):
     """
     Overview:
         Counterfactual multi-agent policy gradients (Foerster et al. 2018, https://arxiv.org/abs/1705.08926):
@@ -109,29 +109,6 @@ class ComaNetwork(ModeNet):
         self.critic = ComaCritic(
             agent_num, as_size(own_dim), as_size(global_obs_dim, 'global_obs_dim'), action_dim, widths, activation
         )
-
-    @property
-    def state_shape(self) -> tuple[int, int]:
-        """Of the states of one env, as a block."""
-        return self.agent_num, self.actor.block_dim
-
-    def compute_action(self, data: dict[str, Any], single_step: bool | None = None) -> dict[str, Any]:
-        """
-        Overview:
-            Logits of the agents' policies, for one step (B, ...) or a sequence (T, B, ...).
-        Arguments:
-            - data (:obj:`dict`): ``obs`` with ``agent_state`` and optionally ``action_mask``; ``prev_state``, a block,
-              or a list of B lists of A states (None is zeros)
-            - single_step (:obj:`bool | None`): without a time axis; None reads it from the rank
-        Shapes:
-            - agent_state :math:`(T, B, A, N)`, logit :math:`(T, B, A, P)`; without T for a single step
-        """
-        obs, added = as_sequence(data, single_step, self.actor.in_shape, self.agent_num)
-        logit, next_state = self.actor(obs['agent_state'], data.get('prev_state'))
-        output = {'logit': logit.squeeze(0) if added else logit, 'next_state': next_state}
-        if 'action_mask' in obs:
-            output['action_mask'] = data['obs']['action_mask']
-        return output
 
     def compute_q_value(self, data: dict[str, Any], single_step: bool | None = None) -> dict[str, Tensor]:
         """

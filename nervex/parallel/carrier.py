@@ -54,37 +54,24 @@ class Carrier(Answers, ABC):
         self.close()
 
 
-class Share(Carrier):
+class Share(Answers):
     """
     Overview:
-        The roles of one of several masters on the same carrier, which whoever has it closes.
+        The roles of one of several masters on the same carrier, which whoever has it closes; all else is the carrier's.
     """
 
     def __init__(self, carrier: Carrier) -> None:
         super().__init__(lambda: carrier.now())
-        self._carrier, self.measures = carrier, carrier.measures
+        self._carrier = carrier
 
-    def spawn(self, name: str, role: Any, kwargs: dict[str, Any], resources: dict[str, Any]) -> Handle:
-        """Start a role."""
-        return self._carrier.spawn(name, role, kwargs, resources)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._carrier, name)
 
     def wait(self, answers: Sequence[Future], timeout_s: float) -> list[Future]:
         """Those of these that are there, whichever the carrier was asked for."""
         if timeout_s > 0 and not any(answer.done() for answer in answers):
             self._carrier.wait(answers, timeout_s)
         return [answer for answer in answers if answer.done()]
-
-    def kill(self, handle: Any) -> None:
-        """End a role."""
-        self._carrier.kill(handle)
-
-    def avoid(self, handle: Any) -> None:
-        """Start nothing on its machine."""
-        self._carrier.avoid(handle)
-
-    def check(self) -> None:
-        """Raise an error if what carries all roles is broken."""
-        self._carrier.check()
 
     def close(self) -> None:
         """The others go on."""

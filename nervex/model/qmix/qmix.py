@@ -9,11 +9,12 @@ import torch.nn as nn
 from torch import Tensor
 
 from nervex.model.common.encoder import widths_of
-from nervex.model.common.modes import entry_of
+from nervex.model.common.modes import ModeNet, entry_of
 from nervex.torch_utils.network.activation import Activation
 from nervex.torch_utils.network.mlp import MLP, Layers, LinearType
 from nervex.torch_utils.network.rnn import RNN, AgentLinear, AgentRNN
 from nervex.torch_utils.network.shapes import InputShapeError, as_shape, as_size, misfit
+from nervex.utils import tree
 
 #: value of an action that is not legal: below every real one, yet finite, so that losses stay finite
 ILLEGAL_Q = -9999999.0
@@ -95,6 +96,41 @@ class AgentNet(nn.Module):
     def _out(self, x: Tensor) -> Any:
         y = self.head(x)
         return y if self.log_sigma is None else (y, self.log_sigma.exp().expand_as(y))
+
+
+class TeamNet(ModeNet):
+    """
+    Overview:
+        What networks share in which agents act by ``self.actor``, and something else judges them.
+    Interfaces:
+        forward, compute_action
+    """
+
+    agent_num: int
+    actor: AgentNet
+
+    @property
+    def state_shape(self) -> tuple[int, int]:
+        """Of the states of one env, as a block."""
+        return self.agent_num, self.actor.block_dim
+
+    def compute_action(self, data: dict[str, Any], single_step: bool | None = None) -> dict[str, Any]:
+        """
+        Overview:
+            What the actors say, for one step (B, ...) or a sequence (T, B, ...).
+        Arguments:
+            - data (:obj:`dict`): ``obs`` with ``agent_state`` and optionally ``action_mask``; ``prev_state``, a block,
+              or a list of B lists of A states (None is zeros)
+            - single_step (:obj:`bool | None`): without a time axis; None reads it from the rank
+        Shapes:
+            - agent_state :math:`(T, B, A, N)`, logit :math:`(T, B, A, P)`, of continuous actions a pair (mu, sigma);
+              without T for a single step
+        """
+        obs, added = as_sequence(data, single_step, self.actor.in_shape, self.agent_num)
+        logit, next_state = self.actor(obs['agent_state'], data.get('prev_state'))
+        logit = tree.map(lambda x: x.squeeze(0), logit) if added else logit
+        output = {'logit': logit, 'next_state': next_state}
+        return {**output, 'action_mask': data['obs']['action_mask']} if 'action_mask' in obs else output
 
 
 def linear_of(agent_num: int, share: bool) -> LinearType:

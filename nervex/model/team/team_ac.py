@@ -8,12 +8,10 @@ import torch.nn as nn
 from torch import Tensor
 
 from nervex.model.common.encoder import widths_of
-from nervex.model.common.modes import ModeNet
-from nervex.model.qmix.qmix import AgentNet, as_sequence, linear_of
+from nervex.model.qmix.qmix import AgentNet, TeamNet, linear_of
 from nervex.torch_utils.network.activation import Activation
 from nervex.torch_utils.network.mlp import MLP
 from nervex.torch_utils.network.shapes import as_size
-from nervex.utils import tree
 
 
 class ValueScale(nn.Module):
@@ -55,7 +53,7 @@ class ValueScale(nn.Module):
         return value * deviation + mean
 
 
-class TeamAC(ModeNet):
+class TeamAC(TeamNet):
     """
     Overview:
         ``model.actor``, the agents' policy, and ``model.critic``, a value for each agent: of the global state (of what
@@ -104,21 +102,6 @@ class TeamAC(ModeNet):
         seen, name = seen + len(self.actor.ids), 'global_state' if central else 'agent_state'
         self.critic = MLP(seen, widths, 1, activation, linear=linear_of(agent_num, share), name=name)
         self.scale = ValueScale() if value_scale else None
-
-    @property
-    def state_shape(self) -> tuple[int, int]:
-        """Of the states of one env, as a block."""
-        return self.agent_num, self.actor.block_dim
-
-    def compute_action(self, data: dict[str, Any]) -> dict[str, Any]:
-        """Logits of the agents' policies, for one step (B, ...) or a sequence (T, B, ...)."""
-        obs, added = as_sequence(data, None, self.actor.in_shape, self.agent_num)
-        logit, next_state = self.actor(obs['agent_state'], data.get('prev_state'))
-        logit = tree.map(lambda x: x.squeeze(0), logit) if added else logit
-        output = {'logit': logit, 'next_state': next_state}
-        if 'action_mask' in obs:
-            output['action_mask'] = data['obs']['action_mask']
-        return output
 
     def compute_value(self, data: dict[str, Any]) -> dict[str, Tensor]:
         """``value`` (\\*, A), and ``scaled_value``, the same in the critic's own units."""

@@ -7,14 +7,14 @@ import torch
 import torch.nn as nn
 
 from nervex.model.common.encoder import widths_of
-from nervex.model.common.modes import ModeNet, as_flag, entry_of
-from nervex.model.qmix.qmix import AgentNet, as_sequence, linear_of
+from nervex.model.common.modes import as_flag, entry_of
+from nervex.model.qmix.qmix import AgentNet, TeamNet, linear_of
 from nervex.model.team.team_ac import of_each, state_of, state_size, with_ids
 from nervex.torch_utils.network.activation import Activation
 from nervex.torch_utils.network.mlp import MLP, Layers
 
 
-class TeamQAC(ModeNet):
+class TeamQAC(TeamNet):
     """
     Overview:
         ``model.actor``, which gives each agent logits of its actions, or a continuous action in (-1, 1), and
@@ -58,24 +58,12 @@ class TeamQAC(ModeNet):
             for _ in range(2 if as_flag(use_twin_critic, 'use_twin_critic') else 1)
         )
 
-    @property
-    def state_shape(self) -> tuple[int, int]:
-        """Of the states of one env, as a block."""
-        return self.agent_num, self.actor.block_dim
-
-    def compute_action(self, data: dict[str, Any]) -> dict[str, Any]:
-        """
-        Overview:
-            ``action`` (B, A, k) in (-1, 1), or ``logit`` (B, A, n) with the ``action_mask`` of the observation; for
-            sequences with T in front.
-        """
-        obs, added = as_sequence(data, None, self.actor.in_shape, self.agent_num)
-        out, next_state = self.actor(obs['agent_state'], data.get('prev_state'))
-        out = out.squeeze(0) if added else out
-        if self.continuous:
-            return {'action': torch.tanh(out), 'next_state': next_state}
-        mask = {'action_mask': data['obs']['action_mask']} if 'action_mask' in obs else {}
-        return {'logit': out, 'next_state': next_state, **mask}
+    def compute_action(self, data: dict[str, Any], single_step: bool | None = None) -> dict[str, Any]:
+        """As of ``TeamNet``; continuous ones are ``action`` (\\*, A, k) in (-1, 1)."""
+        output = super().compute_action(data, single_step)
+        if not self.continuous:
+            return output
+        return {'action': torch.tanh(output['logit']), 'next_state': output['next_state']}
 
     def compute_q(self, data: dict[str, Any]) -> dict[str, Any]:
         """

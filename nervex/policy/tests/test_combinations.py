@@ -10,7 +10,7 @@ import torch
 from app_zoo.board.envs import TicTacToe
 from nervex.entry import serial_pipeline
 from nervex.envs import EnvElementInfo
-from nervex.envs.both_sides import BothSides
+from nervex.envs.duel import BothSides
 from nervex.policy.suits import check_env
 from nervex.policy.tests.learning import train
 from nervex.policy.tests.toy_control import DepositEnv
