@@ -162,7 +162,8 @@ class ParallelLeague:
     def _player(self, launch: Launch, game: type[TwoSidedEnv], name: str, state: Any, stack: Any) -> LeaguePlayer:
         own = self.home.launch_of(name, SentOpponents(launch, game), resumed=state is not None)
         sizes = {} if own.saved is None else sizes_of_saved_logs(os.path.abspath(own.saved.ckpt_path), 1)
-        run = ParallelRun(own, Share(self.carrier), sizes, self._start)
+        share: Any = Share(self.carrier)
+        run = ParallelRun(own, share, sizes, self._start)
         stack.push(run.__exit__)
         run.signals = self.signals
         player = LeaguePlayer(self, name, run)
