@@ -174,6 +174,16 @@ def test_a_sink_that_cannot_begin_ends_the_run_before_it_begins(short, sink):
     assert [call[0] for call in sink] == ['on_start']
 
 
+def test_a_run_that_goes_on_is_not_lost_to_a_sink_that_is_away(short, sink, caplog):
+    serial_pipeline({**short, 'exp_name': 'run', 'events': ['jsonl']}, seed=0)
+    away = 'events={own: {raises: on_start}, jsonl: null}'
+    result = serial_pipeline(None, resume='run', overrides=('commander.max_env_step=500', away))
+    assert result.env_steps >= 500 and told('run')[-1]['env_steps'] == result.env_steps
+    assert [call[0] for call in sink] == ['on_start'] and 'events.own: on_start raised ZeroDivisionError' in caplog.text
+    facts = yaml.safe_load(Path('run/log/run.yaml').read_text(encoding='utf-8'))
+    assert facts['events_failed'] == {'own': 'on_start: ZeroDivisionError: in on_start'}
+
+
 @pytest.mark.parametrize(
     'events, said',
     [
@@ -254,7 +264,9 @@ def test_mlflow_gets_config_numbers_and_the_end_of_a_run_and_goes_on_with_it(sho
     serial_pipeline(None, resume='run', overrides=('commander.max_env_step=500',))
     batches = [(args, given) for name, args, given in calls if name == 'log_batch']
     assert len(runs) == 1 and ('policy.policy_type', 'dqn') in batches[0][1]['params']
-    metrics = [metric for args, _ in batches[1:] for metric in args[1]]
+    params = [given['params'] for _, given in batches if 'params' in given]
+    assert max(map(len, params)) <= 100 < sum(map(len, params))  # more in one call are refused
+    metrics = [metric for args, given in batches if not given for metric in args[1]]
     assert any(name == 'learner/total_loss' and step > 0 for name, _, _, step in metrics)
     assert [args for name, args, _ in calls if name == 'set_terminated'] == [('7', 'FINISHED')] * 2
     assert ('7', 'state', 'finished') in [args for name, args, _ in calls if name == 'set_tag']

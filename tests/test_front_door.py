@@ -67,6 +67,14 @@ def test_a_run_without_a_command_keeps_its_place(config_file, capsys):
     assert Path('log/run.yaml').exists() and not Path('runs').exists()
 
 
+@pytest.mark.parametrize('override', ['mode=parallel', 'backend=ray', 'seed=1'])
+def test_train_runs_on_many_processes_where_the_config_or_an_override_says_so(config_file, override, monkeypatch):
+    modes = []
+    monkeypatch.setattr('nervex.entry.commands.run_mode', lambda mode, **_: modes.append(mode))
+    main(['train', config_file, '-o', override])
+    assert modes == ['serial' if override == 'seed=1' else 'parallel']
+
+
 def test_names_of_folders_by_hand(tmp_path):
     def first(template, **names):
         return next(free_folders(template, **names))

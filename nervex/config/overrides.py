@@ -47,9 +47,9 @@ def override(tree: dict[str, Any], overrides: Iterable[str], problems: Problems)
     return strong
 
 
-def overridden(path_or_name: str, overrides: Iterable[str]) -> dict[str, Any]:
+def overridden(config: str | Mapping, overrides: Iterable[str]) -> dict[str, Any]:
     """A config as it is written, with overrides; what is wrong with these is told when it is compiled."""
-    given = dict(read_config(path_or_name))
+    given = merge_config(config if isinstance(config, Mapping) else read_config(config), {})
     override(given, overrides, Problems())
     return given
 

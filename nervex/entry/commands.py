@@ -110,10 +110,13 @@ def train(config: str | None, policy: str | None, env: str | None, steps: int | 
 
     nervex train cartpole_dqn -o policy.learn.learning_rate=3e-4
     """
+    from nervex.config.overrides import overridden
+
     if steps is not None:
         options['override'] += (f'commander.max_env_step={steps}',)
     cfg = _own_folder(_chosen(config, policy, env, steps, options))
-    parallel = cfg.get('backend') == 'ray' or cfg.get('mode') == 'parallel'
+    given = overridden(cfg, options['override'])
+    parallel = given.get('backend') == 'ray' or given.get('mode') == 'parallel'
     run_mode('parallel' if parallel else 'serial', config=cfg, **options)
 
 

@@ -96,15 +96,23 @@ class Events:
         self._actor, self._learner = actor, learner
 
     def start(self, run: RunStart) -> None:
-        """Tell that it begins; the first sink that cannot is an EventError."""
+        """
+        Overview:
+            Tell that it begins: the first sink that cannot is an EventError, and a new run ends there. One that goes on
+            is not lost to a tracker that is away: it goes on without.
+        """
         for name, sink in self._sinks.items():
+            self._hearing.append(name)
+            if run.resumed:
+                self._call_one(name, 'on_start', run)
+                continue
             try:
                 sink.on_start(run)
-            except NervexError:
-                raise
             except Exception as e:
-                raise EventError(f'events.{name}: cannot begin: {type(e).__name__}: {e}') from e
-            self._hearing.append(name)
+                self._hearing.remove(name)
+                if isinstance(e, NervexError):
+                    raise
+                raise EventError(f'events.{name}: cannot begin: {_in_a_line(e)}') from e
 
     def round(self) -> None:
         """Something was collected."""
@@ -136,13 +144,20 @@ class Events:
 
     def _call(self, method: str, *arguments: Any) -> None:
         for name in list(self._hearing):
-            try:
-                getattr(self._sinks[name], method)(*arguments)
-            except Exception as e:  # a tracker may raise anything, and no run is worth less than its log
-                self._hearing.remove(name)
-                self.failed[name] = f'{method}: {type(e).__name__}: {e}'
-                text = 'events.%s: %s raised %s: %s; it is told nothing more of this run, which goes on'
-                logger.warning(text, name, method, type(e).__name__, e, exc_info=True)
+            self._call_one(name, method, *arguments)
+
+    def _call_one(self, name: str, method: str, *arguments: Any) -> None:
+        try:
+            getattr(self._sinks[name], method)(*arguments)
+        except Exception as e:  # a tracker may raise anything, and no run is worth less than its log
+            self._hearing.remove(name)
+            self.failed[name] = f'{method}: {_in_a_line(e)}'
+            text = 'events.%s: %s raised %s; it is told nothing more of this run, which goes on'
+            logger.warning(text, name, method, _in_a_line(e), exc_info=True)
+
+
+def _in_a_line(error: Exception) -> str:
+    return ' '.join(f'{type(error).__name__}: {error}'.split())
 
 
 # ---- files ----

@@ -70,8 +70,9 @@ class MLflow(EventSink):
             client.update_run(self._id, status='RUNNING')
             return
         self._id = client.create_run(experiment, tags={'nervex': run.name}, run_name=run.name).info.run_id
-        settings_of_run = {path: str(value)[:500] for path, value in leaves(run.config).items()}
-        client.log_batch(self._id, params=[self._entities.Param(*item) for item in settings_of_run.items()][:100])
+        params = [self._entities.Param(path, str(value)[:500]) for path, value in leaves(run.config).items()]
+        for first in range(0, len(params), 100):  # more are refused
+            client.log_batch(self._id, params=params[first : first + 100])
 
     def on_log(self, values: Mapping[str, Any], env_step: int, train_iter: int) -> None:
         """Numbers, against env steps."""
@@ -87,6 +88,7 @@ class MLflow(EventSink):
     def on_end(self, state: str, facts: Mapping[str, Any]) -> None:
         """The result, and the end."""
         for name, value in {'state': state, **facts}.items():
-            self._client.set_tag(self._id, name, str(value))
+            if value is not None:
+                self._client.set_tag(self._id, name, str(value))
         how = {'finished': 'FINISHED', 'interrupted': 'KILLED'}.get(state, 'FAILED')
         self._client.set_terminated(self._id, how)
