@@ -33,7 +33,7 @@ connect_four_alphazero_default_config = EasyDict(
         actor=dict(n_sample=512),
         evaluator=dict(n_episode=50, eval_freq=2000),
         learner=dict(keep_ckpt=None, hook=dict(save_ckpt_after_iter=1000)),
-        commander=dict(max_env_step=1_000_000),
+        commander=dict(max_env_step=2_000_000),
     )
 )
 main_config = connect_four_alphazero_default_config

@@ -1,5 +1,6 @@
 """Encoders: an observation becomes a feature vector."""
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -52,6 +53,8 @@ class ConvEncoder(KnowsDtype):
         - activation (:obj:`str | Callable`): after each layer
         - linear: see ``MLP``
         - layout (:obj:`str`): 'chw', 'hwc', or 'auto': channels come last where the last axis is the shortest
+        - bfloat16 (:obj:`bool`): convolve in bfloat16, about twice as fast on processors with instructions for it; \
+            weights and results stay as they are
     Shapes:
         - input :math:`(*, C, H, W)` or :math:`(*, H, W, C)` uint8 or float, output :math:`(*, hidden\\_dim\\_list[-1])`
     """
@@ -66,6 +69,7 @@ class ConvEncoder(KnowsDtype):
         activation: str | Activation = 'relu',
         linear: LinearType = nn.Linear,
         layout: str = 'auto',
+        bfloat16: bool = False,
     ) -> None:
         super().__init__()
         self.obs_shape = as_shape(obs_dim)
@@ -91,6 +95,7 @@ class ConvEncoder(KnowsDtype):
         self.out_dim = self.fc.out_dim
         self._act = get_activation(activation)
         self.weights_dtype = next(self.parameters()).dtype
+        self._short = bfloat16
 
     def forward(self, obs: Tensor) -> Tensor:
         """Encode images."""
@@ -100,17 +105,20 @@ class ConvEncoder(KnowsDtype):
             error = misfit(obs, self.obs_shape)
             swapped = obs.shape[-3:] == self.obs_shape[1:] + self.obs_shape[:1]
             raise InputShapeError(f'{error}; channels come first: movedim(-1, -3)') if swapped else error
-        if obs.dtype is not self.weights_dtype:
-            is_bytes = obs.dtype == torch.uint8
-            obs = as_dtype(obs, self.weights_dtype)
-            obs = obs / 255 if is_bytes else obs
         lead = obs.shape[:-3]
         x, act = obs if len(lead) == 1 else obs.reshape(-1, *self.obs_shape), self._act
         if self._last:
             x = x.movedim(-1, -3)
-        for conv in self.convs:
-            x = act(conv(x))
-        x = self.fc(x.flatten(1))
+        if torch.is_grad_enabled():  # in memory channels last, so that the backward of large kernels takes half as long
+            x = x.contiguous(memory_format=torch.channels_last)
+        if x.dtype is not self.weights_dtype:
+            is_bytes = x.dtype == torch.uint8
+            x = as_dtype(x, self.weights_dtype)
+            x = x / 255 if is_bytes else x
+        with torch.autocast(x.device.type, torch.bfloat16) if self._short else contextlib.nullcontext():
+            for conv in self.convs:
+                x = act(conv(x))
+        x = self.fc(x.flatten(1).to(self.weights_dtype))
         return x if len(lead) == 1 else x.reshape(*lead, -1)
 
 
@@ -122,7 +130,7 @@ def channels_last(shape: Sequence[int]) -> bool:
 _ENCODERS = {'fc': FCEncoder, 'conv': ConvEncoder}
 #: what the settings of an encoder may be, for nets with names of their own
 fc = settings_of({FCEncoder: 'norm'})
-conv = settings_of({ConvEncoder: 'channels kernels strides layout'}, encoder_type='conv')
+conv = settings_of({ConvEncoder: 'channels kernels strides layout bfloat16'}, encoder_type='conv')
 
 
 def widths_of(embedding_dim: int, hidden_dim_list: Layers | None, *before: int) -> list[Any]:

@@ -89,3 +89,26 @@ def test_one_image_without_batch():
 def test_wrong_settings_are_named(build, text):
     with pytest.raises((ValueError, KeyError), match=text):
         build()
+
+
+def test_bfloat16_convolves_nearly_as_float32_and_answers_in_the_dtype_of_the_weights():
+    torch.manual_seed(0)
+    plain, short = ConvEncoder([4, 84, 84], [16]), ConvEncoder([4, 84, 84], [16], bfloat16=True)
+    short.load_state_dict(plain.state_dict())
+    frames = torch.randint(0, 255, (3, 4, 84, 84), dtype=torch.uint8)
+    ways = [net(frames) for net in (plain, short)]
+    assert ways[1].dtype is torch.float32 and not torch.equal(*ways)
+    assert torch.allclose(*ways, atol=0.02 * ways[0].abs().max().item())
+    for out in ways:
+        out.square().sum().backward()
+    for one, other in zip(plain.parameters(), short.parameters()):
+        assert other.grad.dtype is torch.float32
+        assert (one.grad - other.grad).norm() < 0.05 * one.grad.norm()
+
+
+def test_the_same_numbers_come_out_however_images_lie_in_memory():
+    torch.manual_seed(0)
+    net, frames = ConvEncoder([4, 84, 84], [16]), torch.rand(3, 4, 84, 84)
+    with torch.no_grad():
+        acting = net(frames)
+    assert torch.allclose(net(frames), acting, atol=1e-6)  # one of both has the channels last
