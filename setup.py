@@ -30,6 +30,7 @@ extras = {
     'sumo': ['eclipse-sumo>=1.20', 'libsumo>=1.20'],
     'video': ['imageio[ffmpeg]>=2.34', 'pygame-ce>=2.5'],
     'plot': ['matplotlib>=3.8'],
+    'sweep': ['optuna>=4', 'matplotlib>=3.8'],
     'envpool': ['envpool>=1.0'],
     'lz4': ['lz4>=4.3'],
     'wandb': ['wandb>=0.19'],

@@ -36,7 +36,7 @@ def curves(folder: Path) -> list:
             event = event_pb2.Event.FromString(data[place + 12 : place + 12 + size])
             place += size + 16
             values = [(v.tag, event.step, v.simple_value) for v in event.summary.value if v.HasField('simple_value')]
-            found += [(path.parent.name, *value) for value in values if not re.search('per_s|time', value[0])]
+            found += [(path.parent.name, *value) for value in values if not re.search('per_s|time|seconds', value[0])]
     rows = (folder / 'log/evaluator/curve.csv').read_text(encoding='utf-8').splitlines()
     return [*sorted(found), *(row.split(',')[:2] + row.split(',')[3:] for row in rows)]
 

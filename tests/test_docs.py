@@ -22,6 +22,7 @@ BOTH_LANGUAGES = (
     'pseudo_code',
     'teams',
     'self_play',
+    'sweep',
 )
 # the code of these is compared with the English page's, and not run again
 SAME_EXAMPLES = [ROOT / 'docs' / 'zh' / f'{name}.md' for name in BOTH_LANGUAGES]

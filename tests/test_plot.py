@@ -64,35 +64,36 @@ def test_seeds_of_one_config_are_one_group_and_other_settings_another(write_run)
 
 
 def test_mean_and_band_of_two_runs_by_hand(write_run):
-    """At step 5: runs at 1 and 3, mean 2, std sqrt(2), standard error 1, t(1) = 12.71."""
+    """At step 5: runs at 1 and 3, mean 2; the band of few runs goes from one to the other."""
     write_run('a', [(0, 0), (10, 2)])
     write_run('b', [(0, 2), (10, 4)], seed=1)
-    x, mean, half = band(read_runs(['a', 'b']))
+    x, mean, low, high = band(read_runs(['a', 'b']))
     at_5 = np.argmin(abs(x - 5))
     assert x[0] == 0 and x[-1] == 10
     assert mean[at_5] == pytest.approx(2 + (x[at_5] - 5) / 5)
-    assert half == pytest.approx(12.71)
+    assert low == pytest.approx(mean - 1) and high == pytest.approx(mean + 1)
 
 
-def test_mean_and_band_of_three_runs_by_hand(write_run):
-    """Runs constant at 1, 2, 6: mean 3, variance (4 + 1 + 9) / 2 = 7, half width 4.30 * sqrt(7 / 3)."""
-    for seed, value in enumerate((1, 2, 6)):
+def test_mean_and_band_of_five_runs_by_hand(write_run):
+    """Constant at 1, 2, 3, 6, 8: mean 4, variance (9 + 4 + 1 + 4 + 16) / 4 = 8.5, half width 2.78 * sqrt(8.5 / 5)."""
+    for seed, value in enumerate((1, 2, 3, 6, 8)):
         write_run(f'r{seed}', [(0, value), (10, value)], seed=seed)
-    _, mean, half = band(read_runs(['.']))
-    assert mean == pytest.approx(3) and half == pytest.approx(4.30 * (7 / 3) ** 0.5)
+    _, mean, low, high = band(read_runs(['.']))
+    half = 2.78 * (8.5 / 5) ** 0.5
+    assert mean == pytest.approx(4) and low == pytest.approx(4 - half) and high == pytest.approx(4 + half)
 
 
 def test_one_run_is_its_own_mean_without_a_band(write_run):
     write_run('a', [(0, 1), (7, 5), (9, 3)])
-    x, mean, half = band(read_runs(['a']))
-    assert x.tolist() == [0, 7, 9] and mean.tolist() == [1, 5, 3] and half.tolist() == [0, 0, 0]
+    x, mean, low, high = band(read_runs(['a']))
+    assert x.tolist() == [0, 7, 9] and mean.tolist() == low.tolist() == high.tolist() == [1, 5, 3]
 
 
 def test_a_solved_run_goes_on_and_an_unsolved_one_ends_the_mean(write_run):
     write_run('a', [(0, 0), (10, 100)], stop_val=100)
     write_run('b', [(0, 0), (30, 60)], seed=1, stop_val=100)
     write_run('c', [(0, 0), (40, 80)], seed=2, stop_val=100)
-    x, mean, _ = band(read_runs(['.']))
+    x, mean, *_ = band(read_runs(['.']))
     assert x[-1] == 30  # not 10: the first run was solved and stays at 100; not 40: the second is not there any more
     assert mean[-1] == pytest.approx((100 + 60 + 60) / 3)
 
@@ -161,7 +162,7 @@ def test_the_picture_holds_labels_units_title_and_a_line_for_solved(write_run, t
         'CartPole, two rates',
         'env steps',
         'mean return of an evaluation',
-        'cartpole dqn (learning_rate=0.001): mean of 3 runs, 95 % band',
+        'cartpole dqn (learning_rate=0.001): mean of 3 runs, lowest to highest',
         'cartpole dqn (learning_rate=0.01)',
         'solved at 195',
         '5k',
@@ -169,6 +170,17 @@ def test_the_picture_holds_labels_units_title_and_a_line_for_solved(write_run, t
         assert said in text
     image = pyplot.imread(files[0])
     assert image.shape[0] > 600 and image.shape[1] > 1000 and image.std() > 0.05
+
+
+def test_times_are_told_in_seconds(write_run):
+    pyplot = pytest.importorskip('matplotlib.pyplot')
+    write_run('x', [(0, 3), (50, 4)])
+    from nervex.entry.plot_entry import plot
+
+    with pyplot.rc_context({'svg.fonttype': 'none'}):
+        files = plot(['x'], axis='seconds')
+    text = list(ElementTree.parse(files[1]).getroot().itertext())
+    assert '0.5 s' in text and 'time' in text
 
 
 def test_one_evaluation_alone_can_be_drawn(write_run):

@@ -80,6 +80,9 @@ _trust = click.option('--trust', is_flag=True, help='Run code that the folder ho
 _load = click.option('--load', metavar='RUN', help='Begin with the weights of a checkpoint or run.')
 _show_fig = click.option('--show-fig', is_flag=True, help='Show the picture of the curve at the end.')
 _run = click.argument('run', type=click.Path())
+_policy = click.option('-p', '--policy', shell_complete=_completed(_policies), help='Algorithm: nervex list policies.')
+_env = click.option('-e', '--env', help='Environment: a Gymnasium id, or one of nervex list envs.')
+_steps = click.option('--steps', type=click.IntRange(min=1), help='Env steps at most (commander.max_env_step).')
 
 
 def _command(name: str, *parts: Callable) -> Callable[[Callable], click.Command]:
@@ -97,11 +100,7 @@ def _command(name: str, *parts: Callable) -> Callable[[Callable], click.Command]
 @_command(
     'train',
     click.argument('config', required=False, shell_complete=_completed(_configs)),
-    click.option('-p', '--policy', shell_complete=_completed(_policies), help='Algorithm: nervex list policies.'),
-    click.option('-e', '--env', help='Environment: a Gymnasium id, or one of nervex list envs.'),
-    _seed,
-    click.option('--steps', type=click.IntRange(min=1), help='Env steps at most (commander.max_env_step).'),
-    *(_override, _load, _trust, _show_fig),
+    *(_policy, _env, _seed, _steps, _override, _load, _trust, _show_fig),
 )
 def train(config: str | None, policy: str | None, env: str | None, steps: int | None, **options: Any) -> None:
     """Train a policy, in a folder of its own below runs/.
@@ -112,12 +111,16 @@ def train(config: str | None, policy: str | None, env: str | None, steps: int | 
     """
     from nervex.config.overrides import overridden
 
-    if steps is not None:
-        options['override'] += (f'commander.max_env_step={steps}',)
+    options['override'] = _with_steps(options['override'], steps)
     cfg = _own_folder(_chosen(config, policy, env, steps, options))
     given = overridden(cfg, options['override'])
     parallel = given.get('backend') == 'ray' or given.get('mode') == 'parallel'
     run_mode('parallel' if parallel else 'serial', config=cfg, **options)
+
+
+def _with_steps(override: tuple[str, ...], steps: int | None) -> tuple[str, ...]:
+    """The overrides with that of ``--steps``."""
+    return override if steps is None else (*override, f'commander.max_env_step={steps}')
 
 
 def _chosen(
@@ -171,9 +174,12 @@ def evaluate(run: str, **options: Any) -> None:
     run_mode('eval', load=run, **options)
 
 
-@_command('resume', _run, _override, _trust, _show_fig)
-def resume(run: str, **options: Any) -> None:
-    """Go on with a stopped RUN, exactly where it was.
+_jobs = click.option('-j', '--jobs', type=click.IntRange(min=1), help='Runs of a sweep at once (one a core).')
+
+
+@_command('resume', _run, _override, _jobs, _trust, _show_fig)
+def resume(run: str, jobs: int | None, **options: Any) -> None:
+    """Go on with a stopped RUN, or a sweep, exactly where it was.
 
     nervex resume runs/CartPole-v1_ppo_s0
 
@@ -181,8 +187,62 @@ def resume(run: str, **options: Any) -> None:
     """
     from nervex.run.folder import run_at
 
+    if os.path.isfile(os.path.join(run, 'sweep.yaml')):
+        if options['override']:
+            raise click.UsageError(f'{run}: a sweep goes on with the settings that it has, without -o')
+        _sweep(run, jobs, options['trust'])
+        return
+    if jobs is not None:
+        raise click.UsageError(f'{run}: is no sweep, and -j is for sweeps')
     found = run_at(run)
     run_mode(found.mode, resume=found.folder, **options)
+
+
+@_command(
+    'sweep',
+    click.argument('config', required=False, shell_complete=_completed(_configs)),
+    *(_policy, _env),
+    click.option('--seeds', default='0-4', show_default=True, metavar='RANGE', help='As 0-9, or 0,3,7.'),
+    click.option('-g', '--grid', multiple=True, metavar='PATH=V1,V2', help='Try these values; repeatable: all pairs.'),
+    click.option(
+        '--optuna', type=click.IntRange(min=1), metavar='N', help='Search N settings; -g takes 1e-5..1e-2:log.'
+    ),
+    *(_jobs, _steps, _override),
+    click.option('--out', metavar='FOLDER', help='Where the runs go (sweeps/<env>_<policy>).'),
+    click.option('--ray', is_flag=True, help='Run them as tasks of Ray.'),
+    click.option('--address', metavar='HOST:PORT', help='Running Ray cluster that --ray joins.'),
+)
+def sweep(config: str | None, policy: str | None, env: str | None, steps: int | None, **options: Any) -> None:
+    """Train with several settings and seeds, -j runs at once, and compare them.
+
+    nervex sweep cartpole_dqn --seeds 0-9 -g policy.learn.learning_rate=1e-4,3e-4 -j 2
+    """
+    import sys
+
+    from nervex.entry.sweep_entry import Plan, begin_sweep, grid_of, seed_list
+
+    if options['address'] and not options['ray']:
+        raise click.UsageError('--address is for --ray')
+    override, known = _with_steps(options['override'], steps), len(sys.path)
+    seeds, grid = seed_list(options['seeds']), grid_of(options['grid'])
+    cfg = _chosen(config, policy, env, steps, {'override': override, 'load': None})
+    plan = Plan(
+        grid=grid,
+        seeds=seeds,
+        override=list(override),
+        jobs=options['jobs'] or len(os.sched_getaffinity(0)),
+        config=cfg,
+        modules=sys.path[known:],
+        **{name: options[name] for name in ('ray', 'address', 'optuna')},
+    )
+    _sweep(begin_sweep(plan, options['out']), None, False)
+
+
+def _sweep(folder: str, jobs: int | None, trust: bool) -> None:
+    from nervex.entry.sweep_entry import Sweep, sweep_lines
+
+    for line in filter(None, sweep_lines(Sweep(folder, jobs, trust))):
+        click.echo(line)
 
 
 @_command(

@@ -14,7 +14,7 @@ from nervex.run.curve import curve_rows
 from nervex.run.folder import leaves, read_yaml
 from nervex.utils import ExtraMissingError, NothingThereError
 
-_AXIS_LABELS = {'env_step': 'env steps', 'train_iter': 'updates', 'seconds': 'seconds'}
+_AXIS_LABELS = {'env_step': 'env steps', 'train_iter': 'updates', 'seconds': 'time'}
 _LINES = ('-', '--', ':', '-.')  # ten groups have ten colours; the next ten the same colours and other lines
 _SUFFIXES = ('.png', '.svg')
 # runs that differ only in these, or in what is below them, are repetitions of one experiment
@@ -22,6 +22,7 @@ _REPETITION = (
     *('seed', 'exp_name', 'events', 'learner.hook', 'learner.resume', 'learner.keep_ckpt', 'learner.log_window'),
 )
 _POINTS = 200  # at which several runs are averaged
+_FEW = 5  # runs, below which a band goes from the lowest to the highest
 _T_95 = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26)  # Student's t, two-sided 95 %, from 1 degree of freedom
 
 
@@ -29,8 +30,8 @@ _T_95 = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26)  # Student's t, 
 def plot(folders: Sequence[str], out: str = 'curves', title: str | None = None, axis: str = 'env_step') -> list[str]:
     """
     Overview:
-        Draw the evaluation returns of runs: a line a config, the mean over its seeds, with a 95 % confidence band and a
-        thin line for each run.
+        Draw the evaluation returns of runs: a line a config, the mean over its seeds, with a band as ``band`` has it
+        and a thin line for each run.
     Arguments:
         - folders (:obj:`Sequence[str]`): run folders, or folders of run folders
         - out (:obj:`str`): ``<out>.png`` and ``<out>.svg`` are written; a missing folder is made
@@ -42,7 +43,7 @@ def plot(folders: Sequence[str], out: str = 'curves', title: str | None = None, 
     groups = group_runs(read_runs(folders, axis))
     pyplot = _pyplot()
     figure, axes = pyplot.subplots(figsize=(8, 5.5), layout='constrained')
-    _style(axes, groups)
+    _style(axes, groups, axis)
     for n, (label, curves) in enumerate(groups.items()):
         _draw(axes, label, curves, color=f'C{n % 10}', linestyle=_LINES[n // 10 % len(_LINES)])
     for stop in sorted({c.stop_val for curves in groups.values() for c in curves if c.stop_val is not None}):
@@ -73,10 +74,10 @@ def _pyplot() -> Any:
     return pyplot
 
 
-def _style(axes: Any, groups: dict[str, list[Curve]]) -> None:
+def _style(axes: Any, groups: dict[str, list[Curve]], axis: str) -> None:
     from matplotlib.ticker import EngFormatter
 
-    axes.xaxis.set_major_formatter(EngFormatter(sep=''))
+    axes.xaxis.set_major_formatter('{x:,.6g} s' if axis == 'seconds' else EngFormatter(sep=''))
     axes.grid(alpha=0.3)
     curves = [curve for group in groups.values() for curve in group]
     values = [v for curve in curves for v in curve.mean] + [c.stop_val for c in curves if c.stop_val is not None]
@@ -85,13 +86,13 @@ def _style(axes: Any, groups: dict[str, list[Curve]]) -> None:
 
 
 def _draw(axes: Any, label: str, curves: list[Curve], color: str, linestyle: str) -> None:
-    x, mean, half = band(curves)
+    x, mean, low, high = band(curves)
     n = len(curves)
     mark = 'o' if len(x) == 1 else None  # one evaluation is a point, not a line
-    said = label if n == 1 else f'{label}: mean of {n} runs, 95 % band'
+    said = label if n == 1 else f'{label}: mean of {n} runs, {band_name(n)}'
     axes.plot(x, mean, label=said, color=color, linestyle=linestyle, linewidth=2, marker=mark)
     if n > 1:
-        axes.fill_between(x, mean - half, mean + half, alpha=0.15, color=color, linewidth=0)
+        axes.fill_between(x, low, high, alpha=0.15, color=color, linewidth=0)
         for curve in curves:
             axes.plot(curve.x, curve.mean, color=color, linewidth=0.7, alpha=0.5)
 
@@ -195,20 +196,30 @@ def _labels(firsts: list[Curve]) -> list[str]:
     return [label if labels.count(label) == 1 else f'{label} [{n}]' for n, label in enumerate(labels, 1)]
 
 
-def band(curves: Sequence[Curve]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def band(curves: Sequence[Curve]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """
     Overview:
-        Mean of several runs, and the half width of its 95 % confidence band by Student's t. A solved run goes on with
-        its last value; the mean ends where the first unsolved run ends, so that no run leaves it on the way.
+        Mean of several runs, and its 95 % confidence band by Student's t; of fewer than five runs, where that says
+        little, from the lowest run to the highest. A solved run goes on with its last value; the mean ends where the
+        first unsolved run ends, so that no run leaves it on the way.
     Returns:
-        - x, mean, half (:obj:`np.ndarray`): of equal length; a single run is its own mean, with a half width of 0
+        - x, mean, low, high (:obj:`np.ndarray`): of equal length; a single run is its own mean and band
     """
     n = len(curves)
     if n == 1:
-        return curves[0].x, curves[0].mean, np.zeros(len(curves[0].x))
+        return curves[0].x, curves[0].mean, curves[0].mean, curves[0].mean
     unsolved = [c.x[-1] for c in curves if not c.solved]
     end = min(unsolved) if unsolved else max(c.x[-1] for c in curves)
     x = np.linspace(max(c.x[0] for c in curves), end, _POINTS)
     values = np.stack([np.interp(x, c.x, c.mean) for c in curves])
+    mean = values.mean(0)
+    if n < _FEW:
+        return x, mean, values.min(0), values.max(0)
     t = _T_95[n - 2] if n - 2 < len(_T_95) else 1.96
-    return x, values.mean(0), t * values.std(0, ddof=1) / np.sqrt(n)
+    half = t * values.std(0, ddof=1) / np.sqrt(n)
+    return x, mean, mean - half, mean + half
+
+
+def band_name(n: int) -> str:
+    """What the band of so many runs is."""
+    return 'lowest to highest' if n < _FEW else '95 % band'

@@ -77,32 +77,10 @@ class RunFolder:
         self.events: Any = None  # who is told of the run
         self.curve: tuple[str, float | None] = '', None  # title and stop_val of its picture
         os.makedirs(path, exist_ok=True)
-        self._lock = self._own()
+        self._lock = own_folder(path)
         remove_unfinished(self.log)
         if not resume and os.path.exists(os.path.join(self.log, 'config.yaml')):  # a log of ours
             set_aside(self.log)
-
-    def _own(self) -> Any:
-        path = os.path.join(self.path, _LOCK)
-        number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o666)  # not what a link leads to
-        lock = open(number, 'a+', encoding='utf-8')  # noqa: SIM115  closed by close()
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as e:
-            lock.seek(0)
-            owner = lock.read().strip() or 'unknown'
-            lock.close()
-            raise FolderInUseError(
-                f'{os.path.abspath(self.path)}: another run (process {owner}) is writing here; set exp_name to a '
-                'folder of its own for this run'
-            ) from e
-        if not (os.path.exists(path) and os.path.samestat(os.stat(path), os.fstat(lock.fileno()))):
-            lock.close()  # its owner was just leaving and took the file away: own a file that others see
-            return self._own()
-        lock.truncate(0)
-        lock.write(str(os.getpid()))
-        lock.flush()
-        return lock
 
     def describe(self, cfg: dict[str, Any], ckpt_path: str, mode: str = 'serial') -> None:
         """
@@ -200,16 +178,47 @@ class RunFolder:
                     self._draw()
             finally:  # a full disk leaves the folder to others, too
                 self._tell_end(end)
-                with contextlib.suppress(FileNotFoundError):
-                    os.remove(os.path.join(self.path, _LOCK))
-                self._lock.close()
+                leave_folder(self.path, self._lock)
 
 
-def free_folders(exp_name: str, **names: Any) -> Iterator[str]:
+def own_folder(folder: str) -> Any:
+    """The lock of a folder, to be given back by ``leave_folder``; FolderInUseError while another process has it."""
+    path = os.path.join(folder, _LOCK)
+    number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o666)  # not what a link leads to
+    lock = open(number, 'a+', encoding='utf-8')  # noqa: SIM115  closed by close()
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as e:
+        lock.seek(0)
+        owner = lock.read().strip() or 'unknown'
+        lock.close()
+        raise FolderInUseError(
+            f'{os.path.abspath(folder)}: another run (process {owner}) is writing here; set exp_name to a '
+            'folder of its own for this run'
+        ) from e
+    if not (os.path.exists(path) and os.path.samestat(os.stat(path), os.fstat(lock.fileno()))):
+        lock.close()  # its owner was just leaving and took the file away: own a file that others see
+        return own_folder(folder)
+    lock.truncate(0)
+    lock.write(str(os.getpid()))
+    lock.flush()
+    return lock
+
+
+def leave_folder(folder: str, lock: Any) -> None:
+    """Leave a folder to others."""
+    with contextlib.suppress(FileNotFoundError):
+        os.remove(os.path.join(folder, _LOCK))
+    lock.close()
+
+
+def free_folders(exp_name: str, holds: str = os.path.join('log', 'run.yaml'), **names: Any) -> Iterator[str]:
     """
     Overview:
         Where a new run may write: ``exp_name`` with its blanks ``{env}``, ``{policy}`` and ``{seed}`` filled in, then
         ``_2``, ``_3``, ... behind it, but for those that hold a run. Without a blank it is one place, taken or not.
+    Arguments:
+        - holds (:obj:`str`): the file by which a folder is taken
     """
     filled = exp_name
     for blank, value in names.items():
@@ -218,7 +227,7 @@ def free_folders(exp_name: str, **names: Any) -> Iterator[str]:
         yield exp_name
         return
     for path in itertools.chain([filled], (f'{filled}_{n}' for n in itertools.count(2))):
-        if not os.path.exists(os.path.join(path, 'log', 'run.yaml')):
+        if not os.path.exists(os.path.join(path, holds)):
             yield path
 
 

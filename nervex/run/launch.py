@@ -149,7 +149,8 @@ class Launch:
     def _folder(self) -> RunFolder:
         env, policy = self.names
         given, resumed = self.cfg.exp_name, self.saved is not None
-        for path in free_folders(given, **({} if resumed else dict(env=env, policy=policy, seed=self.seed))):
+        names: dict[str, Any] = {} if resumed else dict(env=env, policy=policy, seed=self.seed)
+        for path in free_folders(given, **names):
             try:
                 folder = RunFolder(path or '.', resumed)
             except FolderInUseError:

@@ -1,0 +1,139 @@
+"""The runs of a sweep as processes of their own, each on one core, here or as tasks of Ray."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+_CHILD = 'from nervex.entry.sweep_processes import child; child()'
+_PR_SET_PDEATHSIG = 1
+_POLL_S = 0.2
+
+
+def child() -> None:
+    """The ``nervex`` command in a process that ends with the one that started it, even if that is killed."""
+    from nervex.entry.cli import main
+
+    parent, *arguments = sys.argv[1:]
+    if sys.platform == 'linux':
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != int(parent):
+        sys.exit('the sweep has ended')
+    sys.argv = ['nervex', *arguments]
+    main(arguments)
+
+
+class RunProcess:
+    """
+    Overview:
+        A run that goes on.
+    Arguments:
+        - arguments (:obj:`list[str]`): of the ``nervex`` command
+        - output (:obj:`str`): the file that what it prints is added to
+        - modules (:obj:`list[str]`): where else the modules of its config lie
+    Interfaces:
+        poll, stop, kill
+    """
+
+    def __init__(self, arguments: list[str], output: str, modules: list[str]) -> None:
+        path = os.pathsep.join(filter(None, [os.environ.get('PYTHONPATH'), *modules]))
+        os.makedirs(os.path.dirname(output), exist_ok=True)
+        with open(output, 'ab') as out:
+            self._process = subprocess.Popen(
+                [sys.executable, '-c', _CHILD, str(os.getpid()), *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, 'OMP_NUM_THREADS': '1', 'PYTHONPATH': path},
+                start_new_session=True,  # Ctrl-C is for the sweep, which passes it on
+            )
+
+    def poll(self) -> int | None:
+        """The exit code, negative for a signal; None while it goes on."""
+        return self._process.poll()
+
+    def stop(self) -> None:
+        """Ask it to save its state and end."""
+        self._process.terminate()
+
+    def kill(self) -> None:
+        """End it now."""
+        self._process.kill()
+
+
+class RayRuns:
+    """
+    Overview:
+        Starts runs as tasks of Ray, each with one core: on a cluster that is there, or on one of our own here. All
+        machines see the folder of the sweep by the same path.
+    """
+
+    def __init__(self, address: str | None, jobs: int) -> None:
+        from nervex.parallel import ray_cluster
+
+        if address is not None:
+            ray_cluster.check_address(address)
+        self._ray, self._guard = ray_cluster.import_ray(alone=address is None), None
+        if address is None:
+            self._guard = ray_cluster.start_cluster(self._ray, 100, show_output=False, num_cpus=jobs)
+        else:
+            ray_cluster.join_cluster(self._ray, address)
+        self._task = self._ray.remote(num_cpus=1, max_retries=0)(_carry_out)
+
+    def __call__(self, arguments: list[str], output: str, modules: list[str]) -> RayRun:
+        """Start one."""
+        ref = self._task.remote(os.getcwd(), arguments, output, modules)
+        return RayRun(self._ray, ref)
+
+    def close(self) -> None:
+        """Leave the cluster, or end ours."""
+        self._ray.shutdown()
+        if self._guard is not None:
+            self._guard.dismiss()
+
+
+class RayRun:
+    """As ``RunProcess``, on a cluster."""
+
+    def __init__(self, ray: Any, ref: Any) -> None:
+        self._ray, self._ref = ray, ref
+
+    def poll(self) -> int | None:
+        """The exit code; 1 where the task is gone with its machine."""
+        if not self._ray.wait([self._ref], timeout=0)[0]:
+            return None
+        try:
+            return self._ray.get(self._ref)
+        except self._ray.exceptions.RayError:
+            return 1
+
+    def stop(self) -> None:
+        """Ask it to save its state and end."""
+        self._ray.cancel(self._ref, force=False)
+
+    def kill(self) -> None:
+        """End it now."""
+        self._ray.cancel(self._ref, force=True)
+
+
+def _carry_out(folder: str, arguments: list[str], output: str, modules: list[str]) -> int:
+    """A run, from its beginning to its end, in a worker of Ray."""
+    os.chdir(folder)
+    process = RunProcess(arguments, output, modules)
+    try:
+        return _waited(process.poll)
+    except KeyboardInterrupt:  # the task is cancelled
+        process.stop()
+        return _waited(process.poll)
+
+
+def _waited(poll: Callable[[], int | None]) -> int:
+    while (code := poll()) is None:
+        time.sleep(_POLL_S)
+    return code
