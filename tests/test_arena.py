@@ -39,8 +39,12 @@ def test_the_perfect_player_is_above_the_random_one():
     assert (result.wins + result.wins.T + result.draws)[~np.eye(3, dtype=bool)].tolist() == [40] * 6
     assert result.elo[0] > result.high[1:].max() and (result.low <= result.elo).all() and abs(result.elo.sum()) < 1e-6
     assert result.different > 35 and '1 perfect' in result.table()
-    again = arena(['perfect', 'random', 'nervex.envs.two_sided:random_player'], 40, 0, TIC_TAC_TOE)
+    told: list[str] = []
+    players = ['perfect', 'random', 'nervex.envs.two_sided:random_player']
+    again = arena(players, 40, 0, TIC_TAC_TOE, told=told.append)
     assert (again.wins == result.wins).all()
+    won, drawn = again.wins[0, 1], again.draws[0, 1]
+    assert told[0] == f'pair 1 of 3: perfect against random: {won} won, {drawn} drawn, 0 lost' and len(told) == 3
 
 
 def test_players_change_sides_from_game_to_game():

@@ -62,6 +62,7 @@ def arena(
     cfg: str | dict | None = None,
     overrides: tuple[str, ...] = (),
     trust: bool = False,
+    told: Callable[[str], Any] | None = None,
 ) -> ArenaResult:
     """
     Overview:
@@ -70,6 +71,7 @@ def arena(
         - players (:obj:`Sequence[str]`): checkpoints, folders of runs, players by rule of the game, ``module:function``
         - n_episode (:obj:`int`): games of each pair
         - cfg (:obj:`str | dict | None`): whose ``env`` section names the game; None: that of the first run among them
+        - told (:obj:`Callable | None`): gets a line about each pair that has played
     """
     if len(players) < 2:
         raise ConfigError([f'arena: got {len(players)} players, must be at least 2: checkpoints, runs, or names'])
@@ -83,17 +85,21 @@ def arena(
     rivals = [Opponents(game, name, complete.opponent_acts, complete.opponent_eps) for name in players]
     for one in rivals:
         one.check(env_cfg)
-    num = len(players)
+    names, num = _labels(players), len(players)
     wins, draws, different = np.zeros((num, num), int), np.zeros((num, num), int), n_episode
-    for i, j in itertools.combinations(range(num), 2):
+    pairs = list(itertools.combinations(range(num), 2))
+    for done, (i, j) in enumerate(pairs, 1):
         rng = np.random.default_rng([seed, i, j])
         results, distinct = play(game, env_cfg, (rivals[i], rivals[j]), n_episode, rng)
         wins[i, j], wins[j, i] = (results > 0).sum(), (results < 0).sum()
         draws[i, j] = draws[j, i] = (results == 0).sum()
         different = min(different, distinct)
+        if told is not None:
+            score = f'{wins[i, j]} won, {draws[i, j]} drawn, {wins[j, i]} lost'
+            told(f'pair {done} of {len(pairs)}: {names[i]} against {names[j]}: {score}')
     scores = wins + draws / 2
     low, high = elo_interval(wins, draws, np.random.default_rng(seed))
-    return ArenaResult(_labels(players), wins, draws, fit_elo(scores, wins + wins.T + draws), low, high, different)
+    return ArenaResult(names, wins, draws, fit_elo(scores, wins + wins.T + draws), low, high, different)
 
 
 def game_of(cfg: str | dict, overrides: tuple[str, ...] = ()) -> tuple[type[TwoSidedEnv], dict]:

@@ -9,6 +9,7 @@ import shlex
 import sys
 import threading
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import click
@@ -322,7 +323,8 @@ def _eval(options: dict[str, Any]) -> None:
     video = 'gif' if options['gif'] else 'mp4' if options['video'] else None
     shown = eval_and_show(**_how_to_play(options), video=video, render=options['render'])
     r, k = shown.evaluation.returns, shown.evaluation.lengths
-    click.echo('returns: ' + ', '.join(f'{x:.1f}' for x in r))
+    more = f', and {len(r) - 20} more' if len(r) > 20 else ''
+    click.echo('returns: ' + ', '.join(f'{x:.1f}' for x in r[:20]) + more)
     click.echo(
         f'{len(r)} episodes: mean {r.mean():.2f}, std {r.std():.2f}, min {r.min():.2f}, max {r.max():.2f}, '
         f'length mean {k.mean():.1f} (min {k.min()}, max {k.max()})'
@@ -351,7 +353,7 @@ def _arena(options: dict[str, Any]) -> None:
 
     n_episode = options['episodes'] or 100
     how = dict(cfg=options['config'], overrides=options['override'], trust=options['trust'])
-    result = arena(options['folders'], n_episode, options['seed'] or 0, **how)
+    result = arena(options['folders'], n_episode, options['seed'] or 0, **how, told=partial(click.echo, err=True))
     click.echo(f'{n_episode} games of each pair, wins-draws-losses of the row:')
     click.echo(result.table())
     if result.different < n_episode:

@@ -136,13 +136,20 @@ class ActivePlayer(Player):
         self._roster = Roster(self.payoff)
         self._last_enough_step = self.total_agent_step
         self._difficulty = 0
-        probs = self._cfg['branch_probs']
-        if abs(sum(probs.values()) - 1) > 1e-6 or min(probs.values(), default=0) < 0:
-            raise ValueError(f'{type(self).__name__}.branch_probs: must sum to 1, got {dict(probs)}')
+        wrong = self.wrong_branches(self._cfg['branch_probs'])
+        if wrong:
+            raise ValueError(f'{type(self).__name__}.branch_probs: {wrong}')
+
+    @classmethod
+    def wrong_branches(cls, probs: Mapping[str, float]) -> str | None:
+        """What is wrong with a setting ``branch_probs`` of such a player; None: nothing."""
         for branch in probs:
-            if not callable(getattr(self, f'_{branch}_branch', None)):
-                known = [name[1:-7] for name in dir(self) if name.startswith('_') and name.endswith('_branch')]
-                raise ValueError(unknown_name(f'branch of {type(self).__name__}', branch, known))
+            if not callable(getattr(cls, f'_{branch}_branch', None)):
+                known = [name[1:-7] for name in dir(cls) if name.startswith('_') and name.endswith('_branch')]
+                return unknown_name(f'branch of {cls.__name__}', branch, known)
+        if abs(sum(probs.values()) - 1) > 1e-6 or min(probs.values(), default=0) < 0:
+            return f'got {dict(probs)}, must sum to 1; a branch that is not wanted gets 0'
+        return None
 
     def join(self, roster: Roster) -> None:
         """Enter a league, whose players are in ``roster``, this one among them."""

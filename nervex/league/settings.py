@@ -67,7 +67,12 @@ def merge_league(cls: Any, path: str, given: Mapping[str, Any], problems: Proble
         section.entries['payoff'] = declared_by(PAYOFFS[kind])
     else:
         problems.add(f'{path}.payoff.type', unknown_name('type of payoff', kind, PAYOFFS))
-    return merge_section(path, section, {key: given[key] for key in given if key not in idle}, problems)
+    merged = merge_section(path, section, {key: given[key] for key in given if key not in idle}, problems)
+    for kind in (kind for kind in types if kind in section.entries and not problems.about(f'{path}.{kind}')):
+        wrong = PLAYER_REGISTRY.get(kind).wrong_branches(merged[kind]['branch_probs'])
+        if wrong:
+            problems.add(f'{path}.{kind}.branch_probs', wrong)
+    return merged
 
 
 def complete_league(cls: Any, given: Mapping[str, Any] | None, path: str = 'league') -> dict[str, Any]:

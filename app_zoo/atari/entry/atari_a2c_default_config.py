@@ -7,7 +7,7 @@ atari_a2c_default_config = EasyDict(
         env=dict(env_type='atari', env_id='Pong', actor_env_num=16, evaluator_env_num=8, env_manager_type='vector'),
         policy=dict(
             policy_type='a2c',
-            model=dict(model_type='conv_vac', hidden_dim_list=[512]),
+            model=dict(model_type='conv_vac', hidden_dim_list=[512], head_layer_num=0, ortho_init=True),
             learn=dict(
                 batch_size=80,
                 optimizer='rmsprop',

@@ -1,6 +1,7 @@
 """Players and leagues: who is met how often, snapshots, states, faults."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -19,11 +20,13 @@ from nervex.league import (
     MainExploiter,
     MainPlayer,
     NaiveSpPlayer,
+    OneVsOneLeague,
     create_league,
     pfsp,
 )
 from nervex.league.algorithm import draw
 from nervex.league.player import Roster
+from nervex.league.settings import complete_league
 from nervex.utils import ConfigError
 
 
@@ -140,6 +143,19 @@ def test_settings_of_players_are_checked():
         field.active(NaiveSpPlayer, 'p', branch_probs=dict(pfsp=0.5, sp=0.6))
     with pytest.raises(ValueError, match="'pfsp'"):
         field.active(NaiveSpPlayer, 'q', branch_probs=dict(pfps=1.0, pfsp=0.0, sp=0.0))
+
+
+@pytest.mark.parametrize(
+    'probs, text',
+    [
+        ({'pfps': 1.0}, "main_player.branch_probs: unknown branch of MainPlayer 'pfps'; did you mean 'pfsp'"),
+        ({'pfsp': 1.0}, "main_player.branch_probs: got {'pfsp': 1.0, 'sp': 0.35, 'verification': 0.15}, must sum to 1"),
+        ({'pfsp': -1}, 'main_player.branch_probs.pfsp: got -1, must be a number in'),
+    ],
+)
+def test_branches_are_checked_with_the_config(probs, text):
+    with pytest.raises(ConfigError, match=re.escape(text)):
+        complete_league(OneVsOneLeague, {'active_players': {'main_player': 1}, 'main_player': {'branch_probs': probs}})
 
 
 def test_eval_difficulties_rise():
