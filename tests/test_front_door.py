@@ -75,6 +75,15 @@ def test_train_runs_on_many_processes_where_the_config_or_an_override_says_so(co
     assert modes == ['serial' if override == 'seed=1' else 'parallel']
 
 
+def test_overrides_belong_to_the_env_that_a_policy_is_chosen_for(monkeypatch):
+    chosen = []
+    monkeypatch.setattr('nervex.entry.commands.run_mode', lambda mode, config, **_: chosen.append(config))
+    monkeypatch.setattr('rich.print', lambda *_: None)
+    main(['train', '-p', 'dqn', '-e', 'FrozenLake-v1', '-o', 'env.make_kwargs.map_name=8x8', '-o', 'actor.n_sample=8'])
+    (cfg,) = chosen
+    assert cfg['evaluator'] == {**cfg['evaluator'], 'stop_val': None, 'eval_freq': 200_000 * 4 // 8 // 20}
+
+
 def test_names_of_folders_by_hand(tmp_path):
     def first(template, **names):
         return next(free_folders(template, **names))

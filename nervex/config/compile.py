@@ -244,7 +244,7 @@ class _Compiler:
             return load_attribute('nervex.run.build:env_info')(resolved, setting)
         except (Exception, SystemExit) as error:  # an env may raise anything
             if needed:
-                self._problems.add('env', f'none can be made: {_in_one_line(error)}')
+                self._problems.add('env', f'none can be made: {in_one_line(error)}')
             return None
 
     def conv_net(self, given: dict[str, Any], env_info: Any) -> list[str]:
@@ -321,7 +321,7 @@ class _Compiler:
                 self._problems.add(f'policy.{path}', text)
 
 
-def _in_one_line(error: BaseException) -> str:
+def in_one_line(error: BaseException) -> str:
     """What an env raised; with the place, unless it was raised with words for the user."""
     said = isinstance(error, (NervexError, ValueError))
     text = str(error) if said else f'{type(error).__name__}: {error} ({raised_at(error)})'

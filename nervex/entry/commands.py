@@ -112,7 +112,7 @@ def train(config: str | None, policy: str | None, env: str | None, steps: int | 
     from nervex.config.overrides import overridden
 
     options['override'] = _with_steps(options['override'], steps)
-    cfg = _own_folder(_chosen(config, policy, env, steps, options))
+    cfg = _own_folder(_chosen(config, policy, env, options))
     given = overridden(cfg, options['override'])
     parallel = given.get('backend') == 'ray' or given.get('mode') == 'parallel'
     run_mode('parallel' if parallel else 'serial', config=cfg, **options)
@@ -123,9 +123,7 @@ def _with_steps(override: tuple[str, ...], steps: int | None) -> tuple[str, ...]
     return override if steps is None else (*override, f'commander.max_env_step={steps}')
 
 
-def _chosen(
-    config: str | None, policy: str | None, env: str | None, steps: int | None, options: dict[str, Any]
-) -> dict[str, Any]:
+def _chosen(config: str | None, policy: str | None, env: str | None, options: dict[str, Any]) -> dict[str, Any]:
     """The config that was given, or the usual one of a policy on an env, or that of the run to begin from."""
     from nervex.config import read_config
     from nervex.run.folder import config_beside
@@ -138,11 +136,14 @@ def _chosen(
     if policy and env:
         import rich
 
+        from nervex.config.overrides import overridden
+        from nervex.config.sections import SECTIONS
         from nervex.run.defaults import config_for
         from nervex.run.probe import probe
 
         find_modules('', (env, policy))
-        cfg = config_for(policy, env, **({} if steps is None else dict(commander=dict(max_env_step=steps))))
+        given = overridden({}, options['override'])
+        cfg = config_for(policy, env, **{key: given[key] for key in given if key in SECTIONS})
         rich.print(probe(cfg, overrides=options['override']))
         return dict(cfg)
     if policy or env or not options['load']:
@@ -225,7 +226,7 @@ def sweep(config: str | None, policy: str | None, env: str | None, steps: int | 
         raise click.UsageError('--address is for --ray')
     override, known = _with_steps(options['override'], steps), len(sys.path)
     seeds, grid = seed_list(options['seeds']), grid_of(options['grid'])
-    cfg = _chosen(config, policy, env, steps, {'override': override, 'load': None})
+    cfg = _chosen(config, policy, env, {'override': override, 'load': None})
     plan = Plan(
         grid=grid,
         seeds=seeds,
@@ -288,7 +289,7 @@ def offline(config: str, **options: Any) -> None:
 
     nervex offline cartpole_cql --data data
     """
-    run_mode('offline', config=_own_folder(_chosen(config, None, None, None, options)), **options)
+    run_mode('offline', config=_own_folder(_chosen(config, None, None, options)), **options)
 
 
 @_command(

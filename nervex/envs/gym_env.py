@@ -19,6 +19,7 @@ from nervex.envs.hosting.layout import write_row
 from nervex.envs.spaces import ActionCodec, ObsCodec, reward_info
 from nervex.envs.wrappers.base import GymWrapper, check_wrappers, reset_gym, step_gym, wrap
 from nervex.envs.wrappers.video import RecordVideo
+from nervex.utils import ENV_REGISTRY
 from nervex.utils.declare import setting, settings
 from nervex.utils.errors import ExtraMissingError, UnknownNameError, nearest
 
@@ -82,6 +83,9 @@ class GymEnv(BaseEnv):
         super().__init__(cfg)
         if env is None and self._cfg.env_id is None and self._cfg.env_fn is None:
             raise ValueError("GymEnv needs env.env_id, e.g. env_type='gym', env_id='CartPole-v1'")
+        for name in ('env_id', 'make_kwargs') if self._cfg.env_fn is not None else ():
+            if value := self._cfg[name]:
+                raise ValueError(f'env.{name}: got {value!r} beside env.env_fn, which makes the env: give one of them')
         self._env: Any = env
         self._limit = self._cfg.max_episode_steps
         self._seeded = False  # whether the present seed has reached the env
@@ -368,13 +372,10 @@ def known_spec(env_id: str) -> Any:
     try:
         return find_spec(env_id)
     except gymnasium.error.Error as error:
-        near = nearest(env_id, gymnasium.registry)
-        hint = f"; did you mean '{near}'?" if near else ''
-        raise UnknownNameError(
-            f"Gymnasium has no env '{env_id}'{hint} Ids of packages that register their own are written with their "
-            f"module, 'package:Id-v0'. "
-            f'({error})'
-        ) from error
+        near = nearest(env_id, [*gymnasium.registry, *ENV_REGISTRY])
+        hint = f"; did you mean '{near}'?" if near else f' ({error}).'
+        text = "Ids of packages that register their own are written with their module, 'package:Id-v0'"
+        raise UnknownNameError(f"Gymnasium has no env '{env_id}'{hint} {text}") from error
 
 
 def make_gymnasium(env_id: str, kwargs: dict) -> tuple[Any, int | None]:

@@ -13,6 +13,7 @@ import numpy as np
 from easydict import EasyDict
 
 from nervex.config import builtin_configs, compile_config, read_config
+from nervex.config.compile import in_one_line
 from nervex.config.derive import EXCLUSIVE
 from nervex.config.model import conv_name, find_model, is_dense
 from nervex.config.sections import SECTIONS, TOP_SETTINGS
@@ -28,6 +29,7 @@ from nervex.utils import (
     POLICY_REGISTRY,
     CheckpointError,
     ConfigError,
+    NervexError,
     NothingThereError,
     UnknownNameError,
     unknown_name,
@@ -270,6 +272,9 @@ def _by_section(overrides: dict[str, Any]) -> dict[str, Any]:
 def _env_section(env: Any) -> dict[str, Any]:
     """How a config names this env."""
     if isinstance(env, str):
+        made = ENV_REGISTRY.get(env) if ':' in env and env in ENV_REGISTRY else None  # module:name
+        if made is not None and (isinstance(made, type) or not _needed(made)):
+            return _env_section(made)
         return dict(env_type=env) if env in ENV_REGISTRY else dict(env_type='gym', env_id=env)
     if isinstance(env, type) and issubclass(env, BaseEnv):
         return dict(env_type=env)
@@ -277,14 +282,17 @@ def _env_section(env: Any) -> dict[str, Any]:
         raise ConfigError(
             [f'env: got {env!r}, must be an id, a class, or a function that makes an env: a run makes several']
         )
-    needed = [
-        p for p in inspect.signature(env).parameters.values() if p.default is p.empty and p.kind < p.VAR_POSITIONAL
-    ]
-    if needed:
+    if needed := _needed(env):
         name = getattr(env, '__name__', env)
-        text = f'{name} needs the argument {needed[0].name}; give a function that needs none, as lambda: ...'
+        text = f'{name} needs the argument {needed[0]}; give a function that needs none, as lambda: ...'
         raise ConfigError([f'env: {text}'])
     return dict(env_type='gym', env_fn=env)
+
+
+def _needed(env: Callable) -> list[str]:
+    """The arguments without which it cannot be called."""
+    parameters = inspect.signature(env).parameters.values()
+    return [p.name for p in parameters if p.default is p.empty and p.kind < p.VAR_POSITIONAL]
 
 
 @dataclass(frozen=True)
@@ -304,6 +312,25 @@ def _look_at(section: dict[str, Any], policy: type, given: dict[str, Any]) -> _S
     Arguments:
         - given (:obj:`dict`): what overrides say of the policy
     """
+    try:
+        info, is_scaled, threshold = _ask(section)
+    except NervexError:
+        raise
+    except (Exception, SystemExit) as error:  # an env may raise anything
+        raise ConfigError([f'env: none can be made: {in_one_line(error)}']) from error
+    check_env(policy, info)
+    shape = info.obs_space.shape
+    is_image = isinstance(shape, (tuple, list)) and len(shape) == 3
+    if is_image and 'model' not in given and not _sees(policy):
+        known: list[Any] = [POLICY_REGISTRY.get(name) for name in POLICY_REGISTRY.query()]
+        suited = ', '.join(other.config['policy_type'] for other in known if suits(other, info) and _sees(other))
+        text = f'has no net for images, {tuple(shape)}; take one of {suited}, or name a net in policy.model'
+        raise ConfigError([f'policy.policy_type: {policy.__name__} {text}'])
+    return _Seen(is_image, is_scaled, threshold)
+
+
+def _ask(section: dict[str, Any]) -> tuple[Any, bool, float | None]:
+    """What an env says of itself, in the form chosen for it; whether it is scaled; what counts as solved."""
     make = get_env_cls(section)
     limited = dict(max_episode_steps=STEP_LIMIT) if make is GymEnv else {}  # of what is only looked at, none is missed
     with contextlib.closing(make({**limited, **section})) as env:
@@ -316,15 +343,7 @@ def _look_at(section: dict[str, Any], policy: type, given: dict[str, Any]) -> _S
         section.update(added)
         with contextlib.closing(make(section)) as env:
             info = env.info()
-    check_env(policy, info)
-    shape = info.obs_space.shape
-    is_image = isinstance(shape, (tuple, list)) and len(shape) == 3
-    if is_image and 'model' not in given and not _sees(policy):
-        known: list[Any] = [POLICY_REGISTRY.get(name) for name in POLICY_REGISTRY.query()]
-        suited = ', '.join(other.config['policy_type'] for other in known if suits(other, info) and _sees(other))
-        text = f'has no net for images, {tuple(shape)}; take one of {suited}, or name a net in policy.model'
-        raise ConfigError([f'policy.policy_type: {policy.__name__} {text}'])
-    return _Seen(is_image, is_scaled, threshold)
+    return info, is_scaled, threshold
 
 
 def _sees(policy: type) -> bool:

@@ -399,10 +399,8 @@ def run_at(path: str) -> SavedRun:
     near = (
         None if os.path.exists(path) else nearest(name, os.listdir(home or '.') if os.path.isdir(home or '.') else ())
     )
-    hint = f"; did you mean '{os.path.join(home, near)}'?" if near else ''
-    raise NothingThereError(
-        f'{path}: is no folder of a run and lies in none, which would have a config{hint or "; give one with -c"}'
-    )
+    hint = f"; did you mean '{os.path.join(home, near)}'?" if near else ' (with -m, -c gives one)'
+    raise NothingThereError(f'{path}: is no folder of a run and lies in none, which would have a config{hint}')
 
 
 def reaching_out(config: dict[str, Any]) -> list[str]:

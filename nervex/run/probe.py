@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -68,7 +69,13 @@ def probe(cfg: str | Mapping, seed: int = 0, seconds: float = 0.5, overrides: It
         - seconds (:obj:`float`): how long to play at most; a step that takes longer is waited for
         - overrides (:obj:`Iterable[str]`): ``'path=value'`` settings
     """
-    resolved = compile_config(cfg, overrides=overrides, needs_env=True)
+    said = logging.getLogger('nervex.config')
+    level = said.level
+    said.setLevel(logging.ERROR)  # the run says it
+    try:
+        resolved = compile_config(cfg, overrides=overrides, needs_env=True)
+    finally:
+        said.setLevel(level)
     before = random_state()
     try:
         with contextlib.ExitStack() as stack:

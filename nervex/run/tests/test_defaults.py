@@ -83,6 +83,12 @@ def test_unknown_names_are_told_with_the_nearest():
 def test_what_makes_no_env_is_refused():
     with pytest.raises(ConfigError, match='a run makes several'):
         config_for('ppo', Reach())
+    with pytest.raises(ConfigError, match=r'none can be made: ZeroDivisionError: .*test_defaults.py:\d+'):
+        config_for('ppo', lambda: 1 / 0)
+    with pytest.raises(ConfigError, match=r"env_id: got 'Acrobot-v1' beside env.env_fn"):
+        config_for('ppo', Reach, env=dict(env_id='Acrobot-v1'))
+    with pytest.raises(UnknownNameError, match="did you mean 'connect_four'"):
+        config_for('ppo', 'conect_four')
     with pytest.raises(ConfigError, match='needs the argument size'):
         config_for('ppo', lambda size: Reach())
 
@@ -93,6 +99,11 @@ def test_envs_are_named_by_id_type_class_or_function():
     assert config_for('ppo', Reach).env.env_fn is Reach
     assert config_for('ppo', reach).env.env_fn is reach
     assert config_for('sac', PendulumEnv).env.env_type is PendulumEnv
+    here = 'nervex.run.tests.own_envs'
+    assert config_for('ppo', f'{here}:Reach').env.env_fn is Reach  # as on the command line
+    assert config_for('ppo', f'{here}:reach').env.env_fn is reach
+    base = f'{PendulumEnv.__module__}:PendulumEnv'
+    assert config_for('sac', base).env.env_type is PendulumEnv
 
 
 def test_settings_follow_the_spaces():
