@@ -23,6 +23,7 @@ BOTH_LANGUAGES = (
     'teams',
     'self_play',
     'sweep',
+    'report',
 )
 # the code of these is compared with the English page's, and not run again
 SAME_EXAMPLES = [ROOT / 'docs' / 'zh' / f'{name}.md' for name in BOTH_LANGUAGES]

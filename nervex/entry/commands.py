@@ -265,6 +265,26 @@ def plot(runs: tuple[str, ...], **options: Any) -> None:
 
 
 @_command(
+    'report',
+    click.argument('runs', nargs=-1, required=True, type=click.Path()),
+    click.option('-o', '--out', default='report.html', show_default=True, metavar='FILE', help='The page.'),
+    click.option('--title', help='Title of the page.'),
+    click.option('--force', is_flag=True, help='Replace the file if it is there.'),
+)
+def report(runs: tuple[str, ...], out: str, title: str | None, force: bool) -> None:
+    """Tell what RUNS, or all runs below a folder, did, in one HTML page that needs no network.
+
+    nervex report runs/CartPole-v1_ppo_s0 -o report.html
+    """
+    from nervex.entry.report_entry import report as write_report
+    from nervex.run.folder import run_at
+
+    if os.path.exists(out) and not force:
+        raise click.UsageError(f'{out}: is there already; --force replaces it')
+    click.echo(write_report([run_at(run).folder if os.path.isfile(run) else run for run in runs], out, title))
+
+
+@_command(
     'collect',
     *(_run, _episodes, _seed),
     click.option('--out', metavar='FOLDER', help='Where the trajectories go (data).'),
