@@ -9,7 +9,7 @@ from typing import Any
 from nervex.loader.errors import shown
 from nervex.loader.problems import Problems
 from nervex.loader.sections import merge_section
-from nervex.utils.declare import Section, declared_by, setting, settings
+from nervex.utils.declare import UNSET, Section, declared_by, setting, settings
 from nervex.utils.errors import unknown_name
 from nervex.utils.import_helper import import_problem, load_attribute
 from nervex.utils.registry import Registry
@@ -179,3 +179,37 @@ def _named(registry: Registry, section: Mapping, name: str, key: str, problems: 
         problems.add(f'{name}.{key}', f'missing; must be one of: {", ".join(registry.query())}')
         return None
     return look_up(registry, f'{name}.{key}', section[key], problems)
+
+
+def not_by_default(config: Mapping[str, Any], imports: bool) -> dict[str, Any]:
+    """
+    Overview:
+        Path -> default of the settings of a complete config that are not as their classes declare them, and of the
+        whole model, which has no defaults of its own ('').
+    Arguments:
+        - imports (:obj:`bool`): import the modules that it names; parts that are registered there are left out without
+    """
+    problems = Problems()
+    found: dict[str, Any] = {}
+    for name in SECTIONS:
+        own = config.get(name) or {}
+        given = own if imports else {**own, 'import_names': None}
+        declared: Section | None
+        if name == 'env':
+            declared = env_declared(given, None, problems)
+        elif name == 'policy':
+            policy = find_policy(given, None, problems)
+            declared = None if policy is None else declared_by(policy, own_only=False)
+        else:
+            declared = section_declared(name, given, problems)
+        _compare(f'{name}.', own, {} if declared is None else declared.defaults(), found)
+    return found
+
+
+def _compare(path: str, own: Mapping[str, Any], defaults: Any, found: dict[str, Any]) -> None:
+    for key, value in own.items():
+        default = defaults.get(key, UNSET) if isinstance(defaults, Mapping) else UNSET
+        if isinstance(value, Mapping):
+            _compare(f'{path}{key}.', value, default, found)
+        elif (default is not UNSET and value != default) or path.startswith('policy.model.'):
+            found[f'{path}{key}'] = '' if default is UNSET else default

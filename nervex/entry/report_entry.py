@@ -14,16 +14,14 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from nervex.config.sections import SECTIONS, env_declared, find_policy, section_declared
+from nervex.config.sections import not_by_default
 from nervex.entry.plot_entry import Curve, band, band_name, group_runs, read_runs
 from nervex.entry.report_page import Line, chart, escape, legend, page, shown_final, shown_number, split, table
-from nervex.loader.problems import Problems
 from nervex.run.compare import comparison, readable
 from nervex.run.curve import curve_rows
-from nervex.run.folder import find_runs, leaves, reaching_out, read_yaml, saved_run
+from nervex.run.folder import find_runs, reaching_out, read_yaml, saved_run
 from nervex.run.progress import duration
 from nervex.utils import CheckpointError, NothingThereError
-from nervex.utils.declare import Section, declared_by
 from nervex.utils.file_helper import atomic_write
 
 _POINTS = 150  # of a line
@@ -281,7 +279,7 @@ def _faults(paths: Sequence[str]) -> Iterator[str]:
 def _configs(groups: dict[str, list[Curve]]) -> Iterator[str]:
     """What differs between the configs, what each has other than the defaults, and all of it."""
     firsts = {label: curves[0].config for label, curves in groups.items()}
-    changed = {label: dict(_changed(curves[0].folder)) for label, curves in groups.items()}
+    changed = {label: _changed(curves[0].folder) for label, curves in groups.items()}
     paths = sorted({path for own in changed.values() for path in own})
     rows = []
     for path in paths:
@@ -294,22 +292,7 @@ def _configs(groups: dict[str, list[Curve]]) -> Iterator[str]:
             yield f'<details><summary>all of {escape(label)}</summary><pre>{escape(file.read())}</pre></details>'
 
 
-def _changed(run: str) -> Iterator[tuple[str, str]]:
-    """The settings of a run that are not as its parts declare them, with their defaults; imports nothing foreign."""
-    config, problems = read_yaml(os.path.join(run, 'log', 'config.yaml')), Problems()
-    foreign = reaching_out(config)
-    for name in SECTIONS:
-        own = config.get(name) or {}
-        given = {**own, 'import_names': None} if foreign else own
-        declared: Section | None
-        if name == 'env':
-            declared = env_declared(given, None, problems)
-        elif name == 'policy':
-            policy = find_policy(given, None, problems)
-            declared = None if policy is None else declared_by(policy, own_only=False)
-        else:
-            declared = section_declared(name, given, problems)
-        defaults = leaves({} if declared is None else declared.defaults())
-        for path, value in leaves(own).items():
-            if (path in defaults and value != defaults[path]) or path.startswith('model.'):
-                yield f'{name}.{path}', str(defaults.get(path, ''))
+def _changed(run: str) -> dict[str, str]:
+    """The settings of a run that are not as by default, with their defaults; nothing foreign is imported."""
+    config = read_yaml(os.path.join(run, 'log', 'config.yaml'))
+    return {path: str(default) for path, default in not_by_default(config, imports=not reaching_out(config)).items()}
