@@ -44,6 +44,8 @@ class Agent:
         self._made_of = policy, env, overrides
         self.config = config_from(policy, env, overrides)
         self.seed = seed if seed is not None else self.config.get('seed') or 0
+        if not isinstance(self.seed, (int, np.integer)) or not 0 <= self.seed < 2**31:
+            raise ValueError(f'seed: got {seed!r}, must be an int in [0, 2**31)')
         self.folder: str | None = None
         self.checkpoint: str | None = None
         self._acting: Acting | None = None

@@ -46,7 +46,10 @@ HOMES = {
 _MADE = ('_env', '_codecs', '_step', '_to_env', '_direct', '_plain_obs')
 
 # package, or extra of Gymnasium -> the extra of nervex that brings it
-EXTRAS = {'ale_py': 'atari', 'atari': 'atari', 'mujoco': 'mujoco', 'box2d': 'box2d', 'gymnasium_robotics': 'robotics'}
+EXTRAS = {
+    **{'ale_py': 'atari', 'atari': 'atari', 'mujoco': 'mujoco', 'box2d': 'box2d', 'gymnasium_robotics': 'robotics'},
+    **{'minigrid': 'minigrid', 'highway_env': 'highway'},
+}
 
 
 class GymEnv(BaseEnv):

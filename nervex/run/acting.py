@@ -119,28 +119,41 @@ class Acting:
 
     def _count(self, obs: Any) -> int | None:
         """How many observations there are; None: one, not in a batch."""
+        one = f'must be one observation of {self._space}, or a batch of them'
         if isinstance(obs, list) and space_kind(self._space) in ('Dict', 'Tuple'):
-            return len(obs)
-        try:
-            found = list(_ranks(self._space, obs))
-        except (KeyError, IndexError, TypeError) as e:
-            raise ValueError(f'obs: got {type(obs).__name__} ({e!r}), must be of {self._space}') from e
-        counts = {shape[: len(shape) - rank] for rank, shape in found}
-        lead = counts.pop()
-        if counts or len(lead) > 1 or any(len(shape) < rank for rank, shape in found):
-            got = ', '.join(str(shape) for _, shape in found)
-            raise ValueError(f'obs: got the shape {got}, must be one observation of {self._space}, or a batch of them')
+            for row in obs:
+                if self._count(row) is not None:
+                    raise ValueError(f'obs: got a list that holds {row!r}, {one}')
+            leads: set[tuple[int, ...]] = {(len(obs),)}
+        else:
+            try:
+                leads = set(_leads(self._space, obs))
+            except (KeyError, IndexError, TypeError, ValueError) as e:
+                pair = isinstance(obs, tuple) and len(obs) == 2 and isinstance(obs[1], dict)
+                hint = '; reset() answers a pair, the first of which it is' if pair else ''
+                raise ValueError(f'obs: got {type(obs).__name__} ({e}), {one}{hint}') from e
+        if len(leads) > 1:
+            raise ValueError(f'obs: got parts that are batches of different lengths, {sorted(leads)}, {one}')
+        (lead,) = leads or {()}
+        if lead == (0,):
+            raise ValueError(f'obs: got an empty batch, {one}')
         return lead[0] if lead else None
 
 
-def _ranks(space: Any, obs: Any) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Of each array: how many axes the space gives it, and its shape."""
+def _leads(space: Any, obs: Any) -> Iterator[tuple[int, ...]]:
+    """Of each array: the axis, if any, in front of those that the space gives it; ValueError where it does not fit."""
     kind = space_kind(space)
     if kind in ('Dict', 'Tuple'):
         for key, part in space.spaces.items() if kind == 'Dict' else enumerate(space.spaces):
-            yield from _ranks(part, obs[key])
+            yield from _leads(part, obs[key])
     elif kind != 'Text':
-        yield len(space.shape), np.shape(obs)
+        values = np.asarray(obs)
+        front = values.shape[: max(values.ndim - len(space.shape), 0)]
+        if len(front) > 1 or values.shape != front + tuple(space.shape):
+            raise ValueError(f'the shape {values.shape}')
+        if kind == 'Discrete' and not all(space.contains(x) for x in values.reshape(-1)):
+            raise ValueError(f'{obs!r}')
+        yield front
 
 
 def _row(space: Any, obs: Any, k: int) -> Any:

@@ -231,6 +231,8 @@ def config_from(policy: Any, env: Any, overrides: dict[str, Any]) -> EasyDict:
         raise ConfigError([f"env: missing; a policy acts on one, as in Agent({policy!r}, 'CartPole-v1')"])
     if env is not None and isinstance(policy, str) and policy not in builtin_configs() and not os.path.exists(policy):
         raise UnknownNameError(unknown_name('policy', policy, POLICY_REGISTRY))
+    if not isinstance(policy, (str, os.PathLike, Mapping)):
+        raise ConfigError([f'policy: got {policy!r}, must be the name or the class of a policy, or a config'])
     given = policy if isinstance(policy, Mapping) else read_config(policy)
     config = EasyDict(merge_config(given if env is None else with_env(given, env), _by_section(overrides)))
     compile_config(config, needs_env=True)

@@ -110,14 +110,29 @@ def test_a_batch_is_answered_row_by_row_and_may_be_a_list():
             assert np.array_equal(agent.predict(rows[0]), actions[0])
 
 
-def test_observations_that_are_none_of_the_env_are_refused():
-    agent = Agent('ppo', 'CartPole-v1')
-    with pytest.raises(ValueError, match=r'got the shape \(2, 3, 4\)'):
-        agent.predict(np.zeros((2, 3, 4)))
-    with pytest.raises(ValueError, match='must be of Dict'):
-        Agent('ppo', Reach).predict({'at': np.zeros(1)})
-    with pytest.raises(ValueError, match='must be of Dict'):
-        Agent('ppo', Reach).predict(3)
+@pytest.mark.parametrize(
+    'env, obs, said',
+    [
+        ('CartPole-v1', np.zeros((2, 3, 4)), r'the shape \(2, 3, 4\)'),
+        ('CartPole-v1', np.zeros(3), r'the shape \(3,\)\), must be one observation of Box'),
+        ('CartPole-v1', np.zeros((0, 4)), 'an empty batch'),
+        ('CartPole-v1', (np.zeros(4), {}), r'reset\(\) answers a pair'),
+        ('CartPole-v1', 'x', r'str \(the shape'),
+        ('FrozenLake-v1', 16, r'int \(16\), must be one observation of Discrete'),
+        ('FrozenLake-v1', 3.5, r'\(3.5\), must be one observation of Discrete'),
+        (Reach, {'at': np.zeros(1)}, "'goal'.*must be one observation of Dict"),
+        (Reach, {'at': np.zeros((2, 1)), 'goal': np.zeros((3, 1)), 'side': 0}, 'batches of different lengths'),
+        (Reach, 3, 'must be one observation of Dict'),
+        (Reach, [], 'an empty batch'),
+        (Reach, [3], 'must be one observation of Dict'),
+    ],
+)
+def test_observations_that_are_none_of_the_env_are_refused_and_leave_the_agent_as_it_was(env, obs, said):
+    agent = Agent('ppo', env)
+    with pytest.raises(ValueError, match='obs: got.*' + said):
+        agent.predict(obs)
+    space = (gymnasium.make(env) if isinstance(env, str) else env()).observation_space
+    agent.predict(space.sample())
 
 
 def test_a_memory_is_kept_between_calls_and_forgotten_by_reset():
@@ -252,6 +267,11 @@ def test_refusals():
         Agent.load('nowhere')
     with pytest.raises(ConfigError, match='serial_pipeline trains them'):
         Agent('rock_paper_scissors_league').learn(100)
+    for seed in ('a', -1, 1.5):
+        with pytest.raises(ValueError, match='seed: got'):
+            Agent('ppo', 'CartPole-v1', seed=seed)
+    with pytest.raises(ConfigError, match='policy: got 3'):
+        Agent(3, 'CartPole-v1')
     for steps in (0, -1, 1.5, True):
         with pytest.raises(ValueError, match='steps: got'):
             Agent('ppo', 'CartPole-v1').learn(steps)
@@ -283,7 +303,9 @@ def test_envs_of_ones_own_are_loaded_with_the_run(env):
 def test_a_function_without_a_name_is_given_again(tmp_path):
     agent = Agent('ppo', lambda: Reach(), **PPO)
     agent.learn(128, progress=False)
-    assert Agent.load(agent.folder, env=reach).evaluate(1).mean == agent.evaluate(1).mean
+    again = Agent.load(agent.folder, env=reach)
+    assert again.evaluate(1).mean == agent.evaluate(1).mean
+    assert again.learn(128, progress=False).env_steps == 256
 
 
 def test_it_records_the_best_episode():
