@@ -34,3 +34,6 @@ bench:       ## training speed beside the peers (see benchmark/README.md)
 
 results:     ## the reference problems, three seeds each (only what is missing); writes docs/results.md
 	$(PYTHON) benchmark/learning/run.py
+
+docs:        ## the site of docs/ in build/site, strictly, links checked (extra docs); open build/site/index.html
+	NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --strict

