@@ -47,13 +47,13 @@ TEAM = 'cooperative_navigation -o env.observe_alone=true'
 SUITED = {  # the rest: CartPole, or Pendulum for policies of continuous actions
     'alphazero': 'tic_tac_toe',
     'collaQ': TEAM,
-    'atoc': 'cooperative_navigation',
+    'atoc': 'cooperative_navigation -o env.continuous=true',
     **dict.fromkeys(['coma', 'ippo', 'iql', 'maddpg', 'mappo', 'matd3', 'qmix', 'vdn'], 'two_step'),
 }
 EPISODES = 20
 OTHER_SEED = 7_000_000
-STARTED = ': Ctrl-C saves'
-MORE_S = 4.0  # of CPU time that a run goes on after its start
+STARTED = '; Ctrl-C saves'
+MORE_S = 2.0  # of CPU time that a run goes on after its start
 
 
 def row(*cells: object) -> None:
@@ -136,7 +136,7 @@ def start(policy: str, env: str, options: list[str]) -> tuple[float, float, int,
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         for line in process.stdout:
             said.append(line.rstrip())
-            if STARTED in line.replace(';', ':'):
+            if STARTED in line:
                 used, wall = cpu_of(process.pid), time.monotonic() - clock
                 while process.poll() is None and cpu_of(process.pid) < used + MORE_S:
                     time.sleep(0.1)
@@ -161,7 +161,8 @@ def started(args: argparse.Namespace) -> None:
         policy, what = known[name]
         env, *options = what.split()
         wall, used, code, last = start(policy, env, options)
-        row(policy, name if name in RUNS else env, f'{wall:.1f}', f'{used:.1f}', code if code in (0, 130) else last)
+        ended = code if code in (0, 130) else f'{code}: {last}'
+        row(policy, name if name in RUNS else env, f'{wall:.1f}', f'{used:.1f}', ended)
 
 
 def main() -> None:

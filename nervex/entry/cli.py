@@ -284,12 +284,8 @@ def _tell(result: Any, options: dict[str, Any]) -> None:
         f'{result.verdict} after {result.env_steps:,} env steps, {result.train_iters:,} updates, '
         f'{result.seconds:.1f} s, seed {result.seed}',
         f'checkpoint: {result.best_checkpoint or result.checkpoint}',
-        f'logs:       {log}  (details of the evaluations: {log}/evaluator/evaluator_logger.txt)',
-        *(
-            [f'curve:      {result.curve_path}  (drawn: curve.png; or: tensorboard --logdir {log})']
-            if result.history
-            else []
-        ),
+        f'logs:       {log}  (tensorboard --logdir reads them)',
+        *([f'curve:      {result.curve_path}  (drawn: curve.png)'] if result.history else []),
         *result.notes,
     ]
     with harmless():  # the run is over, and its folder has all of it

@@ -153,7 +153,8 @@ class _Play:
         if not self.returns:
             return f'no episode ended in {self.steps:,} steps'
         r, long = np.array(self.returns), np.mean(self.lengths)
-        return f'{len(r)} episodes of {long:,.0f} steps, return {r.mean():.4g} ({r.min():.4g} to {r.max():.4g})'
+        spread = '' if len(r) == 1 else f' ({r.min():.4g} to {r.max():.4g})'
+        return f'{_many(len(r), "episode")} of {long:,.0f} steps, return {r.mean():.4g}{spread}'
 
     def paid(self) -> str:
         """The rewards in words."""
@@ -211,7 +212,12 @@ def _shown(shape: Any, value: Any) -> str:
     if len(shape or ()) == 3:
         last = 'last' if load_attribute('nervex.model.common.encoder:channels_last')(shape) else 'first'
         return f'an image, {"x".join(map(str, shape))} of {kind}, channels {last}'
-    return f'{shape[0]} numbers of {kind}' if shape and len(shape) == 1 else f'an array {tuple(shape or ())} of {kind}'
+    flat = shape and len(shape) == 1
+    return f'{_many(shape[0], "number")} of {kind}' if flat else f'an array {tuple(shape or ())} of {kind}'
+
+
+def _many(count: int, what: str) -> str:
+    return f'{count:,} {what}' if count == 1 else f'{count:,} {what}s'
 
 
 def _done(info: Any, stretched: bool) -> str:
@@ -222,7 +228,7 @@ def _done(info: Any, stretched: bool) -> str:
         return f'a choice of each of {", ".join(map(str, value["n"]))}'
     if kind == 'continuous':
         to = ", stretched to the env's bounds" if stretched else ''
-        return f'{info.act_space.shape[0]} numbers{to}'
+        return _many(info.act_space.shape[0], 'number') + to
     return f'actions of shape {info.act_space.shape}'
 
 
@@ -235,10 +241,11 @@ def _of_actions(info: Any) -> list[str]:
 
 def _learning(cfg: EasyDict) -> str:
     learn, rows = cfg.policy.learn, cfg.actor.get('n_sample')
-    often = f'{learn.epochs} passes over' if learn.get('epochs') else f'{learn.train_step} updates after'
+    passes = f'{learn.epochs} pass{"es" if learn.epochs > 1 else ""} over' if learn.get('epochs') else None
+    often = passes or f'{_many(learn.train_step, "update")} after'
     unroll = cfg.policy.collect.get('unroll_len', 1)
     what = 'steps' if unroll == 1 else f'sequences of {unroll} steps'
-    amount = f'{cfg.actor.n_episode} episodes' if rows is None else f'{rows:,} {what}'
+    amount = _many(cfg.actor.n_episode, 'episode') if rows is None else f'{rows:,} {what}'
     source = '' if cfg.policy.on_policy else ' from the buffer'
     return f'{often} every {amount}, batches of {learn.batch_size}{source}, rate {learn.learning_rate:g}'
 
@@ -247,5 +254,6 @@ def _length(cfg: EasyDict) -> str:
     limits = {'env steps': cfg.commander.max_env_step, 'updates': cfg.commander.max_train_iter}
     ends = ', '.join(f'{n:,} {what}' for what, n in limits.items() if n not in (None, -1)) or 'no limit'
     stop, freq = cfg.evaluator.stop_val, cfg.evaluator.eval_freq
-    seen = 'never evaluated' if freq is None else f'{cfg.evaluator.n_episode} episodes every {freq:,} updates'
+    episodes = _many(cfg.evaluator.n_episode, 'episode')
+    seen = 'never' if freq is None else f'{episodes} every {_many(freq, "update")}'
     return f'{ends}; evaluated: {seen}' + ('' if stop is None else f', ends at {stop:g}')

@@ -88,8 +88,8 @@ class Progress:
         speed = (steps - self._steps_before) / max(time.perf_counter() - self._start, 1e-9)
         text = f'env steps {steps:,} | updates {run.learner.train_iter:,} | {speed:,.0f} steps/s{self.returns()}'
         limit = run.commander.limit
-        left = max(limit - steps, 0) / speed if limit is not None and speed else None
-        return text if left is None else f'{text} | at most {duration(left)} left'
+        left = max(limit - steps, 0) / speed if limit is not None and speed else 0
+        return text if not left else f'{text} | at most {duration(left)} left'
 
     def returns(self) -> str:
         """The last and the best return and the last win rate, as a part of the line."""

@@ -33,7 +33,7 @@ def run(cfg, tmp_path, *overrides):
 
 @pytest.mark.parametrize('name', SINGLE)
 def test_every_policy_for_one_agent_learns_without_a_config(name, tmp_path):
-    env = 'CartPole-v1' if fits(name, 'discrete') else 'Pendulum-v1'
+    env = 'CartPole-v1' if fits(name, 'discrete') else 'tic_tac_toe' if fits(name, 'game') else 'Pendulum-v1'
     section = {} if POLICY_REGISTRY.get(name).config.get('on_policy') else dict(learn=dict(init_data_count=64))
     result = run(config_for(name, env, **section), tmp_path)
     assert result.train_iters >= 2 and result.checkpoint

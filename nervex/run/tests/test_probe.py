@@ -58,7 +58,7 @@ def test_the_panel_has_all_of_it():
     console = Console(width=120, record=True, file=open('/dev/null', 'w'))  # noqa: SIM115
     console.print(probe(config_for('sac', ReachByNumber)))
     text = console.export_text()
-    assert "1 numbers, stretched to the env's bounds" in text and 'SACModel' in text
+    assert "1 number, stretched to the env's bounds" in text and 'SACModel' in text
 
 
 @pytest.mark.parametrize('policy, env', [('dqn', 'FrozenLake-v1'), ('sac', 'Pendulum-v1'), ('ppo', Reach)])
