@@ -12,8 +12,7 @@ from typing import Any
 import torch
 from easydict import EasyDict
 
-from nervex.policy.modes import HasModes
-from nervex.policy.rounds import FIELDS
+from nervex.policy.modes import FIELDS, HasModes
 from nervex.policy.suits import misfits, policy_config
 from nervex.utils import POLICY_REGISTRY, ConfigError, unknown_name
 from nervex.utils.declare import setting, settings

@@ -75,7 +75,7 @@ def test_private_kernel_and_fallback_agree(monkeypatch):
     for x in batches(20):
         opt.minimize(model(x))
         with monkeypatch.context() as patch:
-            patch.setattr('nervex.torch_utils.ruled_optimizer._DIRECT', False)
+            patch.setattr('nervex.torch_utils.optimizer_helper._DIRECT', False)
             reference_opt.minimize(reference(x))
     assert distance(model, reference) < 1e-6
 
