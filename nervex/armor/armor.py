@@ -15,6 +15,7 @@ from nervex.torch_utils.crossing import to_arrays, to_tensors
 from nervex.torch_utils.flat import FlatParameters
 from nervex.utils import tree
 from nervex.utils.errors import DuplicateNameError, UnknownNameError, unknown_name
+from nervex.utils.part_state import HasState
 
 
 @torch.no_grad()
@@ -184,6 +185,8 @@ class TargetPlugin(IArmorStatefulPlugin):
         - update_kwargs (:obj:`dict | None`): ``{'freq': int}`` (assign) or ``{'theta': float}`` (momentum)
     """
 
+    resume_parts = ('_count',)
+
     def __init__(self, update_type: str = 'assign', update_kwargs: Mapping[str, Any] | None = None) -> None:
         settings = dict(update_kwargs or {})
         needed = {'assign': 'freq', 'momentum': 'theta'}.get(update_type)
@@ -209,14 +212,6 @@ class TargetPlugin(IArmorStatefulPlugin):
         """Start counting calls anew; the parameters stay."""
         self._count = 0
 
-    def state_dict(self) -> dict[str, Any]:
-        """The count of updates since the last copy."""
-        return {'count': self._count}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue counting."""
-        self._count = state['count']
-
     def update(self, source: nn.Module | Mapping[str, Tensor], direct: bool = False) -> None:
         """
         Overview:
@@ -235,7 +230,7 @@ class TargetPlugin(IArmorStatefulPlugin):
         follow(self._armor.model, source, theta)
 
 
-class GraphPlugin(IArmorStatelessPlugin):
+class GraphPlugin(IArmorStatelessPlugin, HasState):
     """
     Overview:
         For acting: runs the model without gradients; with few rows at a time on the CPU by ``GraphedForward``, two to
@@ -246,6 +241,8 @@ class GraphPlugin(IArmorStatelessPlugin):
         - backend (:obj:`str`): 'numpy' or 'off', see ``GraphedForward``
         - after (:obj:`int`): calls that run the model itself before it is recorded
     """
+
+    resume_parts = ('_calls',)  # both forms round differently, so a resumed run must change over at the same one
 
     def __init__(self, backend: str = 'numpy', after: int = 0) -> None:
         self._backend, self._after, self._calls = backend, after, 0
@@ -283,11 +280,3 @@ class GraphPlugin(IArmorStatelessPlugin):
     def __getstate__(self) -> dict[str, Any]:
         """A copy records anew, when it is bound: the recording runs on the weights of this armor's model."""
         return {key: value for key, value in self.__dict__.items() if key != '_graphed'}
-
-    def state_dict(self) -> dict[str, Any]:
-        """The calls so far: both forms round differently, so a resumed run must change over at the same one."""
-        return {'calls': self._calls}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue counting."""
-        self._calls = state['calls']

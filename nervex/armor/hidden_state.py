@@ -1,6 +1,6 @@
 """The plugin of recurrent models: one hidden state for each environment."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -91,7 +91,7 @@ class HiddenStatePlugin(IArmorStatefulPlugin):
         """The states of all rows, detached."""
         return {'states': _detached(self._states)}
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue with these states."""
         self.reset(None, list(state['states']))
 
@@ -150,7 +150,7 @@ class StateBlockPlugin(IArmorStatefulPlugin):
         """The states of all rows."""
         return {'states': torch.tensor(self._states)}
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue with these states."""
         self._states[:] = state['states'] if isinstance(self._states, Tensor) else to_arrays(state['states'])
 

@@ -30,6 +30,8 @@ class ActionNoisePlugin(IArmorStatefulPlugin):
         - action (:obj:`torch.FloatTensor`): :math:`(B, *)`, or a list of them
     """
 
+    resume_parts = ('_draws', '_drift')
+
     def __init__(
         self,
         noise_type: str = 'gauss',
@@ -97,15 +99,6 @@ class ActionNoisePlugin(IArmorStatefulPlugin):
         if self._drift:
             gone = None if data_id is None else row_ids(data_id)
             self._drift = {key: x for key, x in self._drift.items() if gone is not None and key[1] not in gone}
-
-    def state_dict(self) -> dict[str, Any]:
-        """Random generator and the state of drifting noise."""
-        return {'draws': self._draws.state_dict(), 'drift': None if self._drift is None else dict(self._drift)}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue the sequence of noise."""
-        self._draws.load_state_dict(state['draws'])
-        self._drift = None if state['drift'] is None else dict(state['drift'])
 
 
 def _limits(limits: Mapping[str, Any] | None, name: str) -> tuple[Any, Any] | None:

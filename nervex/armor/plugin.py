@@ -8,6 +8,7 @@ import torch
 import torch.nn as nn
 
 from nervex.utils.errors import UnknownNameError, unknown_name
+from nervex.utils.part_state import HasState
 from nervex.utils.registry_factory import ARMOR_PLUGIN_REGISTRY
 
 
@@ -49,11 +50,11 @@ class IArmorStatelessPlugin(IArmorPlugin):
     """A plugin that remembers nothing between two calls of ``armor.forward``."""
 
 
-class IArmorStatefulPlugin(IArmorPlugin):
+class IArmorStatefulPlugin(IArmorPlugin, HasState):
     """
     Overview:
-        A plugin with a memory. ``armor.reset(data_id=..., ...)`` reaches its ``reset``; its memory is part of
-        ``armor.run_state_dict()``.
+        A plugin with a memory. ``armor.reset(data_id=..., ...)`` reaches its ``reset``; its memory, the attributes in
+        ``resume_parts``, is part of ``armor.run_state_dict()``.
     Interfaces:
         reset, state_dict, load_state_dict
     """
@@ -64,13 +65,6 @@ class IArmorStatefulPlugin(IArmorPlugin):
     def reset(self, data_id: list[int] | None = None) -> None:
         """Forget; ``data_id`` names the rows (environments) concerned, None means all."""
         raise NotImplementedError(f'{type(self).__name__} is stateful and must say what reset means')
-
-    def state_dict(self) -> dict[str, Any]:
-        """What a resumed run needs."""
-        return {}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take back what ``state_dict`` gave."""
 
 
 def register_plugin(name: str, plugin_type: type | None = None) -> Any:

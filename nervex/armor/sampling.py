@@ -13,6 +13,7 @@ from torch.utils._python_dispatch import is_in_torch_dispatch_mode
 from nervex.armor.plugin import IArmorStatelessPlugin
 from nervex.torch_utils.crossing import to_arrays
 from nervex.utils.errors import UnknownNameError
+from nervex.utils.part_state import HasState
 
 _BLOCK = 1024  # numbers drawn at once where few are needed a call
 
@@ -86,19 +87,13 @@ class Draws:
         self._coins, self._races = state['coins'].tolist(), state['races'].numpy().copy()
 
 
-class DrawingPlugin(IArmorStatelessPlugin):
+class DrawingPlugin(IArmorStatelessPlugin, HasState):
     """A sampler with a source of chance of its own."""
+
+    resume_parts = ('_draws',)
 
     def __init__(self, seed: int | None = None) -> None:
         self._draws = Draws(seed)
-
-    def state_dict(self) -> dict[str, Any]:
-        """State of the source of chance."""
-        return self._draws.state_dict()
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue the random sequence."""
-        self._draws.load_state_dict(state)
 
 
 class EpsGreedySamplePlugin(DrawingPlugin):

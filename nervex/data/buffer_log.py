@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from nervex.data.sampling import Sampled
 from nervex.data.structure import NaturalMonitor, OutTickMonitor
 from nervex.utils.autolog import NaturalTime, TickTime
 from nervex.utils.log_helper import build_logger
+from nervex.utils.part_state import HasState
 
 _RECORDS_PER_LINE = 20
 _FIGURES = {'reuse': 'use', 'priority': 'priority', 'staleness': 'staleness'}  # of a line -> column of a sample
 
 
-class BufferLog:
+class BufferLog(HasState):
     """
     Overview:
         Looks at the first sample and at one in some, and writes a line of averages and rates every ``log_freq``
@@ -25,6 +27,8 @@ class BufferLog:
         - buffer (:obj:`Buffer`): calls ``sampled`` when its number of samples is ``log_due``, which is set here
         - tb_logger (:obj:`Any`): writes scalars in place of a TensorBoard logger of its own, if given
     """
+
+    resume_parts = ('_noted', '_line', '_rates', '_outs')
 
     def __init__(self, buffer: Any, cfg: dict[str, Any], exp_name: str, tb_logger: Any = None) -> None:
         self._buffer, self._tb_logger, self._freq = buffer, tb_logger, cfg['log_freq']
@@ -81,21 +85,13 @@ class BufferLog:
 
     def state_dict(self) -> dict[str, Any]:
         """What the next lines depend on."""
-        return {
-            'ticks': self._buffer.samples,
-            'noted': list(self._noted),
-            'line': list(self._line),
-            'rates': self._rates.state_dict(),
-            'outs': self._outs.state_dict(),
-        }
+        return {'ticks': self._buffer.samples, **super().state_dict()}
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Put back what ``state_dict`` gave."""
+        super().load_state_dict(state)
         self._buffer.samples = state['ticks']
-        self._noted, self._line = tuple(state['noted']), tuple(state['line'])
         self._set_due()
-        self._rates.load_state_dict(state['rates'])
-        self._outs.load_state_dict(state['outs'])
 
     def close(self) -> None:
         """Write what is new since the last line and close the files; may be called twice."""

@@ -24,7 +24,7 @@ from nervex.utils import tree
 from nervex.utils.errors import UnknownNameError, unknown_name
 from nervex.utils.registry_factory import BUFFER_REGISTRY
 
-_VERSION = 3  # of the saved state
+_VERSION = 4  # of the saved state
 
 
 class BufferManager:

@@ -12,12 +12,13 @@ from nervex.data.columns import tensor_column
 from nervex.data.memory import aligned_empty, take_rows
 from nervex.data.names import SAMPLE_COLUMNS
 from nervex.utils import tree
+from nervex.utils.part_state import HasState
 
 _BLOCK = 8192
 _NEITHER = None, None
 
 
-class IndexSource:
+class IndexSource(HasState):
     """
     Overview:
         Independent uniform integers below a bound, and fractions in [0, 1). Fractions, and integers while their bound
@@ -25,6 +26,8 @@ class IndexSource:
         ``cart_s32`` of the data bench); the state, blocks included, can be saved, so that a resumed run draws the same
         numbers. What ``draw`` and ``fractions`` answer may be a view of a block: do not change it.
     """
+
+    resume_parts = ('rng', '_bound', '_block', '_next', '_fractions', '_used')
 
     def __init__(self, seed: Any = None) -> None:
         self.rng = np.random.default_rng(seed)
@@ -56,21 +59,6 @@ class IndexSource:
             self._fractions, start, end = self.rng.random(_BLOCK), 0, n
         self._used = end
         return self._fractions[start:end]
-
-    def state_dict(self) -> dict[str, Any]:
-        """The generator, and the blocks with the places up to which they were given out."""
-        return {
-            'generator': self.rng.bit_generator.state,
-            'at': [self._bound, self._next, self._used],
-            'integers': torch.from_numpy(self._block.copy()),
-            'fractions': torch.from_numpy(self._fractions.copy()),
-        }
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on with the draws from where ``state_dict`` was called."""
-        self.rng.bit_generator.state = state['generator']
-        self._bound, self._next, self._used = state['at']
-        self._block, self._fractions = (state[name].numpy().copy() for name in ('integers', 'fractions'))
 
 
 class Gather:

@@ -11,6 +11,7 @@ from nervex.league.algorithm import draw, pfsp
 from nervex.loader.sections import complete
 from nervex.utils import PLAYER_REGISTRY, unknown_name
 from nervex.utils.declare import setting, settings
+from nervex.utils.part_state import HasState
 
 
 class Player:
@@ -112,7 +113,7 @@ class Group(NamedTuple):
     places: Any
 
 
-class ActivePlayer(Player):
+class ActivePlayer(Player, HasState):
     """
     Overview:
         A player that learns. ``get_job`` draws a branch of matchmaking by ``branch_probs`` and the opponent from the
@@ -129,6 +130,8 @@ class ActivePlayer(Player):
         strong_win_rate=setting(0.7, 'number in [0, 1]', 'within the second phase: a snapshot above this least rate'),
         eval_opponent_difficulty=setting(['default'], 'list of str', 'built-in opponents, from weak to strong'),
     )
+
+    resume_parts = ('total_agent_step', '_last_enough_step', '_difficulty', 'checkpoint_path')
 
     def __init__(self, *args: Any, generator: np.random.Generator | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -230,21 +233,6 @@ class ActivePlayer(Player):
     def _rates(self, group: Group) -> np.ndarray:
         """Win rates against the players of a group."""
         return self.payoff.win_rates(self.player_id, group.places)
-
-    # ---- state
-    def state_dict(self) -> dict[str, Any]:
-        """Everything that changes while the league goes on."""
-        return {
-            'total_agent_step': self.total_agent_step,
-            'last_enough_step': self._last_enough_step,
-            'difficulty': self._difficulty,
-            'checkpoint_path': self.checkpoint_path,
-        }
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Put back what ``state_dict`` gave."""
-        self.total_agent_step, self._last_enough_step = state['total_agent_step'], state['last_enough_step']
-        self._difficulty, self.checkpoint_path = state['difficulty'], state['checkpoint_path']
 
 
 @PLAYER_REGISTRY.register('naive_sp_player')

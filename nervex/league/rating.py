@@ -8,10 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from nervex.utils.part_state import HasState
+
 _SCALE = 400.0 / math.log(10.0)  # Elo points of a factor e in the odds
 
 
-class Elo:
+class Elo(HasState):
     """
     Overview:
         Elo ratings that follow the games one by one (Elo 1978): a win moves both ratings by ``k`` times what was not
@@ -20,6 +22,8 @@ class Elo:
         - k (:obj:`float`): points that a certain loser wins at most
         - start (:obj:`float`): rating of a new player
     """
+
+    resume_parts = ('ratings',)
 
     def __init__(self, k: float = 16.0, start: float = 1200.0) -> None:
         self.k, self.start = k, start
@@ -43,14 +47,6 @@ class Elo:
     def copy(self, player_id: str, new_id: str) -> None:
         """A snapshot begins with the rating of the player that it was taken of."""
         self.ratings[new_id] = self._of(player_id)
-
-    def state_dict(self) -> dict[str, Any]:
-        """All ratings."""
-        return {'ratings': dict(self.ratings)}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Put back what ``state_dict`` gave."""
-        self.ratings = dict(state['ratings'])
 
 
 class Skill(NamedTuple):

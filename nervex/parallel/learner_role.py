@@ -347,8 +347,8 @@ class LearnerRole(Role):
             actor = state['actor']
             self._inserted = self.buffer.count()
             self.notes = {  # what the coordinator wants to know, out of the state of a serial run
-                'env_steps': actor['total_step'],
-                'episodes': actor['total_episode'],
+                'total_step': actor['total_step'],
+                'total_episode': actor['total_episode'],
                 'returns': actor['recent_returns'],
                 'evaluator': state['evaluator'],
                 'commander': state['commander'],

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from nervex.interaction import Task
 from nervex.parallel.blocks import Header, Ledger
 from nervex.run.opponents import SelfPlay
 from nervex.run.state import KEPT
+from nervex.utils.part_state import HasState
 
 if TYPE_CHECKING:
     from nervex.parallel.run import ParallelRun
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 _DRAWS = 32  # opponents that are drawn for a collect call; games that begin meanwhile are against them in turn
 
 
-class Rivalry:
+class Rivalry(HasState):
     """
     Overview:
         The ``selfplay`` of the commander of a parallel run: tells actors whom the next games are against, and counts
@@ -26,6 +27,7 @@ class Rivalry:
         ready, rivals, record, met, step; draw, file_of, ended
     """
 
+    resume_parts: tuple[str, ...] = ('ledger',)  # which blocks have been counted
     ready = True  # there is somebody to play against
 
     def __init__(self, run: ParallelRun) -> None:
@@ -78,14 +80,6 @@ class Rivalry:
         """Give the learner a task; one that it dies over is given again."""
         self.run.roster.ask(self.run.roster.of('learner')[0], method, *args, done=done)
 
-    def state_dict(self) -> dict[str, Any]:
-        """Which blocks have been counted."""
-        return {'ledger': self.ledger.state_dict()}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Put back what ``state_dict`` gave."""
-        self.ledger.load_state_dict(state['ledger'])
-
 
 class ParallelSelfPlay(Rivalry):
     """
@@ -135,9 +129,8 @@ class ParallelSelfPlay(Rivalry):
         self._noted = {player.player_id for player in self.book.league.historical_players} | self.met
         return {**super().state_dict(), **self.book.own_state()}
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from that, or from the state of a serial run."""
-        if 'ledger' in state:
-            super().load_state_dict(state)
+        super().load_state_dict(state)
         self.book.load_state_dict(state)
         self.book.clean((), KEPT)

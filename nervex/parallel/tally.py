@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from nervex.parallel.blocks import Header
 from nervex.run.progress import Progress
+from nervex.utils.part_state import HasState
 from nervex.worker.actor.base_serial_evaluator import Evaluation
 
 if TYPE_CHECKING:
@@ -18,11 +19,13 @@ _WINDOW_S = 5.0  # that the two speeds are averaged over
 _LOG_S = 10.0  # between two lines of the commander's log
 
 
-class Tally:
+class Tally(HasState):
     """
     Overview:
         The counters of a run, with the names that commanders know from the actor and the learner of serial mode.
     """
+
+    resume_parts = ('total_step', 'total_episode', 'returns', 'blocks', 'stale_rows')
 
     def __init__(self) -> None:
         self.total_step = self.total_episode = self.blocks = self.doubles = 0
@@ -68,22 +71,6 @@ class Tally:
     def mean_staleness(self) -> float | None:
         """Of the newest blocks, in updates."""
         return sum(self.staleness) / len(self.staleness) if self.staleness else None
-
-    def state_dict(self) -> dict[str, Any]:
-        """Plain values."""
-        return {
-            'env_steps': self.total_step,
-            'episodes': self.total_episode,
-            'returns': list(self.returns),
-            'blocks': self.blocks,
-            'stale_rows': self.stale_rows,
-        }
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Put back what ``state_dict`` gave; a serial run's state has fewer of them."""
-        self.total_step, self.total_episode = state['env_steps'], state['episodes']
-        self.returns.extend(state['returns'])
-        self.blocks, self.stale_rows = state.get('blocks', 0), state.get('stale_rows', 0)
 
 
 class ParallelProgress(Progress):

@@ -17,7 +17,7 @@ from nervex.policy.suits import misfits, policy_config
 from nervex.utils import POLICY_REGISTRY, ConfigError, unknown_name
 from nervex.utils.declare import setting, settings
 from nervex.utils.import_helper import import_modules
-from nervex.utils.part_state import put_back, state_of, undeclared_parts
+from nervex.utils.part_state import named, put_back, state_of, undeclared_parts
 
 logger = logging.getLogger(__name__)
 
@@ -139,24 +139,19 @@ class Policy(HasModes):
         return self._create_model_from_cfg(self._cfg, model)
 
     # ---- what checkpoints and a resume put back ----
-    def _named(self, listing: str) -> dict[str, Any]:
-        """The attributes that ``listing`` of the class and its bases names, as far as this policy has them."""
-        names = [name for cls in type(self).__mro__ for name in vars(cls).get(listing, ())]
-        return {name: getattr(self, name) for name in dict.fromkeys(names) if hasattr(self, name)}
-
     def run_state_dict(self) -> dict[str, Any]:
         """The state of the ``resume_parts``, for an exact resume."""
-        return {name: state_of(part) for name, part in self._named('resume_parts').items()}
+        return {name: state_of(part) for name, part in named(self, 'resume_parts').items()}
 
     def load_run_state_dict(self, state: dict[str, Any]) -> None:
         """Put back what ``run_state_dict`` gave; parts of modes that are not here are passed over."""
-        for name in self._named('resume_parts'):
+        for name in named(self, 'resume_parts'):
             if name in state:
                 put_back(self, name, state[name])
 
     def check_resume(self) -> None:
         """What has a memory that no resume would put back is an error, before that makes a difference."""
-        declared = [*self._named('resume_parts').values(), *self._learn_parts().values()]
+        declared = [*named(self, 'resume_parts').values(), *self._learn_parts().values()]
         lost = list(undeclared_parts(self, declared))
         if lost:
             raise ConfigError(
@@ -250,7 +245,7 @@ class Policy(HasModes):
 
     def _learn_parts(self) -> dict[str, Any]:
         """What checkpoints of the learn mode carry beside the model, by name."""
-        return {name.lstrip('_'): part for name, part in self._named('learn_parts').items()}
+        return {name.lstrip('_'): part for name, part in named(self, 'learn_parts').items()}
 
     def _state_dict_learn(self) -> dict:
         return self._state_with('learn_parts')
@@ -265,12 +260,12 @@ class Policy(HasModes):
         self._put_back_with('collect_parts', state_dict)
 
     def _state_with(self, listing: str) -> dict[str, Any]:
-        parts = {name.lstrip('_'): state_of(part) for name, part in self._named(listing).items()}
+        parts = {name.lstrip('_'): state_of(part) for name, part in named(self, listing).items()}
         return {'model': self._model.state_dict(), **parts}
 
     def _put_back_with(self, listing: str, state_dict: dict) -> None:
         self._model.load_state_dict(state_dict['model'])
-        for name in self._named(listing):
+        for name in named(self, listing):
             if name.lstrip('_') in state_dict:
                 put_back(self, name, state_dict[name.lstrip('_')])
 

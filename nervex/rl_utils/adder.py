@@ -14,6 +14,7 @@ from nervex.rl_utils import her
 from nervex.rl_utils.checks import ShapeError
 from nervex.rl_utils.gae import gae, gae_data
 from nervex.utils import tree
+from nervex.utils.part_state import HasState
 
 Rows = Sequence[dict]
 
@@ -30,7 +31,7 @@ class TrajWindow(list):
         self.repeats = repeats
 
 
-class Adder:
+class Adder(HasState):
     """
     Overview:
         Turns one trajectory into training samples. Every method takes a list or deque of dict rows and answers a
@@ -38,6 +39,8 @@ class Adder:
         numbers are the same. n-step returns as in Rainbow (arXiv:1710.02298), advantages as in arXiv:1506.02438,
         hindsight goals as in arXiv:1707.01495.
     """
+
+    resume_parts = ('_generator',)  # which hindsight goals are drawn from
 
     def __init__(
         self,
@@ -76,14 +79,6 @@ class Adder:
         self._her_strategy = her_strategy
         self._her_replay_k = her_replay_k
         self._generator = np.random.default_rng(seed)
-
-    def state_dict(self) -> dict[str, Any]:
-        """Its source of chance, which hindsight goals are drawn from."""
-        return {'generator': self._generator.bit_generator.state}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Put back what ``state_dict`` gave."""
-        self._generator.bit_generator.state = state['generator']
 
     def get_traj(self, data: deque, traj_len: int | float | str | None, return_num: int = 0) -> TrajWindow:
         """

@@ -7,7 +7,7 @@ import csv
 import glob
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -321,7 +321,7 @@ class SelfPlay(Opponents):
         own = {name: getattr(self, f'_{name}') for name in _STATE}
         return {'league': self.league.state_dict(), 'needed': self._files_kept.needed, **own}
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Put back what ``state_dict`` gave."""
         self.league.load_state_dict(state['league'])
         self._files_kept.needed = state['needed']

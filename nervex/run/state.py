@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from nervex.run.serial_run import SerialRun
 
 logger = logging.getLogger(__name__)
-STATE_VERSION = 3
+STATE_VERSION = 4
 #: the parts of a run, in the order in which they are put back
 PARTS = ('learner', 'policy', 'buffer', 'actor', 'evaluator', 'commander')
 KEPT = 2  # the newest state and the one before, in case the newest cannot be read

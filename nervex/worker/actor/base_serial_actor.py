@@ -6,6 +6,7 @@ import math
 import os
 import time
 from collections import deque
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from nervex.policy.batched import is_batched
 from nervex.utils import ACTOR_REGISTRY, tree
 from nervex.utils.declare import setting, settings
 from nervex.utils.log_helper import TextLogger
+from nervex.utils.part_state import HasState
 from nervex.worker.actor.recorder import EpisodeRecorder
 from nervex.worker.actor.rollout import ColumnRollout
 from nervex.worker.actor.rows import (
@@ -32,12 +34,9 @@ from nervex.worker.actor.rows import (
 )
 from nervex.worker.actor.transform import TRANSFORMS, SampleTransforms
 
-_COUNTERS = ('total_step', 'total_sample', 'total_episode', 'total_duration', 'rounds', 'last_iter')
-_RECENT = ('recent_returns', 'recent_lengths')
-
 
 @ACTOR_REGISTRY.register('base')
-class BaseSerialActor:
+class BaseSerialActor(HasState):
     """
     Overview:
         Collects exactly ``n_sample`` training samples, or the samples of ``n_episode`` whole episodes, a call. The envs
@@ -57,6 +56,11 @@ class BaseSerialActor:
             None, 'str | None', 'folder, below that of the run, for files of whole episodes; None: none'
         ),
         transform=setting({}, TRANSFORMS, 'changes to samples before they are stored, by name: dict(her=dict(k=4))'),
+    )
+
+    resume_parts = ('total_step', 'total_sample', 'total_episode', 'total_duration', 'rounds', 'last_iter') + (
+        'recent_returns',
+        'recent_lengths',
     )
 
     def __init__(
@@ -277,8 +281,7 @@ class BaseSerialActor:
     def state_dict(self) -> dict[str, Any]:
         """Counters, and the steps and policy outputs of unfinished episodes; only tensors, numbers, lists, dicts."""
         return {
-            **{name: getattr(self, name) for name in _COUNTERS},
-            **{name: list(getattr(self, name)) for name in _RECENT},
+            **super().state_dict(),
             'by_episodes': self._by_episodes,
             'rollout': self._rollout.state_dict(),
             'recording': list(range(self._env.env_num)) if self._recorder is None else self._recorder.running(),
@@ -287,12 +290,9 @@ class BaseSerialActor:
             'pool': {str(i): to_state(waiting) for i, waiting in self._pool.items()},
         }
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Put back what ``state_dict`` gave."""
-        for name in _COUNTERS:
-            setattr(self, name, state[name])
-        for name in _RECENT:
-            getattr(self, name).extend(state[name])
+        super().load_state_dict(state)
         self._new_rollout(state['by_episodes'])
         self._begun_at = -1  # somewhere in the middle
         self._rollout.load_state_dict(state['rollout'])

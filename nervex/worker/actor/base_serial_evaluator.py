@@ -6,7 +6,7 @@ import csv
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from nervex.utils import ConfigError, tree
 from nervex.utils.declare import setting, settings
 from nervex.utils.file_helper import naming
 from nervex.utils.log_helper import TBLogger, TextLogger
+from nervex.utils.part_state import HasState
 from nervex.worker.actor.rows import ObsBlock, as_array, in_columns
 
 logger = logging.getLogger(__name__)
@@ -70,7 +71,7 @@ class Evaluation:
         return Evaluation(seconds=self.seconds + other.seconds, **{name: joined(name) for name in names})
 
 
-class BaseSerialEvaluator:
+class BaseSerialEvaluator(HasState):
     """
     Overview:
         ``eval(train_iter)`` plays ``n_episode`` episodes, the same ones (by their seeds) each time. Every env plays the
@@ -92,6 +93,8 @@ class BaseSerialEvaluator:
             None, 'int >= 0 | None', 'more episodes that must reach it too; None: n_episode; 0: no'
         ),
     )
+
+    resume_parts = ('best', '_last_iter', 'last_mean', 'last_win_rate', 'last_agent_means', 'history')
 
     def __init__(self, cfg: dict | None = None, exp_name: str | None = '.', seed: int | None = None) -> None:
         self._cfg = EasyDict(complete(type(self), cfg, 'evaluator', own_only=False))
@@ -299,20 +302,11 @@ class BaseSerialEvaluator:
 
     def state_dict(self) -> dict[str, Any]:
         """Best score, when the last evaluation was, and the time so far."""
-        return {
-            'best': self.best,
-            'last_iter': self._last_iter,
-            'last_mean': self.last_mean,
-            'last_win_rate': self.last_win_rate,
-            'last_agent_means': self.last_agent_means,
-            'history': [list(entry) for entry in self.history],
-            'seconds': time.perf_counter() - self._start,
-        }
+        return {**super().state_dict(), 'seconds': time.perf_counter() - self._start}
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Put back what ``state_dict`` gave."""
-        self.best, self._last_iter, self.last_mean = state['best'], state['last_iter'], state['last_mean']
-        self.last_win_rate, self.last_agent_means = state['last_win_rate'], state['last_agent_means']
+        super().load_state_dict(state)
         self.history = [tuple(h) for h in state['history']]
         self._start = time.perf_counter() - state['seconds']
 

@@ -18,10 +18,11 @@ from nervex.loader.sections import Parts, check_value, complete, merge_section
 from nervex.rl_utils.her import merge_halves, reached, split_halves, within
 from nervex.utils import ConfigError, tree
 from nervex.utils.declare import Setting, declared_by, setting, settings
+from nervex.utils.part_state import HasState
 from nervex.utils.registry_factory import TRANSFORM_REGISTRY
 
 
-class SampleTransform:
+class SampleTransform(HasState):
     """
     Overview:
         Takes the samples of one round of collecting and answers what is stored instead: more, fewer, or changed ones.
@@ -32,6 +33,7 @@ class SampleTransform:
     """
 
     config: dict[str, Any] = {}
+    resume_parts: tuple[str, ...] = ('_rng',)
     needs_whole_episodes = False  # whether the samples of a round must be the steps of whole episodes, in order
 
     def __init__(self, cfg: Mapping | None = None, seed: Any = None) -> None:
@@ -40,14 +42,6 @@ class SampleTransform:
 
     def __call__(self, samples: Batch) -> Batch:
         raise NotImplementedError(f'{type(self).__name__} must say what becomes of samples')
-
-    def state_dict(self) -> dict[str, Any]:
-        """The state of the generator."""
-        return {'generator': self._rng.bit_generator.state}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue the random sequence."""
-        self._rng.bit_generator.state = state['generator']
 
 
 def _kind(path: str, name: str, given: Any, problems: Problems) -> Any:
@@ -70,7 +64,7 @@ def _kind(path: str, name: str, given: Any, problems: Problems) -> Any:
 TRANSFORMS = Parts(_kind, 'transforms')
 
 
-class SampleTransforms:
+class SampleTransforms(HasState):
     """
     Overview:
         The chain of ``actor.transform``: a dict from registered names (or from any name, where the settings have a
@@ -78,6 +72,8 @@ class SampleTransforms:
     Arguments:
         - cfg (:obj:`Mapping`): the actor's section
     """
+
+    resume_parts = ('_chain',)
 
     def __init__(self, cfg: Mapping, seed: int | None = None) -> None:
         chosen = cfg['transform'] or {}
@@ -101,15 +97,6 @@ class SampleTransforms:
         for transform in self._chain.values() if len(samples) else ():
             samples = transform(samples)
         return samples
-
-    def state_dict(self) -> dict[str, Any]:
-        """The states of all of them."""
-        return {name: transform.state_dict() for name, transform in self._chain.items()}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Put back what ``state_dict`` gave."""
-        for name, transform in self._chain.items():
-            transform.load_state_dict(state[name])
 
 
 # ---- hindsight
