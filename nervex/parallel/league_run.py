@@ -25,9 +25,9 @@ from nervex.parallel.rivalry import Rivalry
 from nervex.parallel.run import KEPT_LOGS, ParallelRun, make_carrier
 from nervex.run.launch import Launch
 from nervex.run.league_home import LeagueHome, check_league
+from nervex.run.life import RunLife
 from nervex.run.opponents import SentOpponents
 from nervex.run.result import RunResult
-from nervex.run.signals import StopSignals
 from nervex.run.state import KEPT, STATE_VERSION, SaveSchedule, log_sizes, write_state
 from nervex.utils import CheckpointError, ConfigError
 
@@ -127,7 +127,7 @@ class LeaguePlayer(Rivalry):
         self._rounds_then = float('-inf')  # its learner may be another one than that of the checkpoint
 
 
-class ParallelLeague:
+class ParallelLeague(RunLife):
     """
     Overview:
         The runs of all active players under one roof, with the league; a context manager that ends all roles.
@@ -138,26 +138,24 @@ class ParallelLeague:
     """
 
     def __init__(self, launch: Launch, game: Any, carrier: Carrier, state: Any, started: float) -> None:
-        self.cfg, self.seed, self.carrier = launch.cfg, launch.seed, carrier
-        self.turn_rounds, self._start, self._seconds_before = self.cfg.commander.turn_rounds, started, 0.0
-        self.signals = StopSignals()
-        self._saves = 0
-        interval, resume = self.cfg.parallel.save_s, self.cfg.learner.resume
-        self._schedule = SaveSchedule(resume.interval_s if interval is None else interval, resume.max_cost)
+        self.carrier, self.turn_rounds, self._saves = carrier, launch.cfg.commander.turn_rounds, 0
         self.players: list[LeaguePlayer] = []
         with contextlib.ExitStack() as stack:  # whatever fails below, what is there is closed
-            stack.callback(self.signals.close)
+            super().__init__(launch, stack)
+            self._start = started
+            if self.cfg.parallel.save_s is not None:
+                self._schedule = SaveSchedule(self.cfg.parallel.save_s, self.cfg.learner.resume.max_cost)
             self.folder = launch.open_folder(stack, {} if state is None else state['log_sizes'], KEPT_LOGS)
             stack.callback(carrier.close)
             self.home = LeagueHome(launch, self.folder, stack, resumed=state is not None)
             if state is not None:
                 self.home.load_state_dict(state)
-                self._saves, self._seconds_before = state['saves'], state['seconds']
+                self._saves, self.seconds_before = state['saves'], state['seconds']
                 self.folder.count_resumes(True)
             for name in self.home.league.active_players_ids:
                 self.players.append(self._player(launch, game, name, state, stack))
             launch.describe(self.folder, self.home.path, 'parallel')
-            self._stack = stack.pop_all()
+            self.stack = stack.pop_all()
 
     def _player(self, launch: Launch, game: type[TwoSidedEnv], name: str, state: Any, stack: Any) -> LeaguePlayer:
         own = self.home.launch_of(name, SentOpponents(launch, game), resumed=state is not None)
@@ -170,14 +168,6 @@ class ParallelLeague:
         if state is not None:
             player.put_back(state['players'][name])
         return player
-
-    def __enter__(self) -> ParallelLeague:
-        self.signals.install()
-        return self
-
-    def __exit__(self, *exc: Any) -> None:
-        self.signals.be_patient()
-        self._stack.__exit__(*exc)
 
     @property
     def solved(self) -> bool:
@@ -222,7 +212,7 @@ class ParallelLeague:
             'mode': 'parallel',
             'seed': self.seed,
             'saves': self._saves,
-            'seconds': self._seconds_before + time.perf_counter() - self._start,
+            'seconds': self.seconds,
             'envs': None,
             'players': {player.name: player.saved() for player in self.players},
             'log_sizes': log_sizes(self.folder.log),

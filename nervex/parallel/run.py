@@ -23,8 +23,8 @@ from nervex.run.build import (
     policy_class,
     prepare_launch,
 )
+from nervex.run.life import RunLife
 from nervex.run.result import RunResult
-from nervex.run.signals import StopSignals
 from nervex.run.state import ABOUT_THE_RUN, log_sizes
 from nervex.utils import COMM_ACTOR_REGISTRY, COMM_LEARNER_REGISTRY, COMMANDER_REGISTRY
 from nervex.utils.import_helper import import_modules
@@ -41,7 +41,7 @@ _INCARNATIONS = 1000  # numbers of incarnations that one process may use
 KEPT_LOGS = (*ABOUT_THE_RUN, 'coordinator_logger.txt')
 
 
-class ParallelRun:
+class ParallelRun(RunLife):
     """
     Overview:
         The coordinator with everything around it; a context manager that ends all roles.
@@ -52,11 +52,9 @@ class ParallelRun:
     """
 
     def __init__(self, launch: Launch, carrier: Carrier, sizes: dict[str, int], started: float) -> None:
-        self._start, self._seconds_before = started, 0.0
-        self.cfg, self.seed, self._passed = launch.cfg, launch.seed, launch.passed
-        self.signals = StopSignals()
         with contextlib.ExitStack() as stack:  # whatever fails below, what is there is closed
-            stack.callback(self.signals.close)  # last: a second Ctrl-C is to cut the end short too
+            super().__init__(launch, stack)  # its signals are given back last: a second Ctrl-C cuts the end short too
+            self._start, self._passed = started, launch.passed
             self.folder = launch.open_folder(stack, sizes, KEPT_LOGS)
             stack.callback(carrier.close)
             ckpt_path = launch.saved.ckpt_path if launch.saved else Checkpoints(self.folder.path, None, None).folder
@@ -66,7 +64,7 @@ class ParallelRun:
             self._build(carrier, stack)
             self.folder.events.follow(self.tally, self.tally)
             self._build_selfplay(launch, stack)
-            self._stack = stack.pop_all()
+            self.stack = stack.pop_all()
         self.show(False)
 
     def _build(self, carrier: Carrier, stack: contextlib.ExitStack) -> None:
@@ -98,25 +96,15 @@ class ParallelRun:
         stack.callback(book.close)
         ParallelSelfPlay(self, book)
 
-    def __enter__(self) -> ParallelRun:
-        self.signals.install()
-        return self
-
     def __exit__(self, kind: Any = None, error: Any = None, trace: Any = None) -> None:
-        self.signals.be_patient()
         if error is not None and not isinstance(error, KeyboardInterrupt):
             self.log.info(f'the run ended with {kind.__name__}: {str(error).strip()}')
-        self._stack.__exit__(kind, error, trace)
+        super().__exit__(kind, error, trace)
 
     def show(self, progress: bool, total_log: bool = False) -> None:
         """Whether a person watches."""
         self.progress = ParallelProgress(self, progress, total_log)
-        self._stack.callback(self.progress.close)
-
-    @property
-    def seconds(self) -> float:
-        """Time spent on this run, with what came before a resume."""
-        return self._seconds_before + time.perf_counter() - self._start
+        self.stack.callback(self.progress.close)
 
     # ---- what the coordinator tells, and asks for ----
     def evaluated(self, result: Evaluation) -> None:
@@ -134,7 +122,7 @@ class ParallelRun:
         self.tally.load_state_dict(notes)
         self.evaluator.load_state_dict(notes['evaluator'])
         self.commander.load_state_dict(notes.get('commander', {}))
-        self._seconds_before = notes['seconds']
+        self.seconds_before = notes['seconds']
 
     # ---- roles ----
     def begin(self) -> None:

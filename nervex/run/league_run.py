@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,11 +13,11 @@ from nervex.run.build import start_serial
 from nervex.run.folder import RunFolder
 from nervex.run.launch import Launch
 from nervex.run.league_home import LeagueHome, check_league
+from nervex.run.life import RunLife
 from nervex.run.opponents import Opponents, snapshot_of
 from nervex.run.result import RunResult
 from nervex.run.serial_run import SerialRun
-from nervex.run.signals import StopSignals
-from nervex.run.state import KEPT, STATE_VERSION, SaveSchedule, complete_state, log_sizes, write_state
+from nervex.run.state import KEPT, STATE_VERSION, complete_state, log_sizes, write_state
 from nervex.utils import CheckpointError
 from nervex.utils.file_helper import save_file
 from nervex.worker.learner.checkpoints import load_checkpoint_file
@@ -69,7 +68,7 @@ class LeagueOpponents(Opponents):
         self._loaded.clear()
 
 
-class LeagueRun:
+class LeagueRun(RunLife):
     """
     Overview:
         What ``Launch.carry_out`` runs where the commander has many learners. Each player has a whole ``SerialRun`` in
@@ -79,13 +78,11 @@ class LeagueRun:
     def __init__(
         self, launch: Launch, game: type[TwoSidedEnv], folder: RunFolder, stack: contextlib.ExitStack, state: Any
     ) -> None:
-        self.cfg, self.seed, self.folder, self.stack = launch.cfg, launch.seed, folder, stack
+        super().__init__(launch, stack, _PATIENCE_S)
+        self.folder = folder
         self.home = LeagueHome(launch, folder, stack, resumed=state is not None)
         self.league, self.ckpt_path = self.home.league, self.home.path
         self._rounds, self._turns, self.solved = self.cfg.commander.turn_rounds, 0, False
-        self.seconds_before, self._start = 0.0, time.perf_counter()
-        self._schedule = SaveSchedule(self.cfg.learner.resume.interval_s, self.cfg.learner.resume.max_cost)
-        self.signals = StopSignals(_PATIENCE_S)
         self.runs = {name: self._player_run(launch, game, name, state) for name in self.league.active_players_ids}
         if state is not None:
             self.home.load_state_dict(state)
@@ -101,19 +98,6 @@ class LeagueRun:
         self.stack.push(run.stack)
         run.signals = self.signals
         return run
-
-    def __enter__(self) -> LeagueRun:
-        self.stack.callback(self.signals.close)
-        self.signals.install()
-        return self
-
-    def __exit__(self, kind: Any = None, error: Any = None, trace: Any = None) -> None:
-        self.stack.__exit__(kind, error, trace)
-
-    @property
-    def seconds(self) -> float:
-        """Time spent on this run, with what came before a resume."""
-        return self.seconds_before + time.perf_counter() - self._start
 
     def show(self, progress: bool, total_log: bool = False) -> None:
         """Whether a person watches: a progress line of the first player, and the log lines of all workers."""
@@ -134,14 +118,7 @@ class LeagueRun:
     # ---- turns
     def going_on(self) -> bool:
         """Asked between two turns: whether there is another one. Saves as a serial run does."""
-        stop = self.signals.stop_wanted
-        if stop or self._schedule.due():
-            started = time.monotonic()
-            with self.signals.held():
-                self.save()
-            self._schedule.took(time.monotonic() - started)
-        if stop:
-            raise KeyboardInterrupt
+        self.save_in_time()
         return not self.solved and any(not run.commander.out_of_budget() for run in self.runs.values())
 
     def turn(self) -> None:

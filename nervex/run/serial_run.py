@@ -10,17 +10,17 @@ from typing import Any
 
 from nervex.run.folder import RunFolder
 from nervex.run.launch import Launch
+from nervex.run.life import RunLife
 from nervex.run.progress import Progress
 from nervex.run.result import RunResult
-from nervex.run.signals import StopSignals
-from nervex.run.state import SaveSchedule, changed_by_evaluating, restore_state, save_state
+from nervex.run.state import changed_by_evaluating, restore_state, save_state
 from nervex.utils import CheckpointError, EnvError, TrainingError
 
 logger = logging.getLogger(__name__)
 LONG_ROUND_S = 15.0  # of updates, until a line says that the round goes on
 
 
-class SerialRun:
+class SerialRun(RunLife):
     """
     Overview:
         The workers of a serial run and what one round of it does; a context manager that closes all of them.
@@ -40,37 +40,23 @@ class SerialRun:
     mode, collects = 'serial', True
 
     def __init__(self, launch: Launch, folder: RunFolder, stack: contextlib.ExitStack, **workers: Any) -> None:
-        self.cfg, self.seed, self.data, self.folder = launch.cfg, launch.seed, launch.passed.data, folder
-        self.exp_path, self.stack = folder.path, stack
+        super().__init__(launch, stack)
+        self.data, self.folder, self.exp_path = launch.passed.data, folder, folder.path
         vars(self).update(workers)
         folder.events.follow(self.actor, self.learner)
         self.solved = self._resumed = False
         self._before: dict[str, Any] | None = None  # what the newest evaluation changed, up to the next step
-        self.seconds_before = 0.0  # of the run that this one continues
-        self._start = time.perf_counter()
-        self._schedule = SaveSchedule(self.cfg.learner.resume.interval_s, self.cfg.learner.resume.max_cost)
-        self.signals = StopSignals()
         self.show(False)
-
-    def __enter__(self) -> SerialRun:
-        self.stack.callback(self.signals.close)
-        self.signals.install()
-        return self
 
     def __exit__(self, kind: Any = None, error: Any = None, trace: Any = None) -> None:
         if isinstance(error, TrainingError):
             self.folder.note(diverged=str(error))
-        self.stack.__exit__(kind, error, trace)
+        super().__exit__(kind, error, trace)
 
     def show(self, progress: bool, total_log: bool = False) -> None:
         """Whether a person watches: a progress line, and the log lines of all workers."""
         self.progress = Progress(self, progress, total_log)
         self.stack.callback(self.progress.close)
-
-    @property
-    def seconds(self) -> float:
-        """Time spent on this run, with what came before a resume."""
-        return self.seconds_before + time.perf_counter() - self._start
 
     # ---- the steps of the loop ----
     def begin(self) -> None:
@@ -81,20 +67,13 @@ class SerialRun:
         if not self._resumed:
             self.learner.begin()
 
+    def save(self) -> None:
+        """Everything that the rest of the run depends on."""
+        save_state(self)
+
     def going_on(self) -> bool:
-        """
-        Overview:
-            Asked between two rounds: whether there is another one. Saves the complete state when it is time to, and at
-            a wish to stop, which then ends the run by KeyboardInterrupt.
-        """
-        stop = self.signals.stop_wanted
-        if stop or self._schedule.due():
-            started = time.monotonic()
-            with self.signals.held():
-                save_state(self)
-            self._schedule.took(time.monotonic() - started)
-        if stop:
-            raise KeyboardInterrupt
+        """Asked between two rounds: whether there is another one. Saves when it is time to."""
+        self.save_in_time()
         return not self.commander.out_of_budget()
 
     def evaluate(self) -> bool:
@@ -194,7 +173,7 @@ class SerialRun:
         if new_rates:
             for group, rate in zip(self._param_groups(), rates):
                 group['lr'] = rate
-            save_state(self)
+            self.save()
         self.folder.count_resumes(True)
         self._resumed = True
         logger.info('the run goes on at update %d, env step %d', self.learner.train_iter, self.actor.total_step)
