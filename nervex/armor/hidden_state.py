@@ -30,7 +30,7 @@ class HiddenStatePlugin(IArmorStatefulPlugin):
         - init_fn (:obj:`Callable`): makes the state of a row that starts
     """
 
-    reset_kwargs = ('state',)
+    reset_kwargs, resume_parts = ('state',), ('_states',)
 
     def __init__(self, state_num: int, save_prev_state: bool = False, init_fn: Callable[[], Any] = _no_state) -> None:
         if not isinstance(state_num, int) or state_num < 1:
@@ -86,14 +86,6 @@ class HiddenStatePlugin(IArmorStatefulPlugin):
             return output
 
         return hidden_state_forward
-
-    def state_dict(self) -> dict[str, Any]:
-        """The states of all rows, detached."""
-        return {'states': _detached(self._states)}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue with these states."""
-        self.reset(None, list(state['states']))
 
     def _ids(self, data_id: Any) -> list[int] | range:
         count = len(self._states)

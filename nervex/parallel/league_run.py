@@ -30,8 +30,7 @@ from nervex.run.opponents import SentOpponents
 from nervex.run.result import RunResult
 from nervex.run.state import KEPT, STATE_VERSION, SaveSchedule, log_sizes, write_state
 from nervex.utils import CheckpointError, ConfigError
-
-_STATE = ('version', 'published_iter', 'reset', 'games', 'doubles')
+from nervex.utils.part_state import HasState
 
 
 class LeaguePlayer(Rivalry):
@@ -39,6 +38,8 @@ class LeaguePlayer(Rivalry):
     Overview:
         An active player: its run, and what is between its run and the league.
     """
+
+    resume_parts = ('version', 'published_iter', 'reset', 'games', 'doubles')
 
     def __init__(self, league: ParallelLeague, name: str, run: ParallelRun) -> None:
         super().__init__(run)
@@ -117,13 +118,11 @@ class LeaguePlayer(Rivalry):
     # ---- state ----
     def saved(self) -> dict[str, Any]:
         """What a later process must know."""
-        return {**{key: getattr(self, key) for key in _STATE}, 'ledger': self.ledger.state_dict()}
+        return HasState.state_dict(self)
 
     def put_back(self, state: dict[str, Any]) -> None:
         """Go on from what ``saved`` gave."""
-        for key in _STATE:
-            setattr(self, key, state[key])
-        self.ledger.load_state_dict(state['ledger'])
+        HasState.load_state_dict(self, state)
         self._rounds_then = float('-inf')  # its learner may be another one than that of the checkpoint
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from nervex.run.opponents import SnapshotFiles
 from nervex.utils import ConfigError, NervexError
 from nervex.utils.file_helper import remove_unfinished
 from nervex.utils.log_helper import TBLogger, TextLogger
+from nervex.utils.part_state import HasState
 from nervex.worker.learner.checkpoints import load_checkpoint_file
 
 _SEEDS = 1_000_003  # between the seeds of two players
@@ -43,7 +44,7 @@ def check_league(launch: Launch) -> Any:
     return game
 
 
-class LeagueHome:
+class LeagueHome(HasState):
     """
     Overview:
         What a league has in serial and in parallel mode: ``league/`` with its checkpoints, a log, and the settings of
@@ -52,6 +53,8 @@ class LeagueHome:
         - stack (:obj:`ExitStack`): closes the logs
         - resumed (:obj:`bool`): False: what an earlier run left in ``league`` is moved to ``league_1``, ...
     """
+
+    resume_parts = ('league', '_files')
 
     def __init__(self, launch: Launch, folder: RunFolder, stack: contextlib.ExitStack, resumed: bool) -> None:
         self._launch, self._folder = launch, os.path.abspath(folder.path)
@@ -143,14 +146,9 @@ class LeagueHome:
             self._tb.add_scalar(f'{name}/{key}', float(value), step)
 
     # ---- state
-    def state_dict(self) -> dict[str, Any]:
-        """The league, and which snapshots saved states need."""
-        return {'league': self.league.state_dict(), 'needed': self._files.needed}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Put back what ``state_dict`` gave, in a folder that may have been moved."""
-        self.league.load_state_dict(state['league'])
-        self._files.needed = state['needed']
+        super().load_state_dict(state)
         own = [player for player in self.league.historical_players if player.parent_id != player.player_id]
         for player in [*self.league.active_players, *own]:
             player.checkpoint_path = os.path.join(self.path, os.path.basename(player.checkpoint_path))

@@ -23,11 +23,11 @@ from nervex.run.state import KEPT
 from nervex.utils import ConfigError, NothingThereError, unknown_name
 from nervex.utils.file_helper import remove_file, remove_unfinished, save_file
 from nervex.utils.log_helper import TBLogger, TextLogger
+from nervex.utils.part_state import HasState
 from nervex.worker.actor.rows import ObsBlock, as_array, in_columns
 
 FILE = 'checkpoint'  # what an opponent from a file is called in games
 _BRANCHES = {'latest': 'sp', 'pool': 'pool', 'pfsp': 'pfsp'}
-_STATE = ('last', 'games')
 _COLUMNS = ('train_iter', 'env_step', 'elo', 'win_rate', 'least_win_rate', 'snapshots', 'games')
 
 
@@ -195,13 +195,15 @@ class SentOpponents(Opponents):
         return ended, sorted(self.met)
 
 
-class SnapshotFiles:
+class SnapshotFiles(HasState):
     """
     Overview:
         Snapshots on disk, which stay for as long as the newest saved states of a run need them.
     Arguments:
         - folder (:obj:`str`), pattern (:obj:`str`): which files they are
     """
+
+    resume_parts = ('needed',)
 
     def __init__(self, folder: str, pattern: str) -> None:
         self._pattern = os.path.join(glob.escape(folder), pattern)
@@ -217,7 +219,7 @@ class SnapshotFiles:
                 remove_file(path)
 
 
-class SelfPlay(Opponents):
+class SelfPlay(Opponents, HasState):
     """
     Overview:
         The learner against snapshots of itself. ``step`` takes one when it is time to; each game that begins chooses
@@ -226,6 +228,8 @@ class SelfPlay(Opponents):
         ``log/commander/selfplay.csv``. The oldest snapshot goes when there are more than ``snapshot_keep``; its file
         stays for as long as a saved state of the run needs it.
     """
+
+    resume_parts = ('league', '_files_kept', '_last', '_games')
 
     def __init__(self, launch: Launch, exp_path: str, game: type[TwoSidedEnv], log: str = 'commander') -> None:
         cfg: EasyDict = launch.cfg.commander
@@ -318,15 +322,11 @@ class SelfPlay(Opponents):
 
     def own_state(self) -> dict[str, Any]:
         """The same, with every file left alone."""
-        own = {name: getattr(self, f'_{name}') for name in _STATE}
-        return {'league': self.league.state_dict(), 'needed': self._files_kept.needed, **own}
+        return super().state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Put back what ``state_dict`` gave."""
-        self.league.load_state_dict(state['league'])
-        self._files_kept.needed = state['needed']
-        for name in _STATE:
-            setattr(self, f'_{name}', state[name])
+        super().load_state_dict(state)
         self._loaded.clear()
 
     def close(self) -> None:

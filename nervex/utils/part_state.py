@@ -9,45 +9,59 @@ from typing import Any
 
 import numpy as np
 
+from nervex.utils import tree
+from nervex.utils.import_helper import load_attribute
+
 _PLAIN = (bool, int, float, str, type(None))
+_ARRAY, _BATCH, _DEQUE = '__array__', '__batch__', '__deque__'
 
 
 def state_of(part: Any) -> Any:
     """
     Overview:
         The state of a part: of its ``run_state_dict()`` if it has that, else of its ``state_dict()``; of a generator of
-        torch or NumPy; of numbers, strings, arrays and tensors, and containers of all these, a copy.
+        torch or NumPy; of numbers, strings, arrays, tensors, and containers of all these, a copy. It loads with
+        ``weights_only=True``. A tensor that is a view is copied, so that nothing larger is stored.
     """
-    if isinstance(part, _PLAIN):
-        return part
     if isinstance(part, np.random.Generator):
         return part.bit_generator.state
     if _is_torch(part, 'Generator'):
         return part.get_state()
+    if _is_torch(part, 'Tensor'):
+        return part.detach().clone()
+    if isinstance(part, (np.ndarray, np.generic)):
+        return _array_state(np.array(part))
+    if isinstance(part, _PLAIN):
+        return part
+    if isinstance(part, deque):
+        return {_DEQUE: state_of(list(part)), 'maxlen': part.maxlen}
+    if (parts := tree.children(part)) is not None:
+        states = {key: state_of(value) for key, value in parts.items()}
+        return {_BATCH: states} if hasattr(type(part), 'to_dict') else tree.rebuild(part, states)
     for method in ('run_state_dict', 'state_dict'):
         if hasattr(part, method):
             return getattr(part, method)()
-    if isinstance(part, np.ndarray) or _is_torch(part, 'Tensor'):
-        import torch  # not every part needs it
-
-        return torch.as_tensor(part).detach().clone()
-    if isinstance(part, dict):
-        return {key: state_of(value) for key, value in part.items()}
-    if isinstance(part, (list, tuple, set, deque)):
-        return [state_of(value) for value in part]
     raise TypeError(f'{type(part).__name__}: a resume cannot save it; it needs state_dict() and load_state_dict(state)')
+
+
+def _array_state(array: np.ndarray) -> dict[str, Any]:
+    import torch  # not every part needs it
+
+    if array.dtype == object:
+        return {_ARRAY: state_of(array.reshape(-1).tolist()), 'shape': list(array.shape)}
+    return {_ARRAY: torch.from_numpy(array)}
 
 
 def put_back(owner: Any, name: str, state: Any) -> None:
     """Give the part ``owner.<name>`` the state that ``state_of`` saw."""
     part = getattr(owner, name)
-    value = _restored(part, state)
+    value = restored(state, part)
     if value is not part:
         setattr(owner, name, value)
 
 
-def _restored(part: Any, state: Any) -> Any:
-    """The part itself with that state, or a value of its kind."""
+def restored(state: Any, part: Any = None) -> Any:
+    """What ``state_of`` saw: the ``part`` itself with that state if it is one that has a state, or a new value."""
     if isinstance(part, np.random.Generator):
         part.bit_generator.state = state
     elif _is_torch(part, 'Generator'):
@@ -56,15 +70,26 @@ def _restored(part: Any, state: Any) -> Any:
         part.load_run_state_dict(state)
     elif hasattr(part, 'load_state_dict'):
         part.load_state_dict(state)
-    elif isinstance(part, np.ndarray):
-        return state.numpy().copy()
-    elif isinstance(part, dict):
-        return {key: _restored(part.get(key), value) for key, value in state.items()}
-    elif isinstance(part, deque):
-        return deque(state, part.maxlen)
     else:
-        return type(part)(state) if isinstance(part, (list, tuple, set)) else state
+        return _value(state, part)
     return part
+
+
+def _value(state: Any, before: Any) -> Any:
+    if isinstance(state, dict) and _BATCH in state:
+        return load_attribute('nervex.data:Batch')(restored(state[_BATCH]))
+    if isinstance(state, dict) and _DEQUE in state:
+        return deque(restored(state[_DEQUE]), state['maxlen'])
+    if isinstance(state, dict) and _ARRAY in state:
+        if 'shape' not in state:
+            return state[_ARRAY].numpy()
+        objects = np.empty(len(state[_ARRAY]), dtype=object)
+        objects[:] = restored(state[_ARRAY])
+        return objects.reshape(state['shape'])
+    if (parts := tree.children(state)) is None:
+        return state
+    known = tree.children(before) or {}
+    return tree.rebuild(state, {key: restored(value, known.get(key)) for key, value in parts.items()})
 
 
 def _is_torch(part: Any, kind: str) -> bool:

@@ -26,11 +26,9 @@ from nervex.worker.actor.rows import (
     RowRollout,
     as_array,
     copied,
-    from_state,
     in_columns,
     said_by_rows,
     said_rows,
-    to_state,
 )
 from nervex.worker.actor.transform import TRANSFORMS, SampleTransforms
 
@@ -61,6 +59,9 @@ class BaseSerialActor(HasState):
     resume_parts = ('total_step', 'total_sample', 'total_episode', 'total_duration', 'rounds', 'last_iter') + (
         'recent_returns',
         'recent_lengths',
+        '_transform',
+        '_spare',
+        '_pool',
     )
 
     def __init__(
@@ -73,7 +74,7 @@ class BaseSerialActor(HasState):
     ) -> None:
         self._cfg = EasyDict(complete(type(self), cfg, 'actor', own_only=False))
         self.log = CollectLog(exp_name, log_name, tb_logger)
-        self._transform = SampleTransforms(self._cfg, seed) if self._cfg.transform else None
+        self._transform = SampleTransforms(self._cfg, seed)
         folder = self._cfg.collect_traj
         self._recorder = None if folder is None else EpisodeRecorder(os.path.join(exp_name, folder))
         self._env: Any = None
@@ -191,9 +192,8 @@ class BaseSerialActor(HasState):
         data = self._exactly(fresh, iter_count, count, n_sample)
         samples = count if n_sample is None else n_sample
         self.total_sample += samples
-        if self._transform is not None:
-            data = self._transform(data)
-            samples = len(data)
+        data = self._transform(data)
+        samples = len(data)
         seconds = time.perf_counter() - start
         self.total_duration += seconds
         self.rounds += 1
@@ -285,9 +285,6 @@ class BaseSerialActor(HasState):
             'by_episodes': self._by_episodes,
             'rollout': self._rollout.state_dict(),
             'recording': list(range(self._env.env_num)) if self._recorder is None else self._recorder.running(),
-            'transform': {} if self._transform is None else self._transform.state_dict(),
-            'spare': [to_state(piece) for piece in self._spare],
-            'pool': {str(i): to_state(waiting) for i, waiting in self._pool.items()},
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -296,12 +293,8 @@ class BaseSerialActor(HasState):
         self._new_rollout(state['by_episodes'])
         self._begun_at = -1  # somewhere in the middle
         self._rollout.load_state_dict(state['rollout'])
-        if self._transform is not None:
-            self._transform.load_state_dict(state['transform'])
         if self._recorder is not None:
             self._recorder.begun = set(state['recording'])
-        self._spare = [from_state(piece) for piece in state['spare']]
-        self._pool = {int(i): from_state(waiting) for i, waiting in state['pool'].items()}
 
     def close(self) -> None:
         """Log the totals, close the envs and the log file; closing twice is fine."""

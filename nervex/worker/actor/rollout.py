@@ -12,12 +12,11 @@ from nervex.data.names import missing_column
 from nervex.policy.batched import name_of
 from nervex.policy.traj_block import TrajBlock
 from nervex.utils import tree
-from nervex.worker.actor.rows import as_array, as_columns, check_names, from_state, to_state
+from nervex.utils.part_state import HasState
+from nervex.worker.actor.rows import as_array, as_columns, check_names
 
-_MEMORY = ('_columns', '_capacity', '_position', '_episode_start', '_step', '_uniform')
 
-
-class ColumnRollout:
+class ColumnRollout(HasState):
     """
     Overview:
         Steps of N envs as columns of shape (window, N, ...), written in place. A window is ``overlap`` steps that the
@@ -35,6 +34,8 @@ class ColumnRollout:
     Interfaces:
         take, add, drop, state_dict, load_state_dict
     """
+
+    resume_parts = ('_columns', '_capacity', '_position', '_episode_start', '_step', '_uniform')
 
     def __init__(
         self,
@@ -182,15 +183,6 @@ class ColumnRollout:
                 'it must return a Batch of training samples'
             )
         return samples
-
-    def state_dict(self) -> dict[str, Any]:
-        """The steps of the running window, and where each env stands in it."""
-        return {name: to_state(getattr(self, name)) for name in _MEMORY}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Put back what ``state_dict`` gave."""
-        for name in _MEMORY:
-            setattr(self, name, from_state(state[name]))
 
 
 def _empty_like(column: Any) -> Any:

@@ -21,6 +21,7 @@ from nervex.policy.action_space import joined
 from nervex.policy.batched import is_batched, name_of
 from nervex.torch_utils.crossing import to_arrays, to_tensors
 from nervex.utils import tree
+from nervex.utils.part_state import HasState
 
 _REFUSED = frozenset(FRAMEWORK_COLUMNS) - set(OFFERED_COLUMNS)
 _USUAL = "'obs', 'next_obs', 'action', 'reward', 'done'"
@@ -179,7 +180,7 @@ def rows_of(columns: Mapping, step: Any) -> list[dict[str, Any]]:
     ]
 
 
-class RowRollout:
+class RowRollout(HasState):
     """
     Overview:
         The documented form for policies whose ``_get_train_sample`` takes rows: one deque of transitions an env, handed
@@ -188,6 +189,8 @@ class RowRollout:
     Interfaces:
         take, drop, state_dict, load_state_dict
     """
+
+    resume_parts = ('_cache',)
 
     def __init__(self, mode: Any, env_num: int, traj_len: float) -> None:
         self._rows, self._hook, self._traj_len = transition_rows(mode), mode.get_train_sample, traj_len
@@ -238,54 +241,3 @@ class RowRollout:
     def drop(self, env_id: int) -> None:
         """Forget the steps of the unfinished episode of one env."""
         self._cache[env_id].clear()
-
-    def state_dict(self) -> dict[str, Any]:
-        """The rows of each env."""
-        return {'cache': [to_state(list(cache)) for cache in self._cache]}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Put back what ``state_dict`` gave."""
-        self._cache = [deque(from_state(rows)) for rows in state['cache']]
-
-
-# ---- as what a checkpoint may hold
-_ARRAY, _BATCH = '__array__', '__batch__'
-
-
-def to_state(value: Any) -> Any:
-    """
-    Overview:
-        Nested containers, Batches, arrays and tensors -> nested containers of tensors and plain values, which load with
-        ``weights_only=True``. A tensor that is a view is copied, so that nothing larger is stored. Anything else is an
-        error that names its type.
-    """
-    if isinstance(value, Batch):
-        return {_BATCH: to_state(value.to_dict())}
-    return tree.map(_leaf_state, value)
-
-
-def _leaf_state(leaf: Any) -> Any:
-    if isinstance(leaf, torch.Tensor):
-        return leaf.detach().clone()
-    if isinstance(leaf, (np.ndarray, np.generic)):
-        array = np.array(leaf)
-        if array.dtype == object:
-            return {_ARRAY: to_state(array.reshape(-1).tolist()), 'shape': list(array.shape)}
-        return {_ARRAY: torch.from_numpy(array)}
-    if isinstance(leaf, (bool, int, float, str, type(None))):
-        return leaf
-    raise TypeError(f'a {type(leaf).__name__} cannot be saved in a run state; use arrays, tensors, numbers or strings')
-
-
-def from_state(value: Any) -> Any:
-    """Put back what ``to_state`` gave."""
-    if isinstance(value, dict) and _BATCH in value:
-        return Batch(from_state(value[_BATCH]))
-    if isinstance(value, dict) and _ARRAY in value:
-        if 'shape' not in value:
-            return value[_ARRAY].numpy()
-        objects = np.empty(len(value[_ARRAY]), dtype=object)
-        objects[:] = from_state(value[_ARRAY])
-        return objects.reshape(value['shape'])
-    parts = tree.children(value)
-    return value if parts is None else tree.rebuild(value, {key: from_state(part) for key, part in parts.items()})

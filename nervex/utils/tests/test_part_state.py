@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from nervex.data import Batch
-from nervex.worker.actor.rows import from_state, to_state
+from nervex.utils.part_state import restored, state_of
 
 VALUES = [
     np.arange(6, dtype=np.int16).reshape(2, 3),
@@ -34,22 +34,22 @@ def same(a, b) -> bool:
 
 @pytest.mark.parametrize('value', VALUES, ids=[str(k) for k in range(len(VALUES))])
 def test_round_trip_through_a_safely_loaded_file(value, tmp_path):
-    torch.save(to_state(value), tmp_path / 'x')
-    assert same(value, from_state(torch.load(tmp_path / 'x', weights_only=True)))
+    torch.save(state_of(value), tmp_path / 'x')
+    assert same(value, restored(torch.load(tmp_path / 'x', weights_only=True)))
 
 
 def test_batches_and_object_columns_come_back():
     batch = Batch.of({'x': np.arange(3), 'nested': Batch.of({'y': torch.ones(3)})})
-    back = from_state(to_state(batch))
+    back = restored(state_of(batch))
     assert isinstance(back, Batch) and back == batch
     objects = np.array([None, 'a', {'k': 1}], dtype=object)
-    assert from_state(to_state(objects)).tolist() == objects.tolist()
+    assert restored(state_of(objects)).tolist() == objects.tolist()
 
 
 def test_a_view_is_saved_without_what_it_looks_at():
-    assert to_state(torch.zeros(1000)[:2]).untyped_storage().nbytes() == 8
+    assert state_of(torch.zeros(1000)[:2]).untyped_storage().nbytes() == 8
 
 
 def test_what_cannot_be_saved_is_named():
     with pytest.raises(TypeError, match='set'):
-        to_state({'a': {1}})
+        state_of({'a': {1}})
