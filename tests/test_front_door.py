@@ -296,6 +296,11 @@ print([m for m in ('torch', 'matplotlib', 'gymnasium') if m in sys.modules], fil
         ('nervex train cartpole_ppo_', ['cartpole_ppo_recurrent', 'cartpole_ppo_vanilla']),
         ('nervex train --vid', []),
         ('nervex list polic', ['policies']),
+        ('nervex show policy sac', ['sac', 'sac_discrete']),
+        ('nervex show configs cartpole_ppo_v', ['cartpole_ppo_vanilla']),
+        ('nervex show nothing a', []),
+        ('nervex train -e MountainCarC', ['MountainCarContinuous-v0']),
+        ('nervex train -e two_', ['two_step']),
         ('nervex -m ser', ['serial']),
     ],
 )

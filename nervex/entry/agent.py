@@ -15,7 +15,7 @@ from nervex.entry.eval_entry import trained_evaluator
 from nervex.entry.serial_entry import serial_pipeline
 from nervex.run.acting import Acting
 from nervex.run.curve import curve_rows
-from nervex.run.defaults import config_from, config_of
+from nervex.run.defaults import config_from, config_of, seed_from
 from nervex.run.folder import AUTO, checkpoint_file, names_in, saved_run
 from nervex.run.launch import Passed, prepare_launch
 from nervex.run.progress import harmless
@@ -43,9 +43,7 @@ class Agent:
     def __init__(self, policy: Any, env: Any = None, *, seed: int | None = None, **overrides: Any) -> None:
         self._made_of = policy, env, overrides
         self.config = config_from(policy, env, overrides)
-        self.seed = seed if seed is not None else self.config.get('seed') or 0
-        if not isinstance(self.seed, (int, np.integer)) or not 0 <= self.seed < 2**31:
-            raise ValueError(f'seed: got {seed!r}, must be an int in [0, 2**31)')
+        self.seed = seed_from(seed, self.config)
         self.folder: str | None = None
         self.checkpoint: str | None = None
         self._acting: Acting | None = None

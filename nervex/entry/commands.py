@@ -73,7 +73,22 @@ def _configs() -> list[str]:
     return [*builtin_configs(), *os.listdir()]
 
 
+def _envs() -> list[str]:
+    from nervex.utils.registry_factory import ENV_REGISTRY
+
+    return [*ENV_REGISTRY.query(), *_gymnasium_ids()]
+
+
+def _named(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """What there is of the kind that the line has named."""
+    from nervex.utils.registry_factory import registries
+
+    kind = _things().get(ctx.params['what'], ctx.params['what'])
+    return _completed(lambda: _configs() if kind == 'config' else registries.get(kind, ()))(ctx, param, incomplete)
+
+
 _seed = click.option('-s', '--seed', type=click.IntRange(0, 2**31 - 1), help='Seed; drawn and shown if left out.')
+_play_seed = click.option('-s', '--seed', type=click.IntRange(0, 2**31 - 1), help='Seed of the episodes (0).')
 _episodes = click.option('-n', '--episodes', type=click.IntRange(min=1), help='How many episodes.')
 _override = click.option('-o', '--override', multiple=True, metavar='PATH=VALUE', help='Change a setting; repeatable.')
 _trust = click.option('--trust', is_flag=True, help='Run code that the folder holds or names, though not from you.')
@@ -81,7 +96,12 @@ _load = click.option('--load', metavar='RUN', help='Begin with the weights of a 
 _show_fig = click.option('--show-fig', is_flag=True, help='Show the picture of the curve at the end.')
 _run = click.argument('run', type=click.Path())
 _policy = click.option('-p', '--policy', shell_complete=_completed(_policies), help='Algorithm: nervex list policies.')
-_env = click.option('-e', '--env', help='Environment: a Gymnasium id, or one of nervex list envs.')
+_env = click.option(
+    '-e',
+    '--env',
+    shell_complete=_completed(_envs),
+    help='Environment: a Gymnasium id, one of nervex list envs, or module:name of your own.',
+)
 _steps = click.option('--steps', type=click.IntRange(min=1), help='Env steps at most (commander.max_env_step).')
 
 
@@ -160,7 +180,7 @@ def _own_folder(cfg: dict[str, Any]) -> dict[str, Any]:
 
 @_command(
     'eval',
-    *(_run, _episodes, _seed, _override),
+    *(_run, _episodes, _play_seed, _override),
     click.option('--video', is_flag=True, help='Save the best and the worst episode as mp4.'),
     click.option('--gif', is_flag=True, help='The same as gif.'),
     click.option('--render', is_flag=True, help='Show the episodes in a window.'),
@@ -251,7 +271,13 @@ def _sweep(folder: str, jobs: int | None, trust: bool) -> None:
     click.argument('runs', nargs=-1, required=True, type=click.Path()),
     click.option('--out', metavar='NAME', help='Write NAME.png and NAME.svg (curves).'),
     click.option('--title', help='Title of the picture.'),
-    click.option('--axis', type=click.Choice(['env_step', 'train_iter', 'seconds']), default='env_step'),
+    click.option(
+        '--axis',
+        type=click.Choice(['env_step', 'train_iter', 'seconds']),
+        default='env_step',
+        show_default=True,
+        help='What the returns are drawn against.',
+    ),
     _show_fig,
 )
 def plot(runs: tuple[str, ...], **options: Any) -> None:
@@ -286,7 +312,7 @@ def report(runs: tuple[str, ...], out: str, title: str | None, force: bool) -> N
 
 @_command(
     'collect',
-    *(_run, _episodes, _seed),
+    *(_run, _episodes, _play_seed),
     click.option('--out', metavar='FOLDER', help='Where the trajectories go (data).'),
     *(_override, _trust),
 )
@@ -405,7 +431,7 @@ def _runs_below(folder: str) -> Iterator[str]:
 @_command(
     'show',
     click.argument('what', shell_complete=_completed(_things)),
-    click.argument('names', nargs=-1, required=True, metavar='NAME...'),
+    click.argument('names', nargs=-1, required=True, metavar='NAME...', shell_complete=_named),
 )
 def show(what: str, names: tuple[str, ...]) -> None:
     """Show what a policy, an env, a config, a run, ... is, with its settings.

@@ -253,6 +253,14 @@ def config_from(policy: Any, env: Any, overrides: dict[str, Any]) -> EasyDict:
     return config
 
 
+def seed_from(given: int | None, config: Mapping) -> int:
+    """The seed that was given, or else that of the config, or 0."""
+    seed = config.get('seed') or 0 if given is None else given
+    if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or not 0 <= seed < 2**31:
+        raise ValueError(f'seed: got {seed!r}, must be an int in [0, 2**31)')
+    return int(seed)
+
+
 def config_of(path: str, env: Any = None, trust: bool = False) -> dict[str, Any]:
     """
     Overview:

@@ -25,12 +25,12 @@ MOST_STEPS, MOST_EPISODES = 5000, 20
 _FAR = 10.0  # numbers of this size in observations, or 10 times that in rewards, are learned better if they are scaled
 
 
-@dataclass
+@dataclass(repr=False)
 class Probe:
     """
     Overview:
-        What was seen, as text by topic (``lines``); ``notes`` say what may not work. ``print`` shows the lines, rich a
-        panel of them.
+        What was seen, as text by topic (``lines``); ``notes`` say what may not work. It shows itself as these lines, in
+        rich as a panel of them.
     """
 
     title: str
@@ -40,7 +40,7 @@ class Probe:
     returns: list[float] = field(default_factory=list)  # of the episodes that random play finished
     notes: list[str] = field(default_factory=list)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         rows = [f'{topic:9} {text}' for topic, text in self._rows()]
         return '\n'.join([self.title, *rows])
 
