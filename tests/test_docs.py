@@ -22,6 +22,7 @@ BOTH_LANGUAGES = (
     'pseudo_code',
     'teams',
     'self_play',
+    'export',
     'sweep',
     'report',
 )

@@ -20,7 +20,7 @@ ALLOWED = {
     'rl_utils': {'data', 'hpc_rl'},
     'hpc_rl': {'rl_utils'},
     'torch_utils': set(),
-    'graph': {'torch_utils'},
+    'graph': {'runtime', 'torch_utils'},
     'model': {'graph', 'rl_utils', 'torch_utils'},
     'armor': {'graph', 'model', 'torch_utils'},
     'envs': set(),
@@ -28,9 +28,11 @@ ALLOWED = {
     'policy': {'armor', 'data', 'graph', 'loader', 'model', 'rl_utils', 'torch_utils'},
     'league': {'loader'},
     'worker': {'data', 'envs', 'interaction', 'league', 'loader', 'policy', 'rl_utils', 'torch_utils'},
-    'run': {'config', 'data', 'envs', 'league', 'loader', 'policy', 'worker'},
+    'run': {
+        *('armor', 'config', 'data', 'envs', 'graph', 'league', 'loader', 'policy', 'runtime', 'torch_utils', 'worker'),
+    },
     'parallel': {'config', 'data', 'envs', 'interaction', 'league', 'loader', 'policy', 'run', 'worker'},
-    'entry': {'config', 'data', 'envs', 'league', 'parallel', 'policy', 'run', 'worker'},
+    'entry': {'config', 'data', 'envs', 'league', 'parallel', 'policy', 'run', 'runtime', 'worker'},
 }
 
 

@@ -108,6 +108,8 @@ class StateBlockPlugin(IArmorStatefulPlugin):
         - save_prev_state (:obj:`bool`): leave the states before this step in ``output['prev_state']``
     """
 
+    reset_kwargs = ('state',)
+
     def __init__(self, state_num: int, shape: Any, save_prev_state: bool = False) -> None:
         self._states: Any = np.zeros((state_num, *shape), np.float32)  # a tensor where the model is on another device
         self._save_prev_state = save_prev_state
@@ -117,9 +119,11 @@ class StateBlockPlugin(IArmorStatefulPlugin):
         if device.type != 'cpu':
             self._states = torch.as_tensor(self._states, device=device)
 
-    def reset(self, data_id: Any = None) -> None:
-        """Rows that start anew, None means all."""
-        self._states[slice(None) if data_id is None else row_ids(data_id)] = 0.0
+    def reset(self, data_id: Any = None, state: Any = None) -> None:
+        """Rows that start anew, None means all: from zeros, or from these states."""
+        rows = slice(None) if data_id is None else row_ids(data_id)
+        given = state if isinstance(self._states, Tensor) else to_arrays(state)
+        self._states[rows] = 0.0 if state is None else given
 
     def wrap(self, forward: Callable[..., Any]) -> Callable[..., Any]:
         """The forward with this plugin around it."""

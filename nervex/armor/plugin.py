@@ -147,7 +147,7 @@ class BaseArmor:
         Run-time container of one model. Plugins wrap ``forward`` once, when they are added; a call then goes straight
         through the composed chain. Subclass it and pass ``armor_type=`` to ``Armor`` to change the innermost forward.
     Interfaces:
-        forward, mode, reset, state_dict, load_state_dict, model, plugin, remove_plugin, run_state_dict
+        forward, mode, reset, state_dict, load_state_dict, model, plugin, memory, remove_plugin, run_state_dict
     """
 
     def __init__(self, model: nn.Module) -> None:
@@ -214,6 +214,11 @@ class BaseArmor:
     def plugin(self, name: str) -> Any:
         """The plugin object added under ``name`` (the last one, if there are several)."""
         return self._plugins[self._index(name)][2]
+
+    @property
+    def memory(self) -> str | None:
+        """The name of the plugin that keeps recurrent states; None: there is none."""
+        return next((name for name, kind, _ in self._plugins if 'state' in getattr(kind, 'reset_kwargs', ())), None)
 
     def remove_plugin(self, name: str) -> None:
         """Take away the plugin added under ``name`` (the last one, if there are several)."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from html import escape
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from easydict import EasyDict
@@ -21,6 +20,7 @@ from nervex.run.launch import Passed, prepare_launch
 from nervex.run.progress import harmless
 from nervex.run.result import RunResult
 from nervex.run.state import steps_saved
+from nervex.runtime import ENDINGS, load
 from nervex.utils import COMMANDER_REGISTRY, ConfigError, NothingThereError
 from nervex.utils.class_config import merge_config
 from nervex.worker.actor.base_serial_evaluator import Evaluation
@@ -37,7 +37,7 @@ class Agent:
         - seed (:obj:`int`): of the run, and of the episodes of ``evaluate``
         - overrides: sections of the config or of its policy: ``learn=dict(learning_rate=3e-4)``
     Interfaces:
-        learn, predict, reset, evaluate, record, save, load, curve, config, policy, folder, checkpoint, steps
+        learn, predict, reset, evaluate, record, save, export, load, curve, config, policy, folder, checkpoint, steps
     """
 
     def __init__(self, policy: Any, env: Any = None, *, seed: int | None = None, **overrides: Any) -> None:
@@ -65,8 +65,7 @@ class Agent:
             raise ConfigError(['commander.commander_type: a league has many learners; serial_pipeline trains them'])
         limit = {} if steps is None else dict(commander=dict(max_env_step=self.steps + int(steps)))
         if self.folder is None:
-            policy, env, overrides = self._made_of
-            self.config = config_from(policy, env, merge_config(overrides, limit))
+            self.config = config_from(*self._made_of[:2], merge_config(self._made_of[2], limit))
             self.config.exp_name = self.config.get('exp_name') or AUTO
             self.config.setdefault('events', {'tensorboard': {}})
             self._look(progress)
@@ -82,8 +81,8 @@ class Agent:
                 self._stands_at(os.path.dirname(os.path.dirname(saved)))
             raise
         self._stands_at(result.exp_path)
-        if progress:
-            with harmless():
+        with harmless():
+            if progress:
                 print(f'{result.verdict} after {result.env_steps:,} env steps, {result.seconds:.1f} s', flush=True)
         return result
 
@@ -143,16 +142,9 @@ class Agent:
 
     def record(self, path: str = 'agent.mp4', n_episode: int = 1) -> str:
         """Film the best of so many episodes, as mp4 or gif by the name of the file; answers the file."""
-        from nervex.entry.video import eval_and_show
+        from nervex.entry.video import film_best
 
-        kind = os.path.splitext(path)[1].lstrip('.').lower()
-        if kind not in ('mp4', 'gif'):
-            raise ValueError(f'path: got {path!r}, must end in .mp4 or .gif')
-        with tempfile.TemporaryDirectory() as folder:
-            cfg = merge_config(self.config, dict(env=dict(replay_path=folder)))
-            shown = eval_and_show(cfg, self.seed, load_path=self._trained(), n_episode=n_episode, video=kind)
-            os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
-            return shutil.move(shown.videos['best'], path)
+        return film_best(self.config, self.seed, self._trained(), path, n_episode)
 
     # ---- files
     def _trained(self) -> str:
@@ -165,22 +157,28 @@ class Agent:
         os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
         return shutil.copyfile(self._trained(), path)
 
+    def export(self, path: str) -> dict[str, Any]:
+        """Write what ``predict`` does as .onnx, .pt2 or .npz; answers what the file, which ``load`` takes, says."""
+        from nervex.run.export import export_policy
+
+        return export_policy(self.config, self._trained(), path, self.seed)
+
     @classmethod
     def load(cls, path: str, env: Any = None, trust: bool = False) -> Agent:
         """
         Overview:
             An agent from the folder of a run (its best checkpoint; ``learn`` goes on there), or from a checkpoint, as
-            from ``save`` (``learn`` begins a run with its weights).
+            from ``save`` (``learn`` begins a run with its weights). From an exported file what only predicts.
         Arguments:
-            - env (:obj:`Any`): in place of what the config names, as for a function that no other process can import
-            - trust (:obj:`bool`): the config may name code, although you have not signed it
+            - env (:obj:`Any`): in place of the config's; trust (:obj:`bool`): which may name code that you did not sign
         """
-        path, checkpoint = os.path.abspath(path), checkpoint_file(path)
+        if path.endswith(ENDINGS):
+            return cast(Agent, load(path))
         made = cls(config_of(path, env, trust))
         if os.path.isdir(path):
             made.seed = saved_run(path).seed
             made._stands_at(path)
-        made.checkpoint = checkpoint
+        made.checkpoint = checkpoint_file(os.path.abspath(path))
         return made
 
     # ---- in words

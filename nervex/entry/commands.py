@@ -339,6 +339,39 @@ def offline(config: str, **options: Any) -> None:
 
 
 @_command(
+    'export',
+    _run,
+    click.option('-o', '--out', required=True, metavar='FILE', help='policy.onnx, policy.pt2 or policy.npz.'),
+    click.option('--force', is_flag=True, help='Replace a file that is there.'),
+    _trust,
+)
+def export(run: str, out: str, force: bool, trust: bool) -> None:
+    """Write what a checkpoint does, RUN, or the best one of RUN, as a file that acts without nerveX.
+
+    nervex export runs/CartPole-v1_ppo_s0 -o policy.onnx
+    """
+    from nervex.entry.agent import Agent
+    from nervex.run.export import ExportError
+    from nervex.run.folder import run_at
+    from nervex.runtime import ENDINGS
+    from nervex.utils import ExtraMissingError
+
+    if not out.endswith(ENDINGS):
+        raise click.UsageError(f'-o: got {out!r}, must end in one of {", ".join(ENDINGS)}')
+    if os.path.exists(out) and not force:
+        raise click.UsageError(f'-o: {out} is there already; give another name, or --force to replace it')
+    try:
+        agent = Agent.load(run if os.path.isfile(run) else run_at(run).folder, trust=trust)
+        about = agent.export(out)
+    except (ExportError, ExtraMissingError) as e:
+        raise click.UsageError(str(e)) from e
+    click.echo(f'{out}: {about["policy"]} for {about["env"]}; acts {about["acts"]}')
+    for kind in ('inputs', 'outputs'):
+        parts = (f'{part["name"]} {part["dtype"]} {["batch", *part["shape"]]}' for part in about[kind])
+        click.echo(f'{kind + ":":9}{", ".join(parts)}'.replace("'", ''))
+
+
+@_command(
     'arena',
     click.argument('players', nargs=-1, required=True),
     click.option('-c', '--config', help='Names the game where no player is a run.'),

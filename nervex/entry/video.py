@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from nervex.entry.viewers import Album, Window
 from nervex.envs import BaseEnv, BaseEnvInfo, BaseEnvTimestep, GymEnv, PettingZooEnv, get_vec_env_setting
 from nervex.run.launch import EnvSetting, Passed
 from nervex.utils import ExtraMissingError, NervexError
+from nervex.utils.class_config import merge_config
 from nervex.worker.actor.base_serial_evaluator import Evaluation
 
 
@@ -78,6 +80,18 @@ def eval_and_show(
         with trained_evaluator(resolved, seed, passed) as evaluator:
             evaluation = evaluator.evaluate(n_episode)
         return Shown(evaluation, {} if album is None else album.finish())
+
+
+def film_best(cfg: dict, seed: int, load_path: str, path: str, n_episode: int) -> str:
+    """The best of so many episodes of a checkpoint, as mp4 or gif by the name of the file, which is the answer."""
+    kind = os.path.splitext(path)[1].lstrip('.').lower()
+    if kind not in ('mp4', 'gif'):
+        raise ValueError(f'path: got {path!r}, must end in .mp4 or .gif')
+    with tempfile.TemporaryDirectory() as folder:
+        cfg = merge_config(cfg, dict(env=dict(replay_path=folder)))
+        shown = eval_and_show(cfg, seed, load_path=load_path, n_episode=n_episode, video=kind)
+        os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+        return shutil.move(shown.videos['best'], path)
 
 
 def _place(cfg: Any) -> tuple[str, str]:

@@ -53,11 +53,11 @@ def to_gymnasium(info: EnvElementInfo) -> Any:
     return spaces.Box(low, high, shape=tuple(info.shape), dtype=dtype.type)
 
 
-def _sizes(space: Any) -> tuple[tuple[int, ...], np.ndarray] | None:
+def sizes_of(space: Any) -> tuple[tuple[int, ...], np.ndarray] | None:
     """How many choices each part of a discrete space has, and the first value of each; None for another space."""
     kind = space_kind(space)
     if kind == 'Tuple' and all(space_kind(part) == 'Discrete' for part in space.spaces):
-        parts = [_sizes(part) for part in space.spaces]
+        parts = [sizes_of(part) for part in space.spaces]
         return tuple(part[0][0] for part in parts), np.array([part[1][0] for part in parts])  # type: ignore[index]
     if kind not in ('Discrete', 'MultiDiscrete', 'MultiBinary'):
         return None
@@ -88,8 +88,8 @@ class ActionCodec:
     def __init__(self, space: Any, use_act_scale: bool = False) -> None:
         self.space = space
         self.kind = kind = space_kind(space)
-        self._scale: Any = None  # (low, half the width), if actions are scaled
-        sizes = _sizes(space)
+        self.scale: Any = None  # (low, half the width), if actions are scaled
+        sizes = sizes_of(space)
         if kind == 'Box':
             self.info, self.plain = self._describe_box(space, use_act_scale)
         elif sizes is None:
@@ -112,8 +112,8 @@ class ActionCodec:
             return (int(action) if np.ndim(action) == 0 else int(np.asarray(action).item())) + self.start
         if self.kind == 'Box':
             action = np.asarray(action, dtype=self._dtype).reshape(self._shape)
-            if self._scale is not None:
-                low, half = self._scale
+            if self.scale is not None:
+                low, half = self.scale
                 action = (low + half * (np.clip(action, -1.0, 1.0) + 1.0)).astype(self._dtype, copy=False)
             return action
         parts = np.asarray(action).reshape(-1).astype(np.int64)
@@ -128,8 +128,8 @@ class ActionCodec:
         """Rows of the env's own actions -> what a policy would have answered: the inverse of ``to_env``."""
         if self.kind == 'Box':
             rows = np.asarray(actions, np.float32)
-            if self._scale is not None:
-                low, half = self._scale
+            if self.scale is not None:
+                low, half = self.scale
                 rows = np.clip((rows - low) / half - 1.0, -1.0, 1.0)
             return rows.reshape(len(rows), -1).astype(np.float32, copy=False)
         if self.kind == 'Discrete':
@@ -144,9 +144,9 @@ class ActionCodec:
         if use_act_scale:
             if not (np.isfinite(low).all() and np.isfinite(high).all()):
                 raise ValueError(f'use_act_scale: the action space {space} has no finite bounds to scale to')
-            self._scale = (low, (high - low) / 2)
+            self.scale = (low, (high - low) / 2)
             low, high = np.full_like(low, -1.0), np.full_like(high, 1.0)
-        plain = self._scale is None and self._dtype == np.float32 and self._shape == rows
+        plain = self.scale is None and self._dtype == np.float32 and self._shape == rows
         return reward_info(_scalar(low.reshape(-1)), _scalar(high.reshape(-1)), rows), plain
 
 
@@ -162,7 +162,7 @@ class ObsCodec:
     """
 
     def __init__(self, space: Any, one_hot: bool = True, flatten: bool = False) -> None:
-        self._one_hot, self._flatten = one_hot, flatten
+        self.one_hot, self.flatten = one_hot, flatten
         self._encode, self.info = self._leaf(space, 'observation')
         self.plain = space_kind(space) == 'Box' and not flatten and space.dtype != np.float64 and space.shape != ()
         shape = self.info.shape
@@ -176,7 +176,7 @@ class ObsCodec:
 
     def __call__(self, obs: Any) -> Any:
         encoded = self._encode(obs)
-        if not self._flatten:
+        if not self.flatten:
             return encoded
         if self._masked:
             rest = {key: part for key, part in encoded.items() if key != MASK}
@@ -215,8 +215,8 @@ class ObsCodec:
         return (lambda x: {k: encode(x[n]) for k, n, encode, _ in parts}), whole
 
     def _discrete_leaf(self, space: Any, kind: str) -> tuple[Callable[[Any], np.ndarray], EnvElementInfo]:
-        sizes, start = _sizes(space) or ((), np.zeros(0))
-        if not self._one_hot:
+        sizes, start = sizes_of(space) or ((), np.zeros(0))
+        if not self.one_hot:
             shape = () if kind == 'Discrete' else tuple(space.shape)
             value = {**choices_info(sizes[0] if kind == 'Discrete' else sizes).value, 'kind': 'discrete'}
             value['max'] = _scalar(np.asarray(sizes) - 1)

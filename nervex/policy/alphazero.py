@@ -11,7 +11,7 @@ from easydict import EasyDict
 
 from nervex.armor.sampling import Draws
 from nervex.data import Batch
-from nervex.policy.action_space import legal
+from nervex.policy.action_space import greedy, legal
 from nervex.policy.batched import batched
 from nervex.policy.common_policy import CommonPolicy
 from nervex.policy.traj_block import batched_steps, without_time
@@ -64,6 +64,7 @@ class AlphaZeroPolicy(CommonPolicy):
     _default_model = 'fc_vac'
 
     action_kinds = ('game',)
+    exported_as = 'by the policy head of its network alone, without a search'
     resume_parts: tuple[str, ...] = ('_draws',)
     no_nstep = 'returns weigh all numbers of steps, by gae_lambda'
     no_priority = 'samples have no TD error'
@@ -143,6 +144,10 @@ class AlphaZeroPolicy(CommonPolicy):
     @batched
     def _forward_eval(self, data_id: list[int], data: dict) -> dict:
         return self._found(self._eval_search, self._eval_armor, data)
+
+    def _forward_exported(self, data: dict) -> dict:
+        output = self._eval_armor.forward(data)
+        return {'action': greedy(output['logit'], data.get('action_mask'))}
 
     def _found(self, search: TreeSearch, armor: Any, data: dict, draws: Draws | None = None) -> dict:
         """What a search finds in positions: drawn by the improved policy, or the best."""

@@ -90,6 +90,8 @@ class Policy(HasModes):
     #: why n-step rewards, or priorities, make no sense here; None: they do
     no_nstep: str | None = None
     no_priority: str | None = None
+    #: how an exported file acts ('acts by ...'), where that is not what the evaluator does; None: the same
+    exported_as: str | None = None
     #: names of attributes that an exact resume puts back beside what ``_state_dict_learn`` saves: parts with
     #: ``state_dict`` and ``load_state_dict`` (of an armor, its plugins), generators of torch or NumPy, plain numbers.
     #: A class names its own; those of its bases count too. What a mode has not made is left out.
@@ -238,6 +240,10 @@ class Policy(HasModes):
 
     def _reset_eval(self, data_id: list[int] | None = None) -> None:
         """Nothing to reset by default."""
+
+    def _forward_exported(self, data: dict) -> dict:
+        """What ``nervex export`` traces, for any number of rows; ``exported_as`` says if it is something else."""
+        return self._forward_eval([], data)
 
     @cached_property
     def _target_model(self) -> torch.nn.Module:

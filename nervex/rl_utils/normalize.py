@@ -64,15 +64,15 @@ class Normalizer:
         - clip (:obj:`float`): scaled values are cut to [-clip, clip]
         - discount (:obj:`float`): of the return whose spread scales rewards
     Interfaces:
-        observe, reward, is_new, freeze, follow, state_dict, load_state_dict; where several scale alike: share, learn,
-        adopt
+        observe, scales, reward, is_new, freeze, follow, state_dict, load_state_dict; where several scale alike: share,
+        learn, adopt
     """
 
     def __init__(
         self, norm_obs: bool = True, norm_reward: bool = False, clip: float = 10.0, discount: float = 0.99
     ) -> None:
         self.norm_obs, self.norm_reward, self.frozen = norm_obs, norm_reward, False
-        self._clip, self._discount = clip, discount
+        self.clip, self._discount = clip, discount
         self._stats: list[RunningStatistics | None] = []  # of each leaf; empty until one was seen
         self._spread = RunningStatistics(())
         self._fits = False  # what is known has been seen to fit the observations
@@ -107,6 +107,11 @@ class Normalizer:
         places = iter(stats)
         return tree.map(lambda leaf: self._scaled(leaf, next(places)), block)
 
+    def scales(self, block: Any) -> list[tuple[np.ndarray, np.ndarray] | None]:
+        """Of each leaf of observations: what is subtracted, and what then divides; None: it stays as it is."""
+        stats = (self._source or self)._statistics(block)
+        return [None if known is None else (known.mean, np.sqrt(known.var + EPSILON)) for known in stats]
+
     def reward(self, block: Any, returns: np.ndarray) -> np.ndarray:
         """Scaled rewards of a step; ``returns``, the running discounted returns of all envs, are brought up to date."""
         if not self.norm_reward:
@@ -119,13 +124,13 @@ class Normalizer:
                 self._news._spread.update(returns[ids])
         returns[ids[block.done]] = 0.0
         scale = np.sqrt(self._spread.var + EPSILON)
-        return np.clip(block.reward / scale, -self._clip, self._clip).astype(np.float32)
+        return np.clip(block.reward / scale, -self.clip, self.clip).astype(np.float32)
 
     def state_dict(self) -> dict[str, Any]:
         """Plain numbers and lists: goes into a checkpoint."""
         known = (self._source or self)._stats
         obs = [None if s is None else s.state_dict() for s in known] if known else None
-        return {'norm_obs': self.norm_obs, 'clip': self._clip, 'obs': obs, 'spread': self._spread.state_dict()}
+        return {'norm_obs': self.norm_obs, 'clip': self.clip, 'obs': obs, 'spread': self._spread.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Also before the first observation was seen."""
@@ -179,7 +184,7 @@ class Normalizer:
     # ---- several normalizers that scale alike ----
     def share(self) -> dict[str, Any] | None:
         """What was taken in since this was asked last, as ``state_dict``; None at the first time, which begins it."""
-        told, self._news = self._news, Normalizer(self.norm_obs, self.norm_reward, self._clip, self._discount)
+        told, self._news = self._news, Normalizer(self.norm_obs, self.norm_reward, self.clip, self._discount)
         return None if told is None else told.state_dict()
 
     def learn(self, news: dict[str, Any]) -> None:
@@ -203,7 +208,7 @@ class Normalizer:
         if known is None:
             return leaf
         scaled = (leaf - known.mean) / np.sqrt(known.var + EPSILON)
-        return np.clip(scaled, -self._clip, self._clip).astype(np.float32)
+        return np.clip(scaled, -self.clip, self.clip).astype(np.float32)
 
 
 def _must_fit(known: list[RunningStatistics | None], seen: list[RunningStatistics | None]) -> None:

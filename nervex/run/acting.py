@@ -32,20 +32,20 @@ class Acting:
         - cfg (:obj:`Mapping`): the config of the run
         - checkpoint (:obj:`str | None`): a file; None: weights as a run with this seed begins with
     Interfaces:
-        reset, policy
+        reset, policy; how observations and actions cross: info, space, codecs, scaling
     """
 
     def __init__(self, cfg: Mapping, checkpoint: str | None = None, seed: int = 0) -> None:
         self._cfg, self._seed, self._source = compile_config(cfg, needs_env=True), seed, checkpoint
         self._state = None if checkpoint is None else load_checkpoint_file(checkpoint)
         env_fn, _, env_cfgs = get_vec_env_setting(self._cfg.env)
-        self._info, self._env = env_info(self._cfg, None), None
+        self.info, self._env = env_info(self._cfg, None), None
         if isinstance(env_fn, type) and issubclass(env_fn, GymEnv):
             self._env = env_fn(env_cfgs[0])
-            self._space = self._env.env.observation_space
+            self.space = self._env.env.observation_space
         else:
-            self._space = to_gymnasium(self._info.obs_space)
-        self._scaling = self._normalizer()
+            self.space = to_gymnasium(self.info.obs_space)
+        self.scaling = self._normalizer()
         self._build(self._cfg.env.evaluator_env_num)
 
     def _normalizer(self) -> Normalizer | None:
@@ -64,7 +64,7 @@ class Acting:
         cfg = EasyDict(self._cfg, policy=merge_config(self._cfg.policy, counts))
         torch.manual_seed(self._seed)
         try:
-            self.policy = build_policy(cfg, policy_class(cfg, None), None, self._info, ('collect', 'eval', 'command'))
+            self.policy = build_policy(cfg, policy_class(cfg, None), None, self.info, ('collect', 'eval', 'command'))
         finally:
             load_random_state(before)
         self._acting = BatchPolicy(self.policy)
@@ -75,6 +75,11 @@ class Acting:
                 raise CheckpointError(f'{self._source}: is a checkpoint of another model: {e}') from e
             self._acting.env_steps = int(self._state.get('envstep', 0))
             self._acting.updates = int(self._state.get('last_iter', 0))
+
+    @property
+    def codecs(self) -> tuple[Any, Any]:
+        """The ActionCodec and ObsCodec of a Gymnasium env; of a BaseEnv, which has none, a pair of None."""
+        return (None, None) if self._env is None else self._env.codecs
 
     def reset(self) -> None:
         """Episodes begin anew: what a recurrent policy remembers is gone."""
@@ -95,15 +100,15 @@ class Acting:
             if count is None
             else obs
             if isinstance(obs, list)
-            else [_row(self._space, obs, k) for k in range(count)]
+            else [_row(self.space, obs, k) for k in range(count)]
         )
         if len(rows) > self._rows:
             self._build(len(rows))
         if self._memory is not None and len(self._memory) != len(rows):
             self.reset()
         block = tree.stack([self._encoded(row) for row in rows])
-        if self._scaling is not None:
-            block = self._scaling.observe(block, count=False)
+        if self.scaling is not None:
+            block = self.scaling.observe(block, count=False)
         found = self._acting.train(not deterministic)(Batch(obs=block), self._memory)
         self._memory = found.state
         if self._env is None:
@@ -115,19 +120,19 @@ class Acting:
         """One observation as the policy's net takes it."""
         if self._env is not None:
             return self._env.codecs[1](obs)
-        return _as_described(self._space, obs)
+        return _as_described(self.space, obs)
 
     def _count(self, obs: Any) -> int | None:
         """How many observations there are; None: one, not in a batch."""
-        one = f'must be one observation of {self._space}, or a batch of them'
-        if isinstance(obs, list) and space_kind(self._space) in ('Dict', 'Tuple'):
+        one = f'must be one observation of {self.space}, or a batch of them'
+        if isinstance(obs, list) and space_kind(self.space) in ('Dict', 'Tuple'):
             for row in obs:
                 if self._count(row) is not None:
                     raise ValueError(f'obs: got a list that holds {row!r}, {one}')
             leads: set[tuple[int, ...]] = {(len(obs),)}
         else:
             try:
-                leads = set(_leads(self._space, obs))
+                leads = set(_leads(self.space, obs))
             except (KeyError, IndexError, TypeError, ValueError) as e:
                 pair = isinstance(obs, tuple) and len(obs) == 2 and isinstance(obs[1], dict)
                 hint = '; reset() answers a pair, the first of which it is' if pair else ''

@@ -239,7 +239,8 @@ class QuantileHead(nn.Module):
     """
     Overview:
         The return at quantiles drawn anew in every call (implicit quantile network, Dabney et al. 2018,
-        https://arxiv.org/abs/1806.06923). The draws come from torch's global generator, as those of dropout do.
+        https://arxiv.org/abs/1806.06923). The draws come from torch's global generator, as those of dropout do; in
+        eval mode the quantiles lie evenly.
     Arguments:
         - num_quantiles (:obj:`int`): quantiles drawn for each row; an argument of forward may change it
         - quantile_embedding_dim (:obj:`int`): cosines that describe a quantile
@@ -277,10 +278,16 @@ class QuantileHead(nn.Module):
         """The outputs that the class describes."""
         count = self._num_quantiles if num_quantiles is None else num_quantiles
         lead = x.shape[:-1]
-        quantiles = self._beta(torch.rand(count * lead.numel(), 1, dtype=x.dtype, device=x.device))
+        quantiles = self._beta(self._fractions(count, lead, x))
         embedded = self._act(self.embed(torch.cos(quantiles * self.frequencies)))
         q = self.q(x.unsqueeze(0) * embedded.reshape(count, *lead, -1))
         return {'logit': q.mean(0), 'q': q, 'quantiles': quantiles}
+
+    def _fractions(self, count: int, lead: torch.Size, x: Tensor) -> Tensor:
+        if self.training:
+            return torch.rand(count * lead.numel(), 1, dtype=x.dtype, device=x.device)
+        even = (torch.arange(count, dtype=x.dtype, device=x.device) + 0.5) / count
+        return even.view(count, *[1] * len(lead)).expand(count, *lead).reshape(-1, 1)
 
 
 def _beta_function(kind: str | Callable[[Tensor], Tensor], eta: float) -> Callable[[Tensor], Tensor]:

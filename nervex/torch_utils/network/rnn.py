@@ -33,16 +33,19 @@ class RNN(nn.Module):
         self._parts = 1 if lstm_type == 'gru' else 2
         self._num_layers = num_layers
 
-    def forward(self, x: Tensor, prev_state: Any = None) -> tuple[Tensor, list[Any]]:
+    def forward(self, x: Tensor, prev_state: Any = None) -> tuple[Tensor, Any]:
         """
         Arguments:
             - x (:obj:`torch.FloatTensor`): :math:`(T, B, N)`
-            - prev_state (:obj:`Any`): None (zeros); a list of B states, where None is zeros; or the stacked state, a
-              tensor or tuple of tensors :math:`(layers, B, H)`
+            - prev_state (:obj:`Any`): None (zeros); a list of B states, where None is zeros; the stacked state, a
+              tensor or tuple of tensors :math:`(layers, B, H)`; or a block :math:`(B, F)`, see ``to_block``
         Returns:
             - y (:obj:`torch.FloatTensor`): :math:`(T, B, H)`
-            - next_state (:obj:`list`): B states
+            - next_state (:obj:`list | torch.FloatTensor`): B states; a block for a block
         """
+        if isinstance(prev_state, Tensor) and prev_state.dim() == 2:
+            y, state = self.run(x, self.from_block(prev_state))
+            return y, self.to_block(state)
         y, state = self.run(x, self.joined(prev_state, x))
         return y, self.split(state)
 
@@ -126,7 +129,7 @@ def get_lstm(lstm_type: str, input_size: int, hidden_size: int, num_layers: int 
     return RNN(input_size, hidden_size, lstm_type, num_layers)
 
 
-def unrolled(rnn: RNN, x: Tensor, obs: Tensor, obs_shape: tuple[int, ...], data: dict[str, Any]) -> tuple[Tensor, list]:
+def unrolled(rnn: RNN, x: Tensor, obs: Tensor, obs_shape: tuple[int, ...], data: dict[str, Any]) -> tuple[Tensor, Any]:
     """
     Overview:
         The memory of a network over the features of one step or of a sequence.

@@ -70,7 +70,8 @@ class BatchPolicy:
             self.policy.set_setting('collect', self.policy.command_mode.get_setting_collect(counters))
             self.env_steps += len(ids)
         states = np.full(len(ids), None)
-        memory = self._ask(f'{name}_armor').plugin('hidden_state') if self._ask('remembers') else None
+        armor = self._ask(f'{name}_armor') if self._ask('remembers') else None
+        memory = None if armor is None else armor.plugin(armor.memory)
         if memory is not None:
             for i in ids.tolist():
                 begins = state is None or bool(batch.get('done', states)[i])
