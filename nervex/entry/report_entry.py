@@ -85,8 +85,9 @@ def _runs_of(folder: str) -> list[str]:
         from nervex.entry.sweep_entry import Sweep
 
         sweep = Sweep(folder, trust=True)  # which is only read
-        order = {number: place for place, number in enumerate(sweep.order())}
-        return [run.folder for run in sorted(sweep.runs, key=lambda run: order[run.number]) if run.saved_state()]
+        order = sweep.order()
+        runs = sorted(sweep.runs, key=lambda run: order.index(run.number))
+        return [run.folder for run in runs if os.path.isdir(run.folder)]
     return find_runs(folder)
 
 
@@ -159,14 +160,22 @@ def _runs(paths: Sequence[str]) -> Iterator[str]:
     """A row for each run."""
     rows = []
     for path in paths:
-        with contextlib.suppress(CheckpointError):
-            run, curve = saved_run(path), _rows(path)
-            returns = [float(row['return_mean']) for row in curve]
-            reached = [shown_final(returns[-1]), shown_final(max(returns))] if returns else ['', '']
-            last = curve[-1] if curve else {'env_step': 0, 'train_iter': 0, 'seconds': 0}
-            at = [f'{int(last["env_step"]):,}', f'{int(last["train_iter"]):,}', _time(float(last['seconds']))]
-            rows.append([os.path.relpath(path), run.finished or run.state, str(run.seed), *at, *reached])
+        try:
+            run = saved_run(path)
+            how = [run.finished or run.state, str(run.seed)]
+        except CheckpointError:
+            how = ['has not begun' if not os.path.exists(_facts(path)) else 'damaged', '']
+        curve = _rows(path)
+        returns = [float(row['return_mean']) for row in curve]
+        reached = [shown_final(returns[-1]), shown_final(max(returns))] if returns else ['', '']
+        last = curve[-1] if curve else {'env_step': 0, 'train_iter': 0, 'seconds': 0}
+        at = [f'{int(last["env_step"]):,}', f'{int(last["train_iter"]):,}', _time(float(last['seconds']))]
+        rows.append([os.path.relpath(path), *how, *at, *reached])
     yield '<h2>Runs</h2>' + table(rows, ['run', 'state', 'seed', 'env steps', 'updates', 'time', 'last', 'best'])
+
+
+def _facts(run: str) -> str:
+    return os.path.join(run, 'log', 'run.yaml')
 
 
 def _time(seconds: float) -> str:
@@ -264,7 +273,7 @@ def _faults(paths: Sequence[str]) -> Iterator[str]:
     """What went wrong, as the logs and the end of the runs tell; the same line is told once, with its count."""
     found = []
     for path in paths:
-        facts = read_yaml(os.path.join(path, 'log', 'run.yaml'))
+        facts = read_yaml(_facts(path)) if os.path.exists(_facts(path)) else {}
         told = [f'{name}: {facts[name]}' for name in ('error', 'diverged', 'events_failed') if facts.get(name)]
         lines = re.findall(r'^\[[^]]*\]\[(?:WARNING|ERROR|CRITICAL)\] (.*)', _text(path, '**'), flags=re.M)
         with contextlib.suppress(OSError), open(os.path.join(path, 'output.txt'), errors='replace') as file:

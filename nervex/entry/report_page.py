@@ -115,7 +115,7 @@ def chart(title: str, lines: Sequence[Line], large: bool = False, stops: Sequenc
 
     def place(x: np.ndarray, y: np.ndarray) -> list[tuple[int, int]]:
         across = np.rint((np.asarray(x) - left) / width * _SIZE)
-        down = np.rint(np.clip((high - np.asarray(y)) / (high - low), -1, 2) * _SIZE)
+        down = np.rint(np.clip((high - np.asarray(y)) / (high - low), 0, 1) * _SIZE)
         return [(int(a), int(b)) for a, b in zip(across, down) if math.isfinite(a) and math.isfinite(b)]
 
     shapes, labels = [], []

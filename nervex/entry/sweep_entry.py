@@ -239,26 +239,23 @@ class Sweep:
         self.plan = Plan.read(folder, trust)
         self._jobs = jobs or self.plan.jobs
         self.runs: list[Run] = []
-        self._search: Any = None
-        if self.plan.optuna is not None:
-            from nervex.entry.sweep_search import Search
-
-            self._search = Search(self.plan)
+        self._search: Any = None  # Optuna's part, while the sweep goes on
+        self._searches = self.plan.optuna is not None
         for number in range(len(self.plan.settings())):
             self._add(number)
-        if self._search is None:  # the first seed of every setting, then the second
+        if not self._searches:  # the first seed of every setting, then the second
             self.runs.sort(key=lambda run: self.plan.seeds.index(run.seed))
 
     def _add(self, number: int) -> None:
         settings = self.plan.settings()
         names = [re.sub(r'[^\w.=-]+', '-', self.plan.label(setting).replace(', ', '_')) for setting in settings]
         own = names[number] if len(names[number]) <= 80 and names.count(names[number]) == 1 else f'setting_{number:03d}'
-        name = f'trial_{number:03d}' if self._search is not None else own if self.plan.grid else ''
+        name = f'trial_{number:03d}' if self._searches else own if self.plan.grid else ''
         for seed in self.plan.seeds:
             run = Run(os.path.join(self.folder, f'{name}_s{seed}'.strip('_')), number, seed)
             if run.saved_state() == 'finished':
                 run.state = 'finished'
-            elif self._search is not None and self.plan.trials[number]['pruned']:
+            elif self._searches and self.plan.trials[number]['pruned']:
                 run.state = 'pruned'
             self.runs.append(run)
 
@@ -270,6 +267,10 @@ class Sweep:
             stack.callback(leave_folder, self.folder, lock)
             with atomic_write(os.path.join(self.folder, 'config.yaml'), 'w') as file:
                 file.write(config_text(self.plan.config))
+            if self._searches:
+                from nervex.entry.sweep_search import Search
+
+                self._search = Search(self.plan)
             start: Any = RunProcess
             if self.plan.ray:
                 start = RayRuns(self.plan.address, self._jobs)
@@ -329,7 +330,7 @@ class Sweep:
         screen.update()
 
     def _ended(self, run: Run, code: int) -> None:
-        pruned = self._search is not None and self.plan.trials[run.number]['pruned']
+        pruned = self._searches and self.plan.trials[run.number]['pruned']
         run.state = 'finished' if run.saved_state() == 'finished' else 'pruned' if pruned else 'failed'
         if run.state == 'failed':
             run.error = f'killed by signal {-code}' if code < 0 else run.last_line() or f'exit code {code}'
@@ -356,7 +357,7 @@ class Sweep:
         """The numbers of the settings; in a search the best ones first."""
         numbers = list(range(len(self.plan.settings())))
         finals = {n: self._finals(n) for n in numbers}
-        if self._search is not None:
+        if self._searches:
             numbers.sort(key=lambda n: -sum(finals[n]) / len(finals[n]) if finals[n] else float('inf'))
         return numbers
 
@@ -383,7 +384,7 @@ class Sweep:
         """The learning curves; of a search those of the best settings. Answers a line that tells where they are."""
         from nervex.entry.plot_entry import plot
 
-        shown = self.order()[: None if self._search is None else _BEST]
+        shown = self.order()[: _BEST if self._searches else None]
         folders = [r.folder for n in shown for r in self.runs if r.number == n and r.state == 'finished' and r.curve]
         try:
             return f'curves:  {", ".join(plot(folders, os.path.join(self.folder, "curves")))}' if folders else ''
