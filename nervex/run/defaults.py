@@ -136,6 +136,7 @@ USUAL: dict[str, dict[str, Any]] = {
         'actor.n_sample': 128,
     },
     'ddpg': _CONTINUOUS,
+    'implicit_q': {**_RECORDED, 'env.manager.norm_obs': True},
     'td3_bc': {**_RECORDED, 'env.manager.norm_obs': True, 'policy.collect.random_steps': 0},
     'sac': _CONTINUOUS,
     'a2c': {

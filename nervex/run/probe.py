@@ -169,7 +169,7 @@ class _Play:
             return
         if not any(self.rewards):
             yield f'no reward in {self.steps:,} steps at random: it may take many steps until the first one is found'
-        if not self.returns and limit is None and self.seconds > 0.1:
+        if not self.returns and limit is None and (self.seconds > 0.1 or self.steps >= MOST_STEPS):
             yield 'no episode ended: an env without an end wants env.max_episode_steps (of a Gymnasium env)'
         if self.largest > _FAR and not scales_obs:
             yield f'numbers up to {self.largest:.3g} in observations: env.manager.norm_obs=True would scale them'
