@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 from easydict import EasyDict
@@ -70,7 +70,7 @@ def compile_config(
         raise TypeError(f'config: got {type(cfg).__name__}, must be a dict, or the path or name of a config')
     problems = Problems()
     given = serial_form(readable(cfg, problems), problems)
-    meant = _env_named(given)
+    meant = env_named(given)
     strong = override(given, overrides, problems)
     rename(given, STRUCTURE, lambda old, new: True, problems, strong)
     passed = {name for name, value in (('env', env), ('policy', policy)) if value is not None}
@@ -85,12 +85,7 @@ def compile_config(
     if info is not None and (chosen := compiler.conv_net(given, info)):
         return compile_config(cfg, policy, env, model, [*overrides, *chosen], needs_env)
     problems.raise_if_any()
-    stop = next(
-        (key for key in _STOPS if complete.evaluator.get(key) is not None and f'evaluator.{key}' not in strong), ''
-    )
-    if stop and meant not in ('', _env_named(complete)):
-        text = 'evaluator.%s: %s of the config was meant for %s; for %s give one with -o evaluator.%s=..., or null'
-        logger.warning(text, stop, complete.evaluator[stop], meant, _env_named(complete), stop)
+    tell_foreign_stop(complete, meant, strong)
     if lacks_sizes and info is not None:
         complete.policy.model = load_attribute('nervex.run.build:with_sizes')(complete, compiler.model, info)
     if info is not None:
@@ -98,7 +93,7 @@ def compile_config(
     return complete
 
 
-def _env_named(config: Mapping) -> str:
+def env_named(config: Mapping) -> str:
     """What a config, complete or not, calls its env; '' if it does not."""
     env = config.get('env')
     named = (env.get('env_id') or env.get('env_type')) if isinstance(env, Mapping) else None
@@ -319,6 +314,15 @@ class _Compiler:
         if hasattr(self.policy, 'check_config') and not self._problems.about('policy'):
             for path, text in self.policy.check_config(EasyDict(resolved['policy'])):
                 self._problems.add(f'policy.{path}', text)
+
+
+def tell_foreign_stop(cfg: Mapping, meant: str, given: Container[str]) -> None:
+    """Warn of a value that ends the run and is not among the paths given, if it was meant for another env."""
+    now, evaluator = env_named(cfg), cfg.get('evaluator', {})
+    stop = next((key for key in _STOPS if evaluator.get(key) is not None and f'evaluator.{key}' not in given), '')
+    if stop and meant not in ('', now):
+        text = 'evaluator.%s: %s of the config was meant for %s; for %s give one with -o evaluator.%s=..., or null'
+        logger.warning(text, stop, evaluator[stop], meant, now, stop)
 
 
 def in_one_line(error: BaseException) -> str:

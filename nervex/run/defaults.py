@@ -13,7 +13,7 @@ import numpy as np
 from easydict import EasyDict
 
 from nervex.config import builtin_configs, compile_config, read_config
-from nervex.config.compile import in_one_line
+from nervex.config.compile import env_named, in_one_line, tell_foreign_stop
 from nervex.config.derive import EXCLUSIVE
 from nervex.config.model import conv_name, find_model, is_dense
 from nervex.config.sections import SECTIONS, TOP_SETTINGS
@@ -249,7 +249,10 @@ def config_from(policy: Any, env: Any, overrides: dict[str, Any]) -> EasyDict:
     if not isinstance(policy, (str, os.PathLike, Mapping)):
         raise ConfigError([f'policy: got {policy!r}, must be the name or the class of a policy, or a config'])
     given = policy if isinstance(policy, Mapping) else read_config(policy)
-    config = EasyDict(merge_config(given if env is None else with_env(given, env), _by_section(overrides)))
+    sections = _by_section(overrides)
+    config = EasyDict(merge_config(given if env is None else with_env(given, env), sections))
+    if env is not None:
+        tell_foreign_stop(config, env_named(given), [f'evaluator.{key}' for key in sections.get('evaluator', {})])
     compile_config(config, needs_env=True)
     return config
 

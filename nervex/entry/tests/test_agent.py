@@ -279,12 +279,16 @@ def test_refusals():
         Agent('ppo', 'CartPole-v1').record('film.avi')
 
 
-def test_a_config_may_be_given_with_another_env_and_other_settings():
+def test_a_config_may_be_given_with_another_env_and_other_settings(caplog):
     agent = Agent('cartpole_ppo', learn=dict(learning_rate=1e-5))
     assert agent.config.env.env_type == 'cartpole' and agent.config.policy.learn.learning_rate == 1e-5
     other = Agent(agent.config, env='Acrobot-v1')
     assert other.config.env.env_id == 'Acrobot-v1' and other.config.policy.learn.learning_rate == 1e-5
     assert other.predict(np.zeros(6)) in (0, 1, 2)
+    assert 'evaluator.stop_val: 195 of the config was meant for cartpole; for Acrobot-v1 give one' in caplog.text
+    caplog.clear()
+    Agent(agent.config, env='Acrobot-v1', evaluator=dict(stop_val=-90))
+    assert 'meant for' not in caplog.text
     assert agent.config.env.env_type == 'cartpole'
 
 
