@@ -1,6 +1,6 @@
 """What the site needs beside Markdown: pages made from the source, links out of docs/, formulas, two languages.
 
-A hook of MkDocs (``hooks`` in mkdocs.yml). Nothing of a page is fetched from the network, neither here nor in a browser.
+A hook of MkDocs (``hooks`` in mkdocs.yml). Nothing of a page is fetched from the network, here or in a browser.
 """
 
 from __future__ import annotations
@@ -28,11 +28,20 @@ sys.path[:0] = [str(ROOT), str(DOCS)]
 import operators_page  # noqa: E402
 
 #: packages of the reference, in its order
-PACKAGES = (
-    'nervex nervex.entry nervex.config nervex.envs nervex.policy nervex.model nervex.armor nervex.rl_utils '
-    'nervex.torch_utils nervex.graph nervex.data nervex.worker nervex.league nervex.parallel nervex.interaction '
-    'nervex.loader nervex.hpc_rl nervex.utils'
-).split()
+ROOMS = [
+    'entry',
+    'config',
+    'envs',
+    'policy',
+    'model',
+    'armor',
+    'rl_utils',
+    'torch_utils',
+    'graph',
+    'data',
+    'worker',
+] + ['league', 'parallel', 'interaction', 'loader', 'hpc_rl', 'utils']
+PACKAGES = ['nervex', *(f'nervex.{room}' for room in ROOMS)]
 #: pages of the repository outside of docs/; on the site they are below project/
 PROJECT = ['README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md', 'benchmark/README.md'] + sorted(
     str(path.relative_to(ROOT))
@@ -67,11 +76,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         files.append(File.generated(config, f'project/{path}', abs_src_path=str(ROOT / path)))
     for name in PACKAGES:
         files.append(File.generated(config, f'api/{name}.md', content=package_page(name)))
-    target = (
-        '<!doctype html><meta charset="utf-8"><title>nerveX</title><meta http-equiv="refresh" content="0; url={0}">'
+    first = (
+        '<!doctype html><meta http-equiv="refresh" content="0; url=en/index.html"><a href="en/index.html">nerveX</a>'
     )
-    link = '<a href="{0}">nerveX</a>'
-    files.append(File.generated(config, 'index.html', content=(target + link).format('en/index.html')))
+    files.append(File.generated(config, 'index.html', content=first))
     return files
 
 
@@ -126,9 +134,8 @@ def package_page(name: str) -> str:
         The reference of what a package offers (its ``__all__``), in Markdown, from signatures and docstrings.
     """
     package = importlib.import_module(name)
-    offered = {
-        item: getattr(package, item) for item in sorted(getattr(package, '__all__', dir(package))) if item[0] != '_'
-    }
+    names = [item for item in sorted(getattr(package, '__all__', dir(package))) if item[0] != '_']
+    offered = {item: getattr(package, item) for item in names}
     text = f'# {name}\n\n{inspect.getdoc(package) or ""}\n'
     kinds: tuple[tuple[str, Callable[[Any], bool]], ...] = (
         ('Classes', lambda item: inspect.isclass(item) and not hasattr(item, '_fields')),
