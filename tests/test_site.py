@@ -49,3 +49,11 @@ def test_the_reference_is_made_of_docstrings(site):
     html = (site / 'api' / 'nervex.envs.html').read_text(encoding='utf-8')
     assert 'BaseEnv.create_actor_env_cfg' in html and ':obj:' not in html
     assert '<math' in (site / 'operators.html').read_text(encoding='utf-8')
+
+
+def test_pictures_are_as_they_would_be_drawn(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / 'docs')
+    import drawings
+
+    for name, text in drawings.pictures().items():
+        assert (drawings.FOLDER / name).read_text(encoding='utf-8') == text, 'run python docs/drawings.py'
