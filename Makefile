@@ -1,7 +1,7 @@
 # Every target runs in the active Python environment. `make help` lists them.
 PYTHON ?= python
 SHELL := /bin/bash
-.PHONY: help install quickstart test test-extras slow check format bench results docs
+.PHONY: help install quickstart test test-extras slow check format bench results docs release-check
 
 help:        ## list the targets
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/ -/'
@@ -37,3 +37,7 @@ results:     ## the reference problems, three seeds each (only what is missing);
 
 docs:        ## the site of docs/ in build/site, strictly, links checked (extra docs); open build/site/index.html
 	NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --strict
+
+release-check: ## build sdist and wheel, install the wheel in a new virtual environment, use it from another folder
+	$(PYTHON) -m pip install --quiet build
+	PYTHON=$(PYTHON) bash .ci/release_check

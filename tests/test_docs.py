@@ -12,20 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 RUNNER = ROOT / 'tests' / 'docs_runner.py'
-BOTH_LANGUAGES = (
-    'index',
-    'quick_start',
-    'agent',
-    'config',
-    'write_an_env',
-    'write_a_policy',
-    'pseudo_code',
-    'teams',
-    'self_play',
-    'export',
-    'sweep',
-    'report',
-)
+BOTH_LANGUAGES = sorted(page.stem for page in (ROOT / 'docs' / 'zh').glob('*.md'))
 # the code of these is compared with the English page's, and not run again
 SAME_EXAMPLES = [ROOT / 'docs' / 'zh' / f'{name}.md' for name in BOTH_LANGUAGES]
 DOCS = [ROOT / 'README.md', ROOT / 'CONTRIBUTING.md', *sorted((ROOT / 'docs').glob('??/*.md'))]
@@ -159,7 +146,7 @@ def test_a_recipe_has_at_most_20_lines(page, file):
 
 
 def test_few_examples_are_left_out_and_each_says_why():
-    left_out = [(name_of(p), b.line, b.skip) for p in DOCS for b in docs_runner.blocks_of(p) if b.skip is not None]
+    left_out = [(name_of(p), b.line, b.skip) for p in EXAMPLES for b in docs_runner.blocks_of(p) if b.skip is not None]
     assert len(left_out) <= MAX_SKIPPED, left_out
     assert all(len(reason) > 10 for _, _, reason in left_out)
 
