@@ -47,7 +47,7 @@ TEAM = 'cooperative_navigation -o env.observe_alone=true'
 SUITED = {  # the rest: CartPole, or Pendulum for policies of continuous actions
     'alphazero': 'tic_tac_toe',
     'collaQ': TEAM,
-    'atoc': 'cooperative_navigation -o env.continuous=true',
+    'atoc': 'cooperative_navigation -o env.continuous=true -o env.observe_positions=true',
     **dict.fromkeys(['coma', 'ippo', 'iql', 'maddpg', 'mappo', 'matd3', 'qmix', 'vdn'], 'two_step'),
 }
 EPISODES = 20
