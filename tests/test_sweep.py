@@ -173,3 +173,17 @@ def test_ctrl_c_stops_all_runs_resumably(short_dqn):
     assert driver.returncode == 130 and 'to go on: nervex resume own' in err and 'Traceback' not in err
     assert [saved_run(run).state for run in runs] == ['interrupted'] * 2 and not Path('own/s2').exists()
     assert all(list(run.glob('ckpt*/run_state_*')) for run in runs)
+
+
+@pytest.mark.slow
+def test_on_ray_too_all_runs_are_stopped_resumably(short_dqn):
+    pytest.importorskip('ray', reason='Ray is not installed')
+    short_dqn.commander.max_env_step = 10**9
+    save_config(short_dqn, 'config.yaml')
+    driver = began('sweep', 'config.yaml', '--seeds', '0-1', '-j', '2', '--out', 'own', '--ray')
+    runs = [Path('own/s0'), Path('own/s1')]
+    wait_for(lambda: all(rows(run) > 2 for run in runs), driver)
+    driver.send_signal(signal.SIGINT)
+    _, err = driver.communicate(timeout=200)
+    assert driver.returncode == 130 and 'to go on: nervex resume own' in err
+    assert [saved_run(run).state for run in runs] == ['interrupted'] * 2

@@ -405,7 +405,7 @@ class Screen:
             if sys.stdout is not None and sys.stdout.isatty():
                 from rich.live import Live
 
-                self._live = Live(auto_refresh=False)
+                self._live = Live(auto_refresh=False, transient=True)
                 self._live.start()
         return self
 
