@@ -7,6 +7,7 @@ Exported policies, see ``nervex export``: loaded and run, without torch. A ``.np
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import operator
@@ -100,12 +101,13 @@ class Exported:
         return f'Exported({self.path}: {self.about["policy"]} for {self.about["env"]})'
 
 
-def load(path: str) -> Exported:
+def load(path: str | os.PathLike[str]) -> Exported:
     """
     Overview:
         A policy that ``nervex export`` wrote: a ``.npz``, or, with onnxruntime a ``.onnx``, with torch a ``.pt2``.
         Nothing in a ``.npz`` or ``.onnx`` is code.
     """
+    path = os.fspath(path)
     ending = os.path.splitext(path)[1]
     if ending not in ENDINGS:
         raise NothingThereError(f'{path}: must end in one of {", ".join(ENDINGS)}, as nervex export writes them')
@@ -153,9 +155,11 @@ def _from_pt2(path: str) -> tuple[str, Run]:
 
 # ---- .npz: a program of NumPy calls
 def _from_npz(path: str) -> tuple[str, Run]:
-    with zipfile.ZipFile(path) as archive, np.load(path, allow_pickle=False) as file:
+    with zipfile.ZipFile(path) as archive:  # which compares parts that are read as a whole with their checksums
         program = json.loads(archive.read('program.json'))
-        return archive.read('about.json').decode(), compiled(program, [file[str(k)] for k in range(program['arrays'])])
+        files = (io.BytesIO(archive.read(f'{k}.npy')) for k in range(program['arrays']))
+        arrays = [np.lib.format.read_array(file, allow_pickle=False) for file in files]
+        return archive.read('about.json').decode(), compiled(program, arrays)
 
 
 def compiled(program: dict[str, Any], arrays: Sequence[np.ndarray]) -> Run:

@@ -144,7 +144,7 @@ class Agent:
         """Film the best of so many episodes, as mp4 or gif by the name of the file; answers the file."""
         from nervex.entry.video import film_best
 
-        return film_best(self.config, self.seed, self._trained(), path, n_episode)
+        return film_best(self.config, self.seed, self._trained, path, n_episode)
 
     # ---- files
     def _trained(self) -> str:
@@ -172,9 +172,9 @@ class Agent:
         Arguments:
             - env (:obj:`Any`): in place of the config's; trust (:obj:`bool`): which may name code that you did not sign
         """
-        if path.endswith(ENDINGS):
+        if os.fspath(path).endswith(ENDINGS):
             return cast(Agent, load(path))
-        made = cls(config_of(path, env, trust))
+        made = cls(config_of(os.path.abspath(path), env, trust))
         if os.path.isdir(path):
             made.seed = saved_run(path).seed
             made._stands_at(path)

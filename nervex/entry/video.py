@@ -82,14 +82,14 @@ def eval_and_show(
         return Shown(evaluation, {} if album is None else album.finish())
 
 
-def film_best(cfg: dict, seed: int, load_path: str, path: str, n_episode: int) -> str:
-    """The best of so many episodes of a checkpoint, as mp4 or gif by the name of the file, which is the answer."""
+def film_best(cfg: dict, seed: int, checkpoint: Callable[[], str], path: str, n_episode: int) -> str:
+    """The best of so many episodes of what this function names, as mp4 or gif by the name of the file, the answer."""
     kind = os.path.splitext(path)[1].lstrip('.').lower()
     if kind not in ('mp4', 'gif'):
         raise ValueError(f'path: got {path!r}, must end in .mp4 or .gif')
     with tempfile.TemporaryDirectory() as folder:
         cfg = merge_config(cfg, dict(env=dict(replay_path=folder)))
-        shown = eval_and_show(cfg, seed, load_path=load_path, n_episode=n_episode, video=kind)
+        shown = eval_and_show(cfg, seed, load_path=checkpoint(), n_episode=n_episode, video=kind)
         os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
         return shutil.move(shown.videos['best'], path)
 
