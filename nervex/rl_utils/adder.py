@@ -235,8 +235,7 @@ class Adder(HasState):
         """
         if len(data) == 0:
             return data
-        ends = np.arange(len(data)) == len(data) - 1
-        sources = her.goal_sources(self._her_strategy, ends, self._her_replay_k, self._generator)
+        sources = her.goal_sources(self._her_strategy, len(data), self._her_replay_k, self._generator)
         rows = her.relabel(
             data if _is_rows(data) else [{key: torch.as_tensor(row[key]) for key in row.keys()} for row in data],
             sources,

@@ -34,21 +34,12 @@ def within(tolerance: float, achieved: torch.Tensor, desired: torch.Tensor) -> t
     return ((achieved - desired).norm(dim=-1, keepdim=True) <= tolerance).float()
 
 
-def goal_sources(strategy: str, done: np.ndarray, k: int, generator: np.random.Generator) -> np.ndarray:
-    """
-    Overview:
-        For each step of whole episodes, one after the other, the k steps whose outcome becomes the new goal.
-    Arguments:
-        - strategy (:obj:`str`): as of the Adder
-        - done (:obj:`np.ndarray`): which steps end an episode, (steps, )
-    """
-    steps, ends = np.arange(len(done)), np.flatnonzero(done)
-    episode = np.searchsorted(ends, steps)
-    last = ends[episode]
+def goal_sources(strategy: str, steps: int, k: int, generator: np.random.Generator) -> np.ndarray:
+    """For each step the k steps, (steps, k), whose outcome becomes the new goal; ``strategy`` as of the Adder."""
     if strategy == 'final':
-        return np.repeat(last[:, None], k, axis=1)
-    first = steps if strategy == 'future' else np.concatenate([[0], ends + 1])[episode]
-    return generator.integers(first[:, None], last[:, None] + 1, size=(len(steps), k))
+        return np.full((steps, k), steps - 1)
+    first = np.arange(steps)[:, None] if strategy == 'future' else np.zeros((steps, 1), np.int64)
+    return generator.integers(first, steps, size=(steps, k))
 
 
 def relabel(

@@ -15,7 +15,7 @@ from nervex.loader.errors import shown
 from nervex.loader.problems import Problems
 from nervex.loader.rules import registered
 from nervex.loader.sections import Parts, check_value, complete, merge_section
-from nervex.rl_utils.her import goal_sources, merge_halves, reached, split_halves, within
+from nervex.rl_utils.her import merge_halves, reached, split_halves, within
 from nervex.utils import ConfigError, tree
 from nervex.utils.declare import Setting, declared_by, setting, settings
 from nervex.utils.part_state import HasState
@@ -140,8 +140,8 @@ class HindsightRelabel(SampleTransform):
     def __call__(self, samples: Batch) -> Batch:
         self._check(samples)
         done = np.asarray(samples['done']).astype(bool)
-        source = goal_sources(self._cfg.strategy, done, self._cfg.k, self._rng).reshape(-1)
-        again = np.repeat(np.arange(len(done)), self._cfg.k)
+        k, rows = self._cfg.k, np.arange(len(done))
+        source, again = self._sources(done, k).reshape(-1), np.repeat(rows, k)
         parts = (self._split(_tensors(samples[name])) for name in ('obs', 'next_obs'))
         (state, _, _), (next_state, _, achieved) = parts
         goal, reached_now = tree.index(achieved, source), tree.index(achieved, again)
@@ -154,6 +154,17 @@ class HindsightRelabel(SampleTransform):
             if 'truncated' in copies:
                 copies['truncated'] = torch.zeros_like(copies['done'])
         return Batch.cat([samples, tree.map(_like, samples, copies)])
+
+    def _sources(self, done: np.ndarray, k: int) -> np.ndarray:
+        """For each row the rows whose outcome becomes its goal, (rows, k)."""
+        rows = np.arange(len(done))
+        ends = np.flatnonzero(done)
+        episode = np.searchsorted(ends, rows)
+        last = ends[episode]
+        if self._cfg.strategy == 'final':
+            return np.repeat(last[:, None], k, axis=1)
+        first = rows if self._cfg.strategy == 'future' else np.concatenate([[0], ends + 1])[episode]
+        return self._rng.integers(first[:, None], last[:, None] + 1, size=(len(rows), k))
 
     @staticmethod
     def _check(samples: Batch) -> None:
