@@ -112,7 +112,7 @@ def _told_in_a_line(ray: Any, what: str) -> Iterator[None]:
             f'{what}: it wants another token; set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN_PATH to the file with the '
             f"cluster's token ({_first_line(e)})"
         ) from e
-    except (ray.exceptions.RayError, OSError, RuntimeError, ValueError) as e:
+    except Exception as e:  # Ray raises bare ones, too
         raise NervexError(f'{what}: {_first_line(e)}') from e
 
 
