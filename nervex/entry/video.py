@@ -129,6 +129,8 @@ def _check_picture(make: Callable[[dict], Any], cfg: dict) -> float:
         picture_of(env)
         fps = getattr(env, 'render_fps', None) or getattr(getattr(env, 'env', None), 'metadata', {}).get('render_fps')
         return float(fps or 30)
+    except ExtraMissingError:
+        raise
     except ImportError as e:
         raise ExtraMissingError(f'{env!r}: a package that it draws with is missing ({e})') from e
     finally:

@@ -236,7 +236,12 @@ class GymEnv(BaseEnv):
 
     def render(self) -> Any:
         """What the Gym object draws."""
-        return self.env.render()
+        from gymnasium.error import DependencyNotInstalled
+
+        try:
+            return self.env.render()
+        except DependencyNotInstalled as error:
+            raise ExtraMissingError(f"{self!r} cannot be drawn: pip install 'nervex[video]' ({error})") from error
 
     # ------------------------------------------------------------------ building
     _running = False

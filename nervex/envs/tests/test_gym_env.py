@@ -9,6 +9,7 @@ from gymnasium import spaces
 
 from nervex.envs import BaseEnv, BaseEnvTimestep, GymEnv, check_env, get_vec_env_setting, gym_env
 from nervex.utils import UnknownNameError
+from nervex.utils.errors import ExtraMissingError
 from nervex.worker.actor.env_manager import BaseEnvManager, VectorEnvManager
 
 BUILT_IN = [
@@ -286,3 +287,14 @@ def test_an_env_without_a_time_limit_is_told_once(caplog, cfg, warns):
     for _ in range(2):
         GymEnv(cfg).info()
     assert ['no time limit' in record.getMessage() for record in caplog.records] == [True] * warns
+
+
+def test_a_package_that_a_picture_needs_is_named_with_its_extra():
+    def render():
+        raise gymnasium.error.DependencyNotInstalled('pygame is not installed')
+
+    env = GymEnv(dict(env_id='CartPole-v1'))
+    env.reset()
+    env.env.render = render
+    with pytest.raises(ExtraMissingError, match=r'nervex\[video\].*pygame is not installed'):
+        env.render()
