@@ -15,14 +15,7 @@ from nervex.parallel.pace import Overlap, Rounds, given_up, make_plan, resources
 from nervex.parallel.role import RoleSpec
 from nervex.parallel.roster import Roster, Slot
 from nervex.parallel.tally import CommanderLog, ParallelProgress, Tally, verdict
-from nervex.run.build import (
-    EVALUATION_SEED_OFFSET,
-    Launch,
-    Passed,
-    check_opponents,
-    policy_class,
-    prepare_launch,
-)
+from nervex.run.build import EVALUATION_SEED_OFFSET, Launch, check_opponents, policy_class
 from nervex.run.life import RunLife
 from nervex.run.result import RunResult
 from nervex.run.state import ABOUT_THE_RUN, log_sizes
@@ -35,7 +28,6 @@ from nervex.worker.learner.checkpoints import Checkpoints
 
 _CLOSE_S = 60.0  # for the last checkpoint
 _INTERRUPT_S = 3.0  # and after Ctrl-C
-_NOTHING = Passed()
 _INCARNATIONS = 1000  # numbers of incarnations that one process may use
 # what happened to the run is no result of it: it stays, whatever the newest saved state knows
 KEPT_LOGS = (*ABOUT_THE_RUN, 'coordinator_logger.txt')
@@ -198,18 +190,6 @@ class ParallelRun(RunLife):
             if not self.coordinator.finish(_INTERRUPT_S):
                 self.log.warning('stopped before the learner could save: the newest earlier state is what remains')
         return KeyboardInterrupt(self.coordinator.last_checkpoint)
-
-
-def build_parallel(
-    cfg: str | dict | None,
-    seed: int | None,
-    passed: Passed = _NOTHING,
-    overrides: tuple[str, ...] = (),
-    resume: str | None = None,
-    carrier: Carrier | None = None,
-) -> ParallelRun:
-    """``start_parallel`` of what ``prepare_launch`` makes of the same arguments."""
-    return start_parallel(prepare_launch(cfg, seed, passed, overrides, resume), carrier)
 
 
 def start_parallel(launch: Launch, carrier: Carrier | None = None, show_output: bool = False) -> ParallelRun:

@@ -3,8 +3,8 @@
 import pytest
 
 from nervex.parallel.carrier import InlineCarrier
-from nervex.parallel.run import build_parallel
 from nervex.parallel.tests.pretenders import Actor, Evaluator, Learner, Pretender
+from nervex.parallel.tests.running import build_parallel
 from nervex.utils import COMM_ACTOR_REGISTRY, COMM_LEARNER_REGISTRY
 
 

@@ -190,7 +190,7 @@ def test_a_wrong_setting_is_told_before_anything_is_made(tmp_path, monkeypatch, 
 
 
 def test_names_of_roles_are_looked_up_before_the_folder_is_made(tmp_path):
-    from nervex.parallel.run import build_parallel
+    from nervex.parallel.tests.running import build_parallel
 
     with pytest.raises(UnknownNameError, match='unknown comm actor'):
         build_parallel('cartpole_dqn', 0, overrides=(f'exp_name={tmp_path}/x', 'parallel.comm_actor_type=zergling'))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nervex.parallel.run import build_parallel
+from nervex.parallel.tests.running import build_parallel
 
 pytest.importorskip('ray')
 pytestmark = pytest.mark.slow

@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip('ray')
 
 from app_zoo.classic_control.cartpole.entry import cartpole_ppo_default_config
-from nervex.parallel.run import build_parallel
+from nervex.parallel.tests.running import build_parallel
 
 SECONDS, EVERY_S, SOLVED = 300.0, 10.0, 195.0
 

@@ -11,7 +11,7 @@ from nervex.entry.serial_entry import serial_pipeline
 from nervex.parallel.blocks import Header
 from nervex.parallel.carrier import InlineCarrier
 from nervex.parallel.league_run import start_parallel_league
-from nervex.parallel.run import build_parallel
+from nervex.parallel.tests.running import build_parallel
 from nervex.run.launch import prepare_launch
 from nervex.utils import CheckpointError, ConfigError
 from nervex.utils.file_helper import read_file

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from nervex.parallel.run import build_parallel
+from nervex.parallel.tests.running import build_parallel
 
 ray = pytest.importorskip('ray')
 

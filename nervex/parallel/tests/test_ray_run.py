@@ -15,7 +15,7 @@ pytest.importorskip('ray')
 from app_zoo.classic_control.cartpole.envs import CartPoleEnv
 from nervex.entry.parallel_entry import parallel_pipeline
 from nervex.entry.serial_entry import serial_pipeline
-from nervex.parallel.run import build_parallel
+from nervex.parallel.tests.running import build_parallel
 from nervex.run.launch import Passed
 
 CONFIGS = 'app_zoo.classic_control.{0}.entry.{0}_{1}_default_config'

@@ -4,7 +4,7 @@ import numpy as np
 
 from nervex.entry.eval_entry import eval as evaluate
 from nervex.entry.parallel_entry import parallel_pipeline
-from nervex.parallel.run import build_parallel
+from nervex.parallel.tests.running import build_parallel
 from nervex.worker.learner.checkpoints import load_checkpoint_file
 
 CONFIG = dict(
