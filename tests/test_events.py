@@ -14,10 +14,10 @@ from tensorboardX.proto import event_pb2
 from nervex.config import compile_config
 from nervex.entry import serial_pipeline
 from nervex.run.curve import curve_rows
-from nervex.run.events import EventError, EventSink
+from nervex.run.events import EventError, Events, EventSink, Relay, RunStart
 from nervex.utils import EVENT_REGISTRY, ConfigError, ExtraMissingError
 from nervex.utils.declare import setting, settings
-from nervex.utils.log_helper import LISTENERS
+from nervex.utils.log_helper import LISTENERS, TBLogger
 
 
 def told(folder):
@@ -196,6 +196,25 @@ def test_a_run_that_goes_on_is_not_lost_to_a_sink_that_is_away(short, sink, capl
 def test_what_is_wrong_with_events_is_told_with_the_config(events, said):
     with pytest.raises(ConfigError, match='(?s)' + re.escape(said)):
         compile_config({**compile_config('cartpole_dqn'), 'events': events})
+
+
+def test_what_another_process_logs_is_relayed_with_where_it_stood(tmp_path, sink):
+    where, log = [3, 1], tmp_path / 'log'
+    relay = Relay({'tensorboard': {}}, str(log), lambda: tuple(where))
+    logger = TBLogger(str(log), 'learner')
+    assert not Path(logger.path).exists()  # the run's one entry is the coordinator's
+    logger.listener.log({'learner/total_loss': 0.5})
+    where[:] = 4, 2
+    logger.listener.checkpoint('c.pth.tar')
+    events = Events({'own': {'raises': ''}}, str(tmp_path / 'elsewhere'))
+    events.start(RunStart('run', {}, 'run', False))
+    taken = relay.take()
+    events.told(taken)
+    assert sink[1:] == [('on_log', {'learner/total_loss': 0.5}, 3, 1), ('on_checkpoint', 'c.pth.tar', 4, 2)]
+    assert relay.take() == []
+    events.end('finished', {})
+    relay.close()
+    assert not LISTENERS
 
 
 # ---- trackers ----

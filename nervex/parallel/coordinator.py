@@ -281,6 +281,7 @@ class Coordinator:
     def _finished(self, task: Task) -> None:
         if not task.hold.spec.index:
             self.last_checkpoint = task.result['last_checkpoint']
+            self.roster.on_told(task.result['told'])
             self._ended = True
 
     # ---- what goes wrong ----

@@ -20,6 +20,7 @@ from nervex.parallel.blocks import Header, Ledger, pack_weights, unpack_block
 from nervex.parallel.pace import largest, role_seed
 from nervex.parallel.role import SCALING, Role, RoleSpec
 from nervex.run.build import build_buffer, env_info
+from nervex.run.events import Relay
 from nervex.run.opponents import snapshot_of
 from nervex.run.state import (
     STATE_VERSION,
@@ -132,6 +133,11 @@ class LearnerRole(Role):
         info = env_info(cfg, spec.passed.env_setting)
         self.policy = self.build_policy(info, ('learn', 'collect'))
         set_pkg_seed(spec.role_seed)
+        self._envstep = 0
+        if not self.group.rank:
+            log = os.path.join(spec.exp_path, 'log')
+            self.relay = Relay(cfg.events, log, lambda: (self._envstep, self.learner.train_iter))
+            self.stack.callback(self.relay.close)
         self.learner = LEARNER_REGISTRY.get(cfg.learner.learner_type)(cfg.learner, exp_name=self.group.log_path)
         self.stack.callback(self.learner.close)
         self.learner.ckpt_path = self.group.ckpt_path
@@ -188,7 +194,7 @@ class LearnerRole(Role):
         del blocks
         if request['setting']:
             self.learner.policy.set_setting('learn', request['setting'])
-        before = self.learner.train_iter
+        before, self._envstep = self.learner.train_iter, request['envstep']
         start = time.perf_counter()
         with self.group.watched():
             for batch in self._batches(request['updates']):

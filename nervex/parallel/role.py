@@ -98,6 +98,7 @@ class Role:
         self.spec, self.passed = spec, spec.own_passed()
         self.cfg = spec.own_config()
         self.events: Any = None
+        self.relay: Any = None  # of what is logged here, to those who are told of the run
         self.stack = contextlib.ExitStack()
         import_modules(self.cfg.import_names or [])
         torch.set_num_threads(self.cfg.policy.torch_threads or 1)
@@ -113,8 +114,9 @@ class Role:
         return {'pid': os.getpid(), **self.ping()}
 
     def ping(self) -> dict[str, Any]:
-        """A number that changes while the role gets on with its work, and warnings since the last answer."""
-        return {'progress': self.progress(), 'events': [] if self.events is None else self.events.take()}
+        """A number that changes while the role gets on with its work; warnings, and what was logged, since the last."""
+        events, told = ([] if own is None else own.take() for own in (self.events, self.relay))
+        return {'progress': self.progress(), 'events': events, 'told': told}
 
     def progress(self) -> float:
         """Tens of seconds that this process has worked."""

@@ -89,6 +89,7 @@ class Roster(Master):
         self._here_at = carrier.now()
         self.on_begun: Callable[[Task], Any] = lambda task: None  # told when a role is there
         self.on_lost: Callable[[Task], Any] = lambda task: None  # told of every task that will not be done
+        self.on_told: Callable[[list], Any] = lambda events: None  # told what roles have logged
 
     # ---- roles ----
     def add(self, spec: RoleSpec, role: Any, resources: dict[str, Any]) -> Slot:
@@ -150,6 +151,7 @@ class Roster(Master):
             slot.progress = answer['progress']
             for event in answer['events']:
                 self.log(f'{slot.name}: {event}')
+            self.on_told(answer['told'])
 
     def failed(self, task: Task, error: NervexError) -> None:
         """A death is survived, and so is the loss of data; what the code of a role raises ends the run."""

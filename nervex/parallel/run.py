@@ -73,6 +73,7 @@ class ParallelRun(RunLife):
             stack.callback(part.close)
         self.pace = (Rounds if plan.rounds else Overlap)(plan, cfg.parallel, carrier.measures)
         self.roster = Roster(carrier, cfg.parallel, self.log.info, self._renewed)
+        self.roster.on_told = folder.events.told
         self.coordinator = Coordinator(self)
 
     def _build_selfplay(self, launch: Launch, stack: contextlib.ExitStack) -> None:

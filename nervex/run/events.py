@@ -6,7 +6,8 @@ import csv
 import json
 import logging
 import os
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -131,6 +132,11 @@ class Events:
         """A checkpoint was written."""
         self._tell('on_checkpoint', path)
 
+    def told(self, events: Iterable[tuple[Any, ...]]) -> None:
+        """What a ``Relay`` has taken down in another process."""
+        for method, *arguments in events:
+            self._call(method, *arguments)
+
     def end(self, state: str, facts: Mapping[str, Any]) -> None:
         """Tell how it ended, and hear no more."""
         if LISTENERS.get(self._log) is self:
@@ -154,6 +160,41 @@ class Events:
             self.failed[name] = f'{method}: {_in_a_line(e)}'
             text = 'events.%s: %s raised %s; it is told nothing more of this run, which goes on'
             logger.warning(text, name, method, _in_a_line(e), exc_info=True)
+
+
+class Relay:
+    """
+    Overview:
+        Hears in another process of the run what loggers below ``log`` write there, and keeps it until it is taken.
+    Arguments:
+        - stands (:obj:`Callable`): answers env steps and updates of the run
+    Interfaces:
+        take, close
+    """
+
+    def __init__(self, cfg: Mapping[str, Any], log: str, stands: Callable[[], tuple[int, int]]) -> None:
+        self._kept: deque[tuple[Any, ...]] = deque()  # which one thread fills while another one takes
+        self._log, self._stands = os.path.abspath(log), stands
+        self.own_files = not any(EVENT_REGISTRY.get(name).replaces_parts for name in cfg)
+        if cfg:
+            LISTENERS.setdefault(self._log, self)  # of a run in one process, its events hear it
+
+    def log(self, values: Mapping[str, Any]) -> None:
+        """A logger's values."""
+        self._kept.append(('on_log', dict(values), *self._stands()))
+
+    def checkpoint(self, path: str) -> None:
+        """A checkpoint was written."""
+        self._kept.append(('on_checkpoint', path, *self._stands()))
+
+    def take(self) -> list[tuple[Any, ...]]:
+        """What ``Events.told`` takes, since the last time."""
+        return [self._kept.popleft() for _ in range(len(self._kept))]
+
+    def close(self) -> None:
+        """Hear no more."""
+        if LISTENERS.get(self._log) is self:
+            del LISTENERS[self._log]
 
 
 def _in_a_line(error: Exception) -> str:

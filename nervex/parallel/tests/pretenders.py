@@ -19,7 +19,7 @@ class Pretender:
         return {'pid': 1, **self.ping()}
 
     def ping(self):
-        return {'progress': 0, 'events': []}
+        return {'progress': 0, 'events': [], 'told': []}
 
     def close(self):
         self.closed = True
