@@ -61,7 +61,8 @@ def _quiet() -> Iterator[None]:
     for log in logs:
         log.setLevel(logging.ERROR)
     try:
-        with warnings.catch_warnings():
+        nowhere = io.StringIO()  # graphs are printed where something fails
+        with warnings.catch_warnings(), contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
             warnings.simplefilter('ignore')
             yield
     finally:

@@ -221,7 +221,10 @@ def test_each_operation_of_the_program_does_what_torch_does():
             np.testing.assert_allclose(found, expected.detach(), rtol=1e-5, atol=2e-6, err_msg=name)
 
 
-def test_an_operation_that_numpy_has_not_is_refused_in_a_line():
+def test_what_no_graph_does_and_what_numpy_has_not_is_refused_in_a_line(capfd):
+    with pytest.raises(ExportError, match=r'a net cannot be exported: .*data-dependent') as refused:
+        traced(Net(lambda x: -x if x.sum() > 0 else x), [torch.randn(3, 4)], 'a net')
+    assert '\n' not in str(refused.value) and capfd.readouterr() == ('', '')
     with pytest.raises(ExportError, match=r"knows no operation 'avg_pool2d', so there is no .npz"):
         pooled = Net(lambda x: torch.nn.functional.avg_pool2d(x.view(-1, 1, 2, 2), 2))
         numpy_program(traced(pooled, [torch.randn(3, 4)], 'a net'))
