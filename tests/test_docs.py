@@ -130,6 +130,11 @@ def test_the_first_pages_exist_in_both_languages_with_the_same_examples():
         assert code['en'] == code['zh'], name
 
 
+def test_all_pages_but_the_generated_one_are_translated():
+    english = {page.stem for page in (ROOT / 'docs' / 'en').glob('*.md')}
+    assert english - set(BOTH_LANGUAGES) == {'settings'}
+
+
 def without_comments(text):
     """Comments are translated, and so are the strings of docstrings; the code is the same."""
     text = re.sub(r'""".*?"""', '""', text, flags=re.S)
