@@ -48,8 +48,9 @@ def test_an_env_whose_episodes_never_end_shows_at_once_what_goes_on(capsys, capl
         ['-m', 'serial', '-c', 'cartpole_ppo', '-o', 'env.env_type=gym', '-o', 'env.env_id=CliffWalking-v1', '-s', '0']
         + ['-o', 'evaluator.max_episode_step=30', '-o', 'commander.max_env_step=200', '-o', 'exp_name=run']
     )
-    first, second, *_ = capsys.readouterr().out.splitlines()
-    assert first == 'building ppo for CliffWalking-v1 ...' and second == 'evaluating the policy after 0 updates ...'
+    first, second, third, *_ = capsys.readouterr().out.splitlines()
+    assert first == 'building ppo for CliffWalking-v1 ...' and second == 'in run; Ctrl-C saves and stops it'
+    assert third == 'evaluating the policy after 0 updates ...'
     assert any('cut after 30 steps' in record.getMessage() for record in caplog.records)
 
 

@@ -20,7 +20,7 @@ def test_killed_at_a_file_operation_and_resumed_is_as_never_killed(short_dqn, op
 
 
 def test_killed_while_it_ends_and_resumed_is_as_never_killed(short_dqn):
-    killed_and_resumed(short_dqn, range(-16, 0, 3), max_train_iter=40)
+    killed_and_resumed(short_dqn, range(-17, 1, 2), max_train_iter=40)
 
 
 def killed_and_resumed(short_dqn, operations, **limits):

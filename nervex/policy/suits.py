@@ -86,7 +86,7 @@ def check_env(policy: Any, env_info: Any) -> None:
     if masked and _serves(policy, kind, False):
         why = 'which does not keep to an action_mask, but the observations of the env have one'
     else:
-        kinds = policy.action_kinds or [known for known in _WORDS if known not in TEAMS]
+        kinds = policy.action_kinds or [known for known in _WORDS if known not in (*TEAMS, 'game')]
         given = ' or '.join(_WORDS[k] for k in kinds)
         why = f'which gives {given}, but the env takes {_WORDS[str(kind)]}'
         if 'game' in kinds:

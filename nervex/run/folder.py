@@ -78,7 +78,8 @@ class RunFolder:
         self.curve: tuple[str, float | None] = '', None  # title and stop_val of its picture
         os.makedirs(path, exist_ok=True)
         self._lock = own_folder(path)
-        remove_unfinished(self.log)
+        for written in (self.log, os.path.join(self.log, 'evaluator')):
+            remove_unfinished(written)
         if not resume and os.path.exists(os.path.join(self.log, 'config.yaml')):  # a log of ours
             set_aside(self.log)
 
@@ -169,15 +170,16 @@ class RunFolder:
             self.close()  # a disk that is full, too, does not hide why the run ended
 
     def close(self) -> None:
-        """Note how the run ended, draw its curve, and leave the folder to others; closing twice is fine."""
+        """Draw the curve, note how the run ended, and leave the folder to others; closing twice is fine."""
         if not self._lock.closed:
             end = self._end or {'state': 'interrupted'}
             try:
                 if self._described or self._end:
-                    self.note(**end)
                     self._draw()
-            finally:  # a full disk leaves the folder to others, too
                 self._tell_end(end)
+                if self._described or self._end:
+                    self.note(**end)  # last, so that a run which is killed before has its end told when it is resumed
+            finally:  # a full disk leaves the folder to others, too
                 leave_folder(self.path, self._lock)
 
 
@@ -210,6 +212,13 @@ def leave_folder(folder: str, lock: Any) -> None:
     with contextlib.suppress(FileNotFoundError):
         os.remove(os.path.join(folder, _LOCK))
     lock.close()
+
+
+def tidy_folder(folder: str) -> None:
+    """Take away the lock of a process that was killed as it left the folder."""
+    if os.path.exists(os.path.join(folder, _LOCK)):
+        with contextlib.suppress(OSError, FolderInUseError):
+            leave_folder(folder, own_folder(folder))
 
 
 def free_folders(exp_name: str, holds: str = os.path.join('log', 'run.yaml'), **names: Any) -> Iterator[str]:

@@ -27,6 +27,7 @@ from nervex.run.folder import (
     free_folders,
     names_in,
     saved_run,
+    tidy_folder,
 )
 from nervex.run.progress import harmless
 from nervex.run.result import RunResult
@@ -84,6 +85,7 @@ class Launch:
             logger.warning(
                 '%s: already %s; nothing is changed. It goes on with %s', result.exp_path, result.verdict, more
             )
+            tidy_folder(result.exp_path)
             return result
         if progress is None:
             progress = sys.stdout is not None and sys.stdout.isatty()

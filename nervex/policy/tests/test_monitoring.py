@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from nervex.policy.tests.learning import train
-from nervex.policy.tests.test_combinations import KINDS, NAMES, kinds_of
+from nervex.policy.tests.test_combinations import KINDS, kinds_of
+from nervex.policy.tests.test_combinations import NAMES as EVERYONE
 from nervex.utils import POLICY_REGISTRY, TrainingError, tree
 from nervex.utils.class_config import merge_config
 from nervex.utils.tests.test_log_helper import read_events
@@ -44,6 +45,7 @@ WANTED = {
     'cql_continuous': SAC | {'td_loss', 'cql_loss'},
     'implicit_q': CRITIC | {'value_loss', 'value', 'weight', 'entropy'},
 }
+NAMES = [name for name in EVERYONE if kinds_of(POLICY_REGISTRY.get(name))[0] in KINDS]  # games: test_alphazero
 FEW = dict(
     learner=dict(hook=dict(log_show=dict(ext_args=dict(freq=1)))),
     evaluator=dict(n_episode=1, eval_freq=1000),
