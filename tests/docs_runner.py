@@ -112,7 +112,9 @@ def run_block(block: Block, namespace: dict) -> None:
 
 
 def run_page(page: Path, folder: Path) -> dict | None:
-    """All blocks of a page in order, in ``folder``; answers where and what went wrong, or None."""
+    """All blocks of a page in order, in ``folder``; answers where and what went wrong, what is missing, or None."""
+    from nervex.utils.errors import ExtraMissingError
+
     os.chdir(folder)
     os.symlink(ROOT / 'app_zoo', folder / 'app_zoo')
     sys.path.insert(0, str(folder))
@@ -121,6 +123,8 @@ def run_page(page: Path, folder: Path) -> dict | None:
         if block.skip is None:
             try:
                 run_block(block, namespace)
+            except ExtraMissingError as e:
+                return {'missing': str(e)}
             except BaseException:
                 return {'line': block.line, 'error': traceback.format_exc()}
     return None

@@ -49,6 +49,8 @@ def test_examples_and_commands_of_a_page_run(page, runner, tmp_path):
     runner.stdin.write(json.dumps([str(page), str(tmp_path)]) + '\n')
     runner.stdin.flush()
     failed = json.loads(runner.stdout.readline())
+    if failed and 'missing' in failed:
+        pytest.skip(failed['missing'])
     if failed:
         output = (tmp_path / 'output.txt').read_text(encoding='utf-8')[-2000:]
         pytest.fail(f'{name_of(page)}, line {failed["line"]}:\n{failed["error"]}\noutput:\n{output}', pytrace=False)

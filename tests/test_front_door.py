@@ -208,8 +208,11 @@ def test_ctrl_c_says_how_to_go_on(config_file):
 
 # ---- what there is ----
 def test_list_tells_names_and_what_they_are_without_importing_them(capsys):
-    policies = dict(line.split(None, 1) for line in ends(capsys, 'list', 'policies')[1].splitlines())
-    assert policies['dqn'].startswith('Deep Q-learning') and set(policies) == set(POLICY_REGISTRY.query())
+    policies = {
+        name: text
+        for name, _, text in (line.partition(' ') for line in ends(capsys, 'list', 'policies')[1].splitlines())
+    }
+    assert policies['dqn'].strip().startswith('Deep Q-learning') and set(policies) == set(POLICY_REGISTRY.query())
     assert 'CartPole by double DQN\n' in ends(capsys, 'list', 'configs')[1]
     envs = ends(capsys, 'list', 'envs')[1]
     assert 'cartpole ' in envs and 'CartPole-v1' in envs and 'GymV' not in envs
@@ -300,7 +303,7 @@ print([m for m in ('torch', 'matplotlib', 'gymnasium') if m in sys.modules], fil
         ('nervex show configs cartpole_ppo_v', ['cartpole_ppo_vanilla']),
         ('nervex show nothing a', []),
         ('nervex train -e MountainCarC', ['MountainCarContinuous-v0']),
-        ('nervex train -e two_', ['two_step']),
+        ('nervex train -e two_s', ['two_step']),
         ('nervex -m ser', ['serial']),
     ],
 )

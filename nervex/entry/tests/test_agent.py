@@ -313,6 +313,7 @@ def test_a_function_without_a_name_is_given_again(tmp_path):
 
 
 def test_it_records_the_best_episode():
+    pytest.importorskip('pygame')
     agent = Agent('ppo', 'CartPole-v1', **PPO)
     agent.learn(128, progress=False)
     path = agent.record('films/best.gif')
