@@ -14,7 +14,7 @@ test:        ## install with the test extra, then run the test suite
 	OMP_NUM_THREADS=1 $(PYTHON) -m pytest
 
 test-extras: ## install every extra that comes from a registry, then run what `make test` has skipped for lack of it
-	$(PYTHON) -m pip install --quiet -c <($(PYTHON) -m pip freeze | grep '^torch==') -e ".[test,all,sumo]"
+	$(PYTHON) -m pip install --quiet -c <($(PYTHON) -m pip freeze | grep '^torch==') -e ".[test,all,sumo,docs]"
 	OMP_NUM_THREADS=1 $(PYTHON) -m pytest --skipped-for-packages
 
 slow:        ## the long tests: learning runs, soaks, clean installs
