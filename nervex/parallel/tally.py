@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 from nervex.parallel.blocks import Header
@@ -82,20 +83,20 @@ class ParallelProgress(Progress):
         super().__init__(cast(Any, run), enabled, total_log)
         self._marks: list[tuple[float, int, int]] = [(time.perf_counter(), 0, 0)]
 
-    def line(self) -> str:
-        """The line itself; the speeds are those of the newest seconds."""
+    def parts(self) -> Iterator[tuple[int, str]]:
+        """The parts of the line; the speeds are those of the newest seconds."""
         run, now = self._run, time.perf_counter()
         tally = run.tally
         if now - self._marks[-1][0] > _WINDOW_S / 5:
             self._marks = [*self._marks[-5:], (now, tally.run_steps, tally.updates)]
         then, steps, updates = self._marks[0]
         per_s = 1.0 / max(now - then, 1e-9)
-        return (
-            f'env steps {tally.total_step:,} ({(tally.run_steps - steps) * per_s:,.0f}/s)'
-            f' | updates {tally.train_iter:,} ({(tally.updates - updates) * per_s:,.0f}/s)'
-            f' | actors {len(run.roster.of("actor"))} of {run.plan.actors}'
-            f' | staleness {tally.mean_staleness() or 0.0:.1f} | queue {len(run.pace.waiting)}{self.returns()}'
-        )
+        yield 0, f'env steps {tally.total_step:,} ({(tally.run_steps - steps) * per_s:,.0f}/s)'
+        yield 2, f' | updates {tally.train_iter:,} ({(tally.updates - updates) * per_s:,.0f}/s)'
+        yield 3, f' | actors {len(run.roster.of("actor"))} of {run.plan.actors}'
+        yield 4, f' | staleness {tally.mean_staleness() or 0.0:.1f}'
+        yield 5, f' | queue {len(run.pace.waiting)}'
+        yield from self.returns()
 
 
 class CommanderLog:

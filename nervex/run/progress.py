@@ -6,6 +6,7 @@ import contextlib
 import logging
 import sys
 import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class Progress:
         - enabled (:obj:`bool`): False prints nothing
         - total_log (:obj:`bool`): also show the log lines of all workers, on stderr
     Interfaces:
-        due, update, evaluating, evaluated, say, line, returns, close
+        due, update, evaluating, evaluated, say, line, parts, returns, close
     """
 
     def __init__(self, run: SerialRun, enabled: bool, total_log: bool = False) -> None:
@@ -62,7 +63,7 @@ class Progress:
         """An evaluation begins: said on the live line, and where lines are plain for the first one."""
         text = f'evaluating the policy after {self._run.learner.train_iter:,} updates ...'
         if self._live is not None:
-            self._live.update(f'{self.line()} | {text}')
+            self._draw((0, ' | evaluating ...'))
         elif not self._run.evaluator.history:
             self.say(text)
 
@@ -70,7 +71,7 @@ class Progress:
         """Draw now: a new evaluation is worth a line of its own where lines are plain."""
         self.due = self._next()
         if self._live is not None:
-            self._live.update(self.line())
+            self._draw()
         elif self._enabled:
             self.say(self.line())
 
@@ -82,29 +83,50 @@ class Progress:
             elif self._enabled:
                 print(text, flush=True)
 
-    def line(self) -> str:
-        """The line itself."""
+    def _draw(self, *more: tuple[int, str]) -> None:
+        """The live line, which has one row."""
+        from rich.text import Text
+
+        line = self.line(self._live.console.width, *more)
+        self._live.update(Text(line, no_wrap=True, overflow='ellipsis'))
+
+    def line(self, width: int | None = None, *more: tuple[int, str]) -> str:
+        """The line itself; of one that is wider than ``width`` the least important parts are left out."""
+        parts = [*self.parts(), *more]
+        while (text := ''.join(part for _, part in parts)) and width is not None and len(text) > width:
+            least = max(rank for rank, _ in parts)
+            if least == 0:
+                break
+            parts = [part for part in parts if part[0] < least]
+        return text
+
+    def parts(self) -> Iterator[tuple[int, str]]:
+        """The parts of the line, each behind its rank: the highest is the least important."""
         run, steps = self._run, self._run.actor.total_step
         speed = (steps - self._steps_before) / max(time.perf_counter() - self._start, 1e-9)
-        text = f'env steps {steps:,} | updates {run.learner.train_iter:,} | {speed:,.0f} steps/s{self.returns()}'
+        yield 0, f'env steps {steps:,}'
+        yield 5, f' | updates {run.learner.train_iter:,}'
+        yield 4, f' | {speed:,.0f} steps/s'
+        yield from self.returns()
         limit = run.commander.limit
-        left = max(limit - steps, 0) / speed if limit is not None and speed else 0
-        return text if not left else f'{text} | at most {duration(left)} left'
+        if limit is not None and speed and limit > steps:
+            yield 2, f' | at most {duration((limit - steps) / speed)} left'
 
-    def returns(self) -> str:
-        """The last and the best return and the last win rate, as a part of the line."""
+    def returns(self) -> Iterator[tuple[int, str]]:
+        """The last and the best return and the last win rate, as parts of the line."""
         last, best = self._run.evaluator.last_mean, self._run.evaluator.best
         if last != last:  # NaN before the first evaluation
-            return ''
+            return
         cfg, won = self._run.cfg.evaluator, self._run.evaluator.last_win_rate
         wanted, part = (f', stop at {x:g}' if x is not None else '' for x in (cfg.stop_val, cfg.stop_win_rate))
-        wins = '' if won is None else f' | win rate {won:.2f}{part}'
-        return f' | return {last:.1f} (best {max(best, last):.1f}{wanted}){wins}'
+        yield from ((1, f' | return {last:.1f}'), (3, f' (best {max(best, last):.1f}'), (6, wanted), (3, ')'))
+        if won is not None:
+            yield from ((2, f' | win rate {won:.2f}'), (6, part))
 
     def close(self) -> None:
         """Leave the last line on the terminal."""
         if self._live is not None:
-            self._live.update(self.line())
+            self._draw()
             with harmless():
                 self._live.stop()
             self._live = None
