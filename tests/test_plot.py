@@ -14,7 +14,7 @@ import yaml
 
 from nervex.config import save_config
 from nervex.entry.cli import main
-from nervex.entry.plot_entry import band, group_runs, read_runs
+from nervex.entry.plot_entry import band, group_runs, read_runs, unfailed
 from nervex.run.curve import draw_curve, round_numbers
 
 COLUMNS = ('train_iter', 'env_step', 'seconds', 'return_mean')
@@ -85,7 +85,7 @@ def test_mean_and_band_of_five_runs_by_hand(write_run):
 
 def test_one_run_is_its_own_mean_without_a_band(write_run):
     write_run('a', [(0, 1), (7, 5), (9, 3)])
-    x, mean, low, high = band(read_runs(['a']))
+    x, mean, low, high = band(read_runs(['.']))
     assert x.tolist() == [0, 7, 9] and mean.tolist() == low.tolist() == high.tolist() == [1, 5, 3]
 
 
@@ -96,6 +96,17 @@ def test_a_solved_run_goes_on_and_an_unsolved_one_ends_the_mean(write_run):
     x, mean, *_ = band(read_runs(['.']))
     assert x[-1] == 30  # not 10: the first run was solved and stays at 100; not 40: the second is not there any more
     assert mean[-1] == pytest.approx((100 + 60 + 60) / 3)
+
+
+def test_a_failed_run_is_left_out_of_the_mean_unless_all_have_failed(write_run):
+    whole, failed = write_run('a', [(0, 0), (10, 100)]), write_run('b', [(0, 0)], seed=1)
+    (failed / 'run.yaml').write_text('{checkpoints: ckpt, seed: 1, state: failed}', encoding='utf-8')
+    curves = read_runs(['.'])
+    assert [curve.state for curve in curves] == ['finished', 'failed']
+    assert [curve.folder for curve in unfailed(curves)] == [str(whole.parent)]
+    assert unfailed(curves[1:]) == curves[1:]
+    (failed / 'run.yaml').write_text('[', encoding='utf-8')
+    assert read_runs(['b'])[0].state == 'damaged'
 
 
 def test_a_half_written_row_and_older_logs_are_left_out(write_run, tmp_path):

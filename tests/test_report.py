@@ -81,6 +81,16 @@ def test_a_page_tells_all_of_its_runs_and_asks_no_network(runs):
     assert any(re.match(r'learning [\d.]+ s, \d+ %', text) for text in page.texts['li'])
 
 
+def test_a_failed_run_counts_in_no_mean(runs):
+    path = Path('runs/ppo_1/log/run.yaml')
+    path.write_text(path.read_text(encoding='utf-8').replace('state: finished', 'state: failed'), encoding='utf-8')
+    report([runs])
+    page = Page('report.html')
+    row = page.texts['td'].index('cartpole ppo')
+    assert page.texts['td'][row + 1] == '1' and '1 failed' in page.texts['td'][row : row + 8]
+    assert 'Means, bands and this table leave failed runs out.' in page.texts['p']
+
+
 def test_nothing_that_a_foreign_config_names_is_imported(runs):
     Path('evil.py').write_text("raise SystemExit('imported')", encoding='utf-8')
     path = Path('runs/dqn/log/config.yaml')

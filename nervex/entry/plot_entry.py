@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from nervex.run.curve import curve_rows
-from nervex.run.folder import leaves, read_yaml
-from nervex.utils import ExtraMissingError, NothingThereError
+from nervex.run.folder import leaves, read_yaml, saved_run
+from nervex.utils import CheckpointError, ExtraMissingError, NothingThereError
 
 _AXIS_LABELS = {'env_step': 'env steps', 'train_iter': 'updates', 'seconds': 'time'}
 _LINES = ('-', '--', ':', '-.')  # ten groups have ten colours; the next ten the same colours and other lines
@@ -86,12 +86,14 @@ def _style(axes: Any, groups: dict[str, list[Curve]], axis: str) -> None:
 
 
 def _draw(axes: Any, label: str, curves: list[Curve], color: str, linestyle: str) -> None:
-    x, mean, low, high = band(curves)
-    n = len(curves)
+    whole = unfailed(curves)
+    x, mean, low, high = band(whole)
+    n, left_out = len(whole), len(curves) - len(whole)
     mark = 'o' if len(x) == 1 else None  # one evaluation is a point, not a line
     said = label if n == 1 else f'{label}: mean of {n} runs, {band_name(n)}'
+    said += f'; {left_out} failed, left out' if left_out else ''
     axes.plot(x, mean, label=said, color=color, linestyle=linestyle, linewidth=2, marker=mark)
-    if n > 1:
+    if len(curves) > 1:
         axes.fill_between(x, low, high, alpha=0.15, color=color, linewidth=0)
         for curve in curves:
             axes.plot(curve.x, curve.mean, color=color, linewidth=0.7, alpha=0.5)
@@ -107,6 +109,7 @@ class Curve:
     x: np.ndarray
     mean: np.ndarray
     win_rate: float | None = None  # at the end; None: the env does not say who won
+    state: str = 'finished'  # or running, interrupted, killed, failed, damaged
 
     @property
     def name(self) -> str:
@@ -163,7 +166,16 @@ def _read_run(log: str, axis: str) -> Curve:
     x, mean = (np.array([float(row[name]) for row in rows]) for name in (axis, 'return_mean'))
     won = rows[-1].get('win_rate')
     config = leaves(read_yaml(path))
-    return Curve(os.path.dirname(os.path.abspath(log)), config, x, mean, float(won) if won else None)
+    return Curve(os.path.dirname(os.path.abspath(log)), config, x, mean, float(won) if won else None, _state(log))
+
+
+def _state(log: str) -> str:
+    if not os.path.isfile(os.path.join(log, 'run.yaml')):
+        return 'finished'  # for all that is known
+    try:
+        return saved_run(os.path.dirname(os.path.abspath(log)), os.path.basename(log)).state
+    except CheckpointError:
+        return 'damaged'
 
 
 def group_runs(curves: Sequence[Curve]) -> dict[str, list[Curve]]:
@@ -218,6 +230,11 @@ def band(curves: Sequence[Curve]) -> tuple[np.ndarray, np.ndarray, np.ndarray, n
     t = _T_95[n - 2] if n - 2 < len(_T_95) else 1.96
     half = t * values.std(0, ddof=1) / np.sqrt(n)
     return x, mean, mean - half, mean + half
+
+
+def unfailed(curves: list[Curve]) -> list[Curve]:
+    """Those that a mean is of: a failed run tells nothing of what is learned; all, where every one has failed."""
+    return [curve for curve in curves if curve.state != 'failed'] or curves
 
 
 def band_name(n: int) -> str:

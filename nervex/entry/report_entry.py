@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from nervex.config.sections import not_by_default
-from nervex.entry.plot_entry import Curve, band, band_name, group_runs, read_runs
+from nervex.entry.plot_entry import Curve, band, band_name, group_runs, read_runs, unfailed
 from nervex.entry.report_page import Line, chart, escape, legend, page, shown_final, shown_number, split, table
 from nervex.run.compare import comparison, readable
 from nervex.run.curve import curve_rows
@@ -135,7 +135,7 @@ def _thinned(pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 # ---- the parts of the page ----
 def _line(n: int, label: str, curves: Sequence[Curve]) -> Line:
-    return Line(n, label, *band(curves), [(curve.x, curve.mean) for curve in curves])
+    return Line(n, label, *band(unfailed(curves)), [(curve.x, curve.mean) for curve in curves])
 
 
 def _results(groups: dict[str, list[Curve]]) -> Iterator[str]:
@@ -145,15 +145,20 @@ def _results(groups: dict[str, list[Curve]]) -> Iterator[str]:
     stops = sorted({c.stop_val for curves in groups.values() for c in curves if c.stop_val is not None})
     lines = [_line(n, label, groups[label]) for n, label in enumerate(most)]
     yield chart('Mean return of an evaluation, over env steps', lines, large=True, stops=stops)
-    counts = sorted({len(curves) for curves in groups.values()} - {1})
+    counts = sorted({len(unfailed(curves)) for curves in groups.values()} - {1})
     bands = ' or '.join(dict.fromkeys(map(band_name, counts)))
     said = [f'thick: the mean of the runs of a config, band: {bands}, thin: each run'] if counts else []
     said += [f'dashed: solved at {", ".join(f"{stop:g}" for stop in stops)}'] if stops else []
     said += [f'of {len(groups)} configs the first {len(most)} are drawn'] if len(groups) > len(most) else []
     yield f'<p class="soft">{escape("; ".join(said))}</p>' if said else ''
-    rows = readable(comparison([(label, [curve.mean[-1] for curve in curves]) for label, curves in groups.items()]))
-    rows[0][0] = 'config'
-    yield '<h2>Final returns</h2>' + table(rows[1:], rows[0])
+    rows = comparison([(label, [c.mean[-1] for c in unfailed(curves)]) for label, curves in groups.items()])
+    for row, curves in zip(rows, groups.values()):
+        states = Counter(curve.state for curve in curves if curve.state != 'finished')
+        row['not finished'] = ', '.join(f'{n} {state}' for state, n in sorted(states.items()))
+    head, *cells = readable(rows)
+    yield '<h2>Final returns</h2>' + table(cells, ['config', *head[1:]])
+    if any(len(unfailed(curves)) < len(curves) for curves in groups.values()):
+        yield '<p class="soft">Means, bands and this table leave failed runs out.</p>'
 
 
 def _runs(paths: Sequence[str]) -> Iterator[str]:
