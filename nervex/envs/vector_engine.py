@@ -8,7 +8,7 @@ import numpy as np
 from nervex.envs.common import agent_num
 from nervex.envs.env.base_env import BaseEnvInfo
 from nervex.envs.spaces import ActionCodec, ObsCodec, reward_info, space_kind
-from nervex.utils.errors import ExtraMissingError, unknown_name
+from nervex.utils.errors import ExtraMissingError, UnknownNameError, nearest, unknown_name
 
 BACKENDS = ('auto', 'gymnasium', 'ale', 'envpool')
 
@@ -116,7 +116,12 @@ class EnvPoolEngine(GymnasiumEngine):
         try:
             import envpool
         except ImportError as error:
-            raise ExtraMissingError('vector_backend envpool: pip install envpool') from error
+            text = 'env.vector_backend envpool: it is not installed: pip install "nervex[envpool]"'
+            raise ExtraMissingError(text) from error
+        if self._task not in (known := envpool.list_all_envs()):
+            near = nearest(self._task, known)
+            hint = f"; did you mean '{near}'?" if near else ''
+            raise UnknownNameError(f"EnvPool has no env '{self._task}'{hint}")
         self.close()
         seeded = {} if seeds[0] is None else {'seed': int(seeds[0])}
         self.env = envpool.make(self._task, env_type='gymnasium', num_envs=self.num, **seeded, **self._kwargs)
@@ -165,12 +170,17 @@ def make_engine(cfg: dict, num: int) -> Any:
     return GymnasiumEngine(_make_gymnasium(env_id, num, {**limit, **kwargs}), **codec)
 
 
+def bare_name(env_id: str) -> str:
+    """The game of an Atari id: 'Pong' of 'ALE/Pong-v5'."""
+    return env_id.split('/')[-1].split('-')[0].removesuffix('NoFrameskip')
+
+
 def _make_ale(env_id: str, num: int, limit: int | None, kwargs: dict) -> Any:
     try:
         from ale_py.vector_env import AtariVectorEnv
     except ImportError as error:
         raise ExtraMissingError(f"env '{env_id}': pip install nervex[atari]") from error
-    name = env_id.split('/')[-1].split('-')[0].removesuffix('NoFrameskip')
+    name = bare_name(env_id)
     game = ''.join('_' + c.lower() if c.isupper() and k else c.lower() for k, c in enumerate(name))
     kwargs = {'autoreset_mode': 'SameStep', **kwargs}
     if limit is not None:

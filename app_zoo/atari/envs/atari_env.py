@@ -7,6 +7,7 @@ from typing import Any
 from easydict import EasyDict
 
 from nervex.envs.gym_env import GymEnv, known_spec
+from nervex.envs.vector_engine import bare_name, make_engine
 from nervex.utils.declare import setting, settings
 
 
@@ -31,6 +32,7 @@ class AtariEnv(GymEnv):
         episodic_life=setting(True, 'bool', 'while collecting a lost life ends an episode'),
         clip_reward=setting(True, 'bool', 'while collecting only the sign of a reward counts'),
         max_frames=setting(108_000, 'int >= 1', 'frames of the game until it is cut off'),
+        vector_backend=setting('auto', "'auto' | 'ale' | 'envpool'", 'who steps all games at once; auto: ale'),
     )
 
     def __init__(self, cfg: dict | None = None) -> None:
@@ -43,31 +45,41 @@ class AtariEnv(GymEnv):
         c.wrappers = [dict(type='atari', **kept, **ends), *c.wrappers]
         c.max_episode_steps = self._limit
 
+    @staticmethod
+    def check_config(cfg: dict) -> list[tuple[str, str]]:
+        """As of GymEnv, of the whole id of a game."""
+        env_id = cfg.get('env_id')
+        return GymEnv.check_config({**cfg, 'env_id': _ale_id(env_id) if isinstance(env_id, str) else env_id})
+
     @classmethod
     def create_vector_env(cls, cfgs: list[dict]) -> Any:
-        """ALE's own, which does all of the preprocessing."""
-        from nervex.envs.vector_engine import make_engine
-
+        """ALE's own, or EnvPool's (``vector_backend``), which do all of the preprocessing."""
         c = cls.complete_cfg(cfgs[0])
-        trains = c.role != 'evaluator'
+        by_envpool, trains = c.vector_backend == 'envpool', c.role != 'evaluator'
+        skip, clip = ('frame_skip', 'reward_clip') if by_envpool else ('frameskip', 'reward_clipping')
         made = dict(
-            frameskip=c.frame_skip,
             stack_num=c.frame_stack,
             img_height=c.frame_size,
             img_width=c.frame_size,
             noop_max=c.noop_max,
             episodic_life=c.episodic_life and trains,
-            reward_clipping=c.clip_reward and trains,
+            **{skip: c.frame_skip, clip: c.clip_reward and trains},
         )
+        env_id = f'{bare_name(c.env_id)}-v5' if by_envpool else full_id(c.env_id)
         given = {'vector_kwargs': {**_game(c), **made, **c.vector_kwargs}, 'make_kwargs': {}}
-        return make_engine({**c, **given, 'env_id': full_id(c.env_id), 'max_episode_steps': limit_of(c)}, len(cfgs))
+        backend = 'envpool' if by_envpool else 'ale'
+        given |= {'vector_backend': backend, 'env_id': env_id, 'max_episode_steps': limit_of(c)}
+        return make_engine({**c, **given}, len(cfgs))
 
 
 def full_id(name: str) -> str:
     """ALE's id of a game; UnknownNameError if there is none such, ExtraMissingError if there is no ALE."""
-    env_id = name if '/' in name or '-v' in name else f'ALE/{name}-v5'
-    known_spec(env_id)
+    known_spec(env_id := _ale_id(name))
     return env_id
+
+
+def _ale_id(name: str) -> str:
+    return name if '/' in name or '-v' in name else f'ALE/{name}-v5'
 
 
 def limit_of(cfg: EasyDict) -> int:

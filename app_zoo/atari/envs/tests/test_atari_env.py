@@ -1,5 +1,6 @@
 """Atari games: frames against Gymnasium's preprocessing, who sees what, and what no game is."""
 
+import sys
 from unittest.mock import Mock
 
 import numpy as np
@@ -11,7 +12,7 @@ pytest.importorskip('cv2')
 from app_zoo.atari.envs import AtariEnv
 from nervex.envs import check_env
 from nervex.envs.wrappers.atari import NoopReset
-from nervex.utils import UnknownNameError
+from nervex.utils import ExtraMissingError, UnknownNameError
 from nervex.worker.actor.env_manager import create_env_manager
 
 FIRE = 1
@@ -64,8 +65,12 @@ def test_collecting_sees_lives_and_signs_evaluating_whole_games_and_scores():
     assert totals['actor'][0] < totals['evaluator'][0]  # one life of five
 
 
-def test_the_vectorised_games_have_the_same_roles_and_make_no_row_of_their_own():
-    cfgs = {role: [dict(env_id='Breakout', role=role)] * 2 for role in ('actor', 'evaluator')}
+@pytest.mark.parametrize('engine', ['ale', 'envpool'])
+def test_the_vectorised_games_have_the_same_roles_and_make_no_row_of_their_own(engine):
+    if engine == 'envpool':
+        pytest.importorskip('envpool')
+    given = dict(env_id='Breakout', vector_backend=engine)
+    cfgs = {role: [dict(role=role, **given)] * 2 for role in ('actor', 'evaluator')}
     for role, expected in (('actor', True), ('evaluator', False)):
         manager = create_env_manager('vector', AtariEnv, cfgs[role])
         manager.seed(0)
@@ -87,10 +92,51 @@ def test_the_vectorised_games_have_the_same_roles_and_make_no_row_of_their_own()
         manager.close()
 
 
+def test_envpool_shows_the_same_and_its_resets_are_no_steps():
+    pytest.importorskip('envpool')
+    game = dict(env_id='Pong', noop_max=1, max_frames=4 * 12, vector_backend='envpool', role='evaluator')
+    one = AtariEnv(game)
+    one.reset(seed=0)
+    manager = create_env_manager('vector', AtariEnv, [game] * 2)
+    manager.seed(0)
+    manager.launch()
+    assert manager.env_info().obs_space.shape == one.info().obs_space.shape
+    ends, steps = [], 0
+    for step in range(25):
+        ids, _ = manager.observe()
+        block = manager.advance(ids, np.full(len(ids), 2 + step % 2))
+        steps += len(block)
+        ends += [step] * int(block.done.sum())
+        assert (block.truncated == block.done).all() and not (block.done & (block.episode_length != 12)).any()
+        if step < 4:  # the ball is not in play yet, so that all games are alike
+            assert (block.obs[0][-1] == one.step(2 + step % 2).obs[-1]).all()
+    assert ends == [11, 11, 23, 23] and steps == 2 * 25
+    manager.close()
+    one.close()
+
+
+def test_an_engine_that_is_not_installed_is_named_with_its_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, 'envpool', None)
+    with pytest.raises(ExtraMissingError, match=r'pip install "nervex\[envpool\]"'):
+        AtariEnv.create_vector_env([dict(env_id='Pong', vector_backend='envpool')])
+
+
 @pytest.mark.parametrize('made', [AtariEnv, lambda cfg: AtariEnv.create_vector_env([cfg])])
 def test_a_game_that_is_none_is_named(made):
     with pytest.raises(UnknownNameError, match=r"'ALE/Pongg-v5'.*did you mean 'ALE/Pong-v5'"):
         made(dict(env_id='Pongg'))
+
+
+def test_envpool_names_a_game_that_it_has_not():
+    pytest.importorskip('envpool')
+    with pytest.raises(UnknownNameError, match=r"EnvPool has no env 'Pongg-v5'; did you mean 'Pong-v5'"):
+        AtariEnv.create_vector_env([dict(env_id='Pongg', vector_backend='envpool')])
+
+
+def test_beside_other_mistakes_a_game_that_exists_is_none():
+    assert AtariEnv.check_config(AtariEnv.complete_cfg(dict(env_id='Pong'))) == []
+    [(name, text)] = AtariEnv.check_config(AtariEnv.complete_cfg(dict(env_id='Pongg')))
+    assert name == 'env_id' and "did you mean 'ALE/Pong-v5'" in text
 
 
 def test_it_keeps_the_rules_of_envs_and_can_draw():
