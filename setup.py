@@ -59,7 +59,7 @@ setup(
     packages=find_packages(include=['nervex', 'nervex.*', 'app_zoo', 'app_zoo.*']),
     package_data={
         'nervex': ['py.typed', 'scripts/*.sh', 'scripts/*.yaml'],
-        'app_zoo': ['*/README.md', '*/*/README.md', 'sumo/envs/nets/*.net.xml'],
+        'app_zoo': ['*/README.md', '*/*/README.md', 'sumo/envs/nets/*.net.xml', 'gfootball/install.sh'],
     },
     python_requires='>=3.10',
     # The upper bound of torch is the newest release that the tests have run with. It also keeps pip on the CPU build

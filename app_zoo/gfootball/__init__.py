@@ -1,0 +1,1 @@
+"""Football by Google Research Football."""

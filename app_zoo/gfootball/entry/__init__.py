@@ -1,0 +1,1 @@
+"""Configs of football, and scripted players."""

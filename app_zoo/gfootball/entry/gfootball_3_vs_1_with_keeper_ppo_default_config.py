@@ -1,0 +1,30 @@
+"""Three against a defender and a keeper, by PPO for whoever is at the ball."""
+
+from easydict import EasyDict
+
+gfootball_3_vs_1_with_keeper_ppo_default_config = EasyDict(
+    dict(
+        env=dict(
+            env_type='gfootball',
+            scenario='academy_3_vs_1_with_keeper',
+            rewards='scoring,checkpoints',
+            actor_env_num=16,
+            evaluator_env_num=4,
+        ),
+        policy=dict(
+            policy_type='ppo',
+            model=dict(hidden_dim_list=[128, 128], share_encoder=False, head_layer_num=0, activation='tanh'),
+            learn=dict(
+                epochs=4,
+                batch_size=256,
+                learning_rate=3e-4,
+                grad_clip_norm=0.5,
+                algo=dict(discount_factor=0.993, gae_lambda=0.95, entropy_weight=0.01),
+            ),
+        ),
+        actor=dict(n_sample=16 * 128),
+        evaluator=dict(n_episode=40, eval_freq=800, stop_val=None),
+        commander=dict(max_env_step=5_000_000),
+    )
+)
+main_config = gfootball_3_vs_1_with_keeper_ppo_default_config
