@@ -108,6 +108,15 @@ ALGORITHMS = {
 }
 
 
+EMPTY = ('env.env_id=MiniGrid-Empty-8x8-v0', 'evaluator.stop_val=0.93')
+SUITES = [
+    Row('minigrid_ppo', at_least=0.93),
+    Row('minigrid_ppo', at_least=0.93, variant='empty', overrides=EMPTY),
+    Row('pointmaze_her_sac', at_least=0.9),
+    Row('highway_dqn', at_least=20.0, seeds=(0, 1)),
+]
+
+
 def all_rows() -> list[Row]:
     """Every row, the short runs first."""
     rows = []
@@ -126,6 +135,7 @@ def all_rows() -> list[Row]:
             overrides = (f'env.env_id={env_id}', f'commander.max_env_step={budget}')
             row = Row(config, peer=SB3, variant=body, overrides=overrides)
             rows += [row, replace(row, side=SB3, seeds=(0, 1))]
+    rows += SUITES
     rows.append(Row('mujoco_ppo', variant='hopper', overrides=('env.env_id=Hopper-v5',)))
     for name, (settings, overrides) in ALGORITHMS.items():
         variant = name if overrides else ''

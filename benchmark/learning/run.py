@@ -29,6 +29,13 @@ import pages  # noqa: E402
 from records import Records  # noqa: E402
 from rows import EPYMARL, SB3, Row, all_rows  # noqa: E402
 
+PACKAGES = (  # family of configs, what it needs, which extra brings that
+    ('lunarlander', 'Box2D', 'box2d'),
+    ('mujoco', 'mujoco', 'mujoco'),
+    ('minigrid', 'minigrid', 'minigrid'),
+    ('highway', 'highway_env', 'highway'),
+    ('pointmaze', 'gymnasium_robotics', 'robotics'),
+)
 THREADS = ('OMP_NUM_THREADS', 'MKL_NUM_THREADS', 'OPENBLAS_NUM_THREADS')
 
 
@@ -38,7 +45,7 @@ def missing(row: Row) -> str | None:
         return 'pip install stable-baselines3 sb3-contrib'
     if row.side == EPYMARL and not {'EPYMARL_DIR', 'EPYMARL_PYTHON'} <= os.environ.keys():
         return 'set EPYMARL_DIR to a checkout of github.com/uoe-agents/epymarl, EPYMARL_PYTHON to who can run it'
-    for family, package, extra in (('lunarlander', 'Box2D', 'box2d'), ('mujoco', 'mujoco', 'mujoco')):
+    for family, package, extra in PACKAGES:
         if row.config.startswith(family) and importlib.util.find_spec(package) is None:
             return f'pip install nervex[{extra}]'
     return None

@@ -343,6 +343,8 @@ def limits_itself(env: Any, wrappers: list) -> bool:
     """Whether an argument or attribute of a Gymnasium env, or one of the wrappers around it, is a time limit."""
     said = str(wrappers).lower().replace('_', '')
     own = any(getattr(env.unwrapped, name, None) for name in ('max_steps', 'max_episode_steps', '_max_episode_steps'))
+    config = getattr(env.unwrapped, 'config', None)  # as highway-env has it
+    own = own or (isinstance(config, dict) and bool(config.get('duration')))
     return own or 'timelimit' in said or any(name.startswith('max_num_') for name in env.spec.kwargs)
 
 

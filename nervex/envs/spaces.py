@@ -5,6 +5,7 @@ Spaces are told apart by class name, never by isinstance: gym and gymnasium may 
 not related.
 """
 
+import functools
 import logging
 from collections.abc import Callable
 from typing import Any
@@ -189,7 +190,7 @@ class ObsCodec:
             items = space.spaces.items() if kind == 'Dict' else ((str(i), s) for i, s in enumerate(space.spaces))
             return self._branch(kind, list(items), name)
         if kind == 'Text' or getattr(getattr(space, 'dtype', None), 'kind', '') == 'U':
-            logger.warning('%s: the text part is left out, models take arrays', name)
+            _warn_of_text(name)
             return None, None
         if kind == 'Box':
             dtype = np.dtype(np.float32) if space.dtype == np.float64 else np.dtype(space.dtype)
@@ -230,6 +231,11 @@ class ObsCodec:
             return out
 
         return encode, reward_info(0, 1, (total,))
+
+
+@functools.lru_cache  # once
+def _warn_of_text(name: str) -> None:
+    logger.warning('%s: the text part is left out, models take arrays', name)
 
 
 def _flat(encoded: Any) -> np.ndarray:

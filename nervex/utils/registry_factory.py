@@ -86,6 +86,7 @@ WRAPPER_REGISTRY = Registry(
     'env wrapper',
     {
         'noop_reset': 'nervex.envs.wrappers.atari:NoopReset',
+        'action_repeat': 'nervex.envs.wrappers.base:ActionRepeat',
         'max_and_skip': 'nervex.envs.wrappers.atari:MaxAndSkip',
         'episodic_life': 'nervex.envs.wrappers.atari:EpisodicLife',
         'fire_reset': 'nervex.envs.wrappers.atari:FireReset',

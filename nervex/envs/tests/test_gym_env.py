@@ -1,6 +1,7 @@
 """Gymnasium ids, Gymnasium objects and old gym objects behind GymEnv."""
 
 import pickle
+from types import SimpleNamespace
 
 import gymnasium
 import numpy as np
@@ -287,6 +288,12 @@ def test_an_env_without_a_time_limit_is_told_once(caplog, cfg, warns):
     for _ in range(2):
         GymEnv(cfg).info()
     assert ['no time limit' in record.getMessage() for record in caplog.records] == [True] * warns
+
+
+@pytest.mark.parametrize('config, limited', [({'duration': 40}, True), ({'duration': None}, False), ('one', False)])
+def test_a_duration_among_the_settings_of_an_env_is_a_time_limit(config, limited):
+    made = SimpleNamespace(unwrapped=SimpleNamespace(config=config), spec=SimpleNamespace(kwargs={}))
+    assert gym_env.limits_itself(made, []) is limited
 
 
 def test_a_package_that_a_picture_needs_is_named_with_its_extra():

@@ -115,9 +115,10 @@ def test_flatten_joins_pixels_too():
     assert codec.info.shape == (6,) and obs.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0] and obs.dtype == np.float32
 
 
-def test_text_is_left_out_with_a_warning(caplog):
-    codec = ObsCodec(spaces.Dict(x=spaces.Box(0, 1, (1,)), mission=spaces.Text(9)))
-    assert list(codec({'x': np.zeros(1, np.float32), 'mission': 'go'})) == ['x'] and 'mission' in caplog.text
+def test_text_is_left_out_with_one_warning(caplog):
+    space = spaces.Dict(x=spaces.Box(0, 1, (1,)), errand=spaces.Text(9))
+    codec = [ObsCodec(space) for _ in range(3)][-1]
+    assert list(codec({'x': np.zeros(1, np.float32), 'errand': 'go'})) == ['x'] and caplog.text.count('errand') == 1
     with pytest.raises(TypeError, match='nothing that a model can take'):
         ObsCodec(spaces.Dict(mission=spaces.Text(9)))
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from nervex.envs.wrappers.base import GymWrapper
+from nervex.envs.wrappers.base import ActionRepeat, GymWrapper
 from nervex.utils.errors import ExtraMissingError
 
 
@@ -35,24 +35,15 @@ class NoopReset(_Presses):
         return answer
 
 
-class MaxAndSkip(GymWrapper):
+class MaxAndSkip(ActionRepeat):
     """An action is repeated ``skip`` times; the pixel-wise maximum of the last two frames is seen (sprites flicker)."""
 
     def __init__(self, env: Any, skip: int = 4) -> None:
-        super().__init__(env)
-        self._skip = skip
+        super().__init__(env, skip)
 
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict]:
-        """One step, as the class changes it."""
-        total = 0.0
-        frames: list[Any] = []
-        for _ in range(self._skip):
-            obs, reward, terminated, truncated, info = super().step(action)
-            total += reward
-            frames = [*frames[-1:], obs]
-            if terminated or truncated:
-                break
-        return np.maximum.reduce(frames), total, terminated, truncated, info
+    def shown(self, seen: list[Any]) -> Any:
+        """The brighter pixels."""
+        return np.maximum.reduce(seen)
 
 
 class EpisodicLife(_Presses):

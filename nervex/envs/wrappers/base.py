@@ -110,6 +110,31 @@ class TimeLimit(GymWrapper):
         return obs, reward, terminated, bool(truncated or (self._steps >= self._limit and not terminated)), info
 
 
+class ActionRepeat(GymWrapper):
+    """Every action is taken ``times`` times, or until the episode ends; rewards add up. Limits count actions."""
+
+    def __init__(self, env: Any, times: int = 4) -> None:
+        super().__init__(env)
+        if times < 1:
+            raise ValueError(f'action_repeat: times must be >= 1, got {times}')
+        self._times = times
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict]:
+        """One step, as the class changes it."""
+        total = 0.0
+        seen: list[Any] = []
+        for _ in range(self._times):
+            obs, reward, terminated, truncated, info = super().step(action)
+            total, seen = total + reward, [*seen[-1:], obs]
+            if terminated or truncated:
+                break
+        return self.shown(seen), total, terminated, truncated, info
+
+    def shown(self, seen: list[Any]) -> Any:
+        """What is seen of the last two observations."""
+        return seen[-1]
+
+
 def wrap(env: Any, specs: Sequence[Any], role: str | None = None) -> Any:
     """
     Overview:

@@ -6,6 +6,7 @@ from gymnasium.spaces import Box, Discrete
 
 from nervex.envs import GymEnv
 from nervex.envs.wrappers import (
+    ActionRepeat,
     ClipReward,
     EpisodicLife,
     FireReset,
@@ -70,6 +71,19 @@ def test_noop_reset_begins_again_when_the_game_ends_meanwhile():
     for _ in range(5):
         env.reset()
         assert env.unwrapped.lives() > 0
+
+
+def test_an_action_is_repeated_until_the_end_and_its_last_observation_seen():
+    game = Game(life=5)
+    env = wrap(game, [dict(type='action_repeat', times=4)])
+    env.reset()
+    obs, reward, terminated, _, _ = env.step(2)
+    assert reward == -12 and obs[0, 0, 0] == 4 and game.actions == [2] * 4 and not terminated
+    game.steps = 14
+    _, reward, terminated, _, _ = env.step(1)
+    assert terminated and reward == -3 and game.actions == [2] * 4 + [1]
+    with pytest.raises(ValueError, match='times must be >= 1, got 0'):
+        ActionRepeat(game, 0)
 
 
 def test_max_and_skip_sums_rewards_and_takes_the_brighter_of_two_frames():

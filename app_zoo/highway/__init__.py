@@ -1,0 +1,1 @@
+"""Cars on the roads of highway-env."""

@@ -1,0 +1,1 @@
+"""Rooms and doors of MiniGrid."""
