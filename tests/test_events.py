@@ -15,6 +15,7 @@ from nervex.config import compile_config
 from nervex.entry import serial_pipeline
 from nervex.run.curve import curve_rows
 from nervex.run.events import EventError, Events, EventSink, Relay, RunStart
+from nervex.run.folder import saved_run
 from nervex.utils import EVENT_REGISTRY, ConfigError, ExtraMissingError
 from nervex.utils.declare import setting, settings
 from nervex.utils.log_helper import LISTENERS, TBLogger
@@ -167,10 +168,11 @@ def test_a_sink_that_raises_is_left_out_and_told_of(short, sink, caplog, moment)
 
 def test_a_sink_that_cannot_begin_ends_the_run_before_it_begins(short, sink):
     events = {'jsonl': None, 'own': {'raises': 'on_start'}}
+    Path('run').mkdir()  # a folder that was there stays
     with pytest.raises(EventError, match=r'events\.own: cannot begin: ZeroDivisionError: in on_start'):
         serial_pipeline({**short, 'exp_name': 'run', 'events': events}, seed=0)
     first, *_, last = told('run')
-    assert first['event'] == 'start' and last['event'] == 'end' and last['state'] == 'failed'
+    assert first['event'] == 'start' and last['event'] == 'end' and last['state'] == saved_run('run').state == 'failed'
     assert [call[0] for call in sink] == ['on_start']
 
 
@@ -224,6 +226,7 @@ def test_a_tracker_that_is_not_installed_is_told_before_the_run_begins(short, mo
         ExtraMissingError, match=r"events\.wandb needs the package 'wandb': pip install 'nervex\[wandb\]'"
     ):
         serial_pipeline({**short, 'exp_name': 'run', 'events': ['wandb']}, seed=0)
+    assert not Path('run').exists()
 
 
 class Recorder:

@@ -1,5 +1,6 @@
 """The report of runs: what is on the page, what it looks like in a browser, what is refused."""
 
+import contextlib
 import os
 import re
 import shutil
@@ -15,6 +16,8 @@ from nervex.entry import serial_pipeline
 from nervex.entry.cli import main
 from nervex.entry.report_entry import _events, _thinned, report
 from nervex.entry.report_page import Line, chart, shown_number, split
+from nervex.envs.tests.fakes import FaultyEnv
+from nervex.run.folder import RunFolder
 
 GIF = b'GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff!\xf9\x04\x01\x00\x00\x00\x00,' + (
     b'\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;'
@@ -74,7 +77,7 @@ def test_a_page_tells_all_of_its_runs_and_asks_no_network(runs):
     cells, captions = page.texts['td'], page.texts['figcaption']
     assert {'cartpole ppo', 'cartpole dqn', 'runs/ppo_0', 'runs/dqn', 'limit reached'} <= set(cells)
     assert {'learner/total_loss', 'learner/q_value', 'evaluator/length_mean'} <= set(captions)
-    assert cells.count('env 3: crash in step (its fault number 1); <it> restarts (2 times)') == 1
+    assert cells.count('env 3: crash in step; <it> restarts (2 times)') == 1
     row = cells.index('actor.n_sample')
     assert cells[row + 1 : row + 3] == ['None', '8']  # the default, and what the first config has
     assert any('lowest to highest' in text for text in page.texts['p'])
@@ -89,6 +92,27 @@ def test_a_failed_run_counts_in_no_mean(runs):
     row = page.texts['td'].index('cartpole ppo')
     assert page.texts['td'][row + 1] == '1' and '1 failed' in page.texts['td'][row : row + 8]
     assert 'Means, bands and this table leave failed runs out.' in page.texts['p']
+
+
+def test_faults_of_a_run_are_told_with_their_times(short_dqn):
+    """An env that crashes now and then; the run is killed, gone on with, and fails."""
+    shaky = (FaultyEnv, [dict(), dict(fault='raise', at=3, episodes=[2, 4], tag=1)], [dict()])
+    serial_pipeline(short_dqn, 0, shaky, overrides=('exp_name=runs/shaky',))
+    with contextlib.suppress(RuntimeError), RunFolder('runs/shaky', resume=True) as folder:
+        folder.note(state='running')
+        folder.goes_on()
+        raise RuntimeError('no power')
+    report(['runs/shaky'])
+    cells = Page('report.html').texts['td']
+    rows = [cells[n : n + 3] for n, cell in enumerate(cells) if cell == 'runs/shaky'][1:]
+    # the first was of another table
+    dates, said = [when for _, when, _ in rows], [what for _, _, what in rows]
+    assert all(re.match(r'\d{4}-\d\d-\d\d \d\d:\d\d:\d\d', when) for when in dates)
+    assert said[0] == (
+        'env 1: error in step; its unfinished episode is dropped, it restarts: RuntimeError: deliberate error of env 1 '
+        '(2 times)'
+    )
+    assert said[1:] == ['the run was killed; it goes on from its newest saved state', 'RuntimeError: no power']
 
 
 def test_nothing_that_a_foreign_config_names_is_imported(runs):

@@ -9,7 +9,6 @@ import glob
 import os
 import re
 import struct
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -29,6 +28,10 @@ _MOST_GROUPS = 12  # in the charts; the table has all
 _LARGEST_FILM = 8_000_000  # bytes
 _FAULT_LINES = 12  # of a run
 _FAULT = re.compile(r'\bwarning\b|\berror\b|its fault number', re.I)  # in what a run prints
+_NUMBER = re.compile(r' \(its fault number \d+\)')
+_WARNING = re.compile(
+    r'^\[([^]]*)\]\[(?:WARNING|ERROR|CRITICAL)\] (.*(?:\n(?!\[[^]]*\]\[[A-Z]+\] ).*)*)', re.M
+)  # and what it logs
 #: headline -> the names of the numbers below it; the first that fits
 _CHARTS = (
     ('Episode lengths and win rates', r'.*/(length_mean|win_rate)$'),
@@ -275,19 +278,34 @@ def _text(run: str, part: str) -> str:
 
 
 def _faults(paths: Sequence[str]) -> Iterator[str]:
-    """What went wrong, as the logs and the end of the runs tell; the same line is told once, with its count."""
+    """What went wrong, and when, as the logs and the ends of the runs tell; the same is told once, with its count."""
     found = []
     for path in paths:
         facts = read_yaml(_facts(path)) if os.path.exists(_facts(path)) else {}
-        told = [f'{name}: {facts[name]}' for name in ('error', 'diverged', 'events_failed') if facts.get(name)]
-        lines = re.findall(r'^\[[^]]*\]\[(?:WARNING|ERROR|CRITICAL)\] (.*)', _text(path, '**'), flags=re.M)
+        told: dict[str, list[str]] = {}  # what -> when
+        for when, what in sorted(dict.fromkeys(_told(path)), key=lambda one: one[0]):
+            told.setdefault(_NUMBER.sub('', what), []).append(when)
+        logged = '\n'.join(told)
         with contextlib.suppress(OSError), open(os.path.join(path, 'output.txt'), errors='replace') as file:
-            lines += [line.rstrip() for line in file if _FAULT.search(line)]
-        counts = Counter(lines)
-        told += [f'{line} ({n} times)' if n > 1 else line for line, n in list(counts.items())[:_FAULT_LINES]]
-        told += [f'... and {len(counts) - _FAULT_LINES} more'] if len(counts) > _FAULT_LINES else []
-        found += [[os.path.relpath(path), line] for line in told]
-    yield '<h2>Faults</h2>' + (table(found, ['run', 'what']) if found else '<p>The logs tell of none.</p>')
+            for line in [_NUMBER.sub('', line.rstrip()) for line in file if _FAULT.search(line)]:
+                if line.removeprefix('error: ') not in logged:
+                    told.setdefault(line, []).append('')
+        for name in ('error', 'diverged', 'events_failed'):
+            if facts.get(name) and str(facts[name]) not in logged:
+                told[f'{name}: {facts[name]}'] = ['']
+        for what, times in list(told.items())[:_FAULT_LINES]:
+            count = f' ({len(times)} times)' if len(times) > 1 else ''
+            found.append([os.path.relpath(path), ' to '.join(sorted({times[0], times[-1]})), what + count])
+        if len(told) > _FAULT_LINES:
+            found.append([os.path.relpath(path), '', f'... and {len(told) - _FAULT_LINES} more'])
+    yield '<h2>Faults</h2>' + (table(found, ['run', 'when', 'what']) if found else '<p>The logs tell of none.</p>')
+
+
+def _told(run: str) -> Iterator[tuple[str, str]]:
+    """(when, what) of the warnings and errors in the logs: their first line, and what a traceback ends with."""
+    for when, text in _WARNING.findall(_text(run, '**')):
+        lines = [line.strip() for line in text.splitlines() if line.strip()] or ['']
+        yield when, ': '.join(dict.fromkeys((lines[0], lines[-1])))
 
 
 def _configs(groups: dict[str, list[Curve]]) -> Iterator[str]:

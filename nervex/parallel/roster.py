@@ -12,6 +12,7 @@ from nervex.interaction.master import Hold
 from nervex.parallel.carrier import Carrier
 from nervex.parallel.role import RoleSpec
 from nervex.utils import NervexError, TrainingError
+from nervex.utils.log_helper import TextLogger
 
 _FORMAL = ('begin', 'ping')  # tasks that are no work
 _TRIES = 3  # restarts of a role that answers nothing between them
@@ -67,7 +68,7 @@ class Slot(Hold):
         if still_s > limit:
             self.master.end(self, said)
         elif self.stuck and not stuck:
-            self.master.log(f'{self.name}: {said}; it is started anew after {limit:g} s (parallel.stall_s)')
+            self.master.log.warning(f'{self.name}: {said}; it is started anew after {limit:g} s (parallel.stall_s)')
 
 
 class Roster(Master):
@@ -75,13 +76,11 @@ class Roster(Master):
     Overview:
         The master of a run: starts roles, and starts those that died anew, beside the others.
     Arguments:
-        - log (:obj:`Callable`): takes a line about something that happened
+        - log (:obj:`TextLogger`): told what happens
         - renew (:obj:`Callable`): gives the spec of the successor
     """
 
-    def __init__(
-        self, carrier: Carrier, settings: Any, log: Callable[[str], None], renew: Callable[[Slot], RoleSpec]
-    ) -> None:
+    def __init__(self, carrier: Carrier, settings: Any, log: TextLogger, renew: Callable[[Slot], RoleSpec]) -> None:
         super().__init__('coordinator', carrier)
         self.carrier, self.settings, self.log, self._renew = carrier, settings, log, renew
         self.slots: list[Slot] = []
@@ -150,7 +149,7 @@ class Roster(Master):
         if formal:
             slot.progress = answer['progress']
             for event in answer['events']:
-                self.log(f'{slot.name}: {event}')
+                self.log.warning(f'{slot.name}: {event}')
             self.on_told(answer['told'])
 
     def failed(self, task: Task, error: NervexError) -> None:
@@ -169,7 +168,7 @@ class Roster(Master):
         elif isinstance(error, TaskFail):
             raise TaskFail(None, f'{slot.name} failed in {task.method}:\n{error}') from error
         else:
-            self.log(f'{slot.name} failed in {task.method}: {error}')
+            self.log.warning(f'{slot.name} failed in {task.method}: {error}')
             raise error
 
     def _is_ready(self, slot: Slot, answer: dict[str, Any]) -> None:
@@ -177,7 +176,7 @@ class Roster(Master):
         since = slot.died_at
         missing = '' if since is None else f', {self.carrier.now() - since:.1f} s after the death of the last'
         slot.died_at = None
-        self.log(f'{slot.name} is there: process {answer["pid"]}, incarnation {slot.spec.incarnation}{missing}')
+        self.log.info(f'{slot.name} is there: process {answer["pid"]}, incarnation {slot.spec.incarnation}{missing}')
 
     def never_came(self, slot: Slot, task: Task, limit: float) -> None:
         """A role was not built in time. One that has worked hangs; where there never was one, there may be no room."""
@@ -190,7 +189,7 @@ class Roster(Master):
         )
         if slot.spec.kind == 'learner' or not self.of(slot.spec.kind):
             raise TrainingError(said)
-        self.log(f'{said}; the run goes on without it until there is')
+        self.log.warning(f'{said}; the run goes on without it until there is')
         task.since = self.carrier.now()
 
     # ---- deaths ----
@@ -211,7 +210,7 @@ class Roster(Master):
             said = reason if member is slot else f'ended together with {slot.name}'
             member.ready, member.died_at = False, member.died_at or self.carrier.now()
             collects = sum(task.method == 'collect' for task in member.tasks())
-            self.log(f'{member.name} died ({said}); {collects} collect calls lost')
+            self.log.warning(f'{member.name} died ({said}); {collects} collect calls lost')
             self.give_up(member, SlaveDied(said))
         start_at = self.carrier.now() + max(self._delay(member, reason) for member in group)
         for member in group:
@@ -229,7 +228,7 @@ class Roster(Master):
                 said = f'{slot.name} died {slot.fruitless} times, and did nothing in between'
             if not self.of(slot.spec.kind, ready=False) or slot.spec.kind == 'learner':
                 raise TrainingError(f'{said}, the last time so: {reason}')
-            self.log(f'{said}: the run goes on without it')
+            self.log.warning(f'{said}: the run goes on without it')
             return 0.0
         slot.starts.append(now)
         return 0.0 if slot.fruitless < 2 else 0.25 * 2.0**slot.fruitless

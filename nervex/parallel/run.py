@@ -72,7 +72,7 @@ class ParallelRun(RunLife):
         for part in (self.log, self.evaluator, self.commander_log):
             stack.callback(part.close)
         self.pace = (Rounds if plan.rounds else Overlap)(plan, cfg.parallel, carrier.measures)
-        self.roster = Roster(carrier, cfg.parallel, self.log.info, self._renewed)
+        self.roster = Roster(carrier, cfg.parallel, self.log, self._renewed)
         self.roster.on_told = folder.events.told
         self.coordinator = Coordinator(self)
 

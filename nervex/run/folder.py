@@ -11,6 +11,7 @@ import logging
 import os
 import platform
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -27,10 +28,12 @@ from nervex.run.curve import draw_curve
 from nervex.run.result import RunResult
 from nervex.utils import CheckpointError, ConfigError, NervexError, NothingThereError, nearest, tree
 from nervex.utils.file_helper import atomic_write, remove_unfinished
+from nervex.utils.log_helper import FaultFile
 from nervex.utils.trust import UntrustedError, signature
 
 logger = logging.getLogger(__name__)
 _LOCK = '.nervex_lock'
+FAULTS = 'faults_logger.txt'  # in the log: the warnings of a run, its failures, and when it was gone on with
 PLAYERS = 'players'  # folder of the runs of a league's players, in that of the league
 AUTO = 'runs/{env}_{policy}_s{seed}'  # the exp_name of runs that are to have a folder each
 _PACKAGES = ('nervex', 'torch', 'numpy', 'gymnasium', 'easydict')
@@ -60,13 +63,14 @@ class RunFolder:
     """
     Overview:
         One run at a time owns a folder. A new run in a folder that already holds one moves the older ``log`` to
-        ``log_1``, ``log_2``, ...; checkpoint folders carry digits of their own and are never shared.
+        ``log_1``, ``log_2``, ...; checkpoint folders carry digits of their own and are never shared. What goes wrong
+        meanwhile is put into ``log/faults_logger.txt``.
     Arguments:
         - path (:obj:`str`): the folder; made if it is not there
         - resume (:obj:`bool`): go on in the logs that are there
     Interfaces:
-        describe, goes_on, save_config, count_resumes, ended, note, read, close; a context manager that notes how the
-        run ended
+        describe, goes_on, save_config, count_resumes, ended, note, withdraw, read, close; a context manager that
+        notes how the run ended
     """
 
     def __init__(self, path: str, resume: bool = False) -> None:
@@ -76,12 +80,14 @@ class RunFolder:
         self._described = False  # a run goes on here, and is told of
         self.events: Any = None  # who is told of the run
         self.curve: tuple[str, float | None] = '', None  # title and stop_val of its picture
+        self._is_new, self._withdrawn = not os.path.exists(path), False
         os.makedirs(path, exist_ok=True)
         self._lock = own_folder(path)
         for written in (self.log, os.path.join(self.log, 'evaluator')):
             remove_unfinished(written)
         if not resume and os.path.exists(os.path.join(self.log, 'config.yaml')):  # a log of ours
             set_aside(self.log)
+        self._faults = FaultFile(os.path.join(self.log, FAULTS))
 
     def describe(self, cfg: dict[str, Any], ckpt_path: str, mode: str = 'serial') -> None:
         """
@@ -108,6 +114,10 @@ class RunFolder:
     def goes_on(self) -> None:
         """Note that the run that was described earlier is going on again."""
         self._described = True
+        before = self.read().get('state', 'interrupted')
+        if before != 'finished':
+            was = {'running': 'killed'}.get(before, before)
+            self._faults.say(logging.WARNING, f'the run was {was}; it goes on from its newest saved state')
         self.note(state='running', error=None)
 
     def save_config(self, cfg: dict[str, Any]) -> str | None:
@@ -139,6 +149,10 @@ class RunFolder:
         with atomic_write(os.path.join(self.log, 'run.yaml'), 'w') as f:
             yaml.safe_dump(facts, f, sort_keys=False)
 
+    def withdraw(self) -> None:
+        """The run could not begin: a folder that was made for it goes when it is closed."""
+        self._withdrawn = True
+
     def read(self) -> dict[str, Any]:
         """The facts in ``log/run.yaml``; none yet in a new folder."""
         path = os.path.join(self.log, 'run.yaml')
@@ -166,6 +180,8 @@ class RunFolder:
             if not isinstance(error, (KeyboardInterrupt, GeneratorExit)):
                 text = ' '.join(f'{type(error).__name__}: {error}'.split())
                 self._end = {'state': 'failed', 'error': text[:2000]}
+                if self._described:
+                    self._faults.say(logging.ERROR, text[:2000])
         with contextlib.suppress(OSError) if error is not None else contextlib.nullcontext():
             self.close()  # a disk that is full, too, does not hide why the run ended
 
@@ -180,7 +196,10 @@ class RunFolder:
                 if self._described or self._end:
                     self.note(**end)  # last, so that a run which is killed before has its end told when it is resumed
             finally:  # a full disk leaves the folder to others, too
+                self._faults.close()
                 leave_folder(self.path, self._lock)
+                if self._withdrawn and self._is_new:
+                    shutil.rmtree(self.path, ignore_errors=True)
 
 
 def own_folder(folder: str) -> Any:

@@ -32,7 +32,7 @@ from nervex.run.folder import (
 from nervex.run.progress import harmless
 from nervex.run.result import RunResult
 from nervex.run.state import ABOUT_THE_RUN, check_envs, cut_logs, newest_state
-from nervex.utils import CheckpointError, ConfigError
+from nervex.utils import CheckpointError, ConfigError, NervexError
 from nervex.utils.class_config import merge_config
 from nervex.utils.file_helper import remove_unfinished
 
@@ -173,7 +173,11 @@ class Launch:
         digits = re.sub(r'\D', '', os.path.basename(ckpt_path) + folder.read()['started'])
         name = f'{os.path.basename(os.path.abspath(folder.path))}-{digits[:19]}'
         config = plain_config({**self.cfg, 'seed': self.seed})
-        folder.events.start(RunStart(folder.path, config, name, self.saved is not None))
+        try:
+            folder.events.start(RunStart(folder.path, config, name, self.saved is not None))
+        except NervexError:  # one of the sinks cannot begin
+            folder.withdraw()
+            raise
 
     def _describe(self, folder: RunFolder, ckpt_path: str, mode: str) -> None:
         if self.saved is None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from nervex.run.folder import FAULTS
 from nervex.utils import CheckpointError, NervexError
 from nervex.utils.file_helper import check_archive, read_file, save_file
 from nervex.utils.part_state import put_back, state_of
@@ -28,7 +29,7 @@ STATE_VERSION = 4
 #: the parts of a run, in the order in which they are put back
 PARTS = ('learner', 'policy', 'buffer', 'actor', 'evaluator', 'commander')
 KEPT = 2  # the newest state and the one before, in case the newest cannot be read
-ABOUT_THE_RUN = ('config.yaml', 'run.yaml')
+ABOUT_THE_RUN = ('config.yaml', 'run.yaml', FAULTS)
 
 
 def changed_by_evaluating(run: SerialRun) -> dict[str, Any]:

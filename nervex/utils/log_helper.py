@@ -1,5 +1,6 @@
 """Text and TensorBoard loggers of one part of a run."""
 
+import contextlib
 import logging
 import math
 import numbers
@@ -23,6 +24,7 @@ _BINS = np.concatenate([-_EDGES[::-1], [0.0], _EDGES])  # of histograms: as fine
 KINDS = ('scalar', 'scalars', 'histogram', 'image', 'text')
 #: the logs of the runs of this process that want to hear, by their folders: see ``nervex.run.events.Events``
 LISTENERS: dict[str, Any] = {}
+_LINE = logging.Formatter('[%(asctime)s][%(levelname)s] %(message)s', '%Y-%m-%d %H:%M:%S')
 
 
 def build_logger(
@@ -55,7 +57,6 @@ class TextLogger:
         self._level = logging.getLevelName(level) if isinstance(level, str) else level
         self._lock = threading.Lock()
         self._file = open(self.path, 'a', buffering=1, encoding='utf-8')  # noqa: SIM115  closed by close()
-        self._format = logging.Formatter('[%(asctime)s][%(levelname)s] %(message)s', '%Y-%m-%d %H:%M:%S')
 
     def log(self, level: int, text: Any, *args: Any) -> None:
         """Write at a level of the logging module; nothing below the logger's own."""
@@ -66,7 +67,7 @@ class TextLogger:
             if self._file.closed:
                 raise ValueError(f"'{self.path}' is closed")
             with naming(self.path):
-                self._file.write(self._format.format(record) + '\n')
+                self._file.write(_LINE.format(record) + '\n')
                 self._file.flush()
         if self._logger.isEnabledFor(level):
             self._logger.handle(record)
@@ -95,6 +96,52 @@ class TextLogger:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+
+class FaultFile(logging.FileHandler):
+    """
+    Overview:
+        Puts the warnings and errors of this process into a file, in the form of ``TextLogger``, until it is closed. The
+        file is made with the first one; if it cannot be written, nothing ends.
+    Arguments:
+        - path (:obj:`str`): the file
+    Interfaces:
+        say, close
+    """
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, encoding='utf-8', delay=True)
+        self.setLevel(logging.WARNING)
+        self.setFormatter(_LINE)
+        logging.getLogger('nervex').addHandler(self)
+
+    def _open(self) -> Any:
+        os.makedirs(os.path.dirname(self.baseFilename), exist_ok=True)
+        return super()._open()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """A record, if there is a place for it; where nobody else listens, it is printed, as it is without this."""
+        self._write(record)
+        listening = logging.getLogger('nervex').handlers + logging.getLogger().handlers
+        if listening[:1] == [self] and all(isinstance(one, FaultFile) for one in listening) and logging.lastResort:
+            logging.lastResort.handle(record)
+
+    def say(self, level: int, text: str) -> None:
+        """A line for this file alone."""
+        self._write(logging.makeLogRecord(dict(levelno=level, levelname=logging.getLevelName(level), msg=text)))
+
+    def _write(self, record: logging.LogRecord) -> None:
+        with contextlib.suppress(OSError):
+            super().emit(record)
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """Nothing: the log is not what the run is for."""
+
+    def close(self) -> None:
+        """Hear no more; safe to call twice."""
+        logging.getLogger('nervex').removeHandler(self)
+        with contextlib.suppress(OSError):
+            super().close()
 
 
 class TBLogger:

@@ -236,3 +236,23 @@ def test_distribution_over_time_as_a_picture(tmp_path):
     assert fixed.get_image().tolist() == [[[0.5], [1.0]]]
     with TBLogger(str(tmp_path)) as tb:
         tb.add_val('[image]x', image.get_image(), 0)
+
+
+def test_a_fault_file_is_made_by_the_first_warning_and_changes_nothing_else(tmp_path):
+    """Python prints warnings where nobody listens: also beside the file, and once only where two files listen."""
+    code = (
+        'import logging, sys\n'
+        'from nervex.utils.log_helper import FaultFile\n'
+        "faults, others = FaultFile('log/faults.txt'), FaultFile('/dev/null/others.txt')  # no place\n"
+        "log = logging.getLogger('nervex.part')\n"
+        "log.info('fine')\n"
+        'import os; assert not os.path.exists("log")\n'
+        "log.warning('env %d: lost', 3)\n"
+        "faults.say(logging.ERROR, 'no 100 %')\n"
+        'faults.close(), faults.close(), others.close()\n'
+        "log.warning('later')\n"
+    )
+    done = subprocess.run([sys.executable, '-c', code], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stderr.splitlines()) == (0, ['env 3: lost', 'later'])
+    lines = (tmp_path / 'log' / 'faults.txt').read_text(encoding='utf-8').splitlines()
+    assert [line.partition(']')[2] for line in lines] == ['[WARNING] env 3: lost', '[ERROR] no 100 %']
