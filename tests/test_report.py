@@ -104,8 +104,8 @@ def test_faults_of_a_run_are_told_with_their_times(short_dqn):
         raise RuntimeError('no power')
     report(['runs/shaky'])
     cells = Page('report.html').texts['td']
+    # the first is a row of the table of runs
     rows = [cells[n : n + 3] for n, cell in enumerate(cells) if cell == 'runs/shaky'][1:]
-    # the first was of another table
     dates, said = [when for _, when, _ in rows], [what for _, _, what in rows]
     assert all(re.match(r'\d{4}-\d\d-\d\d \d\d:\d\d:\d\d', when) for when in dates)
     assert said[0] == (

@@ -9,6 +9,7 @@ import glob
 import os
 import re
 import struct
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import numpy as np
