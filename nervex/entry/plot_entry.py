@@ -232,9 +232,9 @@ def band(curves: Sequence[Curve]) -> tuple[np.ndarray, np.ndarray, np.ndarray, n
     return x, mean, mean - half, mean + half
 
 
-def unfailed(curves: list[Curve]) -> list[Curve]:
+def unfailed(curves: Sequence[Curve]) -> list[Curve]:
     """Those that a mean is of: a failed run tells nothing of what is learned; all, where every one has failed."""
-    return [curve for curve in curves if curve.state != 'failed'] or curves
+    return [curve for curve in curves if curve.state != 'failed'] or list(curves)
 
 
 def band_name(n: int) -> str:
