@@ -270,7 +270,9 @@ def parser(bench: Bench) -> argparse.ArgumentParser:
     result.add_argument('--rounds', type=int, default=3, help='how often everything is measured')
     result.add_argument('--only', nargs='+', metavar='NAME', choices=names, help=f'implementations: {", ".join(names)}')
     result.add_argument('--cases', nargs='+', metavar='CASE', choices=bench.cases, help=f'of {", ".join(bench.cases)}')
-    result.add_argument('--threads', type=int, default=1, help='threads per worker; 0: what the libraries choose')
+    result.add_argument(
+        '--threads', type=int, nargs='+', default=[1], help='threads per worker; 0: what the libraries choose'
+    )
     result.add_argument('--seed', type=int, default=0, help='of the order of measurements')
     result.add_argument('--timeout', type=float, default=900.0, help='seconds that one case may take')
     result.add_argument('--part', action='store_true', help='keep the other cases of earlier runs in the table')
@@ -281,7 +283,8 @@ def parser(bench: Bench) -> argparse.ArgumentParser:
 def run(bench: Bench, options: argparse.Namespace | None = None) -> list[dict]:
     """Measures what the command line asks for, prints the tables and writes them. Only a complete run (all cases, all
     implementations) replaces the table in the results folder; a partial one goes to its ``raw`` folder. With ``--part``
-    the table is made of the newest run of each case, and is complete once there is one of all cases."""
+    the table is made of the newest run of each case, and is complete once there is one of all cases. Each number of
+    threads has a table of its own."""
     options = options or parser(bench).parse_args()
     if options.part and options.only:
         raise SystemExit('--part with --only: the cells of a column are compared, so all must come from one run')
@@ -292,9 +295,14 @@ def run(bench: Bench, options: argparse.Namespace | None = None) -> list[dict]:
     part = replace(
         bench, implementations=[one for one in chosen if not one.missing()], cases=options.cases or bench.cases
     )
+    return [record for threads in options.threads for record in _tabulated(bench, part, options, threads)]
+
+
+def _tabulated(bench: Bench, part: Bench, options: argparse.Namespace, threads: int) -> list[dict]:
+    """The records of ``part`` with so many threads, printed and written."""
     when = time.strftime('%Y-%m-%d %H:%M')
-    records = measure(part, options.rounds, options.threads, options.seed, options.timeout)
-    name = bench.name + (f'_threads{options.threads}' if options.threads != 1 else '')
+    records = measure(part, options.rounds, threads, options.seed, options.timeout)
+    name = bench.name + (f'_threads{threads}' if threads != 1 else '')
     raw = options.out / 'raw'
     raw.mkdir(parents=True, exist_ok=True)
     stored = raw / f'{name}.json'
@@ -302,7 +310,7 @@ def run(bench: Bench, options: argparse.Namespace | None = None) -> list[dict]:
         before = json.loads(stored.read_text(encoding='utf-8')) if stored.exists() else []
         records = merged(bench, before, [{**r, 'when': when} for r in records])
         part = replace(part, cases=[case for case in bench.cases if any(r['case'] == case for r in records)])
-    text = report(part, records, options.rounds, options.threads)
+    text = report(part, records, options.rounds, threads)
     stored.write_text(json.dumps(records, indent=1), encoding='utf-8')
     path = (options.out if part == bench else raw) / f'{name}.md'
     path.write_text(text, encoding='utf-8')

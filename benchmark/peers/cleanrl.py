@@ -5,12 +5,17 @@ What is changed from outside: command-line values; the two widths of ``dqn.py``,
 the answers of the vector env. The scripts were written for Gymnasium before 1.0, so :class:`OldInfos` resets a finished
 env in the same step and gives ``final_observation`` and ``final_info`` as they were. The scripts call ``envs.reset``
 right before their loop and ``envs.close`` right after it: that is where the clock starts and stops. Their TensorBoard
-writer stays (it writes into the worker's temporary folder), as it is part of the loop.
+writer stays (it writes into the worker's temporary folder), as it is part of the loop. Wrappers that Gymnasium has
+renamed have their old names; :class:`OldPool` is EnvPool with the answers of the gym before Gymnasium.
 """
 
+import contextlib
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from unittest import mock
 
 import gymnasium as gym
 import numpy as np
@@ -56,7 +61,82 @@ class OldInfos(gym.vector.SyncVectorEnv):
         super().close_extras(**kwargs)
 
 
+class OldWrapper:
+    """What ``gym.Wrapper`` was: what it does not have is asked of the env in it."""
+
+    def __init__(self, env: object) -> None:
+        self.env = env
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.env, name)
+
+    def reset(self) -> object:
+        return self.env.reset()
+
+    def step(self, actions: np.ndarray) -> tuple:
+        return self.env.step(actions)
+
+
+class OldPool(OldWrapper):
+    """EnvPool's envs by as many threads as torch has, with a clock that runs from ``reset`` to ``close``."""
+
+    def __init__(self, clock: Clock, make: object, task: str, env_type: str, **kwargs: object) -> None:
+        threads = int(os.environ.get('OMP_NUM_THREADS', 0))
+        super().__init__(make(task, env_type='gymnasium', num_threads=threads or None, **kwargs))
+        self.clock, self.env_steps = clock, 0
+
+    def reset(self) -> np.ndarray:
+        obs, _ = self.env.reset()
+        self.clock.__enter__()
+        return obs
+
+    def step(self, actions: np.ndarray) -> tuple:
+        self.env_steps += self.num_envs
+        obs, reward, terminated, truncated, info = self.env.step(actions)
+        return obs, reward, terminated | truncated, info
+
+    def close(self) -> None:
+        self.clock.__exit__()
+        self.env.close()
+
+
+@contextlib.contextmanager
+def _as_it_was(clock: Clock, pool: bool) -> Iterator[list]:
+    """Gymnasium (and EnvPool) as the scripts know them; gives the list of the vector envs that are made inside."""
+    made: list = []
+    new = gym.wrappers.TransformObservation
+
+    def vector_env(env_fns: list) -> OldInfos:
+        made.append(OldInfos(env_fns))
+        made[0].clock = clock
+        return made[0]
+
+    def make(*args: object, **kwargs: object) -> OldPool:
+        made.append(OldPool(clock, envpool_make, *args, **kwargs))
+        return made[0]
+
+    with contextlib.ExitStack() as stack:
+        for owner, name, old in (
+            (gym.vector, 'SyncVectorEnv', vector_env),
+            (gym.wrappers, 'GrayScaleObservation', gym.wrappers.GrayscaleObservation),
+            (gym.wrappers, 'FrameStack', gym.wrappers.FrameStackObservation),
+            (gym.wrappers, 'TransformObservation', lambda env, f: new(env, f, env.observation_space)),
+        ):
+            stack.enter_context(mock.patch.object(owner, name, old, create=True))
+        if pool:
+            import envpool
+
+            envpool_make = envpool.make
+            stack.enter_context(mock.patch.object(envpool, 'make', make))
+            stack.enter_context(
+                mock.patch.dict(sys.modules, gym=SimpleNamespace(spaces=gym.spaces, Wrapper=OldWrapper))
+            )
+        yield made
+
+
 def _run(clock: Clock, script: str, widths: tuple[int, ...] = (), **arguments: object) -> int:
+    if 'atari' in script:
+        import ale_py  # noqa: F401, it registers the games
     root = Path(os.environ['CLEANRL_DIR'])
     path = root / 'cleanrl' / script
     source = path.read_text(encoding='utf-8')
@@ -68,32 +148,20 @@ def _run(clock: Clock, script: str, widths: tuple[int, ...] = (), **arguments: o
     for key, value in arguments.items():
         flag = '--' + key.replace('_', '-')
         argv += [flag, str(value)] if not isinstance(value, bool) else [flag if value else f'--no-{flag[2:]}']
-    made: list[OldInfos] = []
-
-    def vector_env(env_fns: list) -> OldInfos:
-        envs = OldInfos(env_fns)
-        envs.clock = clock
-        made.append(envs)
-        return envs
-
     namespace = {'__name__': '__main__', '__file__': str(path)}
-    sys.path.insert(0, str(root))
-    before, sys.argv, original = sys.argv, argv, gym.vector.SyncVectorEnv
-    gym.vector.SyncVectorEnv = vector_env
-    try:
+    path_with_it = mock.patch.object(sys, 'path', [str(root), *sys.path])
+    with mock.patch.object(sys, 'argv', argv), path_with_it, _as_it_was(clock, 'envpool' in script) as made:
         exec(compile(source, str(path), 'exec'), namespace)
-    finally:
-        gym.vector.SyncVectorEnv, sys.argv = original, before
-        sys.path.remove(str(root))
     return made[0].env_steps
 
 
 def _dqn(clock: Clock, s: settings.DQNSettings) -> int:
+    images = s.env_id == 'Pong'
     return _run(
         clock,
-        'dqn.py',
-        s.hidden,
-        env_id=s.env_id,
+        'dqn_atari.py' if images else 'dqn.py',
+        () if images else s.hidden,
+        env_id='PongNoFrameskip-v4' if images else s.env_id,
         total_timesteps=s.env_steps,
         learning_rate=s.learning_rate,
         buffer_size=s.buffer_size,
@@ -107,20 +175,11 @@ def _dqn(clock: Clock, s: settings.DQNSettings) -> int:
     )
 
 
-def dqn(clock: Clock) -> int:
-    return _dqn(clock, settings.DQN)
-
-
-def dqn1(clock: Clock) -> int:
-    return _dqn(clock, settings.DQN_1_TO_1)
-
-
-def ppo(clock: Clock) -> int:
-    s = settings.PPO
+def _ppo(clock: Clock, s: settings.PPOSettings, script: str, env_id: str) -> int:
     return _run(
         clock,
-        'ppo.py',
-        env_id=s.env_id,
+        script,
+        env_id=env_id,
         total_timesteps=s.env_steps,
         learning_rate=s.learning_rate,
         num_envs=s.envs,
@@ -137,8 +196,7 @@ def ppo(clock: Clock) -> int:
     )
 
 
-def sac(clock: Clock) -> int:
-    s = settings.SAC
+def _sac(clock: Clock, s: settings.SACSettings) -> int:
     return _run(
         clock,
         'sac_continuous_action.py',
@@ -172,13 +230,23 @@ def _deterministic(clock: Clock, script: str, s: settings.DeterministicSettings,
     )
 
 
-def td3(clock: Clock) -> int:
-    s = settings.TD3
+def _td3(clock: Clock, s: settings.DeterministicSettings) -> int:
     return _deterministic(clock, 'td3_continuous_action.py', s, policy_noise=s.target_sigma, noise_clip=s.target_clip)
 
 
-def ddpg(clock: Clock) -> int:
-    return _deterministic(clock, 'ddpg_continuous_action.py', settings.DDPG)
-
-
-CASES = {'dqn': dqn, 'dqn1': dqn1, 'ppo': ppo, 'sac': sac, 'td3': td3, 'ddpg': ddpg}
+CASES = {
+    'dqn': lambda clock: _dqn(clock, settings.DQN),
+    'dqn1': lambda clock: _dqn(clock, settings.DQN_1_TO_1),
+    'ppo': lambda clock: _ppo(clock, settings.PPO, 'ppo.py', 'CartPole-v1'),
+    'sac': lambda clock: _sac(clock, settings.SAC),
+    'td3': lambda clock: _td3(clock, settings.TD3),
+    'ddpg': lambda clock: _deterministic(clock, 'ddpg_continuous_action.py', settings.DDPG),
+    'pong_dqn': lambda clock: _dqn(clock, settings.PONG_DQN),
+    'pong_ppo': lambda clock: _ppo(clock, settings.PONG_PPO, 'ppo_atari.py', 'PongNoFrameskip-v4'),
+    'cheetah_sac': lambda clock: _sac(clock, settings.CHEETAH_SAC),
+    'cheetah_td3': lambda clock: _td3(clock, settings.CHEETAH_TD3),
+    'cheetah_ppo': lambda clock: _ppo(clock, settings.CHEETAH_PPO, 'ppo_continuous_action.py', 'HalfCheetah-v5'),
+}
+ENVPOOL_CASES = {
+    'pong_ppo': lambda clock: _ppo(clock, settings.PONG_PPO, 'ppo_atari_envpool.py', 'Pong-v5'),
+}

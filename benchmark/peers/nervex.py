@@ -6,13 +6,14 @@ The matched training loops in nervex: the workers that ``build_serial`` wires fr
 equations in plain Python floats.
 """
 
+import os
+
 from clock import Clock
 from peers import settings
 
 from nervex.run.build import build_serial
 
 GYM_CARTPOLE = {'env_type': 'gym', 'env_id': 'CartPole-v1'}
-GYM_PENDULUM = {'env_type': 'gym', 'env_id': 'Pendulum-v1', 'use_act_scale': True}
 OWN_CARTPOLE = {
     'env_type': 'cartpole',
     'import_names': ['app_zoo.classic_control.cartpole.envs.cartpole_env'],
@@ -20,15 +21,29 @@ OWN_CARTPOLE = {
 }
 
 
+def continuous(env_id: str) -> dict:
+    return {'env_type': 'gym', 'env_id': env_id, 'use_act_scale': True}
+
+
+def atari(env_id: str) -> dict:
+    """ALE's vector env, by as many threads as torch has."""
+    threads = {'num_threads': int(os.environ.get('OMP_NUM_THREADS', 0))}
+    return {'env_type': 'atari', 'env_id': env_id, 'env_manager_type': 'vector', 'vector_kwargs': threads}
+
+
 def dqn_config(s: settings.DQNSettings, env: dict) -> dict:
     return {
         'exp_name': f'dqn_{s.update_every}',
-        'env': {**env, 'actor_env_num': 1, 'evaluator_env_num': 1},
+        'env': {**env, 'actor_env_num': s.envs, 'evaluator_env_num': 1},
         'policy': {
             'policy_type': 'dqn',
-            'model': {'hidden_dim_list': list(s.hidden), 'dueling': False},
+            'model': {
+                'model_type': 'conv_discrete_net' if env['env_type'] == 'atari' else 'fc_discrete_net',
+                'hidden_dim_list': list(s.hidden),
+                'dueling': False,
+            },
             'learn': {
-                'train_step': 1,
+                'train_step': s.updates,
                 'batch_size': s.batch_size,
                 'learning_rate': s.learning_rate,
                 'init_data_count': s.warm_up,
@@ -49,25 +64,24 @@ def dqn_config(s: settings.DQNSettings, env: dict) -> dict:
                 'eps_by': 'envstep',
             },
         },
-        'replay_buffer': {'agent': {'meta_maxlen': s.buffer_size}},
-        'actor': {'n_sample': s.update_every},
+        'replay_buffer': {
+            'agent': {'meta_maxlen': s.buffer_size, 'frame_axis': 0 if env['env_type'] == 'atari' else None}
+        },
+        'actor': {'n_sample': s.round},
         'commander': {'max_env_step': s.env_steps},
     }
 
 
 def ppo_config(s: settings.PPOSettings, env: dict) -> dict:
+    separate = {'share_encoder': False, 'activation': 'tanh'}
+    net = {'model_type': 'conv_vac'} if env['env_type'] == 'atari' else separate
+    normalize = {'norm_obs': s.normalize, 'norm_reward': s.normalize}
     return {
         'exp_name': 'ppo',
-        'env': {**env, 'actor_env_num': s.envs, 'evaluator_env_num': 1},
+        'env': {**env, 'actor_env_num': s.envs, 'evaluator_env_num': 1, 'manager': normalize},
         'policy': {
             'policy_type': 'ppo',
-            'model': {
-                'hidden_dim_list': list(s.hidden),
-                'share_encoder': False,
-                'head_layer_num': 0,
-                'activation': 'tanh',
-                'ortho_init': True,
-            },
+            'model': {'hidden_dim_list': list(s.hidden), 'head_layer_num': 0, 'ortho_init': True, **net},
             'learn': {
                 'epochs': s.epochs,
                 'batch_size': s.batch_size,
@@ -131,7 +145,7 @@ def train(clock: Clock, config: dict, updates: int, slack: int = 1) -> int:
 
 def _dqn(clock: Clock, s: settings.DQNSettings, env: dict) -> int:
     config = dqn_config(s, env)
-    return train(clock, config, updates=(s.env_steps - s.warm_up) // s.update_every)
+    return train(clock, config, updates=(s.env_steps - s.warm_up) // s.update_every, slack=s.updates)
 
 
 def _ppo(clock: Clock, s: settings.PPOSettings, env: dict) -> int:
@@ -140,7 +154,7 @@ def _ppo(clock: Clock, s: settings.PPOSettings, env: dict) -> int:
 
 
 def _continuous(clock: Clock, policy: str, s: settings.SACSettings) -> int:
-    config = continuous_config(policy, s, GYM_PENDULUM)
+    config = continuous_config(policy, s, continuous(s.env_id))
     return train(clock, config, updates=s.env_steps - s.warm_up)
 
 
@@ -155,5 +169,13 @@ def _cases(env: dict) -> dict:
     }
 
 
-CASES = _cases(GYM_CARTPOLE)
+CASES = {
+    **_cases(GYM_CARTPOLE),
+    'pong_dqn': lambda clock: _dqn(clock, settings.PONG_DQN, atari('Pong')),
+    'pong_dqn8': lambda clock: _dqn(clock, settings.PONG_DQN_8, atari('Pong')),
+    'pong_ppo': lambda clock: _ppo(clock, settings.PONG_PPO, atari('Pong')),
+    'cheetah_sac': lambda clock: _continuous(clock, 'sac', settings.CHEETAH_SAC),
+    'cheetah_td3': lambda clock: _continuous(clock, 'td3', settings.CHEETAH_TD3),
+    'cheetah_ppo': lambda clock: _ppo(clock, settings.CHEETAH_PPO, continuous('HalfCheetah-v5')),
+}
 OWN_ENV_CASES = {name: case for name, case in _cases(OWN_CARTPOLE).items() if name in ('dqn', 'dqn1', 'ppo')}

@@ -5,49 +5,51 @@ import numpy as np
 from clock import Clock
 from peers import settings
 from stable_baselines3 import DDPG, DQN, PPO, SAC, TD3
-from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.env_util import make_atari_env, make_vec_env
 from stable_baselines3.common.noise import NormalActionNoise
+from stable_baselines3.common.vec_env import VecEnv, VecFrameStack, VecNormalize
 from torch import nn
 
 
+def _pong(envs: int) -> VecEnv:
+    import ale_py  # noqa: F401, it registers the games
+
+    return VecFrameStack(make_atari_env('PongNoFrameskip-v4', n_envs=envs), n_stack=4)
+
+
 def _dqn(clock: Clock, s: settings.DQNSettings) -> int:
+    images = s.env_id == 'Pong'
     model = DQN(
-        'MlpPolicy',
-        gym.make(s.env_id),
+        'CnnPolicy' if images else 'MlpPolicy',
+        _pong(s.envs) if images else gym.make(s.env_id),
         learning_rate=s.learning_rate,
         buffer_size=s.buffer_size,
         learning_starts=s.warm_up,
         batch_size=s.batch_size,
         gamma=s.gamma,
-        train_freq=s.update_every,
-        gradient_steps=1,
+        train_freq=s.round // s.envs,
+        gradient_steps=s.updates,
         target_update_interval=s.target_copy_every,
         exploration_fraction=s.epsilon_fraction,
         exploration_final_eps=s.epsilon_end,
-        policy_kwargs={'net_arch': list(s.hidden)},
+        policy_kwargs={} if images else {'net_arch': list(s.hidden)},
         seed=clock.round,
         device='cpu',
     )
     with clock:
         model.learn(s.env_steps)
     expected = (s.env_steps - s.warm_up) // s.update_every
-    assert abs(model._n_updates - expected) <= 1, (model._n_updates, expected)
+    assert abs(model._n_updates - expected) <= s.updates, (model._n_updates, expected)
     return model.num_timesteps
 
 
-def dqn(clock: Clock) -> int:
-    return _dqn(clock, settings.DQN)
-
-
-def dqn1(clock: Clock) -> int:
-    return _dqn(clock, settings.DQN_1_TO_1)
-
-
-def ppo(clock: Clock) -> int:
-    s = settings.PPO
+def _ppo(clock: Clock, s: settings.PPOSettings) -> int:
+    images = s.env_id == 'Pong'
+    envs = _pong(s.envs) if images else make_vec_env(s.env_id, n_envs=s.envs)
+    net = {'net_arch': {'pi': list(s.hidden), 'vf': list(s.hidden)}, 'activation_fn': nn.Tanh}
     model = PPO(
-        'MlpPolicy',
-        make_vec_env(s.env_id, n_envs=s.envs),
+        'CnnPolicy' if images else 'MlpPolicy',
+        VecNormalize(envs, gamma=s.gamma) if s.normalize else envs,
         learning_rate=s.learning_rate,
         n_steps=s.rollout,
         batch_size=s.batch_size,
@@ -59,7 +61,7 @@ def ppo(clock: Clock) -> int:
         vf_coef=s.value_weight,
         max_grad_norm=s.grad_clip_norm,
         seed=clock.round,
-        policy_kwargs={'net_arch': {'pi': list(s.hidden), 'vf': list(s.hidden)}, 'activation_fn': nn.Tanh},
+        policy_kwargs={} if images else net,
         device='cpu',
     )
     with clock:
@@ -67,8 +69,7 @@ def ppo(clock: Clock) -> int:
     return model.num_timesteps
 
 
-def sac(clock: Clock) -> int:
-    s = settings.SAC
+def _sac(clock: Clock, s: settings.SACSettings) -> int:
     model = SAC(
         'MlpPolicy',
         gym.make(s.env_id),
@@ -91,9 +92,11 @@ def sac(clock: Clock) -> int:
 
 
 def _deterministic(clock: Clock, kind: type, s: settings.DeterministicSettings, **more) -> int:
+    env = gym.make(s.env_id)
+    size = env.action_space.shape
     model = kind(
         'MlpPolicy',
-        gym.make(s.env_id),
+        env,
         learning_rate=s.learning_rate,
         buffer_size=s.buffer_size,
         learning_starts=s.warm_up,
@@ -102,7 +105,7 @@ def _deterministic(clock: Clock, kind: type, s: settings.DeterministicSettings, 
         gamma=s.gamma,
         train_freq=1,
         gradient_steps=1,
-        action_noise=NormalActionNoise(np.zeros(1), np.full(1, s.exploration_sigma)),
+        action_noise=NormalActionNoise(np.zeros(size), np.full(size, s.exploration_sigma)),
         policy_kwargs={'net_arch': list(s.hidden)},
         seed=clock.round,
         device='cpu',
@@ -114,15 +117,23 @@ def _deterministic(clock: Clock, kind: type, s: settings.DeterministicSettings, 
     return model.num_timesteps
 
 
-def ddpg(clock: Clock) -> int:
-    return _deterministic(clock, DDPG, settings.DDPG)
-
-
-def td3(clock: Clock) -> int:
-    s = settings.TD3
+def _td3(clock: Clock, s: settings.DeterministicSettings) -> int:
     return _deterministic(
         clock, TD3, s, policy_delay=s.actor_every, target_policy_noise=s.target_sigma, target_noise_clip=s.target_clip
     )
 
 
-CASES = {'dqn': dqn, 'dqn1': dqn1, 'ppo': ppo, 'sac': sac, 'td3': td3, 'ddpg': ddpg}
+CASES = {
+    'dqn': lambda clock: _dqn(clock, settings.DQN),
+    'dqn1': lambda clock: _dqn(clock, settings.DQN_1_TO_1),
+    'ppo': lambda clock: _ppo(clock, settings.PPO),
+    'sac': lambda clock: _sac(clock, settings.SAC),
+    'td3': lambda clock: _td3(clock, settings.TD3),
+    'ddpg': lambda clock: _deterministic(clock, DDPG, settings.DDPG),
+    'pong_dqn': lambda clock: _dqn(clock, settings.PONG_DQN),
+    'pong_dqn8': lambda clock: _dqn(clock, settings.PONG_DQN_8),
+    'pong_ppo': lambda clock: _ppo(clock, settings.PONG_PPO),
+    'cheetah_sac': lambda clock: _sac(clock, settings.CHEETAH_SAC),
+    'cheetah_td3': lambda clock: _td3(clock, settings.CHEETAH_TD3),
+    'cheetah_ppo': lambda clock: _ppo(clock, settings.CHEETAH_PPO),
+}

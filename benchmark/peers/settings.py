@@ -1,6 +1,6 @@
 """The settings that every training loop of the comparison shares. Each adapter translates them for its library."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -10,6 +10,7 @@ class DQNSettings:
     env_steps: int = 20_000
     update_every: int = 4  # env steps per update
     env_id: str = 'CartPole-v1'
+    envs: int = 1
     hidden: tuple[int, ...] = (128, 128)
     batch_size: int = 64
     warm_up: int = 1_000  # env steps before the first update
@@ -19,6 +20,16 @@ class DQNSettings:
     buffer_size: int = 20_000
     epsilon_end: float = 0.05
     epsilon_fraction: float = 0.5  # of the run until epsilon_end is reached
+
+    @property
+    def round(self) -> int:
+        """Env steps between two turns of updates."""
+        return max(self.update_every, self.envs)
+
+    @property
+    def updates(self) -> int:
+        """Of a turn."""
+        return self.round // self.update_every
 
 
 @dataclass(frozen=True)
@@ -39,6 +50,7 @@ class PPOSettings:
     entropy_weight: float = 0.01
     value_weight: float = 0.5
     grad_clip_norm: float = 0.5
+    normalize: bool = False  # observations and rewards, by running means
 
 
 @dataclass(frozen=True)
@@ -74,6 +86,35 @@ PPO = PPOSettings()
 SAC = SACSettings()
 DDPG = DeterministicSettings()
 TD3 = DeterministicSettings(twins=True, actor_every=2, target_sigma=0.2)
+
+
+# Pong: grey frames of 84 x 84, four of them stacked, each after four of the game's; the convolutions of DQN's paper
+PONG_DQN = DQNSettings(
+    env_steps=4_000,
+    env_id='Pong',
+    hidden=(512,),
+    batch_size=32,
+    warm_up=400,
+    target_copy_every=1_000,
+    learning_rate=1e-4,
+    buffer_size=10_000,
+)
+PONG_DQN_8 = replace(PONG_DQN, envs=8)
+PONG_PPO = PPOSettings(env_steps=6 * 1024, env_id='Pong', hidden=(512,), clip=0.1)
+
+CHEETAH_SAC = replace(SAC, env_id='HalfCheetah-v5', learning_rate=3e-4)
+CHEETAH_TD3 = replace(TD3, env_id='HalfCheetah-v5')
+CHEETAH_PPO = PPOSettings(
+    env_steps=5 * 2048,
+    env_id='HalfCheetah-v5',
+    envs=1,
+    rollout=2048,
+    epochs=10,
+    batch_size=64,
+    learning_rate=3e-4,
+    entropy_weight=0.0,
+    normalize=True,
+)
 
 
 @dataclass(frozen=True)

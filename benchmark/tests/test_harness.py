@@ -1,3 +1,4 @@
+import importlib
 import json
 import sys
 import time
@@ -114,6 +115,25 @@ def test_a_module_that_does_not_import_is_reported(toy):
 
 def test_threads_are_pinned_by_environment(toy):
     assert measure(toy(['threads']), rounds=1, threads=3)[0]['count'] == 3
+
+
+def test_each_number_of_threads_has_a_table_of_its_own(toy, tmp_path):
+    bench = toy(['threads'])
+    records = run(bench, parser(bench).parse_args(['--rounds', '1', '--threads', '1', '2', '--out', str(tmp_path)]))
+    assert [r['count'] for r in records] == [1, 2]
+    assert (tmp_path / 'toy.md').exists() and (tmp_path / 'toy_threads2.md').exists()
+
+
+def test_loops_of_games_and_bodies_are_there():
+    import atari_bench
+    import mujoco_bench
+
+    for bench in (atari_bench.BENCH, mujoco_bench.BENCH):
+        assert bench.reference in [one.name for one in bench.implementations]
+        for one in bench.implementations:
+            if one.name == 'nervex':
+                module, _, attribute = one.cases.partition(':')
+                assert set(bench.cases) <= set(getattr(importlib.import_module(module), attribute))
 
 
 def test_a_missing_package_is_skipped_with_what_to_install(toy, tmp_path, capsys):

@@ -15,6 +15,7 @@ from nervex.utils.errors import ConfigError
 
 STACKED = ('obs', 'next_obs')
 _REMEMBERED = 8192  # recent frames that a new one is compared with
+_TOGETHER = 64  # rows whose obs and next_obs are stored one after the other: what both have is recognised
 
 
 class FrameTable:
@@ -34,7 +35,7 @@ class FrameTable:
 
     def __init__(self, capacity: int, name: str, axis: int) -> None:
         self._name, self._axis = name, axis
-        slack = capacity // 20 + 256
+        slack = min(capacity // 20 + 256, _REMEMBERED + 64)
         self._limit = capacity + slack  # frames that are kept
         self._recent = min(slack - 64, _REMEMBERED)  # older frames are stored again: their slot is needed soon
         self._frames: np.ndarray | None = None  # (limit, *frame)
@@ -48,7 +49,7 @@ class FrameTable:
     def plan(self, columns: Mapping) -> tuple[dict, int]:
         """Columns as ``encode`` would give them, and the bytes for the frames; BufferMemoryError if they do not fit."""
         stacks = self._stacks(columns)
-        numbers = {name: np.zeros(part.shape[:2], dtype=np.int64) for name, part in stacks.items()}
+        numbers = {name: np.zeros(part.shape[:2], dtype=np.int32) for name, part in stacks.items()}
         needed = check_memory(self._name, self._limit, {'frames': next(iter(stacks.values()))[0][:1]})
         return {**columns, **numbers}, needed
 
@@ -56,7 +57,12 @@ class FrameTable:
         """Columns with frame numbers in place of stacks; frames that are new are stored."""
         stacks = self._stacks(columns)
         self._torch_stacks.update(name for name in stacks if isinstance(columns[name], torch.Tensor))
-        return {**columns, **{name: self._numbers_of(name, part) for name, part in stacks.items()}}
+        pieces: dict[str, list[np.ndarray]] = {name: [] for name in stacks}
+        for start in range(0, len(next(iter(stacks.values()))), _TOGETHER):
+            for name, part in stacks.items():
+                pieces[name].append(self._numbers_of(name, part[start : start + _TOGETHER]))
+        dtype = np.int32 if self.made < 2**31 else np.int64
+        return {**columns, **{name: np.concatenate(parts).astype(dtype) for name, parts in pieces.items()}}
 
     def _stacks(self, columns: Mapping) -> dict[str, np.ndarray]:
         found = {}

@@ -20,7 +20,7 @@ atari_iqn_default_config = EasyDict(
             ),
             command=dict(eps=dict(type='linear', start=1.0, end=0.01, decay=100_000), eps_by='envstep'),
         ),
-        replay_buffer=dict(agent=dict(meta_maxlen=200_000)),
+        replay_buffer=dict(agent=dict(meta_maxlen=200_000, frame_axis=0)),
         actor=dict(n_sample=8),
         evaluator=dict(n_episode=8, eval_freq=20_000, stop_val=None),
         commander=dict(max_env_step=2_500_000),

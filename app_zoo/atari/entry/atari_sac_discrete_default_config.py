@@ -17,7 +17,7 @@ atari_sac_discrete_default_config = EasyDict(
                 algo=dict(target_theta=0.005, discount_factor=0.99, target_entropy=0.3),
             ),
         ),
-        replay_buffer=dict(agent=dict(meta_maxlen=200_000)),
+        replay_buffer=dict(agent=dict(meta_maxlen=200_000, frame_axis=0)),
         actor=dict(n_sample=8),
         evaluator=dict(n_episode=8, eval_freq=20_000, stop_val=None),
         commander=dict(max_env_step=2_500_000),

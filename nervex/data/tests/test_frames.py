@@ -70,7 +70,7 @@ def test_frames_are_stored_once():
         once.push_data(env.block())
     ring = once._only.ring
     assert ring.frames.made < 1.05 * 1800 and ring.frames._frames.nbytes == ring.frames._limit * 64
-    assert ring.arrays['obs'].dtype == np.int64  # frame numbers
+    assert ring.arrays['obs'].dtype == np.int32  # frame numbers
 
 
 def test_rows_expire_with_their_frames_when_episodes_are_very_short():
@@ -167,3 +167,18 @@ def test_memory_of_100_000_frames(kind):
     grown = resident() - before
     print(f'{kind}: {grown / (size * 84 * 84):.3f} bytes per byte of frames')
     assert grown <= 1.1 * size * 84 * 84
+
+
+def test_rows_that_come_in_large_blocks_share_their_frames():
+    """Each next_obs has three frames of its obs, however many obs come before it in the block."""
+    env, once = FakeAtari(1, 0, mean_length=500), manager(2000, 0)
+    once.push_data(Batch.cat([env.block() for _ in range(2000)]))
+    assert once.count() == 2000
+
+
+def test_a_million_rows_of_frames_need_two_percent_more_than_the_frames(monkeypatch):
+    monkeypatch.setattr('nervex.data.memory.available_bytes', lambda: None)
+    env = FakeAtari(1, 0, side=84)
+    bookkeeping = {'reward': np.float32(0.0), 'truncated': False, 'collect_iter': 0}
+    (needed,) = manager(10**6, 0).plan({**env.block()[0], **bookkeeping}).values()
+    assert needed <= 1.02 * 10**6 * 84 * 84

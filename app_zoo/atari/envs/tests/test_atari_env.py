@@ -1,5 +1,6 @@
 """Atari games: frames against Gymnasium's preprocessing, who sees what, and what no game is."""
 
+import importlib
 import sys
 from unittest.mock import Mock
 
@@ -146,3 +147,9 @@ def test_it_keeps_the_rules_of_envs_and_can_draw():
     env.reset(seed=0)
     assert env.render().shape == (210, 160, 3)
     env.close()
+
+
+@pytest.mark.parametrize('name', ['dqn', 'rainbow', 'iqn', 'qrdqn', 'sqn', 'sac_discrete'])
+def test_configs_with_a_buffer_of_steps_store_each_frame_once(name):
+    config = importlib.import_module(f'app_zoo.atari.entry.atari_{name}_default_config').main_config
+    assert config.replay_buffer.agent.frame_axis == 0
