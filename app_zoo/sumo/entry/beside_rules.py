@@ -2,19 +2,27 @@
 Traffic lights by rule, and by policies of finished runs, on the same traffic that no run has trained on.
 
     python -m app_zoo.sumo.entry.beside_rules --net wj1 [--runs FOLDER ...] [--episodes 10]
+    python -m app_zoo.sumo.entry.beside_rules --net wj3 --per-hour 300 [--runs FOLDER ...]
+
+``--picture FILE.svg`` draws the first of these episodes, too: by the longest queue, and by the first run.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 
+from app_zoo.sumo.entry.picture import Watched, draw
 from app_zoo.sumo.envs import SumoEnv
+from nervex.run.compare import bootstrap_interval
 
 Rule = Callable[[SumoEnv, int, np.ndarray], np.ndarray]
 SEED = 90_000  # of the first episode: far from those of runs
+FIXED_S = (10, 20, 30)
+LONGEST = 'longest queue'
 
 
 def fixed_time(steps: int) -> Rule:
@@ -43,32 +51,53 @@ def of_run(folder: str) -> Rule:
     return rule
 
 
-def play(env: SumoEnv, rule: Rule, seed: int) -> dict[str, float]:
-    """One episode; its last ``info``."""
-    obs, step = env.reset(seed=seed), 0
+def play(env: SumoEnv, rule: Rule, seed: int) -> Watched:
+    """One episode: what was to be seen after each decision, and its last ``info``."""
+    obs, standing, phases = env.reset(seed=seed), [], []
     while True:
-        obs, _, done, info = env.step(rule(env, step, obs))
+        obs, _, done, info = env.step(rule(env, len(phases), obs))
+        standing.append(env.standing())
+        phases.append(env.phase)
         if done:
-            return info
-        step += 1
+            return Watched(standing, phases, info)
+
+
+def table(net: str, infos: dict[str, list[dict[str, float]]]) -> list[str]:
+    """A line a rule; ``shorter`` is by how much its waits are below those of the longest queue, episode by episode."""
+    waits = {name: np.array([info['mean_wait'] for info in each]) for name, each in infos.items()}
+    columns = ('mean wait, s', 'least', 'most', 'shorter, s (95 % interval)', 'cars arrived')
+    lines = [f'| {net}, {len(waits[LONGEST])} episodes | {" | ".join(columns)} |', '|---|' + '---:|' * len(columns)]
+    for name, wait in waits.items():
+        shorter = waits[LONGEST] - wait
+        low, high = bootstrap_interval(shorter)
+        gain = '' if name == LONGEST else f'{shorter.mean():.2f} ({low:.2f} to {high:.2f})'
+        arrived = np.mean([info['arrived'] for info in infos[name]])
+        lines.append(f'| {name} | {wait.mean():.2f} | {wait.min():.2f} | {wait.max():.2f} | {gain} | {arrived:.0f} |')
+    return lines
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--net', default='wj1', help='wj1, wj3, or a .net.xml')
+    parser.add_argument(
+        '--per-hour', type=float, metavar='CARS', help="cars that enter on a road, if not the env's 400"
+    )
     parser.add_argument('--runs', nargs='*', default=[], metavar='FOLDER', help='runs whose policies play')
     parser.add_argument('--episodes', type=int, default=10)
+    parser.add_argument('--picture', metavar='FILE.svg', help='queues and phases of the first episode')
     options = parser.parse_args()
-    env = SumoEnv({'net': options.net})
-    rules = {f'fixed time, {10 * n} s': fixed_time(n) for n in (2, 3, 4)} | {'longest queue': longest_queue}
+    env = SumoEnv({'net': options.net} | ({'per_hour': options.per_hour} if options.per_hour else {}))
+    step_s = env._cfg.step_s
+    rules = {f'fixed time, {s} s': fixed_time(s // step_s) for s in FIXED_S} | {LONGEST: longest_queue}
     rules |= {folder: of_run(folder) for folder in options.runs}
-    print(f'| {options.net}, {options.episodes} episodes | mean wait, s | least | most | cars arrived |')
-    print('|---|---:|---:|---:|---:|')
-    for name, rule in rules.items():
-        infos = [play(env, rule, SEED + k) for k in range(options.episodes)]
-        waits, arrived = (np.array([info[key] for info in infos]) for key in ('mean_wait', 'arrived'))
-        print(f'| {name} | {waits.mean():.1f} | {waits.min():.1f} | {waits.max():.1f} | {arrived.mean():.0f} |')
+    seen = {name: [play(env, rule, SEED + k) for k in range(options.episodes)] for name, rule in rules.items()}
     env.close()
+    print('\n'.join(table(options.net, {name: [episode.info for episode in each] for name, each in seen.items()})))
+    if options.picture:
+        drawn = [LONGEST, *options.runs[:1]]
+        picture = draw([(name, seen[name][0]) for name in drawn], step_s, env.net.crossings)
+        Path(options.picture).write_text(picture, encoding='utf-8')
+        print(f'written: {options.picture}')
 
 
 if __name__ == '__main__':

@@ -12,11 +12,12 @@ sumo_wj1_ppo_default_config = EasyDict(
                 epochs=10,
                 batch_size=64,
                 learning_rate=1e-3,
-                algo=dict(discount_factor=0.95, gae_lambda=0.9, entropy_weight=0.01),
+                learning_rate_schedule='linear',
+                algo=dict(discount_factor=0.97, gae_lambda=0.9, entropy_weight=0.01),
             ),
         ),
         actor=dict(n_sample=800),
-        evaluator=dict(n_episode=10, eval_freq=500, stop_val=None),
+        evaluator=dict(n_episode=10, eval_freq=1000, stop_val=None),
         commander=dict(max_env_step=60000),
     )
 )

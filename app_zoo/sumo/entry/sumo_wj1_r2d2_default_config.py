@@ -12,15 +12,16 @@ sumo_wj1_r2d2_default_config = EasyDict(
                 train_step=8,
                 batch_size=16,
                 learning_rate=5e-4,
+                learning_rate_schedule='linear',
                 init_data_count=32,
-                algo=dict(target_update_freq=100, discount_factor=0.95, nstep=3),
+                algo=dict(target_update_freq=100, discount_factor=0.97, nstep=3),
             ),
-            command=dict(eps=dict(type='linear', start=1.0, end=0.05, decay=15000), eps_by='envstep'),
+            command=dict(eps=dict(type='linear', start=1.0, end=0.05, decay=10000), eps_by='envstep'),
         ),
         replay_buffer=dict(agent=dict(meta_maxlen=2000)),
         actor=dict(n_sample=4),
-        evaluator=dict(n_episode=10, eval_freq=500, stop_val=None),
-        commander=dict(max_env_step=40000),
+        evaluator=dict(n_episode=10, eval_freq=1000, stop_val=None),
+        commander=dict(max_env_step=24000),
     )
 )
 main_config = sumo_wj1_r2d2_default_config

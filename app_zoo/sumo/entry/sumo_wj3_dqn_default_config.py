@@ -4,11 +4,18 @@ from easydict import EasyDict
 
 sumo_wj3_dqn_default_config = EasyDict(
     dict(
-        env=dict(env_type='sumo', net='wj3', actor_env_num=2, evaluator_env_num=2, env_manager_type='subprocess'),
+        env=dict(
+            env_type='sumo',
+            net='wj3',
+            per_hour=300,
+            actor_env_num=2,
+            evaluator_env_num=2,
+            env_manager_type='subprocess',
+        ),
         policy=dict(
             policy_type='sumo_dqn',
             import_names=['app_zoo.sumo.policy.sumo_dqn'],
-            learn=dict(init_data_count=1000),
+            command=dict(eps=dict(decay=15000)),
         ),
         replay_buffer=dict(agent=dict(meta_maxlen=50000)),
         actor=dict(n_sample=8),

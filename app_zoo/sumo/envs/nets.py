@@ -31,6 +31,11 @@ class Crossing:
     leaving: list[str] = field(default_factory=list)
     served: np.ndarray = field(default_factory=lambda: np.zeros((0, 0), bool))
 
+    @property
+    def roads(self) -> list[str]:
+        """Roads that lead to it; a lane is named by its road and a number."""
+        return list(dict.fromkeys(road_of(lane) for lane in self.lanes))
+
 
 @dataclass
 class Net:
@@ -82,6 +87,11 @@ def read_net(path: str | Path) -> Net:
         inside=[_points(lane.get('shape', '')) for edge in root.iter('edge') if edge not in roads for lane in edge],
         shape={lane.get('id', ''): _points(lane.get('shape', '')) for lane in lanes},
     )
+
+
+def road_of(lane: str) -> str:
+    """The road that a lane is part of."""
+    return lane.rsplit('_', 1)[0]
 
 
 def _points(shape: str) -> np.ndarray:

@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from app_zoo.sumo.envs.nets import CAR_M, NETS, Crossing, read_net, traffic, write_routes
+from app_zoo.sumo.envs.nets import CAR_M, NETS, Crossing, read_net, road_of, traffic, write_routes
 from nervex.envs import BaseEnv, BaseEnvInfo, BaseEnvTimestep, EnvElementInfo
 from nervex.utils import ConfigError
 from nervex.utils.declare import setting, settings
 from nervex.utils.drawing import Canvas
 from nervex.utils.errors import ExtraMissingError, unknown_name
 
+STANDING_M_S = 0.1  # slower than this, a car counts as standing (SUMO's own bound)
 _running: weakref.ref | None = None  # the env whose simulation this process has
 
 
@@ -32,18 +33,20 @@ class SumoEnv(BaseEnv):
         average, and ``arrived``.
     Shapes:
         - observation: for each crossing the phase as a one-hot vector, how long it has lasted (minutes), and for each
-          lane that leads to it cars, standing cars (both by what the lane holds), and speed by what is allowed
+          cell of each lane that leads to it, the nearest first: cars, standing cars (both by what the cell holds), and
+          how much slower than allowed they drive on average
         - action: a phase; an array with one for each crossing where there are several
     """
 
     config = settings(
         net=setting('wj1', 'str', 'roads: wj1 (one crossing), wj3 (three in a row), or the path of a .net.xml'),
-        per_hour=setting(500.0, 'number > 0', 'cars that enter on a road, on average'),
+        per_hour=setting(400.0, 'number > 0', 'cars that enter on a road, on average'),
         uneven=setting(0.8, 'number in [0, 1]', 'rates differ by so much from the average'),
         change_s=setting(200, 'int >= 1', 'seconds until rates change'),
         episode_s=setting(1000, 'int >= 1', 'seconds of an episode'),
-        step_s=setting(10, 'int >= 2', 'seconds between two decisions'),
+        step_s=setting(5, 'int >= 2', 'seconds between two decisions'),
         yellow_s=setting(3, 'int >= 1', 'seconds of yellow before another phase; fewer than step_s'),
+        cells=setting(4, 'int >= 1', 'parts of a lane, equally long, that the observation tells apart'),
         rewards=dict(
             queue=setting(1.0, 'number >= 0', 'weight of the cars that stand, a lane'),
             wait=setting(0.0, 'number >= 0', 'weight of the minutes that the cars of a lane stand already, a lane'),
@@ -123,7 +126,10 @@ class SumoEnv(BaseEnv):
     def info(self) -> BaseEnvInfo:
         if importlib.util.find_spec('libsumo') is None:  # found without being loaded into this process
             raise ExtraMissingError("the env sumo needs the package 'libsumo': pip install 'nervex[sumo]'")
-        size = sum(phases + 1 + 3 * len(crossing.lanes) for phases, crossing in zip(self._phases, self._crossings))
+        size = sum(
+            phases + 1 + 3 * self._cfg.cells * len(crossing.lanes)
+            for phases, crossing in zip(self._phases, self._crossings)
+        )
         act: dict[str, Any] = {'min': 0, 'max': self._phases[0] - 1, 'dtype': np.int64, 'kind': 'discrete'}
         act['n'] = self._phases[0]
         if len(self._phases) > 1:
@@ -158,6 +164,14 @@ class SumoEnv(BaseEnv):
     def queues(self) -> list[np.ndarray]:
         """Of each crossing and phase: cars that stand where the phase would give green."""
         return [crossing.served @ self._halting(crossing.lanes) for crossing in self._crossings]
+
+    def standing(self) -> dict[str, int]:
+        """Of each road that leads to a crossing: cars that stand on it."""
+        cars = dict.fromkeys((road for crossing in self._crossings for road in crossing.roads), 0)
+        for crossing in self._crossings:
+            for lane, count in zip(crossing.lanes, self._halting(crossing.lanes)):
+                cars[road_of(lane)] += int(count)
+        return cars
 
     # ---- the simulation
     def _own_the_process(self) -> None:
@@ -209,15 +223,25 @@ class SumoEnv(BaseEnv):
         return float(abs(coming.mean() - going.mean()))
 
     def _seen(self) -> np.ndarray:
-        parts = []
+        parts: list[Any] = []
         for k, crossing in enumerate(self._crossings):
-            lanes = crossing.lanes
-            room = np.array([self.net.length[lane] for lane in lanes], np.float32) / CAR_M
-            cars = self._of(lanes, 'getLastStepVehicleNumber')
             phase = np.eye(self._phases[k], dtype=np.float32)[self._phase[k]]
-            parts += [phase, [self._lasted[k] / 60], cars / room, self._halting(lanes) / room]
-            parts.append(1 - self._slowness(lanes))
+            parts += [phase, [self._lasted[k] / 60], *(self._cells(lane) for lane in crossing.lanes)]
         return np.concatenate(parts).astype(np.float32)
+
+    def _cells(self, lane: str) -> np.ndarray:
+        """Cars, standing cars and slowness of each cell of a lane."""
+        n, length, vehicle = self._cfg.cells, self.net.length[lane], self._sumo.vehicle
+        cars = self._sumo.lane.getLastStepVehicleIDs(lane)
+        if not cars:
+            return np.zeros(3 * n, np.float32)
+        places = np.array([length - vehicle.getLanePosition(car) for car in cars])
+        cell = np.clip((places * n / length).astype(int), 0, n - 1)
+        speed = np.array([vehicle.getSpeed(car) for car in cars])
+        slow = 1 - np.minimum(speed / self._sumo.lane.getMaxSpeed(lane), 1)
+        count, standing, slowness = (np.bincount(cell, of, n) for of in (None, speed < STANDING_M_S, slow))
+        room = length / n / CAR_M
+        return np.concatenate([count / room, standing / room, slowness / np.maximum(count, 1)])
 
     def _summary(self) -> dict[str, Any]:
         cars = max(int((self._starts <= self._second - 1).sum()), 1)

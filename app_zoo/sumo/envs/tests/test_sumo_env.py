@@ -54,7 +54,7 @@ def test_cars_come_as_often_as_was_asked_for_and_do_not_turn_round(tmp_path):
     'cfg, words',
     [
         (dict(net='wj2'), r"'wj2'.*did you mean 'wj"),
-        (dict(yellow_s=10), r'env\.yellow_s: 10 must be less than env.step_s, 10'),
+        (dict(yellow_s=10), r'env\.yellow_s: 10 must be less than env.step_s, 5'),
     ],
 )
 def test_what_cannot_be_is_said(cfg, words):
@@ -112,8 +112,8 @@ def play(env, seed, rule):
 
 
 def test_an_episode_is_its_seed_and_ends_with_what_happened(make):
-    env = make(episode_s=300)
-    first, again, other = (play(env, seed, lambda step: step // 3 % 2) for seed in (5, 5, 6))
+    env = make(episode_s=300, step_s=10)
+    other, first, again = (play(env, seed, lambda step: step // 3 % 2) for seed in (6, 5, 5))
     assert (first[0] == again[0]).all() and first[1] == again[1] and first[2] == again[2]
     assert first[1] != other[1]
     info = first[2]
@@ -148,6 +148,29 @@ def test_the_queue_is_what_the_simulation_counts(make):
     assert stood[-1] > 5 and reward[0] == pytest.approx(-np.mean(stood[1:]) / 8)  # of 8 lanes
 
 
+def test_cells_tell_where_the_cars_of_a_lane_are(make):
+    env = make(cells=3, per_hour=900, step_s=2, yellow_s=1)
+    env.reset(seed=1)
+    for _ in range(40):
+        seen = env.step(0).obs
+    cells = seen[3:].reshape(8, 3, 3)  # lane; cars, standing, slowness; cell
+    lanes, vehicle, room = env.net.crossings[0].lanes, env._sumo.vehicle, 189.6 / 3 / 7.5
+    assert (cells[:, 1].sum(1) * room).round(3).tolist() == env._halting(lanes).tolist()
+    full = 0
+    for lane, (cars, _, slowness) in zip(lanes, cells):
+        for k in range(3):
+            inside = [
+                car
+                for car in env._sumo.lane.getLastStepVehicleIDs(lane)
+                if k * 63.2 <= 189.6 - vehicle.getLanePosition(car) < (k + 1) * 63.2
+            ]
+            assert cars[k] == pytest.approx(len(inside) / room)
+            speeds = [vehicle.getSpeed(car) / 13.89 for car in inside]
+            assert slowness[k] == pytest.approx(1 - np.mean(np.minimum(speeds, 1)) if inside else 0.0, abs=1e-5)
+            full += bool(inside)
+    assert full > 6 and sum(env.standing().values()) == env._halting(lanes).sum()
+
+
 @pytest.mark.parametrize('name', ['queue', 'wait', 'delay', 'pressure'])
 def test_every_reward_is_better_when_cars_may_go(make, name):
     weights = {**dict.fromkeys(('queue', 'wait', 'delay', 'pressure'), 0.0), name: 1.0}
@@ -160,7 +183,11 @@ def test_three_crossings_are_switched_one_by_one(make):
     env = make(net='wj3', episode_s=60)
     env.reset(seed=0)
     obs = env.step(np.array([0, 1, 0])).obs
-    assert obs.shape == (81,) and env.phase == [0, 1, 0] and [list(q.shape) for q in env.queues()] == [[2]] * 3
+    assert (
+        obs.shape == (3 * (2 + 1 + 3 * 4 * 8),)
+        and env.phase == [0, 1, 0]
+        and [list(q.shape) for q in env.queues()] == [[2]] * 3
+    )
     with pytest.raises(ValueError, match=r'must be a phase for each crossing, of \[2, 2, 2\]'):
         env.step(np.array([0, 2, 0]))
     picture = env.render()
