@@ -24,7 +24,7 @@ CHAPTERS = {
     'Policy losses': ['a2c', 'ppo', 'coma', 'alphazero'],
     'Distributions': ['categorical'],
     'Transformations of values and quantiles': ['transforms'],
-    'Exploration': ['noise'],
+    'Exploration': ['noise', 'epsilon'],
     'Samples from trajectories': ['adder', 'flatten', 'her'],
 }
 HEADINGS = ('Overview', 'Arguments', 'Returns', 'Shapes')

@@ -33,6 +33,11 @@ class GraphedForward(Recorded):
         Python numbers in ``forward`` are frozen when it is recorded; draw and mix exploration outside. Results of the
         first calls and of every call that is a power of four are compared with the module. A recording works in memory
         of its own, so it belongs to the thread that first calls it; in others the module itself runs.
+    Arguments:
+        - module (:obj:`nn.Module`): what is called; its parts decide when a recording is out of date
+        - backend (:obj:`str`): 'numpy' or 'off'
+    Interfaces:
+        __call__ (with a dict of arrays or tensors, or one of them; nested containers and None are fine), eager
     Examples:
         >>> act = GraphedForward(model)
         >>> logit = act({'obs': obs})['logit']  # arrays in, arrays out; tensors in, tensors out
@@ -41,32 +46,9 @@ class GraphedForward(Recorded):
     backends = BACKENDS
 
     def __init__(self, module: nn.Module, backend: str = 'numpy') -> None:
-        """
-        Arguments:
-            - module (:obj:`nn.Module`): what is called; its parts decide when a recording is out of date
-            - backend (:obj:`str`): 'numpy' or 'off'
-        """
         super().__init__(f'acting of {type(module).__name__}', backend)
         self.module = module
         self._thread: int | None = None
-
-    def __call__(self, data: Any) -> Any:
-        """
-        Arguments:
-            - data (:obj:`Any`): a dict of arrays or tensors (nested containers and None are fine), or one of them
-        Returns:
-            - result (:obj:`Any`): what the module returns, as arrays if the data was arrays
-        """
-        if self._thread != get_ident():
-            if self._thread is not None:
-                return self.eager(data)
-            self._thread = get_ident()
-        plan = self._last
-        inputs = plan.inputs_from(data) if plan is not None else None
-        if plan is None or inputs is None or plan.calls + 1 == plan.next_check:
-            return super().__call__(data)
-        plan.calls += 1
-        return plan.run(*inputs)  # without a further call
 
     @torch.no_grad()
     def eager(self, data: Any) -> Any:
@@ -74,6 +56,11 @@ class GraphedForward(Recorded):
         if not _has(np.ndarray, data):
             return self.module(data)
         return to_arrays(self.module(tree.map(_to_tensor, data)))
+
+    def _find(self, data: Any) -> tuple[Plan | None, Sequence | None]:
+        if self._thread is None:
+            self._thread = get_ident()
+        return super()._find(data) if self._thread == get_ident() else (None, None)
 
     def _record(self, data: Any) -> Plan:
         from nervex.graph.numpy_form import compile_numpy, forward_step
@@ -98,7 +85,7 @@ class GraphedForward(Recorded):
 
         scale = max(1.0, *(largest(_to_tensor(x)) for x in inputs))
         rounding = min(_ROUNDING * scale, _MOST_ROUNDING)
-        same = self._agrees(plan, lambda: tensors(self.eager(data)), lambda: tensors(self._run(plan, inputs)), rounding)
+        same = self._agrees(plan, lambda: tensors(self.eager(data)), lambda: tensors(plan.run(*inputs)), rounding)
         return ways[1] if same else ways[0]
 
 

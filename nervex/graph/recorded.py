@@ -53,19 +53,17 @@ class Recorded:
         inputs: Sequence | None = plan.inputs_from(data) if plan is not None else None
         if plan is None or inputs is None:
             plan, inputs = self._find(data)
-        if plan is None or inputs is None:
-            return self.eager(data)
+            if plan is None or inputs is None:
+                return self.eager(data)
         plan.calls += 1
-        return self._checked(plan, data, inputs) if plan.calls == plan.next_check else self._run(plan, inputs)
+        return self._checked(plan, data, inputs) if plan.calls == plan.next_check else plan.run(*inputs)
 
     def eager(self, data: Any) -> Any:
         """The function itself."""
         raise NotImplementedError
 
-    def _run(self, plan: Any, inputs: Sequence) -> Any:
-        return plan.run(*inputs)
-
     def _record(self, data: Any) -> Plan:
+        """A plan whose ``run`` answers what the function does."""
         raise NotImplementedError
 
     def _checked(self, plan: Any, data: Any, inputs: Sequence) -> Any:

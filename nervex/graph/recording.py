@@ -1,6 +1,7 @@
 """Recording a function, what must hold when its program runs, and comparing both."""
 
 from collections.abc import Callable, Iterable, Sequence
+from threading import get_ident
 from types import TracebackType
 from typing import Any
 
@@ -63,14 +64,16 @@ class Plan:
     Overview:
         A program that was made to run. ``inputs_from(data)`` gives its inputs, or None where the data is of another
         kind, a module is in another mode, or a weight is another tensor, or at another place, than when it was
-        recorded. It runs at every call, so it is made as one expression.
+        recorded; or in another thread, for it works in memory of its own. It runs at every call, so it is made as one
+        expression.
     """
 
     def __init__(self, run: Run, program: Program, modules: Sequence[nn.Module], data: Any) -> None:
         self.run, self.generators = run, program.generators
         self.buffers = [b for module in modules for b in module._buffers.values() if b is not None]
         self.calls, self.next_check = 0, 1
-        source, facts, inputs = Source([data]), list[str](), list[str]()
+        source, inputs = Source([data]), list[str]()
+        facts = [f'{source.constant(get_ident)}() == {get_ident()}']
         _describe(source, data, source.name(data), facts, inputs)
         _describe_modules(source, program, modules, facts)
         source.line('try:')

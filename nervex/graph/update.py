@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -74,24 +75,27 @@ class GraphedLoss(Recorded):
         result = self.loss_fn(data)
         return (result, {}) if isinstance(result, torch.Tensor) else (result[0], result[1] or {})
 
-    def _run(self, plan: Any, inputs: Sequence) -> LossAndLog:
-        before = _optimized()
-        _optimize(False)  # the interpreter's own optimizer finds nothing to do, and takes 25 ms for that
-        try:
-            self.flat.grad, loss, *aux = plan.run(*inputs)
-        finally:
-            _optimize(before)
-        self.flat.unused = plan.unused
-        return loss, dict(zip(plan.aux_names, aux))
-
     def _record(self, data: dict) -> Plan:
         from nervex.graph.recording import record
         from nervex.graph.script import compile_script, gradient_step
 
         self.flat.check()
         step, unused, names = gradient_step(self._split, self.flat.params)
-        plan: Any = record(step, data, self.flat.modules, self._device, compile_script)
-        plan.unused, plan.aux_names = tuple(unused), names
+        plan = record(step, data, self.flat.modules, self._device, compile_script)
+        flat, program, left_out = self.flat, plan.run, tuple(unused)
+
+        @functools.wraps(program)
+        def run(*inputs: Any) -> LossAndLog:
+            before = _optimized()
+            _optimize(False)  # the interpreter's own optimizer finds nothing to do, and takes 25 ms for that
+            try:
+                flat.grad, loss, *aux = program(*inputs)
+            finally:
+                _optimize(before)
+            flat.unused = left_out
+            return loss, dict(zip(names, aux))
+
+        plan.run = run
         return plan
 
     def _checked(self, plan: Any, data: dict, inputs: Sequence) -> LossAndLog:
@@ -103,7 +107,7 @@ class GraphedLoss(Recorded):
             unused = torch.tensor(self.flat.unused)
             return {'gradient': self.flat.grad, 'set of used parameters': unused, 'loss': loss, **aux}
 
-        same = self._agrees(plan, lambda: tensors(*self.eager(data)), lambda: tensors(*self._run(plan, inputs)))
+        same = self._agrees(plan, lambda: tensors(*self.eager(data)), lambda: tensors(*plan.run(*inputs)))
         self.flat.grad, self.flat.unused, loss, aux = ways[1 if same else 0]
         return loss, aux
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import Any
 
@@ -93,6 +94,14 @@ class CommonPolicy(PolicyParts):
             if name in self.__dict__.get('_update_states', {}):
                 updates[name].load_state_dict(self._update_states[name])
         return updates[name](data)
+
+    def _get_setting_learn(self, command_info: dict) -> dict:
+        learn = self._cfg.learn
+        if learn.learning_rate_schedule == 'constant':
+            return {}
+        done = command_info['progress']
+        left = 1 - done if learn.learning_rate_schedule == 'linear' else (1 + math.cos(math.pi * done)) / 2
+        return {'lr_part': learn.learning_rate_end + (1 - learn.learning_rate_end) * left}
 
     @cached_property
     def _has_target(self) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import cached_property
 from typing import Any
 
@@ -139,14 +138,6 @@ class PolicyParts(Policy):
         self._full_rates = [*self._full_rates, (optimizer, optimizer.param_groups[0]['lr'])]
         self._learn_setting_set.add('lr_part')
         return optimizer
-
-    def _get_setting_learn(self, command_info: dict) -> dict:
-        learn = self._cfg.learn
-        if learn.learning_rate_schedule == 'constant':
-            return {}
-        done = command_info['progress']
-        left = 1 - done if learn.learning_rate_schedule == 'linear' else (1 + math.cos(math.pi * done)) / 2
-        return {'lr_part': learn.learning_rate_end + (1 - learn.learning_rate_end) * left}
 
     @property
     def _lr_part(self) -> float:

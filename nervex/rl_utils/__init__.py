@@ -17,17 +17,11 @@ from nervex.rl_utils.categorical import (
     log_prob_and_entropy,
 )
 from nervex.rl_utils.coma import coma_data, coma_error, coma_loss
+from nervex.rl_utils.epsilon import epsilon_greedy, get_epsilon_greedy_fn
 from nervex.rl_utils.flatten import flatten_time
 from nervex.rl_utils.gae import gae, gae_data
 from nervex.rl_utils.isw import compute_importance_weights
-from nervex.rl_utils.noise import (
-    BaseNoise,
-    GaussianNoise,
-    OUNoise,
-    create_noise_generator,
-    epsilon_greedy,
-    get_epsilon_greedy_fn,
-)
+from nervex.rl_utils.noise import BaseNoise, GaussianNoise, OUNoise, create_noise_generator
 from nervex.rl_utils.ppo import (
     ppg_data,
     ppg_joint_error,

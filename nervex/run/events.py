@@ -83,7 +83,7 @@ class Events:
 
     def __init__(self, cfg: Mapping[str, Mapping[str, Any]], log: str) -> None:
         self._sinks: dict[str, EventSink] = {name: EVENT_REGISTRY.get(name)(own) for name, own in cfg.items()}
-        self._hearing: list[str] = []  # who was told of the start, and has not failed
+        self.hearing: list[str] = []  # who was told of the start, and has not failed
         self._actor: Any = None
         self._learner: Any = None
         self._log = os.path.abspath(log)
@@ -103,22 +103,21 @@ class Events:
             is not lost to a tracker that is away: it goes on without.
         """
         for name, sink in self._sinks.items():
-            self._hearing.append(name)
+            self.hearing.append(name)
             if run.resumed:
                 self._call_one(name, 'on_start', run)
                 continue
             try:
                 sink.on_start(run)
             except Exception as e:
-                self._hearing.remove(name)
+                self.hearing.remove(name)
                 if isinstance(e, NervexError):
                     raise
                 raise EventError(f'events.{name}: cannot begin: {_in_a_line(e)}') from e
 
     def round(self) -> None:
         """Something was collected."""
-        if self._hearing:
-            self._tell('on_round')
+        self._tell('on_round')
 
     def log(self, values: Mapping[str, Any]) -> None:
         """A logger's values."""
@@ -142,21 +141,21 @@ class Events:
         if LISTENERS.get(self._log) is self:
             del LISTENERS[self._log]
         self._call('on_end', state, facts)
-        self._hearing.clear()
+        self.hearing.clear()
 
     def _tell(self, method: str, *what: Any) -> None:
         stands = (0, 0) if self._actor is None else (self._actor.total_step, self._learner.train_iter)
         self._call(method, *what, *stands)
 
     def _call(self, method: str, *arguments: Any) -> None:
-        for name in list(self._hearing):
+        for name in list(self.hearing):
             self._call_one(name, method, *arguments)
 
     def _call_one(self, name: str, method: str, *arguments: Any) -> None:
         try:
             getattr(self._sinks[name], method)(*arguments)
         except Exception as e:  # a tracker may raise anything, and no run is worth less than its log
-            self._hearing.remove(name)
+            self.hearing.remove(name)
             self.failed[name] = f'{method}: {_in_a_line(e)}'
             text = 'events.%s: %s raised %s; it is told nothing more of this run, which goes on'
             logger.warning(text, name, method, _in_a_line(e), exc_info=True)

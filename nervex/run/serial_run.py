@@ -100,7 +100,8 @@ class SerialRun(RunLife):
                 self.learner.check_weights()  # a policy that has become NaN acts so: then that is the cause to tell
                 raise
             self.buffer.push_data(data)
-            self.folder.events.round()
+            if self.folder.events.hearing:
+                self.folder.events.round()
             if time.perf_counter() >= self.progress.due:
                 self.progress.evaluated()
             if self.policy.may_learn(self.buffer, self.learner.train_iter):

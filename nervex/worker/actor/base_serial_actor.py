@@ -192,8 +192,9 @@ class BaseSerialActor(HasState):
         data = self._exactly(fresh, iter_count, count, n_sample)
         samples = count if n_sample is None else n_sample
         self.total_sample += samples
-        data = self._transform(data)
-        samples = len(data)
+        if self._transform.chain and samples:
+            data = self._transform(data)
+            samples = len(data)
         seconds = time.perf_counter() - start
         self.total_duration += seconds
         self.rounds += 1

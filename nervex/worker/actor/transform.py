@@ -73,12 +73,12 @@ class SampleTransforms(HasState):
         - cfg (:obj:`Mapping`): the actor's section
     """
 
-    resume_parts = ('_chain',)
+    resume_parts = ('chain',)
 
     def __init__(self, cfg: Mapping, seed: int | None = None) -> None:
         chosen = cfg['transform'] or {}
         seeds = np.random.SeedSequence(seed).spawn(len(chosen))
-        self._chain: dict[str, SampleTransform] = {}
+        self.chain: dict[str, SampleTransform] = {}
         problems = Problems()
         kinds = [_kind(f'actor.transform.{name}', name, given, problems) for name, given in chosen.items()]
         problems.raise_if_any()
@@ -90,11 +90,11 @@ class SampleTransforms(HasState):
                     [f'actor.n_sample: got {cfg["n_sample"]}, but transform {name!r} works on whole episodes; '
                      'give actor.n_episode instead']
                 )  # fmt: skip
-            self._chain[name] = transform
+            self.chain[name] = transform
 
     def __call__(self, samples: Batch) -> Batch:
         """The samples after all changes."""
-        for transform in self._chain.values() if len(samples) else ():
+        for transform in self.chain.values():
             samples = transform(samples)
         return samples
 
