@@ -7,20 +7,20 @@ from typing import Any
 
 import numpy as np
 
+from nervex.envs.hosting.actions import ActionRows
+from nervex.envs.hosting.answers import FAILURES, flag
 from nervex.envs.hosting.layout import InvalidStepError, copy_row, not_finite, nothing_legal, write_row
 from nervex.envs.hosting.messages import (
-    FORKS,
     EnvFault,
     Events,
     HostSetup,
     ask_env,
     describe_error,
     kind_of,
-    leave_copy,
     make_env,
 )
 from nervex.envs.hosting.saving import load_env, save_env
-from nervex.envs.hosting.stepping import FAILURES, flag, make_loop
+from nervex.envs.hosting.stepping import make_loop, make_steps
 from nervex.envs.hosting.store import SLOTS, BlockStore
 from nervex.utils.errors import ExtraMissingError
 
@@ -35,9 +35,9 @@ class EnvHost:
     """
 
     store: Any = None  # a BlockStore once it is attached
-    action_form: str  # in which the envs take single numbers
-    split: Callable[[Any, str], Sequence[Any]]  # of an ActionRows, set by who calls ``step_all``
-    _loop: Any = None
+    step: Any = None  # made by ``make_steps`` then
+    step_all: Any = None
+    loop: Any = None
     _first: Any = None  # the first observation of env 0, if it was reset to describe the envs
 
     def __init__(self, setup: HostSetup) -> None:
@@ -50,9 +50,8 @@ class EnvHost:
         self._renewed = list(setup.renewed) or [0] * n
         self._episodes = [0] * n
         self.returns: list[Any] = [0.0] * n
-        self._age, self._born = 0, [0] * n  # steps so far; the step before an env's episode began
-        self._dirty = False
-        self._forks = FORKS[0]
+        self.age, self.born = 0, [0] * n  # steps so far; the step before an env's episode began
+        self.dirty = False
         self.resetting: Any = [0]  # a cell that tells a watching process which env is being reset, counted from 1
 
     # ------------------------------------------------------------------ building
@@ -83,28 +82,29 @@ class EnvHost:
         self.envs[index] = make_env(self._setup.env_fn, self._setup.cfgs[index])
         self._apply_seed(index)
 
-    def attach(self, store: BlockStore, low: int) -> None:
-        """Write into rows ``low ..`` of this store from now on."""
-        self.store, high = store, low + self.num
+    def attach(self, store: BlockStore, low: int, action_rows: ActionRows) -> None:
+        """Write into rows ``low ..`` of this store from now on, and take blocks of such actions."""
+        self.store, self.action_rows, high = store, action_rows, low + self.num
         self.rows = [store.rows[slot][low:high] for slot in range(SLOTS)]
         self.final_rows = store.final_rows[low:high]
         self._row_checks = [store.row_floats(slot, low, high) for slot in range(SLOTS)]
-        self._floats = [store.floats(slot, low, high) for slot in range(SLOTS)]
-        self._masks = [store.masks(slot, low, high) for slot in range(SLOTS)]
+        self.floats = [store.floats(slot, low, high) for slot in range(SLOTS)]
+        self.masks = [store.masks(slot, low, high) for slot in range(SLOTS)]
         self._rewards = [store.reward[slot, low:high] for slot in range(SLOTS)]
         scalar = store.reward_size == 1
         # memoryviews take single numbers faster than NumPy's arrays do
         self.reward_cells: list[Any] = [r.data for r in self._rewards] if scalar else self._rewards
-        self._sums = self.returns if scalar else ()
-        self._done, self._truncated = store.done[low:high], store.truncated[low:high]
-        self._done[:] = False  # a predecessor that died may have left an end there
+        self.sums = self.returns if scalar else ()
+        self.done, self._truncated = store.done[low:high], store.truncated[low:high]
+        self.done[:] = False  # a predecessor that died may have left an end there
         self._episode_return, self._episode_length = store.episode_return[low:high], store.episode_length[low:high]
         self._bind()
+        self.step, self.step_all = make_steps(self)
 
     def _bind(self) -> None:
         """Look (again) how the envs want to be stepped."""
-        self._loop, self.action_form, self._limits = make_loop(self)
-        self._due = 0.0
+        self.loop, self.split, self._limits = make_loop(self)
+        self.due = 0.0
 
     # ------------------------------------------------------------------ asked from outside
     def obey(self, name: str, args: Sequence[Any]) -> Any:
@@ -152,7 +152,7 @@ class EnvHost:
         """Envs in the middle of their episodes; None for one that cannot be saved."""
         saved = []
         for k in [i - self.first_id for i in ids]:
-            counters = [self.returns[k], self._age - self._born[k], self._episodes[k], self._renewed[k]]
+            counters = [self.returns[k], self.age - self.born[k], self._episodes[k], self._renewed[k]]
             saved.append(save_env(self.envs[k], counters, self._seeds[k]))
         return saved
 
@@ -160,7 +160,7 @@ class EnvHost:
         for k, state in zip([i - self.first_id for i in ids], states):
             self.envs[k], counters, self._seeds[k] = load_env(self.envs[k], state)
             self.returns[k], length, self._episodes[k], self._renewed[k] = counters
-            self._born[k] = self._age - length
+            self.born[k] = self.age - length
         self._bind()
 
     # ------------------------------------------------------------------ running
@@ -172,49 +172,14 @@ class EnvHost:
                 obs, self._first = self._first, None
             else:
                 obs = self.envs[index].reset(**self._reset_kwargs[index])
-            self.returns[index], self._born[index] = 0.0, self._age
+            self.returns[index], self.born[index] = 0.0, self.age
             write_row(self.rows[slot][index], obs)
             self._check_row(slot, index, 'the first observation')
             self._check_mask(slot, index)
         finally:
             self.resetting[0] = 0
 
-    def step_all(self, slot: int, actions: Any, ids: Any) -> Events | None:
-        """One step of all envs, with one block of actions."""
-        return self.step(slot, self.split(actions, self.action_form))
-
-    def step(self, slot: int, actions: Sequence[Any], which: Sequence[int] | None = None) -> Events | None:
-        """
-        Overview:
-            One step of all envs (or of those with the local indices ``which``) into this slot.
-        Returns:
-            - events (:obj:`Events | None`): None if no episode ended, no info came and nothing went wrong
-        """
-        if self._dirty:
-            self._done[:] = False
-            self._dirty = False
-        self._age += 1
-        if which is None:
-            which = self.everyone
-        else:
-            for k in set(self.everyone).difference(which):  # they get no older
-                self._born[k] += 1
-        events = self._loop(slot, actions, which)
-        if self._age >= self._due:
-            events = self._end_overdue(slot, which, events)
-        if FORKS[0] != self._forks:
-            leave_copy()
-        if not -3.4e38 < sum(self._sums) < 3.4e38:  # a reward is NaN, or infinite as it is stored, in float32
-            return self._find_wrong(slot, events or Events(), which)
-        for view, zeros in self._floats[slot]:
-            if view.dot(zeros):  # see not_finite
-                return self._find_wrong(slot, events or Events(), which)
-        mask = self._masks[slot]
-        if mask is not None and not mask.any(-1).all():
-            return self._find_wrong(slot, events or Events(), which)
-        return events
-
-    def _end_overdue(self, slot: int, which: Iterable[int], events: Events | None) -> Events | None:
+    def end_overdue(self, slot: int, which: Iterable[int], events: Events | None) -> Events | None:
         """
         Overview:
             End the episodes that have reached a time limit that is kept here. None can before the step ``_due``, so
@@ -222,13 +187,13 @@ class EnvHost:
         """
         faulty = {fault.env_id - self.first_id for fault in events.faults} if events else ()
         for k in which:
-            if self._limits[k] == self._age - self._born[k] and k not in faulty:
+            if self._limits[k] == self.age - self.born[k] and k not in faulty:
                 info = events.infos.pop(self.first_id + k, None) if events else None
                 try:
                     events = self.settle(k, slot, False, True, info, events)
                 except FAILURES as error:
                     events = self.fail(k, error, events)
-        self._due = min((born + limit for born, limit in zip(self._born, self._limits) if limit), default=math.inf)
+        self.due = min((born + limit for born, limit in zip(self.born, self._limits) if limit), default=math.inf)
         return events
 
     def fault(self, index: int, phase: str, error: BaseException) -> EnvFault:
@@ -266,13 +231,13 @@ class EnvHost:
         events = events or Events()
         events.finished.append(self.first_id + k)
         truncated = truncated and not terminated
-        self._dirty = self._done[k] = True
+        self.dirty = self.done[k] = True
         self._truncated[k] = truncated
-        self._episode_return[k], self._episode_length[k] = total, self._age - self._born[k]
+        self._episode_return[k], self._episode_length[k] = total, self.age - self.born[k]
         if info and not (len(info) == 2 and info.get('final_eval_reward') == total and 'truncated' in info):
             events.infos[self.first_id + k] = info
         copy_row(self.final_rows[k], self.rows[slot][k])
-        self.returns[k], self._born[k] = 0.0, self._age
+        self.returns[k], self.born[k] = 0.0, self.age
         self._episodes[k] += 1
         if self._setup.auto_reset and self._episodes[k] < self._setup.episode_num:
             try:
@@ -288,9 +253,9 @@ class EnvHost:
                 raise self._invalid(k, what, view)
 
     def _check_mask(self, slot: int, k: int) -> None:
-        masks = self._masks[slot]
+        masks = self.masks[slot]
         if masks is not None and (text := nothing_legal(masks[k])):
-            step = self._age - self._born[k]
+            step = self.age - self.born[k]
             raise InvalidStepError(f'{text} (env {self.first_id + k}, step {step} of the episode)')
 
     def _check_reward(self, slot: int, k: int) -> None:
@@ -302,12 +267,12 @@ class EnvHost:
 
     def _invalid(self, k: int, what: str, view: np.ndarray) -> InvalidStepError:
         bad, shown = view[~np.isfinite(view)][0], f': {view.tolist()}' if 1 < view.size <= 8 else ''
-        step = self._age - self._born[k]
+        step = self.age - self.born[k]
         return InvalidStepError(
             f'{what} of env {self.first_id + k} at step {step} of the episode has {bad} in it{shown}'
         )
 
-    def _find_wrong(self, slot: int, events: Events, which: Iterable[int]) -> Events | None:
+    def find_wrong(self, slot: int, events: Events, which: Iterable[int]) -> Events | None:
         """Slow path of the checks in ``step``: which env wrote NaN or infinity, or allows no action?"""
         known = {fault.env_id for fault in events.faults}.union(events.finished)
         for k in which:
@@ -337,7 +302,7 @@ class EnvHost:
                 self._close_env(index)
             except FAILURES as error:
                 faults.append(self.fault(index, 'close', error))
-        self._loop = self.store = None  # the loop holds this host, and the host the memory
+        self.loop = self.step = self.step_all = self.store = None  # the loop holds this host, and the host the memory
         return faults
 
     def _apply_seed(self, index: int) -> None:

@@ -1,29 +1,90 @@
-"""How each env of a host is called: ``step_into`` where the env offers it, else ``step`` with its answer checked."""
+"""How the envs of a host are stepped: ``step_into`` where the env offers it, else ``step`` with its answer checked."""
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from nervex.envs.hosting.actions import ARRAY, NUMPY, PLAIN
-from nervex.envs.hosting.layout import InvalidStepError, write_row
+from nervex.envs.hosting.actions import ARRAY, NUMPY, PLAIN, ActionRows
+from nervex.envs.hosting.answers import FAILURES, has_step_into, make_stepper, reward_of
+from nervex.envs.hosting.layout import write_row
+from nervex.envs.hosting.messages import FORKS, Events, leave_copy
+
+Split = Callable[[Any], Sequence[Any]]
 
 
-def make_loop(host: Any) -> tuple[Callable[[int, Sequence[Any], Iterable[int]], Any], str, list[int | None]]:
+def make_steps(host: Any) -> tuple[Callable[..., Events | None], Callable[[int, Any, Any], Events | None]]:
     """
     Overview:
-        The loop that steps the envs of a host: (slot, actions, which) -> events; the form in which the envs take single
-        numbers as actions; and their time limits, where the host is to keep them. The loops are closures, so that all
-        they use is at hand without attribute look-ups; for Gym objects that need no conversion there is one that calls
-        them itself (benchmark rows ``nervex.base`` of env_bench, bigobs most of all).
+        ``step(slot, actions, which=None)`` of an EnvHost that has its memory: one step of all its envs, or of those
+        with the local indices ``which``, into this slot, with one row of the block ``actions`` each. It answers None if
+        no episode ended, no info came and nothing went wrong. And ``step_all(slot, actions, ids)``, as backends have
+        it. They and the loops are closures, so that all they use is at hand without attribute look-ups (benchmark rows
+        ``nervex.base`` of env_bench, bigobs most of all).
     """
-    layout, size = host.store.layout, host.store.reward_size
+    everyone, born, done, sums = host.everyone, host.born, host.done, host.sums
+    all_floats, all_masks, forks = host.floats, host.masks, FORKS[0]
+
+    def step(slot: int, actions: Any, which: Sequence[int] | None = None) -> Events | None:
+        rows = host.split(actions)
+        if host.dirty:
+            done[:] = False
+            host.dirty = False
+        host.age += 1
+        if which is None:
+            which = everyone
+        else:
+            for k in set(everyone).difference(which):  # they get no older
+                born[k] += 1
+        events = host.loop(slot, rows, which)
+        if host.age >= host.due:
+            events = host.end_overdue(slot, which, events)
+        if FORKS[0] != forks:
+            leave_copy()
+        if not -3.4e38 < sum(sums) < 3.4e38:  # a reward is NaN, or infinite as it is stored, in float32
+            return host.find_wrong(slot, events or Events(), which)
+        for view, zeros in all_floats[slot]:
+            if view.dot(zeros):  # see not_finite
+                return host.find_wrong(slot, events or Events(), which)
+        mask = all_masks[slot]
+        if mask is not None and not mask.any(-1).all():
+            return host.find_wrong(slot, events or Events(), which)
+        return events
+
+    def step_all(slot: int, actions: Any, ids: Any) -> Events | None:
+        return step(slot, actions)
+
+    return step, step_all
+
+
+def make_loop(host: Any) -> tuple[Callable[[int, Sequence[Any], Iterable[int]], Any], Split, list[int | None]]:
+    """
+    Overview:
+        The loop that steps the envs of a host as they are now: (slot, rows of actions, which) -> events; what splits a
+        block of actions into these rows; and the envs' time limits, where the host is to keep them. For Gym objects
+        that need no conversion there is a loop that calls them itself.
+    """
+    layout, size, rows = host.store.layout, host.store.reward_size, host.action_rows
     if size == 1 and not isinstance(layout, dict) and not layout.is_object:
         direct = [found for env in host.envs if (found := getattr(env, 'direct_step', _none)()) is not None]
         if len(direct) == host.num:
-            return _direct_loop(host, [step for step, _ in direct]), NUMPY, [limit for _, limit in direct]
-    form = PLAIN if all(has_step_into(env) for env in host.envs) else ARRAY
-    return _step_into_loop(host, [make_stepper(env, size) for env in host.envs]), form, [None] * host.num
+            loop, limits = _direct_loop(host, [step for step, _ in direct]), [limit for _, limit in direct]
+            return loop, partial(rows.split, form=NUMPY), limits
+    split = _plain_rows(rows) if all(has_step_into(env) for env in host.envs) else partial(rows.split, form=ARRAY)
+    return _step_into_loop(host, [make_stepper(env, size) for env in host.envs]), split, [None] * host.num
+
+
+def _plain_rows(rows: ActionRows) -> Split:
+    """Actions as Python numbers: at once where each is one number, which is the rule."""
+    split, are_numbers = rows.split, rows.shape == ()
+
+    def plain_rows(actions: Any) -> Sequence[Any]:
+        if are_numbers and type(actions) is np.ndarray and actions.ndim == 1:
+            return actions.tolist()
+        return split(actions, PLAIN)
+
+    return plain_rows
 
 
 def _none() -> None:
@@ -98,75 +159,3 @@ def _calls(which: Iterable[int], everyone: range, steps: list, rows: list, actio
     if which is everyone:
         return zip(everyone, steps, rows, actions)
     return [(k, steps[k], rows[k], action) for k, action in zip(which, actions)]
-
-
-FAILURES = (Exception, SystemExit)  # what an env may raise without ending the run
-
-
-def has_step_into(env: Any) -> bool:
-    """
-    Overview:
-        Whether ``step_into`` may stand for ``step``: it is defined, and ``step`` is not overridden later, neither in a
-        subclass nor on the object.
-    """
-    if not callable(getattr(type(env), 'step_into', None)) or 'step' in getattr(env, '__dict__', {}):
-        return False
-    order = type(env).__mro__
-    into = next(i for i, base in enumerate(order) if 'step_into' in base.__dict__)
-    step = next((i for i, base in enumerate(order) if 'step' in base.__dict__), len(order))
-    return into <= step
-
-
-def make_stepper(env: Any, reward_size: int) -> Callable[[Any, Any], tuple[Any, Any, Any, Any]]:
-    """A function (action, row) -> (reward, terminated, truncated, info) that writes the next observation into row."""
-    if has_step_into(env):
-        return env.step_into if reward_size == 1 else _vector_reward(env.step_into, reward_size)
-    step = env.step
-
-    def step_into(action: Any, row: Any) -> tuple[Any, bool, bool, Any]:
-        answer = step(action)
-        if not isinstance(answer, tuple) or len(answer) not in (4, 5):
-            raise InvalidStepError(f'step() must return BaseEnvTimestep(obs, reward, done, info), got {answer!r}')
-        if len(answer) == 5:
-            obs, reward, terminated, truncated, info = answer
-            ended, cut = flag(terminated, 'terminated'), flag(truncated, 'truncated')
-        else:
-            obs, reward, done, info = answer
-            ended, cut = (False, False) if done is False else _ending(done, info)
-        write_row(row, obs)
-        return reward if type(reward) is float else reward_of(reward, reward_size), ended, cut, info
-
-    return step_into
-
-
-def reward_of(reward: Any, size: int) -> Any:
-    """A float, or a float32 vector of ``size`` numbers; everything else is an InvalidStepError."""
-    array = np.asarray(reward)
-    if array.dtype.kind not in 'biuf' or array.size != size:
-        raise InvalidStepError(f'the reward must be {"a number" if size == 1 else f"{size} numbers"}, got {reward!r}')
-    return float(array.reshape(-1)[0]) if size == 1 else array.reshape(size).astype(np.float32)
-
-
-def flag(value: Any, name: str) -> bool:
-    """A bool from a Python, NumPy or torch bool (or 0/1); None and the like are an InvalidStepError."""
-    if type(value) is bool:
-        return value
-    if value is None or isinstance(value, (str, tuple, list, dict)) or np.size(value) != 1:
-        raise InvalidStepError(f'{name} must be a bool, got {value!r}')
-    return bool(value)
-
-
-def _ending(done: Any, info: Any) -> tuple[bool, bool]:
-    """(terminated, truncated) of a 4-tuple: the info tells whether it was only a time limit."""
-    if not flag(done, 'done'):
-        return False, False
-    cut = isinstance(info, dict) and bool(info.get('truncated', info.get('TimeLimit.truncated', False)))
-    return not cut, cut
-
-
-def _vector_reward(step_into: Callable, size: int) -> Callable:
-    def checked(action: Any, row: Any) -> tuple[Any, Any, Any, Any]:
-        reward, terminated, truncated, info = step_into(action, row)
-        return reward_of(reward, size), terminated, truncated, info
-
-    return checked

@@ -120,21 +120,20 @@ class Worker:
     def _attach(self, plan: Plan) -> None:
         store, actions = plan.open(SharedBlock.receive(self._pipe).buffer)
         low, high = self.host.first_id, self.host.first_id + self.host.num
-        self.host.attach(store, low)
-        self._by_pipe, self._split = plan.by_pipe, ActionRows(plan.act_space).split
+        self.host.attach(store, low, ActionRows(plan.act_space))
+        self._by_pipe = plan.by_pipe
         self._actions = None if actions is None else actions[low:high]
         self._chosen = self._control.chosen[low:high]
 
     def _step(self, slot: int, everyone: bool) -> bytes | None:
         """A step; what does not fit into the shared memory is answered."""
         actions = self._actions if self._actions is not None else self._pipe.recv()
-        rows = self._split(actions, self.host.action_form)
         which = None
         if not everyone:
             which = np.flatnonzero(self._chosen).tolist()
             if self._actions is not None:
-                rows = [rows[k] for k in which]
-        events = self.host.step(slot, rows, which)
+                actions = actions[which]
+        events = self.host.step(slot, actions, which)
         self._control.news[self._g] = events is not None or self._by_pipe
         if not self._by_pipe and (events is None or not (events.infos or events.faults)):
             return None  # that an episode ended is in the shared memory

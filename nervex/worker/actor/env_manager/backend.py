@@ -146,12 +146,12 @@ class InProcess(Backend):
 
     def attach(self, g: int) -> None:
         """Have a group write to that memory from now on."""
-        self.host.attach(self.store, self.host.first_id)
-        self.host.split, self.step_all = self.rows.split, self.host.step_all
+        self.host.attach(self.store, self.host.first_id, self.rows)
+        self.step_all = self.host.step_all
 
     def step(self, g: int, slot: int, ids: Sequence[int], actions: Any) -> None:
         """Job: step these envs of a group."""
-        self.answers.append((g, self.host.step(slot, self.rows.split(actions, self.host.action_form), ids)))
+        self.answers.append((g, self.host.step(slot, actions, ids)))
 
     def ask(self, g: int, name: str, args: tuple) -> None:
         """Job: an attribute or a method of the envs of a group."""

@@ -14,8 +14,6 @@ from itertools import pairwise
 from multiprocessing.util import Finalize
 from typing import Any
 
-import numpy as np
-
 from nervex.envs.hosting.actions import ActionRows, rows_of
 from nervex.envs.hosting.layout import copy_row
 from nervex.envs.hosting.messages import EnvFault, Events, HostSetup
@@ -126,7 +124,7 @@ class Processes(Backend):
     def attach(self, g: int) -> None:
         """Have a group write to that memory from now on."""
         if g not in self._everybody:
-            self._host.attach(self._store, 0)
+            self._host.attach(self._store, 0, self._rows)
             return
         self._send(g, self._plan)  # it looks there at its next command
         with contextlib.suppress(OSError):
@@ -144,7 +142,7 @@ class Processes(Backend):
         )
         kinds, slots, asked, done = control.kind, control.slot, control.asked, control.done
         asleep, news, waits, host = control.asleep, control.news, control.main_waits, self._host
-        block, split, looks = self._rows.block, self._rows.split, FIRST_LOOKS if spin else ()
+        block, looks = self._rows.block, FIRST_LOOKS if spin else ()
         own = 0 if host is None else len(self.groups[0])
 
         def step_all(slot: int, actions: Any, ids: Any) -> Any:
@@ -162,8 +160,7 @@ class Processes(Backend):
                     self._send(g, rows_of(actions, slice(self.groups[g].start, self.groups[g].stop)))
             events = None
             if own:
-                rows = actions[:own] if type(actions) is np.ndarray else rows_of(actions, slice(0, own))
-                events = host.step(slot, split(rows, host.action_form))
+                events = host.step(slot, rows_of(actions, slice(0, own)))
             for g in everybody:
                 number = asked[g]
                 for _ in looks:
@@ -194,7 +191,7 @@ class Processes(Backend):
     def step(self, g: int, slot: int, ids: Sequence[int], actions: Any) -> None:
         """Job: step these envs of a group."""
         if g not in self._everybody:
-            self._told.append((g, self._host.step(slot, self._rows.split(actions, self._host.action_form), ids)))
+            self._told.append((g, self._host.step(slot, actions, ids)))
             return
         chosen, group = list(ids), self.groups[g]
         if self._actions is not None:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from nervex.envs.hosting.actions import ActionRows
+from nervex.envs.hosting.actions import ActionRows, rows_of
 from nervex.envs.hosting.layout import copy_row
 from nervex.envs.hosting.messages import EnvFault, HostSetup
 from nervex.envs.hosting.store import BlockStore
@@ -52,19 +52,19 @@ class Threads(Backend):
 
     def share(self, layout: Any, reward_size: int, action_rows: ActionRows) -> BlockStore:
         """Make the memory that steps write to."""
-        self._store, self._split = BlockStore(layout, self.groups[-1].stop, reward_size), action_rows.split
+        self._store, self._rows = BlockStore(layout, self.groups[-1].stop, reward_size), action_rows
         return self._store
 
     def attach(self, g: int) -> None:
         """Have a group write to that memory from now on."""
         host = self._hosts[g]
-        host.attach(BlockStore(self._store.layout, host.num, self._store.reward_size), 0)
+        host.attach(BlockStore(self._store.layout, host.num, self._store.reward_size), 0, self._rows)
 
     def step(self, g: int, slot: int, ids: Sequence[int], actions: Any) -> None:
         """Job: step these envs of a group."""
         host = self._hosts[g]
-        rows = self._split(actions, host.action_form)
-        self._give(g, host.step, (slot, rows, [i - host.first_id for i in ids]), (slot, ids))
+        own = rows_of(actions, list(range(len(ids))))  # who gave them may write there again before the thread looks
+        self._give(g, host.step, (slot, own, [i - host.first_id for i in ids]), (slot, ids))
 
     def ask(self, g: int, name: str, args: tuple) -> None:
         """Job: an attribute or a method of the envs of a group."""

@@ -35,10 +35,10 @@ class Shuffled(Backend):
         return self.store
 
     def attach(self, g):
-        self.hosts[g].attach(self.store, g)
+        self.hosts[g].attach(self.store, g, self.rows)
 
     def step(self, g, slot, ids, actions):
-        self.todo.append((g, self.hosts[g].step, (slot, self.rows.split(actions, self.hosts[g].action_form))))
+        self.todo.append((g, self.hosts[g].step, (slot, actions)))
 
     def ask(self, g, name, args):
         self.todo.append((g, self.hosts[g].obey, (name, args)))
