@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-MOST_FILES, MOST_LINES, MOST_CROSSINGS = 30, 6500, 2
+MOST_FILES, MOST_LINES, MOST_CROSSINGS = 30, 5000, 2
 
 
 def test_a_round_of_collecting_and_learning_passes_few_files_and_crossings():
