@@ -1,7 +1,7 @@
 # Every target runs in the active Python environment. `make help` lists them.
 PYTHON ?= python
 SHELL := /bin/bash
-.PHONY: help install quickstart test test-extras slow check format bench results docs release-check
+.PHONY: help install quickstart test test-extras slow check format bench results docs pictures release-check
 
 help:        ## list the targets
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/ -/'
@@ -37,6 +37,14 @@ results:     ## the reference problems, three seeds each (only what is missing);
 
 docs:        ## the site of docs/ in build/site, strictly, links checked (extra docs); open build/site/index.html
 	NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --strict
+
+pictures:    ## what README opens with: LunarLander by PPO (extras box2d, plot, video), five seeds, their curve and a landing; an hour
+	$(PYTHON) -m nervex.entry.cli sweep lunarlander_ppo --seeds 0-4 --out build/lander
+	$(PYTHON) -m nervex.entry.cli plot build/lander --out build/lander/lander --title 'LunarLander-v3 by PPO, five seeds'
+	$(PYTHON) -m nervex.entry.cli eval build/lander/s4 -n 5 --gif
+	cp build/lander/lander.svg docs/results
+	$$($(PYTHON) -c 'from imageio_ffmpeg import *; print(get_ffmpeg_exe())') -y -i build/lander/s4/video/*best-best*.gif -vf \
+	  'scale=360:-1,split[a][b];[a]palettegen[p];[b][p]paletteuse' docs/results/lander.gif
 
 release-check: ## build sdist and wheel, install the wheel in a new virtual environment, use it from another folder
 	$(PYTHON) -m pip install --quiet build
