@@ -90,7 +90,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     has_math = here == 'operators.md' or here.startswith('api/')
     for n in range(0, len(parts), 2):
         if has_math:
-            parts[n] = _MATH.sub(lambda found: convert(found[1]), parts[n])
+            parts[n] = _MATH.sub(lambda found: f'<span class="formula">{convert(found[1])}</span>', parts[n])
     text = ''.join(parts)
     fenced = re.split(r'(```.*?```)', text, flags=re.S)
     fenced[::2] = [_LINK.sub(lambda found: _link(found, here, files), part) for part in fenced[::2]]
@@ -115,7 +115,12 @@ def on_page_context(context: dict[str, Any], page: Page, config: MkDocsConfig, n
     """Show the topics of the page's language, and lead to the same page in the other one."""
     language = 'zh' if page.file.src_uri.startswith('zh/') else 'en'
     context['nav'] = copy(nav)
-    context['nav'].items = next(item.children for item in nav.items if item.title == LANGUAGES[language])
+    topics = {title: next(item for item in nav.items if item.title == title).children for title in LANGUAGES.values()}
+    context['nav'].items = topics[LANGUAGES[language]]
+    if language == 'zh':  # the reference is in English
+        reference = copy(next(item for item in topics['English'] if item.title == 'Reference'))
+        reference.title = '参考'
+        context['nav'].items = [*context['nav'].items, reference]
     name = page.file.src_uri[3:] if page.file.src_uri[:3] in ('en/', 'zh/') else 'index.md'
     alternate = []
     for other, title in LANGUAGES.items():

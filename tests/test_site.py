@@ -37,6 +37,7 @@ def test_every_page_is_there_in_the_navigation_of_its_language(site):
         there = re.findall(r'href="(?:\./)?(\w+)\.html" class="md-nav__link', html)
         assert name in there or 'class="md-nav__link md-nav__link--active"' in html, page
         assert ('快速开始' in html) == (language == 'zh'), page
+        assert 'api/nervex.envs.html" class="md-nav__link' in html, page
 
 
 def test_pages_fetch_nothing_from_elsewhere(site):
