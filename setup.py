@@ -17,6 +17,7 @@ extras = {
     'atari': ['ale-py>=0.11', 'opencv-python-headless>=4.8'],
     'mujoco': ['mujoco>=3.1'],
     'robotics': ['gymnasium-robotics>=1.3', 'mujoco>=3.1'],
+    'dm_control': ['shimmy[dm-control]>=2.0', 'mujoco>=3.17,<4'],  # dm_control 1.0.50 asks MuJoCo 4.0 for what is gone
     'box2d': ['gymnasium[box2d]'],
     'gym': ['gym==0.26.2'],
     'pettingzoo': ['pettingzoo>=1.24'],
@@ -40,8 +41,9 @@ extras = {
     'docs': ['mkdocs-material>=9.5', 'latex2mathml>=3.77', 'jieba>=0.42', 'nbclient>=0.10', 'ipykernel>=6'],
     'dev': ['ruff>=0.5', 'mypy>=1.10', 'types-PyYAML', 'pre-commit>=3'],
 }
-# for one adapter each: JAX, a gigabyte; pysc2, of 2022, with its pins; SUMO, three quarters of a gigabyte; trackers
-apart = ('test', 'dev', 'docs', 'smax', 'alphastar', 'sumo', 'wandb', 'mlflow')
+# for one adapter each: JAX, a gigabyte; pysc2, of 2022, with its pins; SUMO, three quarters of a gigabyte; dm_control,
+# which holds MuJoCo back; trackers
+apart = ('test', 'dev', 'docs', 'smax', 'alphastar', 'sumo', 'dm_control', 'wandb', 'mlflow')
 extras['all'] = sorted({package for name in extras if name not in apart for package in extras[name]})
 
 setup(

@@ -1,10 +1,12 @@
 """GymEnv: any Gymnasium id, or any Gymnasium or old gym env object, as a BaseEnv, without writing a class."""
 
+import contextlib
 import copy
 import ctypes.util
 import functools
 import importlib
 import logging
+import math
 import os
 import sys
 from collections.abc import Callable
@@ -41,6 +43,7 @@ HOMES = {
     'Fetch': 'gymnasium_robotics',
     'PointMaze_': 'gymnasium_robotics',
     'AntMaze_': 'gymnasium_robotics',
+    'dm_control/': 'shimmy.dm_control_compatibility',
 }
 # attributes that are made from the Gym object
 _MADE = ('_env', '_codecs', '_step', '_to_env', '_direct', '_plain_obs')
@@ -48,7 +51,7 @@ _MADE = ('_env', '_codecs', '_step', '_to_env', '_direct', '_plain_obs')
 # package, or extra of Gymnasium -> the extra of nervex that brings it
 EXTRAS = {
     **{'ale_py': 'atari', 'atari': 'atari', 'mujoco': 'mujoco', 'box2d': 'box2d', 'gymnasium_robotics': 'robotics'},
-    **{'minigrid': 'minigrid', 'highway_env': 'highway'},
+    **{'minigrid': 'minigrid', 'highway_env': 'highway', 'shimmy.dm_control_compatibility': 'dm_control'},
 }
 
 
@@ -345,6 +348,7 @@ def limits_itself(env: Any, wrappers: list) -> bool:
     own = any(getattr(env.unwrapped, name, None) for name in ('max_steps', 'max_episode_steps', '_max_episode_steps'))
     config = getattr(env.unwrapped, 'config', None)  # as highway-env has it
     own = own or (isinstance(config, dict) and bool(config.get('duration')))
+    own = own or getattr(getattr(env.unwrapped, '_env', None), '_step_limit', math.inf) < math.inf  # as dm_control
     return own or 'timelimit' in said or any(name.startswith('max_num_') for name in env.spec.kwargs)
 
 
@@ -367,6 +371,9 @@ def find_spec(env_id: str) -> Any:
         else [home for prefix, home in HOMES.items() if prefix in name and name not in gymnasium.registry]
     )
     for home in homes:
+        if home == HOMES['dm_control/']:  # which asks at its import what to draw with
+            with contextlib.suppress(ExtraMissingError):
+                _draw_without_screen()
         try:
             importlib.import_module(home)
         except ModuleNotFoundError as error:

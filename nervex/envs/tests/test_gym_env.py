@@ -1,6 +1,7 @@
 """Gymnasium ids, Gymnasium objects and old gym objects behind GymEnv."""
 
 import pickle
+import sys
 from types import SimpleNamespace
 
 import gymnasium
@@ -290,10 +291,32 @@ def test_an_env_without_a_time_limit_is_told_once(caplog, cfg, warns):
     assert ['no time limit' in record.getMessage() for record in caplog.records] == [True] * warns
 
 
-@pytest.mark.parametrize('config, limited', [({'duration': 40}, True), ({'duration': None}, False), ('one', False)])
-def test_a_duration_among_the_settings_of_an_env_is_a_time_limit(config, limited):
-    made = SimpleNamespace(unwrapped=SimpleNamespace(config=config), spec=SimpleNamespace(kwargs={}))
+LIMITS = [
+    (dict(config={'duration': 40}), True),
+    (dict(config={'duration': None}), False),
+    (dict(config='one'), False),
+    (dict(_env=SimpleNamespace(_step_limit=1000.0)), True),
+    (dict(_env=SimpleNamespace(_step_limit=np.inf)), False),
+]
+
+
+@pytest.mark.parametrize('inside, limited', LIMITS)
+def test_a_limit_of_highway_env_and_of_dm_control_is_seen(inside, limited):
+    made = SimpleNamespace(unwrapped=SimpleNamespace(**inside), spec=SimpleNamespace(kwargs={}))
     assert gym_env.limits_itself(made, []) is limited
+
+
+@pytest.mark.parametrize(
+    'env_id, package, extra',
+    [('dm_control/cartpole-balance-v0', 'shimmy', 'dm_control'), ('MiniGrid-Nowhere-v0', 'minigrid', 'minigrid')],
+)
+def test_a_suite_that_is_not_installed_is_named_with_its_extra(monkeypatch, env_id, package, extra):
+    for name in [name for name in sys.modules if name.split('.')[0] == package]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)
+    monkeypatch.setattr(gymnasium, 'registry', {})
+    with pytest.raises(ExtraMissingError, match=rf'pip install "nervex\[{extra}\]"'):
+        GymEnv(dict(env_id=env_id)).info()
 
 
 def test_a_package_that_a_picture_needs_is_named_with_its_extra():

@@ -16,6 +16,7 @@ IDS = [
     ('mujoco', 'HalfCheetah-v5', {}),
     ('mujoco', 'Hopper-v5', dict(use_act_scale=True)),
     ('gymnasium_robotics', 'PointMaze_UMaze-v3', dict(flatten_obs=True)),
+    ('dm_control', 'dm_control/cartpole-balance-v0', dict(flatten_obs=True)),
     ('minigrid', 'MiniGrid-Empty-5x5-v0', {}),
     ('highway_env', 'highway-fast-v0', {}),
     ('highway_env', 'parking-v0', dict(flatten_obs=True)),
