@@ -11,7 +11,7 @@ from typing import Any
 
 import picture
 from records import Records
-from rows import EPYMARL, NERVEX, SB3, Row, readme_of
+from rows import EPYMARL, NERVEX, SB3, SUITES, Row, readme_of
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / 'docs'
@@ -34,6 +34,9 @@ def write(rows: Sequence[Row], records: Records) -> list[Path]:
     for peer, pairs in compared.items():
         if pairs:
             written += picture.draw(pairs, DOCS / 'results', picture_of(peer))
+    suites = [pair for pair in reached if pair[0] in SUITES]
+    if suites:
+        written += picture.draw(suites, DOCS / 'results', 'curves_suites', side_num=1)
     for readme in sorted({readme_of(row.config) for row, _ in have}):
         written.append(_readme(readme, [pair for pair in have if readme_of(pair[0].config) == readme]))
     return written

@@ -17,8 +17,8 @@ STYLE = {
 COLUMNS = 2
 
 
-def draw(compared: list[tuple[Row, list[dict]]], folder: Path, stem: str) -> list[Path]:
-    """Write a PNG and an SVG: a panel for each problem that both sides have runs of."""
+def draw(compared: list[tuple[Row, list[dict]]], folder: Path, stem: str, side_num: int = 2) -> list[Path]:
+    """Write a PNG and an SVG: a panel for each problem that all sides have runs of."""
     import matplotlib
 
     matplotlib.use('Agg')
@@ -28,7 +28,7 @@ def draw(compared: list[tuple[Row, list[dict]]], folder: Path, stem: str) -> lis
         {'font.size': 11, 'svg.hashsalt': 'nervex', 'axes.spines.top': False, 'axes.spines.right': False}
     )
     sides = [row.problem for row, _ in compared]
-    problems = [problem for problem in dict.fromkeys(sides) if sides.count(problem) == 2]
+    problems = [problem for problem in dict.fromkeys(sides) if sides.count(problem) == side_num]
     rows = math.ceil(len(problems) / COLUMNS)
     figure, panels = plt.subplots(rows, COLUMNS, figsize=(11, 3.1 * rows), squeeze=False, layout='constrained')
     for panel, problem in zip(panels.flat, problems):
