@@ -40,7 +40,7 @@ class Engine:
         self._config = config.Config(values)
         self._core = football_env_core.FootballEnvCore(self._config)
         if render is not None:
-            self._core.render('rgb_array')
+            self._draw()
 
     @staticmethod
     def check(scenario: str) -> None:
@@ -55,6 +55,14 @@ class Engine:
         names = [path.stem for path in folder.glob('*.py') if not path.stem.startswith('_')]
         if scenario not in names:
             raise ConfigError([f'env.scenario: {unknown_name("scenario", scenario, sorted(names))}'])
+
+    def _draw(self) -> None:
+        try:
+            self._core.render('rgb_array')
+        except AssertionError as error:
+            self.close()
+            text = "the engine draws for one env a process, and this process has one; take 'subprocess'"
+            raise ConfigError([f'env.env_manager_type: {text}']) from error
 
     @staticmethod
     def _drawn(seed: int, turn: int) -> dict[str, Any]:
