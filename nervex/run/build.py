@@ -35,6 +35,7 @@ from nervex.utils import (
 )
 from nervex.utils.default_helper import set_pkg_seed
 from nervex.utils.import_helper import import_modules
+from nervex.utils.system_helper import keep_freed_memory
 from nervex.worker.actor import BaseSerialEvaluator
 from nervex.worker.actor.env_manager import create_env_manager
 from nervex.worker.learner.checkpoints import load_checkpoint_file
@@ -266,6 +267,7 @@ def build_policy(
     cfg: EasyDict, cls: type[Policy], model: Any, env_info: Any, enable_field: tuple[str, ...] | None = None
 ) -> Policy:
     """The policy with its model; dimensions that the config leaves out come from the env."""
+    keep_freed_memory()
     if problems := team_problems(env_info):
         raise ConfigError([f'env.env_type: in the info() of the env, {text}' for text in problems])
     policy_cfg = EasyDict(cfg.policy)
