@@ -58,8 +58,7 @@ class GraphedForward(Recorded):
         return to_arrays(self.module(tree.map(_to_tensor, data)))
 
     def _find(self, data: Any) -> tuple[Plan | None, Sequence | None]:
-        if self._thread is None:
-            self._thread = get_ident()
+        self._thread = self._thread or get_ident()
         return super()._find(data) if self._thread == get_ident() else (None, None)
 
     def _record(self, data: Any) -> Plan:

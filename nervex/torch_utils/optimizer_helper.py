@@ -346,21 +346,12 @@ class RMSprop(RuledOptimizer, torch.optim.RMSprop):
             part.moments.get('momentum_buffer', []),
             part.steps,
             foreach=part.group['foreach'] if self.flat is None else False,
-            **{key: part.group[key] for key in _RMSPROP_KEYS},
+            **{key: value for key, value in part.group.items() if key in _RMSPROP_KEYS},
         )
 
 
-_RMSPROP_KEYS = (
-    'lr',
-    'alpha',
-    'eps',
-    'weight_decay',
-    'momentum',
-    'centered',
-    'maximize',
-    'capturable',
-    'differentiable',
-)
+#: what torch's function takes of a parameter group, beside what it is given by name
+_RMSPROP_KEYS = inspect.signature(torch_rmsprop).parameters.keys() - {'params', 'foreach'}
 
 
 def _without_compiler(method: Callable) -> Callable:

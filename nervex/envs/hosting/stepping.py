@@ -63,16 +63,17 @@ def make_loop(host: Any) -> tuple[Callable[[int, Sequence[Any], Iterable[int]], 
     Overview:
         The loop that steps the envs of a host as they are now: (slot, rows of actions, which) -> events; what splits a
         block of actions into these rows; and the envs' time limits, where the host is to keep them. For Gym objects
-        that need no conversion there is a loop that calls them itself.
+        that need no conversion the loop calls them itself.
     """
     layout, size, rows = host.store.layout, host.store.reward_size, host.action_rows
     if size == 1 and not isinstance(layout, dict) and not layout.is_object:
-        direct = [found for env in host.envs if (found := getattr(env, 'direct_step', _none)()) is not None]
+        offers = [env.direct_step() for env in host.envs if hasattr(env, 'direct_step')]
+        direct = [found for found in offers if found is not None]  # the others must be asked by their adapter
         if len(direct) == host.num:
-            loop, limits = _direct_loop(host, [step for step, _ in direct]), [limit for _, limit in direct]
-            return loop, partial(rows.split, form=NUMPY), limits
+            steps, limits = zip(*direct)
+            return _loop(host, list(steps), True), partial(rows.split, form=NUMPY), list(limits)
     split = _plain_rows(rows) if all(has_step_into(env) for env in host.envs) else partial(rows.split, form=ARRAY)
-    return _step_into_loop(host, [make_stepper(env, size) for env in host.envs]), split, [None] * host.num
+    return _loop(host, [make_stepper(env, size) for env in host.envs], False), split, [None] * host.num
 
 
 def _plain_rows(rows: ActionRows) -> Split:
@@ -87,61 +88,36 @@ def _plain_rows(rows: ActionRows) -> Split:
     return plain_rows
 
 
-def _none() -> None:
-    """Of an env that must be asked by its adapter."""
-
-
-def _step_into_loop(host: Any, steppers: list[Callable]) -> Callable:
-    """For envs that write their own row."""
-    all_rows, all_rewards, everyone = host.rows, host.reward_cells, host.everyone
+def _loop(host: Any, steps: list[Callable], direct: bool) -> Callable:
+    """A loop over steppers, which write their env's row, or with ``direct`` over the steps of Gym objects."""
+    all_rows, all_rewards, everyone, array = host.rows, host.reward_cells, host.everyone, np.ndarray
     returns, settle, fail = host.returns, host.settle, host.fail
-
-    def loop(slot: int, actions: Sequence[Any], which: Iterable[int]) -> Any:
-        events, rewards = None, all_rewards[slot]
-        for k, stepper, row, action in _calls(which, everyone, steppers, all_rows[slot], actions):
-            try:
-                reward, terminated, truncated, info = stepper(action, row)
-                try:
-                    rewards[k] = reward
-                except (TypeError, ValueError):  # an array or list of one number, or no number at all
-                    rewards[k] = reward = reward_of(reward, 1)
-                returns[k] += reward
-                if terminated is False and truncated is False and not info:
-                    continue
-                events = settle(k, slot, terminated, truncated, info, events)
-            except FAILURES as error:
-                events = fail(k, error, events)
-        return events
-
-    return loop
-
-
-def _direct_loop(host: Any, steps: list[Callable]) -> Callable:
-    """For Gym objects that need no conversion."""
-    all_rewards, everyone, array = host.reward_cells, host.everyone, np.ndarray
-    returns, settle, fail = host.returns, host.settle, host.fail
-    shape, dtype = host.store.layout.shape, host.store.layout.dtype
+    shape, dtype = (host.store.layout.shape, host.store.layout.dtype) if direct else ((), None)
     # A memoryview of one axis compares shape and format itself when it is assigned to.
     flat = len(shape) == 1
-    all_rows = [[memoryview(row) for row in rows] for rows in host.rows] if flat else host.rows
+    if flat:
+        all_rows = [[memoryview(row) for row in rows] for rows in all_rows]
 
     def loop(slot: int, actions: Sequence[Any], which: Iterable[int]) -> Any:
         events, rewards = None, all_rewards[slot]
         for k, step, row, action in _calls(which, everyone, steps, all_rows[slot], actions):
             try:
-                obs, reward, terminated, truncated, info = step(action)
-                if flat:
-                    try:
-                        row[:] = obs
-                    except (ValueError, TypeError):  # another dtype or shape: converted, or refused with words
-                        write_row(row.obj, obs)
-                elif type(obs) is array and obs.dtype is dtype and obs.shape == shape:
-                    row[...] = obs
+                if not direct:
+                    reward, terminated, truncated, info = step(action, row)
                 else:
-                    write_row(row, obs)
+                    obs, reward, terminated, truncated, info = step(action)
+                    if flat:
+                        try:
+                            row[:] = obs
+                        except (ValueError, TypeError):  # another dtype or shape: converted, or refused with words
+                            write_row(row.obj, obs)
+                    elif type(obs) is array and obs.dtype is dtype and obs.shape == shape:
+                        row[...] = obs
+                    else:
+                        write_row(row, obs)
                 try:
                     rewards[k] = reward
-                except (TypeError, ValueError):
+                except (TypeError, ValueError):  # an array or list of one number, or no number at all
                     rewards[k] = reward = reward_of(reward, 1)
                 returns[k] += reward
                 if terminated is False and truncated is False and not info:

@@ -146,7 +146,8 @@ class ColumnRollout(HasState):
     def _cut_all(self) -> Batch:
         block, keep = self._columns, self._overlap
         moved = self._capacity - keep
-        self._columns = {k: np.empty_like(v) if type(v) is np.ndarray else _empty_like(v) for k, v in block.items()}
+        fresh, array = np.empty_like, np.ndarray
+        self._columns = {k: fresh(v) if type(v) is array else tree.map(fresh, v) for k, v in block.items()}
         if keep:
             tree.write(self._columns, slice(0, keep), tree.index(block, slice(moved, None)))
         self._step = keep
@@ -183,7 +184,3 @@ class ColumnRollout(HasState):
                 'it must return a Batch of training samples'
             )
         return samples
-
-
-def _empty_like(column: Any) -> Any:
-    return tree.map(np.empty_like, column)

@@ -133,13 +133,8 @@ class Processes(Backend):
     # ------------------------------------------------------------------ jobs
     def _lockstep(self) -> Any:
         """``step_all`` as a closure: looking things up would be a good part of its few microseconds (hybrid rows)."""
-        control, everybody, workers, spin, memory = (
-            self.control,
-            self._everybody,
-            self.workers,
-            self.spin,
-            self._actions,
-        )
+        control, everybody, workers = self.control, self._everybody, self.workers
+        spin, memory = self.spin, self._actions
         kinds, slots, asked, done = control.kind, control.slot, control.asked, control.done
         asleep, news, waits, host = control.asleep, control.news, control.main_waits, self._host
         block, looks = self._rows.block, FIRST_LOOKS if spin else ()
