@@ -34,13 +34,13 @@ def draw(compared: list[tuple[Row, list[dict]]], folder: Path, stem: str, side_n
     for panel, problem in zip(panels.flat, problems):
         for row, runs in compared:
             if row.problem == problem:
-                _curve(panel, row, runs)
+                _curve(panel, row, runs, to_the_last=side_num == 1)
         counts = {len(runs) for row, runs in compared if row.problem == problem}
         seeds = f'{min(counts)} to {max(counts)}' if len(counts) > 1 else str(*counts)
         panel.set_title(f'{problem.replace("_", " ")} ({seeds} seeds)', loc='left', fontweight='bold')
         panel.set_xlabel('env steps')
         panel.set_ylabel('mean return')
-        panel.xaxis.set_major_formatter(lambda x, _: f'{x / 1000:,.0f}k' if x else '0')
+        panel.xaxis.set_major_formatter(lambda x, _: f'{x / 1000:,g}k' if x else '0')
         panel.grid(alpha=0.3)
         seen = [mean for row, runs in compared if row.problem == problem for run in runs for _, mean in run['history']]
         edge = 0.05 * (max(seen) - min(seen)) or 1.0
@@ -57,11 +57,13 @@ def draw(compared: list[tuple[Row, list[dict]]], folder: Path, stem: str, side_n
     return written
 
 
-def _curve(panel: Any, row: Row, runs: list[dict]) -> None:
+def _curve(panel: Any, row: Row, runs: list[dict], to_the_last: bool) -> None:
+    """``to_the_last``: a run that ended earlier, at its goal, counts with its last value from there on."""
     label, color, line = STYLE[row.side]
     points = [np.array(run['history'], dtype=float).T for run in runs]
     x = np.unique(np.concatenate([steps for steps, _ in points]))
-    x = x[(x >= max(steps[0] for steps, _ in points)) & (x <= min(steps[-1] for steps, _ in points))]
+    ends = [steps[-1] for steps, _ in points]
+    x = x[(x >= max(steps[0] for steps, _ in points)) & (x <= (max(ends) if to_the_last else min(ends)))]
     each = np.array([np.interp(x, *point) for point in points])
     panel.plot(x, each.mean(0), line, color=color, label=label, linewidth=1.8)
     panel.fill_between(x, each.min(0), each.max(0), color=color, alpha=0.18, linewidth=0)
