@@ -32,7 +32,7 @@ format:      ## leave every file as the formatter would
 bench:       ## training speed beside the peers (see benchmark/README.md)
 	$(PYTHON) benchmark/train_bench.py
 
-results:     ## the reference problems, three seeds each (only what is missing); writes docs/results.md
+results:     ## the reference problems, three seeds each or twenty (only what is missing); writes docs/results.md
 	$(PYTHON) benchmark/learning/run.py
 
 docs:        ## the site of docs/ in build/site, strictly, links checked (extra docs); open build/site/index.html

@@ -39,6 +39,16 @@ def test_a_row_holds_only_if_every_seed_reaches_the_bound(learning):
     assert '2 of 3 seeds' in pages.holds(row, good[:2])
 
 
+def test_many_seeds_are_told_by_how_late_the_slowest_is(learning):
+    pages, _, rows = learning
+    row = rows.Row('cartpole_a2c', at_least=195.0, seeds=tuple(range(7)))
+    runs = [run(seed, steps=steps, solved=seed != 6) for seed, steps in enumerate((1, 2, 2, 2, 4, 5, 8))]
+    (line,) = [line for line in pages.many_seeds([(row, runs)]) if '`cartpole_a2c`' in line]
+    assert line.startswith('| `cartpole_a2c` | 6 of 7 | 2 | 8 | 4.0 | `nervex -m serial -c cartpole_a2c -s SEED`')
+    assert not any('cartpole_a2c' in line for line in pages.singles([(row, runs)]))
+    assert pages.many_seeds([(rows.Row('cartpole_ppo'), runs[:3])]) == []
+
+
 def test_area_is_the_mean_return_over_the_run(learning):
     pages = learning[0]
     # 0 to 10 over the first half: 5 on average; then 10 for the other half

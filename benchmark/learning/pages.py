@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / 'docs'
 COMMAND = 'python benchmark/learning/run.py'
 MARKS = '<!-- results: written by benchmark/learning/run.py -->', '<!-- results: end -->'
+FEW = 5  # seeds of a row whose runs are listed one by one
 LAST = 3  # evaluations at the end of a curve whose mean is what was learned at last
 HEAD = (
     '| config | holds | return | env steps | updates | wall s | processor s |',
@@ -29,7 +30,7 @@ def write(rows: Sequence[Row], records: Records) -> list[Path]:
     have = [(row, records.of(row)) for row in rows if records.of(row)]
     reached = [(row, runs) for row, runs in have if row.peer is None]
     compared = {peer: [(row, runs) for row, runs in have if row.peer == peer] for peer in BESIDE}
-    missing = [(row.name, len(row.seeds) - len(records.of(row))) for row in rows]
+    missing = [(row.name, sum(not records.has(row, seed) for seed in row.seeds)) for row in rows]
     written = [_results_page(reached, compared, [(name, count) for name, count in missing if count])]
     for peer, pairs in compared.items():
         if pairs:
@@ -58,6 +59,7 @@ def _results_page(reached: list, compared: dict[str, list], missing: list[tuple[
         '',
         *table(reached),
         '',
+        *many_seeds(reached),
         *singles(reached),
     ]
     for peer, pairs in compared.items():
@@ -96,14 +98,30 @@ COLUMNS = (('final_return', 1), ('env_steps', 0), ('updates', 0), ('wall_s', 1),
 
 
 def singles(pairs: list[tuple[Row, list[dict]]]) -> list[str]:
-    """Every run, with its seed, and the command that repeats it."""
+    """Every run of the rows with few seeds, and the command that repeats it."""
     lines = ['Single runs:', '', '| command | seed | return | env steps | updates | wall s | processor s |', HEAD[1]]
     lines[-1] = '|---|---:|---:|---:|---:|---:|---:|'
     for row, runs in pairs:
-        for run in runs:
+        for run in runs if len(row.seeds) <= FEW else []:
             cells = [f'{run[key]:,.{digits}f}' for key, digits in COLUMNS]
             lines.append(f'| `{row.command()}` | {run["seed"]} | ' + ' | '.join(cells) + ' |')
     return lines
+
+
+def many_seeds(pairs: list[tuple[Row, list[dict]]]) -> list[str]:
+    """How often the rows with many seeds are solved, and how late at the latest."""
+    rows = [(row, runs) for row, runs in pairs if len(row.seeds) > FEW]
+    if not rows:
+        return []
+    head = ('config', 'seeds solved', 'median of env steps', 'most', 'most by median', 'command')
+    lines = ['Seeds that no setting was tuned on:', '', f'| {" | ".join(head)} |', '|---|' + '---:|' * 4 + '---|']
+    for row, runs in rows:
+        steps = [run['env_steps'] for run in runs]
+        median, solved = statistics.median(steps), sum(run['solved'] for run in runs)
+        cells = [f'{solved} of {len(runs)}', f'{median:,.0f}', f'{max(steps):,}', f'{max(steps) / median:.1f}']
+        seeds = f'{runs[0]["seed"]} to {runs[-1]["seed"]}'
+        lines.append(f'| `{row.problem}` | {" | ".join(cells)} | `{row.command()}`, {seeds} |')
+    return [*lines, '']
 
 
 def spread(values: list[float], digits: int) -> str:
@@ -220,7 +238,8 @@ def _readme(path: Path, pairs: list[tuple[Row, list[dict]]]) -> Path:
     compared = [(row, runs) for row, runs in pairs if row.peer is not None]
     text = [f'By `{COMMAND}`. {conditions(runs)}', '']
     if reached:
-        text += ['Cells: mean over seeds (smallest to largest).', '', *table(reached), '', *singles(reached), '']
+        text += ['Cells: mean over seeds (smallest to largest).', '', *table(reached), '', *many_seeds(reached)]
+        text += [*singles(reached), '']
     if compared:
         names = dict.fromkeys(BESIDE[row.peer][0] for row, _ in compared)
         text += [

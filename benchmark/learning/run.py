@@ -1,6 +1,6 @@
 """
-Runs the reference problems with three seeds each and writes what came out: ``docs/results.md``, the pictures of
-learning curves beside Stable-Baselines3 and EPyMARL, and the table in the README of every app.
+Runs the reference problems with three seeds each (some with twenty) and writes what came out: ``docs/results.md``, the
+pictures of learning curves beside Stable-Baselines3 and EPyMARL, and the table in the README of every app.
 
     python benchmark/learning/run.py                        # everything that is missing
     python benchmark/learning/run.py --rows cartpole_dqn    # of these rows (or beginnings of names)

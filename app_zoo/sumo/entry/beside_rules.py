@@ -2,7 +2,7 @@
 Traffic lights by rule, and by policies of finished runs, on the same traffic that no run has trained on.
 
     python -m app_zoo.sumo.entry.beside_rules --net wj1 [--runs FOLDER ...] [--episodes 10]
-    python -m app_zoo.sumo.entry.beside_rules --net wj3 --per-hour 300 [--runs FOLDER ...]
+    python -m app_zoo.sumo.entry.beside_rules --net wj3 --per-hour 300 --longest-s 30 [--runs FOLDER ...]
 
 ``--picture FILE.svg`` draws the first of these episodes, too: by the longest queue, and by the first run.
 """
@@ -39,6 +39,7 @@ def of_run(folder: str) -> Rule:
     """The greedy policy of a run's best checkpoint."""
     from nervex.run.build import load_policy
     from nervex.run.folder import checkpoint_file
+    from nervex.worker.actor.rows import as_array
 
     mode = load_policy(checkpoint_file(folder)).eval_mode
 
@@ -46,7 +47,7 @@ def of_run(folder: str) -> Rule:
         if step == 0:
             mode.reset([0])
         data_id, data = mode.data_preprocess({0: obs})
-        return np.asarray(mode.forward(data_id, data)['action'])[0]
+        return as_array(mode.forward(data_id, data)['action'])[0]
 
     return rule
 
@@ -82,11 +83,13 @@ def main() -> None:
     parser.add_argument(
         '--per-hour', type=float, metavar='CARS', help="cars that enter on a road, if not the env's 400"
     )
+    parser.add_argument('--longest-s', type=int, metavar='SECONDS', help='after which a phase makes way')
     parser.add_argument('--runs', nargs='*', default=[], metavar='FOLDER', help='runs whose policies play')
     parser.add_argument('--episodes', type=int, default=10)
     parser.add_argument('--picture', metavar='FILE.svg', help='queues and phases of the first episode')
     options = parser.parse_args()
-    env = SumoEnv({'net': options.net} | ({'per_hour': options.per_hour} if options.per_hour else {}))
+    given = {'per_hour': options.per_hour, 'longest_s': options.longest_s}
+    env = SumoEnv({'net': options.net} | {name: value for name, value in given.items() if value is not None})
     step_s = env._cfg.step_s
     rules = {f'fixed time, {s} s': fixed_time(s // step_s) for s in FIXED_S} | {LONGEST: longest_queue}
     rules |= {folder: of_run(folder) for folder in options.runs}

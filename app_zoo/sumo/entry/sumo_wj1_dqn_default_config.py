@@ -8,6 +8,7 @@ sumo_wj1_dqn_default_config = EasyDict(
         policy=dict(
             policy_type='sumo_dqn',
             import_names=['app_zoo.sumo.policy.sumo_dqn'],
+            learn=dict(init_data_count=1000),
         ),
         replay_buffer=dict(agent=dict(meta_maxlen=50000)),
         actor=dict(n_sample=8),

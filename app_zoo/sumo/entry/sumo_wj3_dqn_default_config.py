@@ -8,6 +8,7 @@ sumo_wj3_dqn_default_config = EasyDict(
             env_type='sumo',
             net='wj3',
             per_hour=300,
+            longest_s=30,
             actor_env_num=2,
             evaluator_env_num=2,
             env_manager_type='subprocess',
@@ -15,12 +16,13 @@ sumo_wj3_dqn_default_config = EasyDict(
         policy=dict(
             policy_type='sumo_dqn',
             import_names=['app_zoo.sumo.policy.sumo_dqn'],
+            learn=dict(init_data_count=1000),
             command=dict(eps=dict(decay=15000)),
         ),
         replay_buffer=dict(agent=dict(meta_maxlen=50000)),
         actor=dict(n_sample=8),
         evaluator=dict(n_episode=10, eval_freq=2000, stop_val=None),
-        commander=dict(max_env_step=40000),
+        commander=dict(max_env_step=30000),
     )
 )
 main_config = sumo_wj3_dqn_default_config

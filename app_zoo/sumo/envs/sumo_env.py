@@ -46,6 +46,7 @@ class SumoEnv(BaseEnv):
         episode_s=setting(1000, 'int >= 1', 'seconds of an episode'),
         step_s=setting(5, 'int >= 2', 'seconds between two decisions'),
         yellow_s=setting(3, 'int >= 1', 'seconds of yellow before another phase; fewer than step_s'),
+        longest_s=setting(None, 'int >= 1 | None', 'seconds after which a phase makes way for the next one'),
         cells=setting(4, 'int >= 1', 'parts of a lane, equally long, that the observation tells apart'),
         rewards=dict(
             queue=setting(1.0, 'number >= 0', 'weight of the cars that stand, a lane'),
@@ -103,7 +104,7 @@ class SumoEnv(BaseEnv):
         return self._seen()
 
     def step(self, action: Any) -> BaseEnvTimestep:
-        chosen = self._checked(action)
+        chosen = [self._in_turn(k, phase) for k, phase in enumerate(self._checked(action))]
         c, lights = self._cfg, self._sumo.trafficlight
         changing = [k for k, phase in enumerate(chosen) if phase != self._phase[k]]
         for k in changing:
@@ -254,6 +255,12 @@ class SumoEnv(BaseEnv):
         if not legal:
             raise ValueError(f'{self!r}: action {action!r}: must be a phase for each crossing, of {self._phases}')
         return [int(a) for a in chosen]
+
+    def _in_turn(self, k: int, phase: int) -> int:
+        """What was chosen for a crossing, unless its phase has lasted too long."""
+        longest = self._cfg.longest_s
+        due = longest is not None and phase == self._phase[k] and self._lasted[k] >= longest
+        return (phase + 1) % self._phases[k] if due else phase
 
     # ---- the picture
     def render(self) -> np.ndarray:

@@ -16,7 +16,8 @@ cartpole_a2c_default_config = EasyDict(
             learn=dict(
                 batch_size=32,
                 learning_rate=3e-3,
-                algo=dict(adv_norm=True),
+                optimizer='rmsprop',  # Adam with its small eps ends in one action for one seed of five
+                optimizer_eps=1e-3,
             ),
         ),
         actor=dict(n_sample=32),

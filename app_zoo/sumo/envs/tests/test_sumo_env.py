@@ -136,6 +136,13 @@ def test_yellow_comes_before_another_phase_only(make):
     assert env.phase == [1]
 
 
+def test_a_phase_makes_way_after_its_longest_time(make):
+    env = make(step_s=5, longest_s=10)
+    env.reset(seed=0)
+    phases = [(env.step(0), env.phase[0])[1] for _ in range(7)]
+    assert phases == [0, 0, 1, 0, 0, 0, 1]  # the first for 10 s; after yellow, 2 + 5 + 5 s
+
+
 def test_the_queue_is_what_the_simulation_counts(make):
     env = make(episode_s=100, step_s=2, yellow_s=1)
     env.reset(seed=1)
