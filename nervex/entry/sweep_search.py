@@ -38,7 +38,7 @@ class Search:
     """
 
     def __init__(self, plan: Plan) -> None:
-        self._optuna = optuna = require('optuna', 'sweep', '--optuna')
+        self._optuna = optuna = require('optuna', "'nervex[sweep]'", '--optuna')
         optuna.logging.set_verbosity(logging.WARNING)
         self._plan = plan
         self._space = {path: self._distribution(path, values) for path, values in plan.grid.items()}

@@ -24,6 +24,7 @@ from nervex.envs.wrappers.video import RecordVideo
 from nervex.utils import ENV_REGISTRY
 from nervex.utils.declare import setting, settings
 from nervex.utils.errors import ExtraMissingError, UnknownNameError, nearest
+from nervex.utils.import_helper import EXTRAS
 
 logger = logging.getLogger(__name__)
 
@@ -47,12 +48,6 @@ HOMES = {
 }
 # attributes that are made from the Gym object
 _MADE = ('_env', '_codecs', '_step', '_to_env', '_direct', '_plain_obs')
-
-# package, or extra of Gymnasium -> the extra of nervex that brings it
-EXTRAS = {
-    **{'ale_py': 'atari', 'atari': 'atari', 'mujoco': 'mujoco', 'box2d': 'box2d', 'gymnasium_robotics': 'robotics'},
-    **{'minigrid': 'minigrid', 'highway_env': 'highway', 'shimmy.dm_control_compatibility': 'dm_control'},
-}
 
 
 class GymEnv(BaseEnv):

@@ -9,6 +9,12 @@ from typing import Any
 
 from nervex.utils.errors import ExtraMissingError, nearest
 
+# package, or extra of Gymnasium -> the extra of nervex that brings it
+EXTRAS = {
+    **{'ale_py': 'atari', 'atari': 'atari', 'mujoco': 'mujoco', 'box2d': 'box2d', 'gymnasium_robotics': 'robotics'},
+    **{'minigrid': 'minigrid', 'highway_env': 'highway', 'shimmy.dm_control_compatibility': 'dm_control'},
+}
+
 
 def import_modules(names: Iterable[str] | str | None) -> list[ModuleType]:
     """
@@ -51,7 +57,9 @@ def load_attribute(path: str) -> Any:
         for name in attribute.split('.'):
             found = getattr(found, name)
     except (ImportError, AttributeError, SyntaxError, ValueError) as e:
-        raise ValueError(f"{path!r} cannot be loaded as 'module:name': {e}") from e
+        lacks = (e.name or '').partition('.')[0] if isinstance(e, ModuleNotFoundError) else ''
+        remedy = f'; pip install "nervex[{EXTRAS[lacks]}]"' if lacks in EXTRAS else ''
+        raise ValueError(f"{path!r} cannot be loaded as 'module:name': {e}{remedy}") from e
     return found
 
 

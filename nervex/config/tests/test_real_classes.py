@@ -59,6 +59,8 @@ DOCUMENTED = dict(
 
 @pytest.mark.parametrize('name', builtin_configs())
 def test_every_built_in_config_resolves_and_survives_a_file(name, tmp_path):
+    if name.startswith('minigrid'):
+        pytest.importorskip('minigrid')  # it names a wrapper of that package
     resolved = compile_config(name)
     save_config(resolved, tmp_path / 'resolved.yaml')
     assert compile_config(tmp_path / 'resolved.yaml') == resolved

@@ -3,7 +3,7 @@ import sys
 import pytest
 
 from nervex.utils.errors import ExtraMissingError
-from nervex.utils.import_helper import import_modules, require, try_import
+from nervex.utils.import_helper import import_modules, load_attribute, require, try_import
 
 
 @pytest.fixture
@@ -57,3 +57,11 @@ def test_optional_packages(package):
         require('surely_not_installed', 'nervex[fast]', 'the codec')
     with pytest.raises(ModuleNotFoundError, match='surely'):
         try_import('some_user_pkg.needy')
+
+
+def test_a_name_in_an_optional_package_tells_which_extra_brings_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, 'minigrid', None)
+    with pytest.raises(ValueError, match=r'minigrid.*; pip install "nervex\[minigrid\]"'):
+        load_attribute('minigrid.wrappers:OneHotPartialObsWrapper')
+    with pytest.raises(ValueError, match=r"named 'surely_not_installed'$"):
+        load_attribute('surely_not_installed:x')
