@@ -22,6 +22,8 @@ from nervex.utils import POLICY_REGISTRY, CheckpointError, NothingThereError, tr
 
 ENVS = {**KINDS, 'game': BothBoards}
 CASES = [(name, kind) for name in NAMES for kind in kinds_of(POLICY_REGISTRY.get(name))]
+#: of each kind of acting one, quickly; all of them in the slow part
+QUICK = ('a2c', 'alphazero', 'atoc', 'ddpg', 'dqn', 'mappo', 'ppo', 'qmix', 'qrdqn', 'r2d2', 'rainbow_dqn', 'sac')
 MASKED = [name for name, kind in CASES if kind == 'discrete' and POLICY_REGISTRY.get(name).takes_action_mask]
 FEW = dict(evaluator=dict(n_episode=1))
 PPO, DQN = dict(actor=dict(n_sample=128), **FEW), dict(learn=dict(init_data_count=8), **FEW)
@@ -61,7 +63,9 @@ def check(cfg, tmp_path, ending='.npz', checkpoint=None):
 
 
 # ---- every policy
-@pytest.mark.parametrize('name, kind', CASES)
+@pytest.mark.parametrize(
+    'name, kind', [pytest.param(*case, marks=[] if case[0] in QUICK else pytest.mark.slow) for case in CASES]
+)
 def test_every_policy_acts_from_a_file_as_it_predicts(name, kind, tmp_path):
     check(config(name, ENVS[kind]), tmp_path)
 

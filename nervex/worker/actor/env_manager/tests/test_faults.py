@@ -65,8 +65,19 @@ def check(manager, rows, dropped, mates=(), renewed=True):
     assert manager.faults.per_env[1] == 1
 
 
-@pytest.mark.parametrize('retry_type', ['reset', 'renew'])
-@pytest.mark.parametrize('fault', ERRORS + INVALID + ['abnormal'])
+@pytest.mark.parametrize(
+    'fault, retry_type',
+    [
+        *((fault, 'reset') for fault in ERRORS + INVALID + ['abnormal']),
+        # another env in place of the old one: nothing that depends on the fault
+        *((fault, 'renew') for fault in (ERRORS[0], INVALID[0], 'abnormal')),
+        *(
+            pytest.param(fault, 'renew', marks=pytest.mark.slow)
+            for fault in ERRORS + INVALID
+            if fault not in (ERRORS[0], INVALID[0])
+        ),
+    ],
+)
 def test_env_that_answers_wrongly_is_restarted(single_kind, fault, retry_type, tmp_path, caplog):
     cfgs = faulty(tmp_path, fault)
     with nothing_left_behind(), build(single_kind, cfgs, env=FaultyEnv, retry_type=retry_type) as m:
