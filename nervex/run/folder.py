@@ -28,7 +28,6 @@ from nervex.run.curve import draw_curve
 from nervex.run.result import RunResult
 from nervex.utils import CheckpointError, ConfigError, NervexError, NothingThereError, nearest, tree
 from nervex.utils.file_helper import atomic_write, remove_unfinished
-from nervex.utils.log_helper import FaultFile
 from nervex.utils.trust import UntrustedError, signature
 
 logger = logging.getLogger(__name__)
@@ -87,6 +86,8 @@ class RunFolder:
             remove_unfinished(written)
         if not resume and os.path.exists(os.path.join(self.log, 'config.yaml')):  # a log of ours
             set_aside(self.log)
+        from nervex.utils.log_helper import FaultFile  # which loads torch; who only looks at runs does without
+
         self._faults = FaultFile(os.path.join(self.log, FAULTS))
 
     def describe(self, cfg: dict[str, Any], ckpt_path: str, mode: str = 'serial') -> None:
