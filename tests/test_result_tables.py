@@ -49,6 +49,28 @@ def test_many_seeds_are_told_by_how_late_the_slowest_is(learning):
     assert pages.many_seeds([(rows.Row('cartpole_ppo'), runs[:3])]) == []
 
 
+def test_many_seeds_are_summed_up_by_the_middle_half_and_few_by_their_mean(learning):
+    pages = learning[0]
+    assert pages.summary([1.0, 3.0, 2.0], 1) == '2.0 (1.0 to 3.0)' and pages.summary([4.0], 0) == '4, 1 seeds'
+    # of eight without two at each end: (3 + 4 + 5 + 6) / 4; one wild seed moves the mean, not this
+    middle, interval = pages.summary([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 1000.0], 1).split(' ', 1)
+    low, high = (float(part) for part in interval.strip('[]').split(' to '))
+    assert middle == '4.5' and 1.0 <= low < 4.5 < high < 1000.0
+
+
+def test_solved_counts_the_seeds_of_both_sides_that_reach_the_bound(learning):
+    pages, _, rows = learning
+    curves = [[[0, 0.0], [1, 250.0], [2, high], [3, high]] for high in (10.0, 200.0, 300.0)]
+    runs = [{'history': curve} for curve in curves]  # last: 90, 216.7, 283.3; best: 250, 250, 300
+    pairs = [
+        (rows.Row('lunarlander_ppo', peer='sb3', at_least=200.0), runs),
+        (rows.Row('lunarlander_ppo', side='sb3', peer='sb3', at_least=200.0), runs[:2]),
+        (rows.Row('acrobot_qrdqn', peer='sb3'), runs),
+    ]
+    (line,) = pages.solved('sb3', pairs)[4:]
+    assert line == '| `lunarlander_ppo` | 200 | 2 of 3 | 1 of 2 | 3 of 3 | 2 of 2 |'
+
+
 def test_area_is_the_mean_return_over_the_run(learning):
     pages = learning[0]
     # 0 to 10 over the first half: 5 on average; then 10 for the other half

@@ -7,11 +7,13 @@ import re
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
+import numpy as np
 import picture
 from records import Records
-from rows import EPYMARL, NERVEX, SB3, SUITES, Row, readme_of
+from rows import EPYMARL, NERVEX, SB3, SEEDS, SUITES, Row, readme_of
+
+from nervex.run.compare import bootstrap_interval, iqm
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / 'docs'
@@ -19,6 +21,7 @@ COMMAND = 'python benchmark/learning/run.py'
 MARKS = '<!-- results: written by benchmark/learning/run.py -->', '<!-- results: end -->'
 FEW = 5  # seeds of a row whose runs are listed one by one
 LAST = 3  # evaluations at the end of a curve whose mean is what was learned at last
+CELLS = 'Cells: interquartile mean over seeds [its 95 % bootstrap interval], of few seeds mean (smallest to largest).'
 HEAD = (
     '| config | holds | return | env steps | updates | wall s | processor s |',
     '|---|---|---:|---:|---:|---:|---:|',
@@ -130,6 +133,14 @@ def spread(values: list[float], digits: int) -> str:
     return mean if low == high else f'{mean} ({low} to {high})'
 
 
+def summary(values: list[float], digits: int) -> str:
+    """Of many seeds ``interquartile mean [its 95 % interval]``, of few ``mean (smallest to largest)``."""
+    if len(values) <= FEW:
+        return spread(values, digits) + ('' if len(values) >= len(SEEDS) else f', {len(values)} seeds')
+    middle, low, high = (f'{v:,.{digits}f}' for v in (iqm(np.array(values)), *bootstrap_interval(values, iqm)))
+    return f'{middle} [{low} to {high}]'
+
+
 def holds(row: Row, runs: list[dict]) -> str:
     """What was asked of the row, and whether every run (the median, for env steps) did it."""
     asked, kept = [], True
@@ -157,7 +168,7 @@ BESIDE = {
         'SB3',
         'Both sides train with the hyper-parameters of RL Baselines3 Zoo: those of SB3 are read off the nervex config '
         '(`benchmark/learning/sb3_run.py`), with seeds, budget, env and evaluations alike: every so many env steps, '
-        "ten greedy episodes. Budgets are shorter than the Zoo's where those would take too long here.",
+        'ten greedy episodes.',
     ),
     EPYMARL: (
         'EPyMARL',
@@ -199,35 +210,57 @@ def _comparison(peer: str, compared: list[tuple[Row, list[dict]]]) -> list[str]:
         f'## Beside {name}',
         '',
         f'{how} *Area*: mean return over the whole run, which is high when learning is early; '
-        f'*last*: mean of the last {LAST} evaluations. Cells: mean over seeds (smallest to largest).',
+        f'*last*: mean of the last {LAST} evaluations. {CELLS}',
         '',
         f'![learning curves](results/{picture_of(peer)}.png)',
         '',
         'Mean of the seeds, and the range from the lowest to the highest.',
         '',
-        '| config | env steps | ' + ' | '.join(f'{what}: {label}' for what in whats for _, label in sides) + ' |',
-        '|---|' + '---:|' * (1 + 2 * len(whats)),
+        '| config | env steps | seeds | '
+        + ' | '.join(f'{what}: {label}' for what in whats for _, label in sides)
+        + ' |',
+        '|---|' + '---:|' * (2 + 2 * len(whats)),
     ]
     for problem in dict.fromkeys(row.problem for row, _ in compared):
         found = {row.side: runs for row, runs in compared if row.problem == problem}
-        cells = [_cell(found, side, what, 1) for what in whats.values() for side, _ in sides]
+        cells = [
+            summary([what(run) for run in found[side]], 1) if side in found else ''
+            for what in whats.values()
+            for side, _ in sides
+        ]
         steps = max(run['env_steps'] for runs in found.values() for run in runs)
-        text.append(f'| `{problem}` | {steps:,} | ' + ' | '.join(cells) + ' |')
+        counts = ', '.join(str(len(found.get(side, []))) for side, _ in sides)
+        text.append(f'| `{problem}` | {steps:,} | {counts} | ' + ' | '.join(cells) + ' |')
     rows = [(row, runs) for row, runs in compared if row.side == NERVEX]
+    text += solved(peer, compared)
     text += ['', 'Commands of the nervex runs:', '', *(f'- `{row.command()}`' for row, _ in rows)]
     return text
 
 
+def solved(peer: str, compared: list[tuple[Row, list[dict]]]) -> list[str]:
+    """How many seeds of each side learned what is asked, where something is."""
+    runs_of = {(row.problem, row.side): runs for row, runs in compared}
+    bounds = {row.problem: row.at_least for row, _ in compared if row.at_least is not None}
+    if not bounds:
+        return []
+    short = BESIDE[peer][1]
+    lines = ['', 'Seeds that reach the return at which Gymnasium calls the env solved:', '']
+    lines += [
+        f'| config | bound | last: nervex | last: {short} | best: nervex | best: {short} |',
+        '|---|' + '---:|' * 5,
+    ]
+    for problem, bound in bounds.items():
+        cells = []
+        for what in (last, best):
+            for side in (NERVEX, peer):
+                runs = runs_of.get((problem, side), [])
+                cells.append(f'{sum(what(run) >= bound for run in runs)} of {len(runs)}')
+        lines.append(f'| `{problem}` | {bound:g} | {" | ".join(cells)} |')
+    return lines
+
+
 def _cpu(run: dict) -> float:
     return run['cpu_s']
-
-
-def _cell(sides: dict[str, list[dict]], side: str, what: Any, digits: int) -> str:
-    runs = sides.get(side)
-    if not runs:
-        return ''
-    few = '' if len(runs) >= 3 else f' [{len(runs)} seeds]'
-    return spread([what(run) for run in runs], digits) + few
 
 
 # ---- READMEs ----
@@ -243,20 +276,20 @@ def _readme(path: Path, pairs: list[tuple[Row, list[dict]]]) -> Path:
     if compared:
         names = dict.fromkeys(BESIDE[row.peer][0] for row, _ in compared)
         text += [
-            f'Beside {" and ".join(names)}, see `docs/results.md`; mean over seeds (smallest to largest).',
+            f'Beside {" and ".join(names)}, see `docs/results.md`. {CELLS}',
             '',
-            '| config | side | env steps | area under the curve | last evaluations | best | wall s | processor s |',
-            '|---|---|---:|---:|---:|---:|---:|---:|',
+            '| config | side | seeds | env steps | area under the curve | last | best | wall s | processor s |',
+            '|---|---|---|---:|---:|---:|---:|---:|---:|',
         ]
         for row, found in compared:
             cells = [
                 f'{max(run["env_steps"] for run in found):,}',
-                *(spread([what(run) for run in found], 1) for what in (area, last, best)),
-                *(spread([run[key] for run in found], 1) for key in ('wall_s', 'cpu_s')),
+                *(summary([what(run) for run in found], 1) for what in (area, last, best)),
+                *(summary([run[key] for run in found], 1) for key in ('wall_s', 'cpu_s')),
             ]
-            text.append(f'| `{row.problem}` | {row.side} | ' + ' | '.join(cells) + ' |')
-        seeds = sorted({run['seed'] for row, found in compared if row.side == NERVEX for run in found})
-        text += ['', f'Seeds {", ".join(map(str, seeds))}; for example `{compared[0][0].command()}`.', '']
+            seeds = ', '.join(str(run['seed']) for run in found) if len(found) <= FEW else f'{len(found)}'
+            text.append(f'| `{row.problem}` | {row.side} | {seeds} | ' + ' | '.join(cells) + ' |')
+        text += ['', f'For example `{compared[0][0].command()}`.', '']
     body = '\n'.join([MARKS[0], '', *text]).rstrip() + f'\n\n{MARKS[1]}\n'
     page = path.read_text(encoding='utf-8')
     if MARKS[0] in page:

@@ -27,7 +27,7 @@ sys.path[:0] = [str(HERE), str(HERE.parents[1])]
 
 import pages  # noqa: E402
 from records import Records  # noqa: E402
-from rows import EPYMARL, SB3, Row, all_rows  # noqa: E402
+from rows import EPYMARL, NERVEX, SB3, Row, all_rows  # noqa: E402
 
 PACKAGES = (  # family of configs, what it needs, which extra brings that
     ('lunarlander', 'Box2D', 'box2d'),
@@ -72,6 +72,7 @@ def run_one(row: Row, seed: int, records: Records) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--rows', nargs='+', metavar='NAME', help='rows, or beginnings of their names')
+    parser.add_argument('--sides', nargs='+', choices=(NERVEX, SB3, EPYMARL), help='only what these train')
     parser.add_argument('--jobs', type=int, choices=(1, 2), default=1, help='runs at a time')
     parser.add_argument('--again', action='store_true', help='also what has been run')
     parser.add_argument('--pages', action='store_true', help='run nothing, write the pages')
@@ -80,6 +81,7 @@ def main() -> None:
     rows = [row for row in all_rows() if not options.rows or row.name.startswith(tuple(options.rows))]
     if not rows:
         parser.error(f'no row begins with {options.rows}; there are {", ".join(row.name for row in all_rows())}')
+    rows = [row for row in rows if not options.sides or row.side in options.sides]
     todo = []
     for row in [] if options.pages else rows:
         absent = missing(row)

@@ -82,7 +82,7 @@ def _off_policy(cfg: Any, seed: int) -> dict[str, Any]:
         learning_starts=learn.init_data_count,
         batch_size=learn.batch_size,
         gamma=learn.algo.discount_factor,
-        train_freq=cfg.actor.n_sample,
+        train_freq=cfg.actor.n_sample // cfg.env.actor_env_num,  # in steps of all envs together
         gradient_steps=learn.train_step,
         seed=seed,
         device='cpu',
