@@ -92,12 +92,20 @@ def table(pairs: list[tuple[Row, list[dict]]]) -> list[str]:
     """One line a row."""
     lines = list(HEAD)
     for row, runs in pairs:
-        cells = [spread([run[key] for run in runs], digits) for key, digits in COLUMNS]
+        cells = [
+            spread([run[key] for run in runs], few_digits(runs) if digits is None else digits)
+            for key, digits in COLUMNS
+        ]
         lines.append(f'| `{row.problem}` | {holds(row, runs)} | ' + ' | '.join(cells) + ' |')
     return lines
 
 
-COLUMNS = (('final_return', 1), ('env_steps', 0), ('updates', 0), ('wall_s', 1), ('cpu_s', 1))
+COLUMNS = (('final_return', None), ('env_steps', 0), ('updates', 0), ('wall_s', 1), ('cpu_s', 1))
+
+
+def few_digits(runs: list[dict]) -> int:
+    """Digits of returns: two where they are small, as goals reached are."""
+    return 1 if max(abs(run['final_return']) for run in runs) >= 10 else 2
 
 
 def singles(pairs: list[tuple[Row, list[dict]]]) -> list[str]:
@@ -106,7 +114,7 @@ def singles(pairs: list[tuple[Row, list[dict]]]) -> list[str]:
     lines[-1] = '|---|---:|---:|---:|---:|---:|---:|'
     for row, runs in pairs:
         for run in runs if len(row.seeds) <= FEW else []:
-            cells = [f'{run[key]:,.{digits}f}' for key, digits in COLUMNS]
+            cells = [f'{run[key]:,.{few_digits([run]) if digits is None else digits}f}' for key, digits in COLUMNS]
             lines.append(f'| `{row.command()}` | {run["seed"]} | ' + ' | '.join(cells) + ' |')
     return lines
 
@@ -168,7 +176,7 @@ BESIDE = {
         'SB3',
         'Both sides train with the hyper-parameters of RL Baselines3 Zoo: those of SB3 are read off the nervex config '
         '(`benchmark/learning/sb3_run.py`), with seeds, budget, env and evaluations alike: every so many env steps, '
-        'ten greedy episodes.',
+        "ten greedy episodes. Rows that end in `zoo` have the Zoo's budgets as well, the others shorter ones.",
     ),
     EPYMARL: (
         'EPyMARL',
