@@ -104,45 +104,29 @@ def _interval_words(lo: float | None, hi: float | None, left_ok: bool, right_ok:
     return f'a number in {"[" if left_ok else "("}{lo}, {hi}{"]" if right_ok else ")"}'
 
 
-def is_positive() -> Loader:
-    """> 0"""
-    return interval(0, None, left_ok=False)
+def _told(made: Callable[..., Loader], text: str) -> Callable[..., Loader]:
+    """A maker of loaders with what it does as its docstring."""
+    made.__doc__ = text
+    return made
 
 
-def is_negative() -> Loader:
-    """< 0"""
-    return interval(None, 0, right_ok=False)
+is_positive = _told(lambda: interval(0, None, left_ok=False), '> 0')
+is_negative = _told(lambda: interval(None, 0, right_ok=False), '< 0')
+non_negative = _told(lambda: interval(0, None), '>= 0')
+non_positive = _told(lambda: interval(None, 0), '<= 0')
+positive = _told(lambda: Loader(operator.pos), '``+value``')
+negative = _told(lambda: Loader(operator.neg), '``-value``')
 
 
-def non_negative() -> Loader:
-    """>= 0"""
-    return interval(0, None)
-
-
-def non_positive() -> Loader:
-    """<= 0"""
-    return interval(None, 0)
-
-
-def positive() -> Loader:
-    """``+value``"""
-    return Loader(operator.pos)
-
-
-def negative() -> Loader:
-    """``-value``"""
-    return Loader(operator.neg)
+def _over(function: Callable[[list], Any], *items: Any) -> Loader:
+    """A function of what several loaders make of the value; an operand that is none is itself."""
+    loaders = [Loader(item) for item in items]
+    return Loader(lambda value: function([loader(value) for loader in loaders]))
 
 
 def _with(function: Callable[[Any, Any], Any], text: str) -> Callable[[Any], Loader]:
     """A loader of one operand, which may itself be a loader of the value."""
-
-    def made(operand: Any) -> Loader:
-        other = Loader(operand)
-        return Loader(lambda value: function(value, other(value)))
-
-    made.__doc__ = f'``{text}``'
-    return made
+    return _told(lambda operand: _over(lambda pair: function(*pair), True, operand), f'``{text}``')
 
 
 plus = _with(operator.add, 'value + operand')
@@ -153,18 +137,8 @@ divide = _with(operator.truediv, 'value / operand')
 divide_with = _with(lambda value, operand: operand / value, 'operand / value')
 power = _with(operator.pow, 'value ** operand')
 power_with = _with(lambda value, operand: operand**value, 'operand ** value')
-
-
-def msum(*items: Any) -> Loader:
-    """The sum of what several loaders make of the value."""
-    loaders = [Loader(item) for item in items]
-    return Loader(lambda value: sum(loader(value) for loader in loaders))
-
-
-def mmulti(*items: Any) -> Loader:
-    """The product of what several loaders make of the value."""
-    loaders = [Loader(item) for item in items]
-    return Loader(lambda value: math.prod(loader(value) for loader in loaders))
+msum = _told(partial(_over, sum), 'The sum of what several loaders make of the value.')
+mmulti = _told(partial(_over, math.prod), 'The product of what several loaders make of the value.')
 
 
 COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {

@@ -23,7 +23,7 @@ class CountVar:
     Overview:
         A whole number shared by reference, e.g. the learner's iteration.
     Interfaces:
-        val, add, update
+        val, add, update, state_dict, load_state_dict
     """
 
     def __init__(self, init_val: int) -> None:
@@ -37,6 +37,12 @@ class CountVar:
         """Set."""
         self.val = val
 
+    def state_dict(self) -> int:
+        """The number."""
+        return self.val
+
+    load_state_dict = update
+
 
 def build_checkpoint_helper(cfg: Any = None) -> 'CheckpointHelper':
     """A CheckpointHelper; ``cfg`` has no settings and may be left out."""
@@ -46,9 +52,10 @@ def build_checkpoint_helper(cfg: Any = None) -> 'CheckpointHelper':
 class CheckpointHelper:
     """
     Overview:
-        One file with a model, and with what else is given: optimizer, counters (``last_iter``, ``last_epoch``,
-        ``last_frame``), and by their names other parts with a ``state_dict``: ``lr_scheduler``, ``dataset``,
-        ``actor_info``. Files are written whole or not at all and read without running code from them.
+        One file with a model, and with the parts with a ``state_dict`` that are given: in this order, or by their
+        names, ``optimizer`` and the counters ``last_iter``, ``last_epoch`` and ``last_frame``; by their names others:
+        ``lr_scheduler``, ``dataset``, ``actor_info``. Files are written whole or not at all and read without running
+        code from them.
     Interfaces:
         save, load
     """
@@ -57,10 +64,7 @@ class CheckpointHelper:
         self,
         path: str,
         model: torch.nn.Module,
-        optimizer: Any = None,
-        last_iter: CountVar | None = None,
-        last_epoch: CountVar | None = None,
-        last_frame: CountVar | None = None,
+        *given: Any,
         prefix_op: str | None = None,
         prefix: str | None = None,
         **parts: Any,
@@ -69,22 +73,15 @@ class CheckpointHelper:
         Arguments:
             - prefix_op (:obj:`str | None`): 'add' or 'remove' ``prefix`` at the names of the model's state
         """
-        parts.update(optimizer=optimizer, last_iter=last_iter, last_epoch=last_epoch, last_frame=last_frame)
-        state: dict[str, Any] = {'version': VERSION, 'model': _prefixed(model.state_dict(), prefix_op, prefix)}
-        for key, part in parts.items():
-            if part is not None:
-                state[key] = part.val if isinstance(part, CountVar) else part.state_dict()
-        save_file(path, state)
+        state = {'version': VERSION, 'model': _prefixed(model.state_dict(), prefix_op, prefix)}
+        save_file(path, {**state, **{key: part.state_dict() for key, part in _named(given, parts).items()}})
         logger.info('saved %s', path)
 
     def load(
         self,
         load_path: str,
         model: torch.nn.Module,
-        optimizer: Any = None,
-        last_iter: CountVar | None = None,
-        last_epoch: CountVar | None = None,
-        last_frame: CountVar | None = None,
+        *given: Any,
         prefix_op: str | None = None,
         prefix: str | None = None,
         strict: bool = True,
@@ -112,12 +109,10 @@ class CheckpointHelper:
             raise CheckpointError(f"'{load_path}' does not fit the model: {e}") from e
         if 'lr_schduler' in parts:
             parts['lr_scheduler'] = parts.pop('lr_schduler')
-        parts.update(optimizer=optimizer, last_iter=last_iter, last_epoch=last_epoch, last_frame=last_frame)
-        for key, part in parts.items():
-            if part is not None:
-                if key not in state:
-                    raise CheckpointError(f"'{load_path}' holds no '{key}'; it has {', '.join(sorted(state))}")
-                (part.update if isinstance(part, CountVar) else part.load_state_dict)(state[key])
+        for key, part in _named(given, parts).items():
+            if key not in state:
+                raise CheckpointError(f"'{load_path}' holds no '{key}'; it has {', '.join(sorted(state))}")
+            part.load_state_dict(state[key])
 
 
 def auto_checkpoint(method: Callable) -> Callable:
@@ -145,6 +140,12 @@ def auto_checkpoint(method: Callable) -> Callable:
 
 def _exit(number: int, frame: FrameType | None) -> None:
     raise SystemExit(128 + number)
+
+
+def _named(given: tuple, parts: dict[str, Any]) -> dict[str, Any]:
+    """The parts that are not None by their names, also those that were given by their places."""
+    named = {**dict(zip(('optimizer', 'last_iter', 'last_epoch', 'last_frame'), given)), **parts}
+    return {key: part for key, part in named.items() if part is not None}
 
 
 def _prefixed(weights: dict, op: str | None, prefix: str | None) -> dict:

@@ -1,9 +1,9 @@
 """A layer with its normalization and activation as one module, residual blocks, larger maps."""
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import nn
 
 from nervex.torch_utils.network.activation import build_activation
@@ -68,43 +68,25 @@ def fc_block(
     return block.append(nn.Dropout(dropout_probability)) if use_dropout else block
 
 
-def conv1d_block(
-    in_channels: int,
-    out_channels: int,
-    kernel_size: int,
-    *layer: Any,
-    activation: ActivationName = None,
-    norm_type: str | None = None,
-    **more: Any,
-) -> nn.Sequential:
-    """Convolution over one dimension, then normalization ('BN' or 'IN') and activation; the rest as ``nn.Conv1d``."""
-    return _block(nn.Conv1d(in_channels, out_channels, kernel_size, *layer, **more), 1, activation, norm_type)
+def _convolution(layer: Any, dim: int, what: str) -> Callable[..., nn.Sequential]:
+    def block(
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int,
+        *more: Any,
+        activation: ActivationName = None,
+        norm_type: str | None = None,
+        **named: Any,
+    ) -> nn.Sequential:
+        return _block(layer(in_channels, out_channels, kernel_size, *more, **named), dim, activation, norm_type)
+
+    block.__doc__ = f"{what}, then normalization ('BN' or 'IN') and activation; the rest as ``nn.{layer.__name__}``."
+    return block
 
 
-def conv2d_block(
-    in_channels: int,
-    out_channels: int,
-    kernel_size: int,
-    *layer: Any,
-    activation: ActivationName = None,
-    norm_type: str | None = None,
-    **more: Any,
-) -> nn.Sequential:
-    """Convolution over two dimensions, then normalization ('BN' or 'IN') and activation; the rest as ``nn.Conv2d``."""
-    return _block(nn.Conv2d(in_channels, out_channels, kernel_size, *layer, **more), 2, activation, norm_type)
-
-
-def deconv2d_block(
-    in_channels: int,
-    out_channels: int,
-    kernel_size: int,
-    *layer: Any,
-    activation: ActivationName = None,
-    norm_type: str | None = None,
-    **more: Any,
-) -> nn.Sequential:
-    """Transposed convolution, then normalization and activation; the rest as ``nn.ConvTranspose2d``."""
-    return _block(nn.ConvTranspose2d(in_channels, out_channels, kernel_size, *layer, **more), 2, activation, norm_type)
+conv1d_block = _convolution(nn.Conv1d, 1, 'Convolution over one dimension')
+conv2d_block = _convolution(nn.Conv2d, 2, 'Convolution over two dimensions')
+deconv2d_block = _convolution(nn.ConvTranspose2d, 2, 'Transposed convolution')
 
 
 class _Residual(nn.Module):
@@ -155,7 +137,7 @@ class ResFCBlock(_Residual):
         super().__init__([nn.Linear(in_channels, in_channels) for _ in range(2)], 1, activation, norm_type)
 
 
-class NearestUpsample(nn.Module):
+class NearestUpsample(nn.Upsample):
     """
     Overview:
         Repeats the pixels of a feature map.
@@ -165,21 +147,15 @@ class NearestUpsample(nn.Module):
         - input :math:`(B, C, H, W)`, output :math:`(B, C, scale H, scale W)`
     """
 
-    _mode: dict[str, Any] = {'mode': 'nearest'}
-
     def __init__(self, scale_factor: float | tuple[float, float]) -> None:
-        super().__init__()
-        self.scale_factor: Any = scale_factor
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """The larger map."""
-        return F.interpolate(x, scale_factor=self.scale_factor, **self._mode)
+        super().__init__(scale_factor=scale_factor, mode='nearest')
 
 
-class BilinearUpsample(NearestUpsample):
+class BilinearUpsample(nn.Upsample):
     """
     Overview:
         Interpolates between the pixels of a feature map; arguments and shapes as in ``NearestUpsample``.
     """
 
-    _mode = {'mode': 'bilinear', 'align_corners': False}
+    def __init__(self, scale_factor: float | tuple[float, float]) -> None:
+        super().__init__(scale_factor=scale_factor, mode='bilinear', align_corners=False)
