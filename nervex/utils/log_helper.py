@@ -1,12 +1,16 @@
 """Text and TensorBoard loggers of one part of a run."""
 
 import contextlib
+import itertools
 import logging
 import math
 import numbers
 import os
+import socket
+import struct
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Iterator, Mapping
 from functools import partialmethod
@@ -16,7 +20,6 @@ import numpy as np
 import torch
 
 from nervex.utils.drawing import encode_png
-from nervex.utils.event_file import EventFile
 from nervex.utils.file_helper import naming
 
 _EDGES = 1e-12 * 1.1 ** np.arange(774)  # up to 1e20
@@ -24,6 +27,7 @@ _BINS = np.concatenate([-_EDGES[::-1], [0.0], _EDGES])  # of histograms: as fine
 KINDS = ('scalar', 'scalars', 'histogram', 'image', 'text')
 #: the logs of the runs of this process that want to hear, by their folders: see ``nervex.run.events.Events``
 LISTENERS: dict[str, Any] = {}
+_COUNT = itertools.count()  # of the event files of this process
 _LINE = logging.Formatter('[%(asctime)s][%(levelname)s] %(message)s', '%Y-%m-%d %H:%M:%S')
 
 
@@ -142,6 +146,54 @@ class FaultFile(logging.FileHandler):
         logging.getLogger('nervex').removeHandler(self)
         with contextlib.suppress(OSError):
             super().close()
+
+
+class EventFile:
+    """
+    Overview:
+        One event file in a folder, made with a name of its own. An event is in the file, whole, when ``add`` returns,
+        so that the file's size is true at any time. One that does not fit on the disk is taken back and is an OSError
+        that names the file.
+    Interfaces:
+        add, close
+    """
+
+    def __init__(self, folder: str) -> None:
+        from tensorboardX.record_writer import masked_crc32c
+
+        self._crc, self._lock, self._size = masked_crc32c, threading.Lock(), 0
+        os.makedirs(folder, exist_ok=True)
+        name = f'events.out.tfevents.{int(time.time())}.{socket.gethostname()}.{os.getpid()}.{next(_COUNT)}'
+        self.path = os.path.join(folder, name)
+        self._file = open(self.path, 'xb', buffering=0)  # noqa: SIM115  closed by close()
+        self._write(file_version='brain.Event:2')
+
+    def add(self, summary: Any, step: int | None) -> None:
+        """Write a ``Summary`` of this step."""
+        self._write(summary=summary, **({} if step is None else {'step': int(step)}))
+
+    def close(self) -> None:
+        """Close the file; safe to call twice."""
+        with self._lock:
+            self._file.close()
+
+    def _write(self, **fields: Any) -> None:
+        from tensorboardX.proto.event_pb2 import Event
+
+        data = Event(wall_time=time.time(), **fields).SerializeToString()
+        head = struct.pack('<Q', len(data))
+        record = head + struct.pack('<I', self._crc(head)) + data + struct.pack('<I', self._crc(data))
+        with self._lock:
+            try:
+                rest = memoryview(record)
+                with naming(self.path):
+                    while rest:
+                        rest = rest[self._file.write(rest) :]
+            except OSError:
+                self._file.seek(self._size)
+                self._file.truncate()
+                raise
+            self._size += len(record)
 
 
 class TBLogger:

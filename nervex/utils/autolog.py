@@ -1,19 +1,107 @@
-"""Classes whose attributes remember their recent past."""
+"""
+Classes whose attributes remember their recent past, with statistics over it: what is registered, or the averages of a
+ready ``Monitor``. The time is in seconds, or in ticks that the program counts itself.
+"""
 
 import numbers
 import threading
+import time
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterable, Mapping
+from enum import Enum, unique
 from functools import partial
 from typing import Any
 
 import torch
 
-from nervex.utils.autolog.time_ctl import BaseTime, TimeMode, TimeProxy
 from nervex.utils.errors import UnknownNameError, unknown_name
 
 _KINDS = {float: numbers.Real, int: numbers.Integral}  # what counts as a float or an int, NumPy's included
 Span = tuple[int | float, int | float]
+
+
+@unique
+class TimeMode(Enum):
+    """What the times in ``range_values`` are counted from."""
+
+    ABSOLUTE = 0  # as the time object gives them
+    RELATIVE_LIFECYCLE = 1  # from the creation of the model
+    RELATIVE_CURRENT_TIME = 2  # from now: the past is negative
+
+
+class BaseTime(ABC):
+    """A clock that never goes back. Derive from it for a clock of your own."""
+
+    @abstractmethod
+    def time(self) -> int | float:
+        """The present time."""
+
+
+class NaturalTime(BaseTime):
+    """Seconds since 1970; stands still where the system clock is set back."""
+
+    _last = 0.0
+
+    def time(self) -> float:
+        """Seconds, as a float."""
+        self._last = max(self._last, time.time())
+        return self._last
+
+
+class TickTime(BaseTime):
+    """Counts steps of the program."""
+
+    def __init__(self, init: int = 0) -> None:
+        self._tick = init
+
+    def step(self, delta: int = 1) -> int:
+        """Go on by ``delta`` ticks; returns the new time."""
+        if not isinstance(delta, int) or isinstance(delta, bool):
+            raise TypeError(f'delta must be a positive int, got {type(delta).__name__}')
+        if delta < 1:
+            raise ValueError(f'delta must be at least 1, got {delta}')
+        self._tick += delta
+        return self._tick
+
+    def time(self) -> int:
+        """Ticks so far."""
+        return self._tick
+
+
+class TimeProxy(BaseTime):
+    """
+    Overview:
+        Another clock, which can be frozen for those who read it here.
+    Interfaces:
+        time, current_time, freeze, unfreeze, is_frozen
+    """
+
+    def __init__(self, time_: BaseTime, frozen: bool = False) -> None:
+        self._source = time_
+        self._frozen_at = time_.time() if frozen else None
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether ``time`` stands still."""
+        return self._frozen_at is not None
+
+    def freeze(self) -> None:
+        """Let ``time`` stand still from now on; a second call changes nothing."""
+        self._frozen_at = self.time()
+
+    def unfreeze(self) -> None:
+        """Let ``time`` follow the clock again."""
+        self._frozen_at = None
+
+    def time(self) -> int | float:
+        """The time, or the moment of freezing."""
+        frozen_at = self._frozen_at
+        return self._source.time() if frozen_at is None else frozen_at
+
+    def current_time(self) -> int | float:
+        """The time, frozen or not."""
+        return self._source.time()
 
 
 class UnknownAttributeError(UnknownNameError, AttributeError):
@@ -255,3 +343,55 @@ class _Statistic(dict):
 
     def __missing__(self, key: str) -> Any:
         raise UnknownNameError(unknown_name(f"variable with '{self._name}'", key, self))
+
+
+class Monitor(LoggedModel):
+    """
+    Overview:
+        Registers ``avg``, ``max``, ``min`` (over the values in the window) and ``val`` (the newest) for all its float
+        and int variables. ``averages`` and ``currents`` read them all at once, leaving out what did not appear.
+    Interfaces:
+        record, averages, currents
+    """
+
+    #: the statistics that a learner logs; None: all that are registered
+    logged: tuple[str, ...] | None = ('avg',)
+
+    def __init__(self, time_: BaseTime, expire: int | float) -> None:
+        super().__init__(time_, expire)
+        for name in self._variables:
+            for statistic, function in (('avg', _mean), ('max', max), ('min', min)):
+                self.register_attribute_value(statistic, name, partial(self._over_window, name, function))
+            self.register_attribute_value('val', name, self._logged[name].current)
+
+    def averages(self) -> dict[str, float]:
+        """Mean over the values in the window, of every variable that has one there."""
+        found = {name: data.values() for name, data in self._logged.items()}
+        return {name: _mean(values) for name, values in found.items() if values}
+
+    def currents(self) -> dict[str, Any]:
+        """The newest value of every variable that has one in the window."""
+        found = {name: data.values() for name, data in self._logged.items()}
+        return {name: values[-1] for name, values in found.items() if values}
+
+    def _over_window(self, name: str, function: Any) -> Any:
+        values = [value for _, value in self.range_values[name]()]
+        if not values:
+            raise ValueError(f"'{name}' has no value yet")
+        return function(values)
+
+
+def monitor_type(names: Iterable[str], kind: type = float) -> type[Monitor]:
+    """
+    Overview:
+        A Monitor class with one variable per name, e.g. for what a policy's ``_monitor_vars_learn`` lists.
+    """
+    names = list(names)
+    for name in names:
+        if not isinstance(name, str) or name.startswith('_') or hasattr(Monitor, name):
+            raise ValueError(f'a monitored variable cannot be named {name!r}')
+    return type('SimpleMonitor', (Monitor,), {name: LoggedValue(kind) for name in names})
+
+
+def _mean(values: list) -> float:
+    return sum(values) / len(values)
