@@ -18,12 +18,12 @@ from torch import nn
 from torch.export import ExportedProgram
 from torch.fx import Node
 
+from nervex.graph.program import in_order
 from nervex.runtime import OPERATIONS
 from nervex.utils import NervexError
 
 # operations whose operands torch makes one kind of number, each in its way
 _MIXING = ('add', 'sub', 'mul', 'div', 'pow', 'where', 'maximum', 'minimum')
-_NO_NUMBERS = ('layout', 'device', 'pin_memory', 'memory_format', 'non_blocking')  # arguments of no meaning to NumPy
 
 
 class ExportError(NervexError, ValueError):
@@ -136,7 +136,7 @@ def numpy_program(program: ExportedProgram) -> tuple[dict[str, Any], list[np.nda
             return {'input': inputs[item]} if item in inputs else {'step': steps[item]}
         if isinstance(item, (list, tuple)):
             return [encoded(part) for part in item]
-        return str(item).removeprefix('torch.') if isinstance(item, torch.dtype) else item
+        return item
 
     lines = []
     for node in left:
@@ -196,16 +196,10 @@ def _fixed_part(core: ExportedProgram) -> tuple[dict[Node, Any], dict[Node, int]
 
 
 def _call(node: Node) -> tuple[str, list[Any]]:
-    """The name of an operation, and its arguments in order, without those at the end that have their defaults."""
-    if not isinstance(node.target, torch._ops.OpOverload):
+    """The name of an operation, and its arguments in order."""
+    if isinstance(node.target, torch._ops.OpOverload):
+        name = node.target._schema.name.partition('::')[2]
+    else:
         name = getattr(node.target, '__name__', str(node.target))
-        return f'python.{name}' if getattr(operator, name, None) is node.target else name, list(node.args)
-    schema = node.target._schema
-    arguments, last = [], 0
-    for k, argument in enumerate(schema.arguments):
-        value = node.args[k] if k < len(node.args) else node.kwargs.get(argument.name, argument.default_value)
-        if argument.name not in _NO_NUMBERS:
-            arguments.append(value)
-            if k < len(node.args) or argument.name in node.kwargs:
-                last = len(arguments)
-    return schema.name.partition('::')[2], arguments[:last]
+        name = f'python.{name}' if getattr(operator, name, None) is node.target else name
+    return name, in_order(node.target, node.args, node.kwargs)

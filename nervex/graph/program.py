@@ -1,7 +1,7 @@
 """A function of tensors as a program of bare operator calls, backward passes included."""
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -10,6 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from nervex.utils import tree
 
 _READS_DATA = "a tensor becomes a Python number in it ('if' on a tensor, .item(), float(...))"
+_NO_NUMBERS = ('layout', 'device', 'pin_memory', 'memory_format', 'non_blocking')
 _FILLED = {'ones_like', 'zeros_like', 'full_like', 'new_zeros', 'new_ones', 'new_full'}  # use only an argument's shape
 
 
@@ -54,10 +55,32 @@ class Call:
         names = [a.name for a in self.target._schema.arguments if a.alias_info is not None and a.alias_info.is_write]
         return [ref for name in names for ref in tree.leaves(given.get(name)) if isinstance(ref, Ref)]
 
+    def in_order(self) -> list[Any]:
+        """All arguments by place."""
+        return in_order(self.target, self.args, self.kwargs)
+
     def filled(self, value: Callable[[Ref], Any]) -> tuple[tuple, dict]:
         """Arguments with ``value(ref)`` for every Ref."""
         args, kwargs = tree.map(lambda x: value(x) if isinstance(x, Ref) else x, [self.args, self.kwargs])
         return args, kwargs
+
+
+def in_order(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+    """Arguments of an operator by place, without those of no meaning to NumPy, and defaults at the end."""
+    if not isinstance(target, torch._ops.OpOverload):
+        return list(args)
+    arguments, last = [], 0
+    for k, argument in enumerate(target._schema.arguments):
+        value = args[k] if k < len(args) else kwargs.get(argument.name, argument.default_value)
+        if argument.name not in _NO_NUMBERS:
+            arguments.append(_dtype_name(value))
+            if k < len(args) or argument.name in kwargs:
+                last = len(arguments)
+    return arguments[:last]
+
+
+def _dtype_name(value: Any) -> Any:
+    return str(value).removeprefix('torch.') if isinstance(value, torch.dtype) else value
 
 
 class Program:

@@ -21,14 +21,14 @@ class Source:
     Arguments:
         - inputs (:obj:`Sequence`): objects that the function is given at each call, by identity
     Interfaces:
-        name, constant, line, finish
+        name, constant, line, lines, finish
     """
 
     def __init__(self, inputs: Sequence[Any]) -> None:
         self._scope: dict[str, Any] = {}
         self._inputs = [f'x{i}' for i in range(len(inputs))]
         self._names = {id(item): name for item, name in zip(inputs, self._inputs)}
-        self._lines: list[str] = []
+        self.lines: list[str] = []
 
     def name(self, value: Any) -> str:
         """Name of an input."""
@@ -43,11 +43,11 @@ class Source:
 
     def line(self, text: str) -> None:
         """One more line."""
-        self._lines.append(text)
+        self.lines.append(text)
 
     def finish(self, result: str, title: str) -> Any:
         """The function, with the text of its result; ``run.source`` is its text."""
-        lines = ''.join(f'    {line}\n' for line in [*self._lines, f'return {result}'])
+        lines = ''.join(f'    {line}\n' for line in [*self.lines, f'return {result}'])
         source = f'def run({", ".join(self._inputs)}):\n{lines}'
         exec(compile(source, title, 'exec'), self._scope)
         run = self._scope['run']
