@@ -1,6 +1,7 @@
 """Configs from files: ``.py`` with ``main_config``, or YAML; a file's mistakes are ConfigErrors with file and line."""
 
 import ast
+import glob
 import importlib.util
 import os
 import traceback
@@ -161,9 +162,6 @@ def _no_file(path: str) -> str:
     return f'{path}: no such file' + (f"; did you mean '{os.path.join(os.path.dirname(path), near)}'?" if near else '')
 
 
-_ENDINGS = ('_default_config.py', '_config.py')
-
-
 def builtin_configs() -> dict[str, str]:
     """
     Overview:
@@ -171,21 +169,13 @@ def builtin_configs() -> dict[str, str]:
         is the file's, without ``_default_config.py`` or ``_config.py``. Nothing is imported.
     """
     spec = importlib.util.find_spec('app_zoo')
-    found: dict[str, str] = {}
-    for root in (spec.submodule_search_locations or []) if spec else []:
-        for folder, subfolders, files in os.walk(root):
-            subfolders.sort()
-            if os.path.basename(folder) != 'entry':
-                continue
-            for file in sorted(files):
-                name = _config_name(file)
-                if name:
-                    found.setdefault(name, os.path.join(folder, file))
-    return dict(sorted(found.items()))
-
-
-def _config_name(file: str) -> str:
-    for ending in _ENDINGS:
-        if file.endswith(ending):
-            return file[: -len(ending)]
-    return ''
+    roots = (spec.submodule_search_locations or []) if spec else []
+    paths = [
+        path
+        for root in roots
+        for path in sorted(glob.glob(f'{glob.escape(root)}/**/entry/*_config.py', recursive=True))
+    ]
+    named = {
+        os.path.basename(path).removesuffix('_config.py').removesuffix('_default'): path for path in reversed(paths)
+    }
+    return dict(sorted(named.items()))

@@ -6,6 +6,7 @@ from typing import Any
 
 import yaml
 
+from nervex.utils import tree
 from nervex.utils.config_helper import FLOAT
 from nervex.utils.file_helper import atomic_write
 from nervex.utils.import_helper import load_attribute
@@ -52,16 +53,14 @@ def plain_config(value: Any) -> Any:
     return f'{value.__module__}:{name}' if name and hasattr(value, '__module__') else repr(value)
 
 
-def nameless(value: Any, path: str = '') -> Iterator[str]:
+def nameless(value: Any) -> Iterator[str]:
     """The paths of classes, functions and other objects that a saved config cannot give back to another process."""
-    if isinstance(value, (Mapping, list, tuple)):
-        pairs = value.items() if isinstance(value, Mapping) else enumerate(value)
-        for key, part in pairs:
-            yield from nameless(part, f'{path}.{key}' if path else str(key))
-    elif not isinstance(value, str) and isinstance(text := plain_config(value), str):
+    for path, part in tree.zip(value):
+        if isinstance(part, str) or not isinstance(text := plain_config(part), str):
+            continue
         try:
             found = None if text.startswith('__main__:') else load_attribute(text)
         except ValueError:
             found = None
-        if found is None or found != value:
-            yield path
+        if found is None or found != part:
+            yield tree.label(path)

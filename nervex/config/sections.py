@@ -13,15 +13,7 @@ from nervex.utils.declare import UNSET, Section, declared_by, setting, settings
 from nervex.utils.errors import unknown_name
 from nervex.utils.import_helper import import_problem, load_attribute
 from nervex.utils.registry import Registry
-from nervex.utils.registry_factory import (
-    ACTOR_REGISTRY,
-    COMMANDER_REGISTRY,
-    ENV_MANAGER_REGISTRY,
-    ENV_REGISTRY,
-    EVENT_REGISTRY,
-    LEARNER_REGISTRY,
-    POLICY_REGISTRY,
-)
+from nervex.utils.registry_factory import registries
 
 SECTIONS = ('env', 'policy', 'replay_buffer', 'actor', 'evaluator', 'learner', 'commander', 'parallel')
 MANDATORY = {
@@ -56,12 +48,8 @@ SECTION_CLASSES = {
     'parallel': 'nervex.parallel.settings:ParallelSettings',
 }
 
-#: section -> the setting that names another class for it, and where such classes are registered
-WORKER_TYPES = {
-    'actor': ('actor_type', ACTOR_REGISTRY),
-    'learner': ('learner_type', LEARNER_REGISTRY),
-    'commander': ('commander_type', COMMANDER_REGISTRY),
-}
+#: sections for which another class may be named, as ``actor_type`` of ``actor``
+REPLACEABLE = ('actor', 'learner', 'commander')
 
 #: settings of ``env`` that every env has, whatever its class declares
 COMMON_ENV = settings(
@@ -104,7 +92,7 @@ def sinks(given: Any, problems: Problems) -> dict[str, Any]:
     named = given if isinstance(given, Mapping) else dict.fromkeys(given or ())
     found = {}
     for name, own in named.items():
-        cls = look_up(EVENT_REGISTRY, 'events', name, problems)
+        cls = look_up(registries['event'], 'events', name, problems)
         if cls is not None:
             found[name] = merge_section(f'events.{name}', declared_by(cls), {} if own is None else own, problems)
     return found
@@ -135,9 +123,9 @@ def section_declared(name: str, given: Mapping | None = None, problems: Problems
         - given (:obj:`Mapping | None`): what the user wrote there; it may name another class
     """
     cls = load_attribute(SECTION_CLASSES[name])
-    key, registry = WORKER_TYPES.get(name, (None, None))
-    if key is not None and (given or {}).get(key) is not None:
-        cls = look_up(registry, f'{name}.{key}', given[key], problems) or cls  # type: ignore[index, arg-type]
+    named = (given or {}).get(f'{name}_type') if name in REPLACEABLE else None
+    if named is not None:
+        cls = look_up(registries[name], f'{name}.{name}_type', named, problems or Problems()) or cls
     return declared_by(cls, own_only=False)
 
 
@@ -152,33 +140,31 @@ def env_declared(cfg_env: Mapping, env: Any, problems: Problems) -> Section:
     if isinstance(env, (tuple, list)):
         env = env[0]
     elif env is None:
-        env = _named(ENV_REGISTRY, cfg_env, 'env', 'env_type', problems)
+        env = _named('env', cfg_env, problems)
     section = declared_by('env' if env is None else env, common=COMMON_ENV)
-    section.entries['manager'] = _manager_declared(cfg_env, problems)
+    manager = cfg_env.get('env_manager_type', COMMON_ENV['env_manager_type'])
+    cls = look_up(registries['env_manager'], 'env.env_manager_type', manager, problems)
+    section.entries['manager'] = (
+        Section('the env manager', is_open=True) if cls is None else declared_by(cls, own_only=False)
+    )
     return section
-
-
-def _manager_declared(cfg_env: Mapping, problems: Problems) -> Section:
-    name = cfg_env.get('env_manager_type', COMMON_ENV['env_manager_type'])
-    cls = look_up(ENV_MANAGER_REGISTRY, 'env.env_manager_type', name, problems)
-    if cls is None:
-        return Section('the env manager', is_open=True)
-    return declared_by(cls, own_only=False)
 
 
 def find_policy(cfg_policy: Mapping, policy: Any, problems: Problems) -> Any:
     """The policy class: the caller's, or the one that the config names; None where it cannot be found."""
     import_listed('policy.import_names', cfg_policy.get('import_names'), problems)
     if isinstance(policy, str):
-        return look_up(POLICY_REGISTRY, 'policy_fn', policy, problems)
-    return policy if policy is not None else _named(POLICY_REGISTRY, cfg_policy, 'policy', 'policy_type', problems)
+        return look_up(registries['policy'], 'policy_fn', policy, problems)
+    return policy if policy is not None else _named('policy', cfg_policy, problems)
 
 
-def _named(registry: Registry, section: Mapping, name: str, key: str, problems: Problems) -> Any:
-    if section.get(key) is None:
-        problems.add(f'{name}.{key}', f'missing; must be one of: {", ".join(registry.query())}')
+def _named(name: str, section: Mapping, problems: Problems) -> Any:
+    """The class that ``env.env_type`` or ``policy.policy_type`` names; None, and a problem, where there is none."""
+    path, named = f'{name}.{name}_type', section.get(f'{name}_type')
+    if named is None:
+        problems.add(path, f'missing; must be one of: {", ".join(registries[name].query())}')
         return None
-    return look_up(registry, f'{name}.{key}', section[key], problems)
+    return look_up(registries[name], path, named, problems)
 
 
 def not_by_default(config: Mapping[str, Any], imports: bool) -> dict[str, Any]:
@@ -194,15 +180,13 @@ def not_by_default(config: Mapping[str, Any], imports: bool) -> dict[str, Any]:
     for name in SECTIONS:
         own = config.get(name) or {}
         given = own if imports else {**own, 'import_names': None}
-        declared: Section | None
         if name == 'env':
             declared = env_declared(given, None, problems)
         elif name == 'policy':
-            policy = find_policy(given, None, problems)
-            declared = None if policy is None else declared_by(policy, own_only=False)
+            declared = declared_by(find_policy(given, None, problems) or 'the policy', own_only=False)
         else:
             declared = section_declared(name, given, problems)
-        _compare(f'{name}.', own, {} if declared is None else declared.defaults(), found)
+        _compare(f'{name}.', own, declared.defaults(), found)
     return found
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import logging
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -14,6 +13,7 @@ from nervex.loader.rules import rule
 from nervex.loader.values import numeric
 from nervex.utils.class_config import merge_config, plain_copy
 from nervex.utils.declare import UNSET, Section, Setting, declared_by
+from nervex.utils.errors import nearest
 
 logger = logging.getLogger(__name__)
 
@@ -168,8 +168,6 @@ def _report_missing(path: str, section: Section, merged: dict, problems: Problem
 
 
 def _warn_if_misspelt(path: str, key: str, section: Section) -> None:
-    near = difflib.get_close_matches(str(key), [str(k) for k in section.known()], n=1, cutoff=0.85)
-    if near:
-        logger.warning(
-            "%s: %s does not declare it, so it is passed on as it is; did you mean '%s'?", path, section.owner, near[0]
-        )
+    if (near := nearest(key, section.known(), alike=0.85)) is not None:
+        text = "%s: %s does not declare it, so it is passed on as it is; did you mean '%s'?"
+        logger.warning(text, path, section.owner, near)

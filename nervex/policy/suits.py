@@ -11,7 +11,7 @@ import numpy as np
 from easydict import EasyDict
 
 from nervex.utils import MODEL_REGISTRY, POLICY_REGISTRY, ConfigError
-from nervex.utils.class_config import class_config
+from nervex.utils.declare import class_config
 from nervex.utils.import_helper import import_modules
 
 logger = logging.getLogger(__name__)

@@ -34,7 +34,8 @@ from nervex.utils import (
     UnknownNameError,
     unknown_name,
 )
-from nervex.utils.class_config import class_config, merge_config
+from nervex.utils.class_config import merge_config
+from nervex.utils.declare import class_config
 from nervex.utils.trust import UntrustedError
 from nervex.worker.learner.checkpoints import load_checkpoint_file
 

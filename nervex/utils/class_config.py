@@ -1,4 +1,4 @@
-"""Defaults declared in classes: how they are inherited, and how a user's settings go on top."""
+"""Nested dicts of settings: a copy, and one on top of another."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -37,16 +37,3 @@ def merge_config(default: Mapping[str, Any], override: Mapping[str, Any]) -> dic
         else:
             merged[key] = plain_copy(value)
     return merged
-
-
-def declared_config(cls: type) -> dict[str, Any]:
-    """The ``config`` dicts of a class and its bases, merged base first."""
-    merged: dict[str, Any] = {}
-    for base in reversed(cls.__mro__):
-        merged = merge_config(merged, vars(base).get('config') or {})
-    return merged
-
-
-def class_config(cls: type, cfg: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What an object of ``cls`` runs with: the declared defaults with the user's settings on top."""
-    return merge_config(declared_config(cls), cfg or {})

@@ -185,21 +185,11 @@ def settings(**entries: Any) -> dict[str, Any]:
         The ``config`` of a class: a nested dict of defaults, with the declarations behind it. An entry is a
         ``setting(...)``, a dict of entries, or a plain value: the default of what a base class declares.
     """
-    made = _Settings(_defaults(entries))
+    section = Section('settings')
+    section._declare(entries, is_plain=False)
+    made = _Settings(section.defaults())
     made.declared = entries
     return made
-
-
-def _defaults(entries: Mapping[str, Any]) -> dict[str, Any]:
-    found = {}
-    for key, value in entries.items():
-        if isinstance(value, Setting):
-            value = value.default
-        elif isinstance(value, Mapping) and not isinstance(value, _Settings):
-            value = _defaults(value)
-        if value is not UNSET:
-            found[key] = value
-    return found
 
 
 def _exists(entry: Setting | Section) -> bool:
@@ -227,3 +217,13 @@ def declared_by(cls: Any, own_only: bool = True, common: Mapping[str, Any] | Non
     if not (isinstance(cls, type) and any('config' in vars(writer) for writer in writers)):
         section.open_up()
     return section
+
+
+def declared_config(cls: type) -> dict[str, Any]:
+    """The ``config`` dicts of a class and its bases, merged base first."""
+    return declared_by(cls).defaults()
+
+
+def class_config(cls: type, cfg: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What an object of ``cls`` runs with: the declared defaults with the user's settings on top."""
+    return merge_config(declared_config(cls), cfg or {})

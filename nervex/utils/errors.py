@@ -50,15 +50,17 @@ class TrainingError(NervexError, RuntimeError):
     """Training cannot go on, e.g. because a loss is not finite."""
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
+def nearest(name: str, known: Iterable[str], alike: float = 0.6) -> str | None:
     """
     Overview:
         The known name closest to a misspelt one.
+    Arguments:
+        - alike (:obj:`float`): how much of it must be the same
     Returns:
         - near (:obj:`str | None`): None when nothing is similar enough to be worth a suggestion
     """
     names = [str(k) for k in known]
-    found = difflib.get_close_matches(str(name), names, n=1, cutoff=0.6)
+    found = difflib.get_close_matches(str(name), names, n=1, cutoff=alike)
     if found:
         return found[0]
     folded = {n.lower().replace('-', '_'): n for n in names}

@@ -28,21 +28,11 @@ class LockContextType(Enum):
     PROCESS_LOCK = 2
 
 
-class LockContext:
+def LockContext(type_: LockContextType = LockContextType.THREAD_LOCK) -> Any:
     """A lock as a context manager, also with ``acquire`` and ``release``; whoever holds it may take it again."""
-
-    def __init__(self, type_: LockContextType = LockContextType.THREAD_LOCK) -> None:
-        if not isinstance(type_, LockContextType):
-            raise ValueError(f'expected a LockContextType, got {type_!r}')
-        self.lock = threading.RLock() if type_ == LockContextType.THREAD_LOCK else multiprocessing.RLock()
-        self.acquire, self.release = self.lock.acquire, self.lock.release
-
-    def __enter__(self) -> 'LockContext':
-        self.lock.acquire()
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.lock.release()
+    if not isinstance(type_, LockContextType):
+        raise ValueError(f'expected a LockContextType, got {type_!r}')
+    return threading.RLock() if type_ == LockContextType.THREAD_LOCK else multiprocessing.RLock()
 
 
 @contextlib.contextmanager

@@ -42,13 +42,8 @@ class Registry(Mapping[str, Any]):
                 raise DuplicateNameError(
                     f"{self.what} '{name}' is registered twice: {_origin(old)} and {_origin(target)}; rename one"
                 )
-            logger.warning(
-                "%s '%s': the built-in %s is replaced by %s",
-                self.what,
-                name,
-                self._builtin_origin[name],
-                _origin(target),
-            )
+            text = "%s '%s': the built-in %s is replaced by %s"
+            logger.warning(text, self.what, name, self._builtin_origin[name], _origin(target))
         if not (isinstance(old, str) and self._same(name, old, target)):
             self._entries[name] = target
         return target

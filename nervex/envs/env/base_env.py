@@ -10,7 +10,7 @@ import numpy as np
 from easydict import EasyDict
 
 from nervex.envs.env.plain_state import attributes, set_attributes
-from nervex.utils.class_config import class_config, declared_config
+from nervex.utils.declare import class_config, declared_config
 from nervex.utils.errors import UnknownNameError, unknown_name
 from nervex.utils.import_helper import import_modules
 from nervex.utils.registry_factory import ENV_REGISTRY

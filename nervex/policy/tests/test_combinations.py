@@ -16,7 +16,7 @@ from nervex.policy.tests.learning import train
 from nervex.policy.tests.toy_control import DepositEnv
 from nervex.policy.tests.toy_envs import AimEnv, ForbiddenEnv, PairEnv, ReachEnv, SwitchesEnv, TemptationEnv, box
 from nervex.utils import MODEL_REGISTRY, POLICY_REGISTRY, ConfigError
-from nervex.utils.class_config import declared_config
+from nervex.utils.declare import declared_config
 
 
 class BothBoards(BothSides):

@@ -1,4 +1,5 @@
-from nervex.utils.class_config import class_config, declared_config, merge_config
+from nervex.utils.class_config import merge_config
+from nervex.utils.declare import class_config, declared_config
 
 
 class Base:

@@ -7,8 +7,7 @@ import pickle
 import pytest
 from easydict import EasyDict
 
-from nervex.utils.class_config import class_config, declared_config
-from nervex.utils.declare import UNSET, Section, Setting, declared_by, setting, settings
+from nervex.utils.declare import UNSET, Section, Setting, class_config, declared_by, declared_config, setting, settings
 
 PART = settings(log_freq=setting(5, 'int >= 1', 'lines'))
 

@@ -13,8 +13,7 @@ from nervex.loader import interval, numeric
 from nervex.loader.sections import complete
 from nervex.rl_utils.normalize import Normalizer
 from nervex.utils import tree
-from nervex.utils.class_config import declared_config
-from nervex.utils.declare import setting, settings
+from nervex.utils.declare import declared_config, setting, settings
 from nervex.worker.actor.env_manager.backend import Backend, InProcess, WorkerLost
 from nervex.worker.actor.env_manager.fault_log import FaultLog
 from nervex.worker.actor.env_manager.forms import RowMap, TimestepMap, ready_map, step_map
