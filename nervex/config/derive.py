@@ -61,15 +61,14 @@ def _endless(value: Any) -> Any:
 
 def settle_exclusive(resolved: dict[str, Any], given: Mapping, problems: Problems, strong: set[str]) -> None:
     """Of two settings that exclude each other the given one silences the other's default; one of them is needed."""
-    for pair in EXCLUSIVE:
-        if not all(has_path(resolved, path) for path in pair):
+    for first, second in EXCLUSIVE:
+        if not (has_path(resolved, first) and has_path(resolved, second)):
             continue
-        stated = [path for path in pair if get_path(given, path) is not None]
+        stated = [path for path in (first, second) if get_path(given, path) is not None]
         stated = [path for path in stated if path in strong] or stated
-        first, second = pair
         if len(stated) == 2:
-            got = [shown(get_path(given, path)) for path in pair]
-            problems.add(first, f'got {got[0]} and {second} = {got[1]}; give only one of them')
+            got = f'got {shown(get_path(given, first))} and {second} = {shown(get_path(given, second))}'
+            problems.add(first, f'{got}; give only one of them')
         elif stated:
             set_path(resolved, second if stated == [first] else first, None)
         elif get_path(resolved, first) is None and get_path(resolved, second) is None:

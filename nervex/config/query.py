@@ -166,25 +166,24 @@ def reference(sections: Iterable[str]) -> Iterator[str]:
     for name in sections:
         if name == 'policies':
             yield from _policies()
-        elif name == 'env':
-            yield from _table('env', declared_by('env', common=COMMON_ENV))
+        else:
+            yield from _table(name, _section(name))
+        if name == 'env':
             for key in ('gym', 'pettingzoo'):
                 yield from _table(f'env, with `env_type: {key}`', declared_by(registries['env'].get(key)), 'env')
-            manager = declared_by(registries['env_manager'].get('base'))
-            yield from _table('env.manager', manager)
-        elif name == 'policy':
-            yield from _table(name, _policy_base())
-        else:
-            yield from _table(name, declared_by(load_attribute(SECTION_CLASSES[name])))
+            yield from _table('env.manager', declared_by(registries['env_manager'].get('base')))
 
 
-def _policy_base() -> Section:
-    return declared_by(load_attribute('nervex.policy.parts:PolicyParts'))
+def _section(name: str) -> Section:
+    """What a section of a config may hold, whatever class it names."""
+    if name == 'env':
+        return declared_by('env', common=COMMON_ENV)  # open: every env has settings of its own
+    return declared_by(load_attribute({**SECTION_CLASSES, 'policy': 'nervex.policy.parts:PolicyParts'}[name]))
 
 
 def _policies() -> Iterator[str]:
     """What each policy adds to, or changes in, the settings that all have."""
-    known = {path: (allowed(entry), entry.default) for path, entry in _policy_base().leaves()}
+    known = {path: (allowed(entry), entry.default) for path, entry in _section('policy').leaves()}
     for name, where in registries['policy'].query_details().items():
         if where.startswith('nervex.'):
             section = declared_by(registries['policy'].get(name))
@@ -206,13 +205,11 @@ def schema(policy: str | None = None) -> dict[str, Any]:
     """The JSON schema of a config: all sections, the policy's as this policy declares it."""
     top = Section('a config')
     top.declare(TOP_SETTINGS)
-    sections = {name: declared_by(load_attribute(where)) for name, where in SECTION_CLASSES.items()}
-    sections['env'] = Section('env', is_open=True)  # every env has settings of its own
-    sections['env'].declare(COMMON_ENV)
-    sections['policy'] = declared_by(registries['policy'].get(policy)) if policy else _policy_base()
-    sections['replay_buffer'].is_open = True  # names of one's own
     for name in SECTIONS:
-        top.entries[name] = sections[name]
+        section = top.entries[name] = _section(name)
+        section.is_open |= name == 'replay_buffer'  # names of one's own
+    if policy:
+        top.entries['policy'] = declared_by(registries['policy'].get(policy))
     return {'$schema': 'http://json-schema.org/draft-07/schema#', **_schema_of(top)}
 
 

@@ -1,6 +1,7 @@
 """Optimizers, flat parameters, networks, losses, distributions, checkpoints and data conversion on top of torch."""
 
 from nervex.torch_utils.flat import FlatParameters
+from nervex.torch_utils.network import HOMES as NETWORK
 from nervex.torch_utils.optimizer_helper import Adam, RMSprop
 from nervex.utils.lazy import lazy_exports
 
@@ -16,11 +17,7 @@ _HOMES = {
     'nervex.torch_utils.loss': (
         'LabelSmoothCELoss MultiLogitsLoss SoftFocalLoss build_ce_criterion hamming_distance levenshtein_distance'
     ),
-    'nervex.torch_utils.network': (
-        'Attention BilinearUpsample GLU MLP NearestUpsample NoiseLinearLayer RNN ResBlock ResFCBlock ScatterConnection '
-        'SoftArgmax Transformer binary_encode build_activation build_normalization conv1d_block conv2d_block '
-        'deconv2d_block fc_block get_lstm one_hot sequence_mask'
-    ),
+    **NETWORK,
 }
 __getattr__, __dir__, _LAZY = lazy_exports(__name__, _HOMES)
 __all__ = [

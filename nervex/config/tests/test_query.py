@@ -65,7 +65,9 @@ def test_the_schema_is_json_and_knows_the_policy():
     double_q = learn['properties']['algo']['properties']['double_q']
     assert double_q['type'] == 'boolean' and double_q['default'] is True
     assert learn['additionalProperties'] is False
-    assert schema['properties']['env']['properties']['actor_env_num']['minimum'] == 1
+    env = schema['properties']['env']
+    assert env['properties']['actor_env_num']['minimum'] == 1
+    assert env['additionalProperties'] and env['properties']['manager']['additionalProperties']  # those of any class
 
 
 def test_the_reference_in_the_docs_is_what_the_command_writes():

@@ -2,7 +2,7 @@
 
 from nervex.utils.lazy import lazy_exports
 
-_HOMES = {
+HOMES = {
     'nervex.torch_utils.network.blocks': (
         'BilinearUpsample GLU NearestUpsample ResBlock ResFCBlock build_normalization conv1d_block conv2d_block '
         'deconv2d_block fc_block'
@@ -13,4 +13,4 @@ _HOMES = {
     'nervex.torch_utils.network.rnn': 'RNN get_lstm',
     'nervex.torch_utils.network.transformer': 'Attention Transformer',
 }
-__getattr__, __dir__, __all__ = lazy_exports(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazy_exports(__name__, HOMES)
