@@ -250,18 +250,17 @@ def _where(options: dict[str, Any]) -> tuple[str, ...]:
 
 def _submit(options: dict[str, Any], overrides: tuple[str, ...]) -> None:
     """Hand the run to SLURM or Kubernetes, or print what would be handed."""
-    from nervex.parallel import kuberay, slurm
-    from nervex.parallel.submission import compile_for_cluster
+    from nervex.parallel import submission
     from nervex.run.folder import saved_run
 
     config = _config(options) or saved_run(options['resume']).config_to_use(options['trust'])
-    cfg = compile_for_cluster(config, overrides)
+    cfg = submission.compile_for_cluster(config, overrides)
     on_slurm = options['platform'] == 'slurm'
-    text = (slurm.slurm_script if on_slurm else kuberay.manifest)(cfg, options)
+    text = (submission.slurm_script if on_slurm else submission.manifest)(cfg, options)
     if options['dry_run']:
         click.echo(text, nl=False)
     else:
-        click.echo((slurm.submit if on_slurm else kuberay.apply)(text))
+        click.echo((submission.submit_script if on_slurm else submission.apply_manifest)(text))
 
 
 def _config(options: dict[str, Any]) -> Any:

@@ -71,7 +71,7 @@ if ((${#workers[@]})); then
     )" bash -c "$start" ray --address="$head_ip:$port" "${size[@]}" &
     steps+=("$!")
 fi
-python -m nervex.parallel.slurm wait "$head_ip:$port" "${#nodes[@]}"
+python -m nervex.parallel.submission "$head_ip:$port" "${#nodes[@]}"
 
 "${on_head[@]}" python -m nervex.entry.cli @command@ --address "$head_ip:$port" "${again[@]}" &
 steps+=("$!")

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from nervex.config import compile_config
-from nervex.parallel import kuberay, slurm
+from nervex.parallel import submission
 from nervex.parallel.submission import TEMPLATES, compile_for_cluster, demands
 from nervex.utils import NervexError
 
@@ -26,7 +26,7 @@ def cfg(*overrides):
 
 
 def script(*overrides, **options):
-    return slurm.slurm_script(cfg(*overrides), {**OPTIONS, **options})
+    return submission.slurm_script(cfg(*overrides), {**OPTIONS, **options})
 
 
 def directives(text):
@@ -106,7 +106,7 @@ exec "$REAL" -c "import socket, time; s = socket.create_server(('127.0.0.1', $po
 """
 FAKE_PYTHON = """#!/bin/bash
 case "$*" in
-*nervex.parallel.slurm*) exit 0 ;;
+*nervex.parallel.submission*) exit 0 ;;
 *nervex.entry.cli*) echo "$*" >> commands ;;
 *) exec "$REAL" "$@" ;;
 esac
@@ -147,8 +147,8 @@ def test_without_slurm_a_submission_says_so(tmp_path, monkeypatch):
     monkeypatch.setenv('PATH', '')
     monkeypatch.delenv('SLURM_JOB_ID', raising=False)
     with pytest.raises(NervexError, match='no sbatch here'):
-        slurm.submit('#!/bin/bash\n')
-    assert (tmp_path / slurm.SCRIPT).exists()
+        submission.submit_script('#!/bin/bash\n')
+    assert (tmp_path / submission.SCRIPT).exists()
 
 
 def test_a_submission_goes_to_sbatch_and_runs_at_once_in_an_allocation(tmp_path, monkeypatch, capfd):
@@ -156,12 +156,12 @@ def test_a_submission_goes_to_sbatch_and_runs_at_once_in_an_allocation(tmp_path,
     monkeypatch.delenv('SLURM_JOB_ID', raising=False)
     fakes = Path(__file__).parent / 'fake_slurm'
     monkeypatch.setenv('PATH', f'{fakes}:{os.environ["PATH"]}')
-    assert slurm.submit('#!/bin/bash\necho job "$SLURM_JOB_ID"\n') == 'job 4242'
+    assert submission.submit_script('#!/bin/bash\necho job "$SLURM_JOB_ID"\n') == 'job 4242'
     monkeypatch.setenv('SLURM_JOB_ID', '7')
-    assert slurm.submit('#!/bin/bash\necho job "$SLURM_JOB_ID"\n') == ''
+    assert submission.submit_script('#!/bin/bash\necho job "$SLURM_JOB_ID"\n') == ''
     assert capfd.readouterr().out == 'job 7\n'
     with pytest.raises(NervexError, match='ended with code 3'):
-        slurm.submit('#!/bin/bash\nexit 3\n')
+        submission.submit_script('#!/bin/bash\nexit 3\n')
 
 
 # The fields of KubeRay's RayJob (v1) that the manifest may use, and of the pods in it: type, or fields of an object;
@@ -224,7 +224,7 @@ def misfits(value, schema, path=''):
 
 
 def manifest(*overrides, **options):
-    text = kuberay.manifest(cfg(*overrides), {**OPTIONS, **options})
+    text = submission.manifest(cfg(*overrides), {**OPTIONS, **options})
     return list(yaml.safe_load_all(text))
 
 
@@ -280,7 +280,7 @@ def test_the_head_runs_the_coordinator_alone_with_the_config_that_travels():
 def test_without_kubectl_a_submission_says_so(monkeypatch):
     monkeypatch.setenv('PATH', '')
     with pytest.raises(NervexError, match='no kubectl'):
-        kuberay.apply('')
+        submission.apply_manifest('')
 
 
 def test_every_player_of_a_league_has_roles_of_its_own():
