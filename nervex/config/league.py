@@ -13,7 +13,7 @@ def _complete(league: str, **given: Any) -> EasyDict:
 
 #: AlphaStar's league in small: one player of each kind in each category
 one_vs_one_league_default_config = _complete(
-    'nervex.league.one_vs_one_league:OneVsOneLeague',
+    'nervex.league.base_league:OneVsOneLeague',
     active_players=dict(main_player=1, main_exploiter=1, league_exploiter=1),
 )
 solo_league_default_config = _complete('nervex.league.solo_league:SoloLeague')

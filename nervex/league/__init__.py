@@ -4,9 +4,8 @@ from nervex.utils.lazy import lazy_exports
 
 _HOMES = {
     'nervex.league.algorithm': 'pfsp uniform',
-    'nervex.league.base_league': 'BaseLeague create_league register_league',
+    'nervex.league.base_league': 'BaseLeague OneVsOneLeague create_league register_league',
     'nervex.league.league_wrapper': 'LeagueWrapper league_wrapper',
-    'nervex.league.one_vs_one_league': 'OneVsOneLeague',
     'nervex.league.player': (
         'ActivePlayer HistoricalPlayer NaiveSpPlayer Player SoloActivePlayer create_player register_player'
     ),

@@ -8,16 +8,10 @@ import numpy as np
 
 from nervex.utils import unknown_name
 
-
-def _squared(win_rates: np.ndarray) -> np.ndarray:
-    return (1.0 - win_rates) ** 2
-
-
-def _variance(win_rates: np.ndarray) -> np.ndarray:
-    return win_rates * (1.0 - win_rates)
-
-
-WEIGHTINGS: dict[str, Callable[[np.ndarray], np.ndarray]] = {'squared': _squared, 'variance': _variance}
+WEIGHTINGS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    'squared': lambda win_rates: (1.0 - win_rates) ** 2,
+    'variance': lambda win_rates: win_rates * (1.0 - win_rates),
+}
 
 
 def pfsp(win_rates: np.ndarray, weighting: str = 'squared') -> np.ndarray:

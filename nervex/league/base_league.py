@@ -14,13 +14,14 @@ import numpy as np
 from nervex.league.player import ActivePlayer, HistoricalPlayer, Player, Roster, create_player
 from nervex.league.rating import Elo, TrueSkill
 from nervex.league.settings import complete_league
-from nervex.league.shared_payoff import create_payoff
+from nervex.league.shared_payoff import create_payoff, flat
 from nervex.utils import LEAGUE_REGISTRY, unknown_name
 from nervex.utils.declare import setting, settings
 from nervex.utils.file_helper import atomic_write, read_file, save_file
 from nervex.utils.import_helper import import_modules
 
 STATE_FILE = 'league.pth.tar'
+_SCORES = {'wins': 1.0, 'draws': 0.5, 'losses': 0.0}
 
 
 class BaseLeague(ABC):
@@ -64,16 +65,12 @@ class BaseLeague(ABC):
         self.historical_players: list[HistoricalPlayer] = []
         self._job_num = 0  # jobs handed out so far
         self._open_jobs: dict[str, str] = {}  # id of an unfinished job -> its active player
-        self._check_pretrained()
-        for category in self.cfg['player_category']:
-            self._found(category)
-
-    def _check_pretrained(self) -> None:
         given, categories = self.cfg['pretrain_checkpoint_path'], self.cfg['player_category']
         wanted = self.cfg['use_pretrain'] or self.cfg['use_pretrain_init_historical']
-        missing = [c for c in categories if wanted and c not in given]
-        if missing:
+        if wanted and (missing := [category for category in categories if category not in given]):
             raise ValueError(f'league.pretrain_checkpoint_path: no checkpoint for the categories {missing}')
+        for category in categories:
+            self._found(category)
 
     def _found(self, category: str) -> None:
         pretrained = self.cfg['pretrain_checkpoint_path'].get(category)
@@ -292,6 +289,48 @@ class BaseLeague(ABC):
 
     def __repr__(self) -> str:
         return f'{type(self).__name__}({len(self.active_players)} active, {len(self.historical_players)} historical)'
+
+
+@LEAGUE_REGISTRY.register('one_vs_one')
+class OneVsOneLeague(BaseLeague):
+    """Every job is a match of an active player (home) against an opponent (away); ratings follow the games."""
+
+    def _get_job_info(self, player: ActivePlayer, eval_flag: bool = False) -> dict[str, Any]:
+        found = player.get_job(eval_flag)
+        opponent = found['opponent']
+        if eval_flag:
+            sides, paths, active = [player.player_id, opponent], [player.checkpoint_path], [True]
+        else:
+            sides = [player.player_id, opponent.player_id]
+            paths = [player.checkpoint_path, opponent.checkpoint_path]
+            active = [True, isinstance(opponent, ActivePlayer)]
+        return {
+            'agent_num': len(paths),
+            'player_id': sides,
+            'checkpoint_path': paths,
+            'player_active_flag': active,
+            'branch': found['branch'],
+            'eval_flag': eval_flag,
+        }
+
+    def record(self, info: Mapping[str, Any]) -> bool:
+        """Games that no job was for; ratings follow them."""
+        home, away = info['player_id']
+        if not super().record(info):
+            return False
+        if home != away:
+            for result in flat(info['result']):
+                for rating in (self.elo, self.true_skill):
+                    rating.update(home, away, _SCORES[result])
+        return True
+
+    def _mutate_player(self, player: ActivePlayer) -> str | None:
+        reset = self.cfg['pretrain_checkpoint_path'].get(player.category)
+        return player.mutate({'reset_checkpoint_path': reset})
+
+    def _update_player(self, player: ActivePlayer, info: Mapping[str, Any]) -> None:
+        if info.get('eval_win_rate', 0.0) > player._cfg['strong_win_rate']:
+            player.increment_eval_difficulty()
 
 
 def create_league(cfg: Mapping[str, Any], **kwargs: Any) -> BaseLeague:

@@ -29,6 +29,4 @@ class LeagueWrapper:
         return getattr(self.league, name)(*args, **kwargs)
 
 
-def league_wrapper(league: BaseLeague | Mapping[str, Any]) -> LeagueWrapper:
-    """Make a league callable from elsewhere."""
-    return LeagueWrapper(league)
+league_wrapper = LeagueWrapper

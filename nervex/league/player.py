@@ -167,16 +167,16 @@ class ActivePlayer(Player, HasState):
         Arguments:
             - select_fn (:obj:`Callable | None`): who counts as everybody; None: all historical players
         """
-        passed = self.total_agent_step - self._last_enough_step
-        phase = self._cfg['one_phase_step']
-        if passed < phase:
+        phases = (self.total_agent_step - self._last_enough_step) / self._cfg['one_phase_step']
+        if phases < 1 or (phases < 2 and not self._beats(select_fn or (lambda p: isinstance(p, HistoricalPlayer)))):
             return False
-        if passed < 2 * phase:
-            rivals = [p.player_id for p in self._roster.players if (select_fn or _is_historical)(p)]
-            if not rivals or not self.payoff.win_rates(self.player_id, rivals).min() > self._cfg['strong_win_rate']:
-                return False
         self._last_enough_step = self.total_agent_step
         return True
+
+    def _beats(self, counts: Callable[[Player], bool]) -> bool:
+        """Whether there are players who count, and it beats each of them often enough."""
+        rivals = [player.player_id for player in self._roster.players if counts(player)]
+        return bool(rivals) and self.payoff.win_rates(self.player_id, rivals).min() > self._cfg['strong_win_rate']
 
     def snapshot(self) -> HistoricalPlayer:
         """A historical player as this one is now; copying its checkpoint is up to the league."""
@@ -206,16 +206,11 @@ class ActivePlayer(Player, HasState):
             is the name of a built-in difficulty.
         """
         if eval_flag:
-            return {'opponent': self.eval_difficulty, 'branch': 'eval'}
+            return {'opponent': self._cfg['eval_opponent_difficulty'][self._difficulty], 'branch': 'eval'}
         branches = list(self._cfg['branch_probs'])
         branch = branches[draw(np.array([self._cfg['branch_probs'][b] for b in branches]), self._generator)]
         opponent = getattr(self, f'_{branch}_branch')()
         return {'opponent': opponent, 'branch': branch}
-
-    @property
-    def eval_difficulty(self) -> str:
-        """The built-in opponent of evaluations at present."""
-        return self._cfg['eval_opponent_difficulty'][self._difficulty]
 
     def increment_eval_difficulty(self) -> bool:
         """Evaluate against the next stronger built-in opponent; False if there is none."""
@@ -266,16 +261,9 @@ class SoloActivePlayer(ActivePlayer):
     def _alone_branch(self) -> None:
         return None
 
-    def is_trained_enough(self, select_fn: Callable[[Player], bool] | None = None) -> bool:
-        """After every phase."""
-        if self.total_agent_step - self._last_enough_step < self._cfg['one_phase_step']:
-            return False
-        self._last_enough_step = self.total_agent_step
+    def _beats(self, counts: Callable[[Player], bool]) -> bool:
+        """There is nobody to beat: every phase is enough."""
         return True
-
-
-def _is_historical(player: Player) -> bool:
-    return isinstance(player, HistoricalPlayer)
 
 
 def create_player(cfg: Mapping[str, Any], player_type: str, *args: Any, **kwargs: Any) -> Player:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -77,7 +78,7 @@ class TrueSkill:
         draw_probability: float = 0.1,
     ) -> None:
         self._new, self._beta, self._tau = Skill(mu, sigma), beta, tau
-        self._margin = _inverse_normal((draw_probability + 1) / 2) * math.sqrt(2) * beta
+        self._margin = NormalDist().inv_cdf((draw_probability + 1) / 2) * math.sqrt(2) * beta
         self.skills: dict[str, Skill] = {}
 
     def update(self, home: str, away: str, score: float) -> None:
@@ -141,15 +142,6 @@ def _drawn(gap: float, margin: float) -> tuple[float, float]:
         return (-gap - margin if gap < 0 else -gap + margin), 1.0
     shift = (_density(low) - _density(high)) / inside
     return shift, shift**2 + (high * _density(high) - low * _density(low)) / inside
-
-
-def _inverse_normal(probability: float) -> float:
-    """The quantile of the normal distribution, by bisection."""
-    low, high = -10.0, 10.0
-    for _ in range(80):
-        middle = (low + high) / 2
-        low, high = (middle, high) if _mass(middle) < probability else (low, middle)
-    return (low + high) / 2
 
 
 def fit_elo(scores: np.ndarray, games: np.ndarray, steps: int = 10_000) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,11 +33,45 @@ class BattleRecordDict(dict):
     __rmul__ = __mul__
 
 
-class BattleSharedPayoff:
+class SharedPayoff:
+    """What both payoffs have: who takes part, each with what is kept of it. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._kept: dict[str, Any] = {}
+
+    @property
+    def players(self) -> list[str]:
+        """Ids of the players, oldest first."""
+        return list(self._kept)
+
+    def __contains__(self, player_id: str) -> bool:
+        return player_id in self._kept
+
+    def add_player(self, player: Any) -> None:
+        """Take part from now on: a player, or its id."""
+        (name,) = _ids(player)
+        with self._lock:
+            if name in self._kept:
+                raise ValueError(f'player {name!r} takes part already')
+            self._kept[name] = self._beginning()
+
+    def _beginning(self) -> Any:
+        """What is kept of somebody new."""
+        raise NotImplementedError
+
+    def _of(self, player_id: str) -> Any:
+        try:
+            return self._kept[player_id]
+        except KeyError:
+            raise KeyError(unknown_name('player of the payoff', str(player_id), self._kept)) from None
+
+
+class BattleSharedPayoff(SharedPayoff):
     """
     Overview:
         Games between pairs of players, home and away. Whatever is recorded for (a, b) is also recorded, the other way
-        round, for (b, a). A new game of a pair makes its older ones count ``decay`` times as much. Thread-safe.
+        round, for (b, a). A new game of a pair makes its older ones count ``decay`` times as much.
 
         ``payoff[home, away]`` is the win rate of home, draws counting half, and 0.5 below ``min_win_rate_games`` games;
         with lists of ids it is an array (homes, aways) without axes of length 1.
@@ -54,43 +88,30 @@ class BattleSharedPayoff:
     )
 
     def __init__(self, cfg: Mapping | None = None) -> None:
+        super().__init__()
         given = complete(type(self), cfg, 'league.payoff')
         self._decay, self._least = float(given['decay']), float(given['min_win_rate_games'])
-        self._lock = threading.RLock()
-        self._place: dict[str, int] = {}
         self._make_room(_FIRST_SIZE)
 
-    # ---- players
-    @property
-    def players(self) -> list[str]:
-        """Ids of the players, oldest first."""
-        return list(self._place)
-
-    def __contains__(self, player_id: str) -> bool:
-        return player_id in self._place
-
-    def add_player(self, player: Any) -> None:
-        """Take part from now on: a player, or its id."""
-        name = getattr(player, 'player_id', player)
-        with self._lock:
-            if name in self._place:
-                raise ValueError(f'player {name!r} takes part already')
-            place = self._place[name] = len(self._place)
-            if place == self._counts.shape[1]:
-                counts, rates = self._counts, self._rates
-                self._make_room(2 * place)
-                self._counts[:, :place, :place], self._rates[:place, :place] = counts, rates
+    # ---- players, of whom the row and column is kept
+    def _beginning(self) -> int:
+        place = len(self._kept)
+        if place == self._counts.shape[1]:
+            counts, rates = self._counts, self._rates
+            self._make_room(2 * place)
+            self._counts[:, :place, :place], self._rates[:place, :place] = counts, rates
+        return place
 
     def remove_player(self, player: Any) -> None:
         """Forget a player and all its games; places that were asked for before are void."""
-        name = getattr(player, 'player_id', player)
+        (name,) = _ids(player)
         with self._lock:
-            left = np.delete(np.arange(len(self._place)), self._at(name))
+            left = np.delete(np.arange(len(self._kept)), self._of(name))
             counts, rates = self._counts, self._rates
             self._make_room(counts.shape[1])
             size = len(left)
             self._counts[:, :size, :size], self._rates[:size, :size] = counts[:, left][:, :, left], rates[left][:, left]
-            self._place = {other: k for k, other in enumerate(other for other in self._place if other != name)}
+            self._kept = {other: k for k, other in enumerate(other for other in self._kept if other != name)}
 
     def _make_room(self, size: int) -> None:
         self._counts = np.zeros((4, size, size))  # wins, draws, losses, games of row against column
@@ -108,13 +129,13 @@ class BattleSharedPayoff:
             - known (:obj:`bool`): False, and nothing is recorded, if one of the players does not take part
         """
         home, away = job_info['player_id']
-        results = list(_flat(job_info['result']))
+        results = list(flat(job_info['result']))
         if wrong := sorted({str(r) for r in results} - set(RESULTS)):
             raise ValueError(unknown_name('result of a game', wrong[0], RESULTS))
         with self._lock:
-            if home not in self._place or away not in self._place:
+            if home not in self or away not in self:
                 return False
-            i, j = self._place[home], self._place[away]
+            i, j = self._kept[home], self._kept[away]
             for result in results:
                 kind = RESULTS.index(result)
                 self._add(i, j, kind)
@@ -133,40 +154,28 @@ class BattleSharedPayoff:
     def record(self, home: str, away: str) -> BattleRecordDict:
         """Games of a pair, as home sees them, with their weights."""
         with self._lock:
-            pair = self._counts[:, self._at(home), self._at(away)]
+            pair = self._counts[:, self._of(home), self._of(away)]
             return BattleRecordDict(**dict(zip((*RESULTS, 'games'), pair.tolist())))
 
     def win_rates(self, home: str, aways: Sequence[str] | np.ndarray) -> np.ndarray:
         """Win rates of one player against each of the others, ids or what ``places`` answered: (len(aways), )."""
         places = aways if isinstance(aways, np.ndarray) else self.places(aways)
         with self._lock:
-            return self._rates[self._at(home)].take(places)
+            return self._rates[self._of(home)].take(places)
 
     def places(self, ids: Sequence[str]) -> np.ndarray:
         """Players in the form in which ``win_rates`` finds them at once; it stays valid while the payoff grows."""
         with self._lock:
-            return np.array(self._all_at(ids), np.intp)
+            return np.array([self._of(name) for name in ids], np.intp)
 
     def games(self, home: str, aways: Sequence[str]) -> np.ndarray:
         """Weighted games of one player with each of the others: (len(aways), )."""
         with self._lock:
-            return self._counts[3, self._at(home)].take(self._all_at(aways))
+            return self._counts[3, self._of(home)].take(self.places(aways))
 
     def __getitem__(self, pair: tuple[Any, Any]) -> np.ndarray:
         homes, aways = (_ids(side) for side in pair)
         return np.stack([self.win_rates(home, aways) for home in homes]).squeeze()
-
-    def _at(self, player_id: str) -> int:
-        try:
-            return self._place[player_id]
-        except KeyError:
-            raise KeyError(unknown_name('player of the payoff', str(player_id), self._place)) from None
-
-    def _all_at(self, ids: Sequence[str]) -> list[int]:
-        try:
-            return [self._place[name] for name in ids]
-        except KeyError as error:
-            raise KeyError(unknown_name('player of the payoff', str(error.args[0]), self._place)) from None
 
     # ---- state
     def state_dict(self) -> dict[str, Any]:
@@ -174,14 +183,14 @@ class BattleSharedPayoff:
         import torch
 
         with self._lock:
-            size = len(self._place)
+            size = len(self._kept)
             return {'players': self.players, 'counts': torch.from_numpy(self._counts[:, :size, :size].copy())}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Put back what ``state_dict`` gave."""
         with self._lock:
-            self._place = {name: k for k, name in enumerate(state['players'])}
-            size = len(self._place)
+            self._kept = {name: k for k, name in enumerate(state['players'])}
+            size = len(self._kept)
             room = max(_FIRST_SIZE, 1 << max(size - 1, 0).bit_length())
             self._make_room(room)
             wins, draws, _, games = self._counts[:, :size, :size] = np.asarray(state['counts'])
@@ -189,10 +198,10 @@ class BattleSharedPayoff:
             self._rates[:size, :size] = np.where(known, (wins + 0.5 * draws) / np.maximum(games, 1e-9), 0.5)
 
     def __repr__(self) -> str:
-        return f'{type(self).__name__}({len(self._place)} players)'
+        return f'{type(self).__name__}({len(self._kept)} players)'
 
 
-class SoloSharedPayoff:
+class SoloSharedPayoff(SharedPayoff):
     """
     Overview:
         Scores of players that play alone: the last ``buffer_size`` returns of each.
@@ -208,45 +217,29 @@ class SoloSharedPayoff:
     )
 
     def __init__(self, cfg: Mapping | None = None) -> None:
+        super().__init__()
         self._size = complete(type(self), cfg, 'league.payoff')['buffer_size']
-        self._lock = threading.RLock()
-        self._scores: dict[str, deque[float]] = {}
 
-    @property
-    def players(self) -> list[str]:
-        """Ids of the players, oldest first."""
-        return list(self._scores)
-
-    def __contains__(self, player_id: str) -> bool:
-        return player_id in self._scores
-
-    def add_player(self, player: Any) -> None:
-        """Take part from now on: a player, or its id."""
-        name = getattr(player, 'player_id', player)
-        with self._lock:
-            if name in self._scores:
-                raise ValueError(f'player {name!r} takes part already')
-            self._scores[name] = deque(maxlen=self._size)
+    def _beginning(self) -> deque[float]:
+        return deque(maxlen=self._size)
 
     def remove_player(self, player: Any) -> None:
         """Forget a player and its scores."""
-        del self._scores[getattr(player, 'player_id', player)]
+        del self._kept[_ids(player)[0]]
 
     def update(self, job_info: Mapping[str, Any]) -> bool:
         """Record ``result`` (returns of episodes) of ``player_id``; False if that player does not take part."""
         name = _ids(job_info['player_id'])[0]
         with self._lock:
-            if name not in self._scores:
+            if name not in self:
                 return False
-            self._scores[name].extend(float(score) for score in _flat(job_info['result']))
+            self._kept[name].extend(float(score) for score in flat(job_info['result']))
         return True
 
     def scores(self, player_id: str) -> list[float]:
         """The kept returns of a player, oldest first."""
         with self._lock:
-            if player_id not in self._scores:
-                raise KeyError(unknown_name('player of the payoff', player_id, self._scores))
-            return list(self._scores[player_id])
+            return list(self._of(player_id))
 
     def __getitem__(self, player_id: str) -> float:
         """The mean of the kept returns; NaN while there is none."""
@@ -256,12 +249,12 @@ class SoloSharedPayoff:
     def state_dict(self) -> dict[str, Any]:
         """All scores; loads with ``weights_only=True``."""
         with self._lock:
-            return {'scores': {name: list(kept) for name, kept in self._scores.items()}}
+            return {'scores': {name: list(kept) for name, kept in self._kept.items()}}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Put back what ``state_dict`` gave."""
         with self._lock:
-            self._scores = {name: deque(kept, maxlen=self._size) for name, kept in state['scores'].items()}
+            self._kept = {name: deque(kept, maxlen=self._size) for name, kept in state['scores'].items()}
 
 
 SoloPayoff = SoloSharedPayoff
@@ -277,12 +270,15 @@ def create_payoff(cfg: Mapping[str, Any]) -> Any:
 
 
 def _ids(side: Any) -> list[str]:
-    return [side] if isinstance(side, str) else [getattr(one, 'player_id', one) for one in side]
+    """Of one player or several, which may be given as ids."""
+    several = [side] if isinstance(side, str) or hasattr(side, 'player_id') else side
+    return [getattr(player, 'player_id', player) for player in several]
 
 
-def _flat(results: Any) -> Any:
+def flat(results: Any) -> Iterator[Any]:
+    """The results of single games, however deep they lie in lists."""
     for result in [results] if isinstance(results, (str, float, int)) else results:
         if isinstance(result, (list, tuple)):
-            yield from _flat(result)
+            yield from flat(result)
         else:
             yield result

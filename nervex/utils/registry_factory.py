@@ -195,7 +195,7 @@ BUFFER_REGISTRY = Registry(
 LEAGUE_REGISTRY = Registry(
     'league',
     {
-        'one_vs_one': 'nervex.league.one_vs_one_league:OneVsOneLeague',
+        'one_vs_one': 'nervex.league.base_league:OneVsOneLeague',
         'solo': 'nervex.league.solo_league:SoloLeague',
     },
 )
