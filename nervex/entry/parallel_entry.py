@@ -31,14 +31,14 @@ def parallel_pipeline(
     Arguments:
         - carrier (:obj:`Carrier | None`): how roles run; None: what ``parallel.carrier`` names
     """
-    from nervex.parallel.league_run import start_parallel_league
-    from nervex.parallel.run import start_parallel
+    from nervex.parallel.league_run import ParallelLeague
+    from nervex.parallel.run import ParallelRun
     from nervex.run.launch import Passed, prepare_launch
     from nervex.utils import COMMANDER_REGISTRY
 
     launch = prepare_launch(cfg, seed, Passed(env_setting, policy_fn, model_type), overrides, resume, trust=trust)
     many = COMMANDER_REGISTRY.get(launch.cfg.commander.commander_type).many_learners
-    start = partial(start_parallel_league if many else start_parallel, carrier=carrier, show_output=enable_total_log)
+    start = partial(ParallelLeague if many else ParallelRun, carrier=carrier, show_output=enable_total_log)
     return launch.carry_out(start, parallel_loop, progress, enable_total_log)
 
 

@@ -75,15 +75,10 @@ class RayRuns:
     """
 
     def __init__(self, address: str | None, jobs: int) -> None:
-        from nervex.parallel import ray_cluster
+        from nervex.parallel.ray_cluster import RayCluster
 
-        if address is not None:
-            ray_cluster.check_address(address)
-        self._ray, self._guard = ray_cluster.import_ray(alone=address is None), None
-        if address is None:
-            self._guard = ray_cluster.start_cluster(self._ray, 100, show_output=False, num_cpus=jobs)
-        else:
-            ray_cluster.join_cluster(self._ray, address)
+        self._cluster = RayCluster(address, jobs, object_store_mb=100)
+        self._ray = self._cluster.ray
         self._task = self._ray.remote(num_cpus=1, max_retries=0)(_carry_out)
 
     def __call__(self, arguments: list[str], output: str, modules: list[str]) -> RayRun:
@@ -93,9 +88,7 @@ class RayRuns:
 
     def close(self) -> None:
         """Leave the cluster, or end ours."""
-        self._ray.shutdown()
-        if self._guard is not None:
-            self._guard.dismiss()
+        self._cluster.close()
 
 
 class RayRun:

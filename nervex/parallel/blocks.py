@@ -140,11 +140,11 @@ def fold(obs: Any, next_obs: Any, lags: Sequence[int]) -> Any:
     """
 
     def folded(later: np.ndarray, now: np.ndarray) -> Any:
-        if not _comparable(now, later):
+        if later.shape != now.shape or later.dtype != now.dtype or now.dtype == object:
             return later
-        for lag in lags:
-            if not 0 < lag < len(now):
-                continue
+        if len(now) < 2 or now[0].nbytes < _WORTH_BYTES:
+            return later
+        for lag in (lag for lag in lags if 0 < lag < len(now)):
             apart = np.ones(len(now), dtype=bool)
             apart[:-lag] = _differ(now[lag:], later[:-lag])
             rows = np.flatnonzero(apart)
@@ -165,12 +165,6 @@ def unfold(obs: Any, next_obs: Any) -> Any:
     return tree.map(lambda later, now: later.column(now) if isinstance(later, Following) else later, next_obs, obs)
 
 
-def _comparable(obs: Any, next_obs: Any) -> bool:
-    if obs.shape != next_obs.shape or obs.dtype != next_obs.dtype:
-        return False
-    return obs.dtype != object and len(obs) > 1 and obs[0].nbytes >= _WORTH_BYTES
-
-
 def _differ(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Which rows of two contiguous columns are not equal, byte by byte."""
     nbytes = a[0].nbytes
@@ -186,10 +180,8 @@ def pack_weights(state: dict[str, Any]) -> dict[str, Any]:
     """A state dict with arrays in place of tensors, on the same memory where that is the CPU's: nothing is copied."""
 
     def packed(value: Any) -> Any:
-        if not isinstance(value, torch.Tensor):
-            return value
-        value = value.detach().cpu()
-        return value if value.dtype in _NOT_IN_NUMPY else value.numpy()
+        value = value.detach().cpu() if isinstance(value, torch.Tensor) else value
+        return value.numpy() if isinstance(value, torch.Tensor) and value.dtype not in _NOT_IN_NUMPY else value
 
     return tree.map(packed, state)
 

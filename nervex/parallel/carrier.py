@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import traceback
 from abc import ABC, abstractmethod
-from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any
@@ -52,29 +51,6 @@ class Carrier(Answers, ABC):
 
     def __exit__(self, *exc: Any) -> None:
         self.close()
-
-
-class Share(Answers):
-    """
-    Overview:
-        The roles of one of several masters on the same carrier, which whoever has it closes; all else is the carrier's.
-    """
-
-    def __init__(self, carrier: Carrier) -> None:
-        super().__init__(lambda: carrier.now())
-        self._carrier = carrier
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._carrier, name)
-
-    def wait(self, answers: Sequence[Future], timeout_s: float) -> list[Future]:
-        """Those of these that are there, whichever the carrier was asked for."""
-        if timeout_s > 0 and not any(answer.done() for answer in answers):
-            self._carrier.wait(answers, timeout_s)
-        return [answer for answer in answers if answer.done()]
-
-    def close(self) -> None:
-        """The others go on."""
 
 
 class InlineHandle(Handle):
@@ -124,7 +100,7 @@ class InlineCarrier(Carrier):
 
     def __init__(self) -> None:
         super().__init__(lambda: self._clock)
-        self.calls: deque[tuple[InlineHandle, str, tuple, list[Future]]] = deque()
+        self.calls: list[tuple[InlineHandle, str, tuple, list[Future]]] = []
         self.handles: list[InlineHandle] = []
         self._clock = 0.0
 
@@ -136,26 +112,21 @@ class InlineCarrier(Carrier):
 
     def wait(self, answers: Sequence[Future], timeout_s: float) -> list[Future]:
         """Do calls until one of these has an answer, or nothing more can be done."""
-        while not (there := [answer for answer in answers if answer.done()]):
-            if not self._run_one():
+        while timeout_s > 0 and not any(answer.done() for answer in answers):
+            k = next((k for k, call in enumerate(self.calls) if not call[0].held), None)
+            if k is None:
                 self._clock += timeout_s
-                return []
-        return there
-
-    def _run_one(self) -> bool:
-        for k, (handle, method, args, answers) in enumerate(self.calls):
-            if not handle.held:
-                del self.calls[k]
-                self._clock += _CALL_S
-                handle.run(method, args, answers)
-                return True
-        return False
+                break
+            self._clock += _CALL_S
+            handle, method, args, promised = self.calls.pop(k)
+            handle.run(method, args, promised)
+        return [answer for answer in answers if answer.done()]
 
     def kill(self, handle: InlineHandle) -> None:
         """End a role; it can close in order."""
         handle.dead = True
-        mine, self.calls = [c for c in self.calls if c[0] is handle], deque(c for c in self.calls if c[0] is not handle)
-        for _, _, _, answers in mine:
+        mine, self.calls = [c for c in self.calls if c[0] is handle], [c for c in self.calls if c[0] is not handle]
+        for *_, answers in mine:
             answers[0].set_exception(SlaveDied(f'{handle.name}: was ended'))
         if handle.host is not None:
             handle.host.close()

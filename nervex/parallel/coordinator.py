@@ -37,7 +37,6 @@ class Coordinator:
         self.solved = False
         self.last_checkpoint: str | None = None
         self.saved_iter: int | None = None
-        self._learns = 0  # outstanding calls of the learner
         self._evaluations = 0  # snapshots and evaluations under way
         self._judged: tuple[int, float] | None = None  # env steps and time when the newest evaluation began
         self._served = self._dealt = 0
@@ -55,9 +54,9 @@ class Coordinator:
         learner = self.learner()
         if learner is None or self._draining or self.solved or self.paused:
             return
-        if self.weights is None and not self._learns:
+        if self.weights is None and not self.learns:
             self._send_learn([], 0)
-        while self.weights is not None and self._learns < self.pace.learn_calls:
+        while self.weights is not None and self.learns < self.pace.learn_calls:
             updates = self.pace.next_learn()
             if updates is None:
                 break
@@ -69,9 +68,9 @@ class Coordinator:
             self._keep_actors_busy()
 
     @property
-    def is_learning(self) -> bool:
-        """Whether the learner has calls that it has not answered."""
-        return self._learns > 0
+    def learns(self) -> int:
+        """Calls that the first learner has not answered."""
+        return sum(task.method == 'learn' for slot in self.roster.of('learner')[:1] for task in slot.work())
 
     def forget_older(self) -> None:
         """The learner has begun anew: blocks by the weights that it had are left out."""
@@ -136,10 +135,8 @@ class Coordinator:
     def _collected(self, task: Task) -> None:
         header, slot = task.result, task.hold
         self.tally.collected(header)
-        if header.version < self._oldest:
-            self.pace.answered(task.context['amount'])
-        else:
-            self.pace.answered(task.context['amount'], header, task.beside)
+        fresh = header.version >= self._oldest
+        self.pace.answered(task.context['amount'], header if fresh else None, task.beside)
         if slot.task is not None and self.commander.update_actor_info(slot.task, header):
             self.commander.finish_actor_task(slot.task, {'eval_flag': False})
             slot.task = None
@@ -156,14 +153,12 @@ class Coordinator:
             'notes': notes,
             'publish': self.weights is None,
         }
-        self._learns += 1
         learners = self.roster.of('learner')
         for rank, learner in enumerate(learners):  # blocks are dealt out in turn
             mine = [block for k, block in enumerate(blocks) if (self._dealt + k) % len(learners) == rank]
             headers, refs = [h for h, _ in mine], [ref for _, ref in mine]
-            self.roster.ask(
-                learner, 'learn', headers, request, *refs, returns=2, done=self._learned, blocks=mine, updates=updates
-            )
+            context = {'blocks': mine, 'updates': updates}
+            self.roster.ask(learner, 'learn', headers, request, *refs, returns=2, done=self._learned, **context)
         self._dealt += len(blocks)
 
     def _learned(self, task: Task) -> None:
@@ -173,7 +168,6 @@ class Coordinator:
             self._log(f'{task.hold.name} refused {info["refused"]} blocks that it had')
         if rank:
             return
-        self._learns -= 1
         self.pace.learned(task.context['updates'], info)
         if info['published']:
             self.weights = task.beside
@@ -234,7 +228,7 @@ class Coordinator:
         self.last_checkpoint = counters['last_checkpoint']
         slot.task = self.commander.get_learner_task()
         self._log(f'task {slot.task["task_id"]} goes to {slot.name}, at update {counters["train_iter"]}')
-        self._learns, self.weights = 0, None
+        self.weights = None
         self._schedule.took(0.0)  # a saving that was asked for went with the last one
         if slot.spec.resume_iter is not None:
             self.pace.restarted(counters)
@@ -250,7 +244,7 @@ class Coordinator:
     def drain(self, timeout_s: float) -> None:
         """Give out nothing more, and wait until the learner has done what it was asked for."""
         self._draining = True
-        self._until(lambda: not self._learns, timeout_s)
+        self._until(lambda: self.learner() is not None and not self.learns, timeout_s)
 
     def final_evaluation(self, timeout_s: float) -> None:
         """Evaluate what the learner ended with, if there are evaluators and they have not done so."""
@@ -280,7 +274,7 @@ class Coordinator:
 
     def _finished(self, task: Task) -> None:
         if not task.hold.spec.index:
-            self.last_checkpoint = task.result['last_checkpoint']
+            self._kept(task)
             self.roster.on_told(task.result['told'])
             self._ended = True
 
@@ -299,10 +293,14 @@ class Coordinator:
                 self.commander.notify_fail_actor_task(slot.task)
                 slot.task = None
         elif task.method == 'learn':
-            if gone:
-                self._blocks_lost(task)
+            blocks = context['blocks']
+            if gone:  # one of these blocks is, or all are: each is tried alone
+                self.pace.learned(context['updates'], {'updates': 0})
+                self.tally.lost_blocks += len(blocks) == 1
+                for block in blocks if len(blocks) > 1 else []:
+                    self._send_learn([block], 0)
             else:
-                self.pace.waiting.extendleft(reversed(context['blocks']))
+                self.pace.waiting.extendleft(reversed(blocks))
         elif task.method in ('snapshot', 'evaluate'):
             self._evaluations -= 1
             self._judged = None
@@ -314,13 +312,3 @@ class Coordinator:
         if slot.spec.kind == 'learner' and slot.task is not None and not gone:
             self.commander.notify_fail_learner_task(slot.task)
             slot.task = None
-
-    def _blocks_lost(self, task: Task) -> None:
-        """One of these blocks is gone, or all: each is tried alone."""
-        self._learns -= task.hold.spec.index == 0
-        self.pace.learned(task.context['updates'], {'updates': 0})
-        blocks = task.context['blocks']
-        if len(blocks) == 1:
-            self.tally.lost_blocks += 1
-        for block in blocks if len(blocks) > 1 else []:
-            self._send_learn([block], 0)

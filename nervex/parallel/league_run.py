@@ -10,21 +10,20 @@ snapshot and every few seconds; each learner saves its own.
 from __future__ import annotations
 
 import contextlib
-import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from nervex.envs import TwoSidedEnv
 from nervex.interaction import Task
-from nervex.parallel.carrier import Carrier, Share
+from nervex.parallel.carrier import Carrier
 from nervex.parallel.coordinator import WAIT_S
-from nervex.parallel.learner_role import sizes_of_saved_logs
 from nervex.parallel.rivalry import Rivalry
 from nervex.parallel.run import KEPT_LOGS, ParallelRun, make_carrier
 from nervex.run.launch import Launch
 from nervex.run.league_home import LeagueHome, check_league
+from nervex.run.league_run import LeagueOpponents
 from nervex.run.life import RunLife
 from nervex.run.opponents import SentOpponents
 from nervex.run.result import RunResult
@@ -39,17 +38,16 @@ class LeaguePlayer(Rivalry):
         An active player: its run, and what is between its run and the league.
     """
 
-    resume_parts = ('version', 'published_iter', 'reset', 'games', 'doubles')
+    resume_parts = ('version', 'published_iter', 'reset', 'doubles')
 
-    def __init__(self, league: ParallelLeague, name: str, run: ParallelRun) -> None:
-        super().__init__(run)
+    def __init__(self, league: ParallelLeague, name: str, run: ParallelRun, book: LeagueOpponents) -> None:
+        super().__init__(run, book)
         self.name, self.over = name, False
         self._owner, self._home, self._league = league, league.home, league.home.league
         self._player = self._league.player(name)
         self.version = 0  # of its checkpoint: how often that was written
         self.published_iter = -1  # the update that it is of
         self.reset = self._home.start_of(name)  # the checkpoint from which the player has to begin anew
-        self.games = 0  # that were recorded
         self._rounds_then = 0.0  # rounds at the newest checkpoint
 
     # ---- what the commander asks ----
@@ -58,19 +56,10 @@ class LeaguePlayer(Rivalry):
         """Whether there is a checkpoint of everybody."""
         return all(player.version for player in self._owner.players)
 
-    def draw(self, count: int) -> Sequence[str]:
-        """Whom the league says."""
-        return [self._player.get_job()['opponent'].player_id for _ in range(count)]
-
     def file_of(self, name: str) -> tuple[str, int]:
         """That of an active player changes."""
         versions = {player.name: player.version for player in self._owner.players}
         return self._home.file_of(name), versions.get(name, 0)
-
-    def ended(self, games: Sequence[tuple[str, str]]) -> None:
-        """Tell the league, which knows nothing of the player by rule."""
-        for opponent, result in games:
-            self.games += self._league.record({'player_id': (self.name, opponent), 'result': result})
 
     def state_dict(self) -> dict[str, Any]:
         """Nothing: the league is saved by itself."""
@@ -91,7 +80,7 @@ class LeaguePlayer(Rivalry):
             return
         if self.reset is not None:
             coordinator.paused = True
-            if not coordinator.is_learning:
+            if not coordinator.learns:
                 self.ask('begin_anew', self.reset, self.run.notes(), done=self._begun_anew)
         elif not self.version or self._is_due():
             first = None if self.version else self._home.first_of(self.name)
@@ -118,11 +107,12 @@ class LeaguePlayer(Rivalry):
     # ---- state ----
     def saved(self) -> dict[str, Any]:
         """What a later process must know."""
-        return HasState.state_dict(self)
+        return {**HasState.state_dict(self), 'games': self.book.games}
 
     def put_back(self, state: dict[str, Any]) -> None:
         """Go on from what ``saved`` gave."""
         HasState.load_state_dict(self, state)
+        self.book.games = state['games']
         self._rounds_then = float('-inf')  # its learner may be another one than that of the checkpoint
 
 
@@ -131,21 +121,27 @@ class ParallelLeague(RunLife):
     Overview:
         The runs of all active players under one roof, with the league; a context manager that ends all roles.
     Arguments:
-        - carrier (:obj:`Carrier`): where roles run; it is closed with the run
-        - state (:obj:`dict | None`): of the league that this one goes on from
-        - started (:obj:`float`): when it was asked for, on the clock of ``time.perf_counter``
+        - carrier, show_output: as of ``ParallelRun``
     """
 
-    def __init__(self, launch: Launch, game: Any, carrier: Carrier, state: Any, started: float) -> None:
-        self.carrier, self.turn_rounds, self._saves = carrier, launch.cfg.commander.turn_rounds, 0
+    def __init__(self, launch: Launch, carrier: Carrier | None = None, show_output: bool = False) -> None:
+        settings = launch.cfg.parallel
+        if settings.learner_num != 1:
+            text = f'got {settings.learner_num}, but each player of a league has one learner; set it to 1'
+            raise ConfigError([f'parallel.learner_num: {text}'])
+        game, state = check_league(launch), launch.newest_state()
+        if state is not None and state.get('mode') != 'parallel':
+            raise CheckpointError("this league was stopped in serial mode; resume it with '-m serial'")
+        self.turn_rounds, self._saves = launch.cfg.commander.turn_rounds, 0
         self.players: list[LeaguePlayer] = []
         with contextlib.ExitStack() as stack:  # whatever fails below, what is there is closed
             super().__init__(launch, stack)
-            self._start = started
-            if self.cfg.parallel.save_s is not None:
-                self._schedule = SaveSchedule(self.cfg.parallel.save_s, self.cfg.learner.resume.max_cost)
+            if settings.save_s is not None:
+                self._schedule = SaveSchedule(settings.save_s, self.cfg.learner.resume.max_cost)
+            self.carrier = make_carrier(settings, show_output, carrier)
+            stack.callback(self.carrier.close)
             self.folder = launch.open_folder(stack, {} if state is None else state['log_sizes'], KEPT_LOGS)
-            stack.callback(carrier.close)
+            stack.callback(self.carrier.close)
             self.home = LeagueHome(launch, self.folder, stack, resumed=state is not None)
             if state is not None:
                 self.home.load_state_dict(state)
@@ -158,12 +154,10 @@ class ParallelLeague(RunLife):
 
     def _player(self, launch: Launch, game: type[TwoSidedEnv], name: str, state: Any, stack: Any) -> LeaguePlayer:
         own = self.home.launch_of(name, SentOpponents(launch, game), resumed=state is not None)
-        sizes = {} if own.saved is None else sizes_of_saved_logs(os.path.abspath(own.saved.ckpt_path), 1)
-        share: Any = Share(self.carrier)
-        run = ParallelRun(own, share, sizes, self._start)
+        run = ParallelRun(own, self.carrier, shares=True)
         stack.push(run.__exit__)
-        run.signals = self.signals
-        player = LeaguePlayer(self, name, run)
+        run.signals, run._start = self.signals, self._start
+        player = LeaguePlayer(self, name, run, LeagueOpponents(launch, game, self.home, name, ready=True))
         if state is not None:
             player.put_back(state['players'][name])
         return player
@@ -217,7 +211,7 @@ class ParallelLeague(RunLife):
             'log_sizes': log_sizes(self.folder.log),
             **self.home.state_dict(),
         }
-        write_state(self.home.path, self._saves, sum(player.games for player in self.players), state)
+        write_state(self.home.path, self._saves, sum(player.book.games for player in self.players), state)
         self._schedule.took(time.monotonic() - started)
 
     def final_evaluation(self) -> None:
@@ -241,20 +235,3 @@ class ParallelLeague(RunLife):
             self.save()
             first, *_ = [player.run.interrupted() for player in self.players]
         return first
-
-
-def start_parallel_league(launch: Launch, carrier: Carrier | None = None, show_output: bool = False) -> ParallelLeague:
-    """Build the run, on what its earlier states know where it goes on; arguments as ``start_parallel``."""
-    started, settings = time.perf_counter(), launch.cfg.parallel
-    if settings.learner_num != 1:
-        text = f'got {settings.learner_num}, but each player of a league has one learner; set it to 1'
-        raise ConfigError([f'parallel.learner_num: {text}'])
-    game, state = check_league(launch), launch.newest_state()
-    if state is not None and state.get('mode') != 'parallel':
-        raise CheckpointError("this league was stopped in serial mode; resume it with '-m serial'")
-    with contextlib.ExitStack() as stack:
-        carrier = make_carrier(settings, show_output, carrier)
-        stack.callback(carrier.close)
-        run = ParallelLeague(launch, game, carrier, state, started)
-        stack.pop_all()
-    return run

@@ -166,15 +166,12 @@ class LearnerRole(Role):
 
     def counters(self) -> dict[str, Any]:
         """Where this learner stands."""
-        return {
-            'train_iter': self.learner.train_iter,
-            'inserted': self._inserted,
-            'sampled': self._sampled,
-            'count': self.buffer.count(),
-            'notes': self.notes,
-            'last_checkpoint': self.learner.last_checkpoint,
-            **super().begin(),
-        }
+        about = {'notes': self.notes, 'last_checkpoint': self.learner.last_checkpoint}
+        return {**self._counts(), **about, **super().begin()}
+
+    def _counts(self) -> dict[str, int]:
+        held = {'inserted': self._inserted, 'sampled': self._sampled, 'count': self.buffer.count()}
+        return {'train_iter': self.learner.train_iter, **held}
 
     # ---- learning ----
     def learn(self, headers: list[Header], request: dict[str, Any], *blocks: dict) -> tuple[dict, dict | None]:
@@ -199,20 +196,12 @@ class LearnerRole(Role):
         with self.group.watched():
             for batch in self._batches(request['updates']):
                 self.learner.train(batch, request['envstep'])
-                self._sampled += _rows(batch)
+                self._sampled += sum(map(len, batch.values())) if isinstance(batch, dict) else len(batch)
                 if self.learner.priority_info is not None and self.cfg.policy.use_priority:
                     self.buffer.update(self.learner.priority_info)
-        info.update(
-            train_iter=self.learner.train_iter,
-            updates=self.learner.train_iter - before,
-            inserted=self._inserted,
-            sampled=self._sampled,
-            count=self.buffer.count(),
-            learn_seconds=time.perf_counter() - start,
-            saved=None,
-        )
-        if request['notes'] is not None:
-            info['saved'] = self.save(request['notes'])
+        info.update(self._counts())
+        info.update(updates=self.learner.train_iter - before, learn_seconds=time.perf_counter() - start)
+        info['saved'] = None if request['notes'] is None else self.save(request['notes'])
         weights = self._new_weights(request['updates'] is None or request['publish'])
         info['published'] = weights is not None
         return info, weights
@@ -289,7 +278,8 @@ class LearnerRole(Role):
         """Remember the learner as it is now, for ``keep``; answers the counters and the weights."""
         train_iter = self.learner.train_iter
         self._snapshots = dict(list(self._snapshots.items())[-3:])
-        self._snapshots[train_iter] = tree.map(_copied, self.learner.state_dict())
+        copied = tree.map(lambda x: x.detach().clone() if isinstance(x, torch.Tensor) else x, self.learner.state_dict())
+        self._snapshots[train_iter] = copied
         return {'train_iter': train_iter}, self._weights()
 
     def keep(self, train_iter: int) -> dict[str, Any]:
@@ -311,8 +301,9 @@ class LearnerRole(Role):
         return counters
 
     def save(self, notes: dict[str, Any]) -> dict[str, Any]:
-        """Write the complete state, with what the coordinator knows."""
-        start = time.perf_counter()
+        """Write the complete state, with what the coordinator knows, whose sizes of this role's logs are older."""
+        start, mine = time.perf_counter(), (os.path.join('learner', ''), os.path.join('buffer', ''))
+        sizes = log_sizes(os.path.join(self.spec.exp_path, 'log'))
         state = {
             'version': STATE_VERSION,
             'mode': 'parallel',
@@ -325,17 +316,14 @@ class LearnerRole(Role):
             'ledger': self.ledger.state_dict(),
             'rows': [self._inserted, self._sampled],
             'coordinator': notes,
-            'log_sizes': {**notes['log_sizes'], **self._own_log_sizes()},
+            'log_sizes': {
+                **notes['log_sizes'],
+                **{name: size for name, size in sizes.items() if name.startswith(mine)},
+            },
             'seconds': notes['seconds'],
         }
         write_state(self.learner.ckpt_path, self.learner.train_iter, self.learner.envstep, state)
         return {'train_iter': self.learner.train_iter, 'seconds': time.perf_counter() - start}
-
-    def _own_log_sizes(self) -> dict[str, int]:
-        """Of the files that this role writes; the coordinator's notes are a little older."""
-        folder = os.path.join(self.spec.exp_path, 'log')
-        mine = tuple(os.path.join(name, '') for name in ('learner', 'buffer'))
-        return {name: size for name, size in log_sizes(folder).items() if name.startswith(mine)}
 
     def _restore(self) -> bool:
         path, state = common_state(self.spec.ckpt_path, self.group.rank, self.group.count)
@@ -363,11 +351,3 @@ class LearnerRole(Role):
         load_random_state(state['random'])
         logger.info('%s: the learner goes on at update %d', path, self.learner.train_iter)
         return True
-
-
-def _rows(batch: Any) -> int:
-    return sum(len(part) for part in batch.values()) if isinstance(batch, dict) else len(batch)
-
-
-def _copied(value: Any) -> Any:
-    return value.detach().clone() if isinstance(value, torch.Tensor) else value

@@ -53,9 +53,8 @@ def make_plan(cfg: EasyDict, env_setting: Any = None) -> Plan:
     batch = largest(learn.batch_size if 'batch_size' in learn else None) or 1
     amount = cfg.actor.n_sample or cfg.actor.n_episode
     wanted = max(batch, learn.init_data_count if 'init_data_count' in learn else 0)
-    capacity = min((cfg.replay_buffer[name].meta_maxlen for name in cfg.replay_buffer.buffer_name), default=None)
-    for name in cfg.replay_buffer.buffer_name:
-        buffer = cfg.replay_buffer[name]
+    buffers = [cfg.replay_buffer[name] for name in cfg.replay_buffer.buffer_name]
+    for buffer in buffers:
         wanted = max(wanted, buffer.replay_start_size, math.ceil(batch * buffer.min_sample_ratio))
     steps = learn.train_step if 'train_step' in learn else 1
     per_unit = None if parallel.ratio == 0 else steps / amount if parallel.ratio is None else parallel.ratio / batch
@@ -71,7 +70,7 @@ def make_plan(cfg: EasyDict, env_setting: Any = None) -> Plan:
         batch=batch,
         rows_wanted=wanted,
         updates_per_unit=per_unit,
-        capacity=capacity,
+        capacity=min((buffer.meta_maxlen for buffer in buffers), default=None),
     )
 
 

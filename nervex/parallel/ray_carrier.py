@@ -13,7 +13,7 @@ from typing import Any
 from nervex.interaction.base import RayHandle
 from nervex.interaction.slave import Host
 from nervex.parallel.carrier import Carrier
-from nervex.parallel.ray_cluster import Guard, check_address, import_ray, join_cluster, start_cluster
+from nervex.parallel.ray_cluster import RayCluster, check_address
 from nervex.utils import ConfigError, TrainingError
 
 logger = logging.getLogger(__name__)
@@ -29,16 +29,6 @@ _ASK_S, _MISSES = 1.0, 2  # between two questions whether another's cluster has 
 _AVOIDED_S = 60.0  # Ray takes up to half of it to notice that a node is gone
 
 
-class RoleHandle(RayHandle):
-    """The way to a role, which answers a ping while it works."""
-
-    def call(self, method: str, *args: Any, returns: int = 1) -> Any:
-        """The answer of the actor."""
-        if method == 'ping':
-            return self.actor.call.options(concurrency_group=_LIFE).remote(method).future()
-        return super().call(method, *args, returns=returns)
-
-
 class RayCarrier(Carrier):
     """
     Overview:
@@ -51,23 +41,15 @@ class RayCarrier(Carrier):
 
     def __init__(self, address: str | None = None, object_store_mb: int = 300, show_output: bool = False) -> None:
         super().__init__()
-        self._guard: Guard | None = None
-        if address is not None:
-            check_address(address)
-        self._ray = ray = import_ray(alone=address is None)
-        options: dict[str, Any] = dict(
-            log_to_driver=show_output, logging_level=logging.ERROR, configure_logging=True, namespace='nervex'
-        )
-        if address is None:
-            self._guard = start_cluster(ray, object_store_mb, show_output, num_cpus=_LOGICAL_CPUS, **options)
-        else:
-            join_cluster(ray, address, **options)
+        options = dict(log_to_driver=show_output, logging_level=logging.ERROR, namespace='nervex')
+        self._cluster = RayCluster(address, _LOGICAL_CPUS, object_store_mb, show_output, **options)
+        self._ray, self._guard = self._cluster.ray, self._cluster.guard
         if not show_output:
             _leave_deaths_to_the_coordinator()
-        self._shell = ray.remote(concurrency_groups={_LIFE: 1})(Host)
+        self._shell = self._ray.remote(concurrency_groups={_LIFE: 1})(Host)
         self._avoided: dict[str, float] = {}  # ids of nodes, and until when
         self._where = (os.getcwd(), [entry for entry in sys.path if entry])
-        self._head, self._ask_at, self._misses = ray.get_runtime_context().gcs_address, 0.0, 0
+        self._head, self._ask_at, self._misses = self._ray.get_runtime_context().gcs_address, 0.0, 0
         self._open = True
 
     def spawn(self, name: str, role: Any, kwargs: dict[str, Any], resources: dict[str, Any]) -> RayHandle:
@@ -81,7 +63,8 @@ class RayCarrier(Carrier):
             check_room(nodes, name, resources)
         options = actor_options(self._ray, resources, turn, self._avoided)
         actor = self._shell.options(max_restarts=0, **options).remote(role, kwargs, self._where)
-        return RoleHandle(name, actor, None if self._guard else actor.node_id.remote())
+        node_id = None if self._guard else actor.node_id.remote()
+        return RayHandle(name, actor, node_id, concurrency_group=_LIFE)
 
     def kill(self, handle: RayHandle) -> None:
         """End its process."""
@@ -112,9 +95,7 @@ class RayCarrier(Carrier):
         """Leave the cluster, or end it."""
         if self._open:
             self._open = False
-            self._ray.shutdown()
-            if self._guard is not None:
-                self._guard.dismiss()
+            self._cluster.close()
 
 
 def _leave_deaths_to_the_coordinator() -> None:

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -60,27 +61,50 @@ def environment(**values: str) -> Iterator[None]:
             del os.environ[key]
 
 
-def join_cluster(ray: Any, address: str, **options: Any) -> None:
-    """Become a guest of a cluster that runs."""
-    with _told_in_a_line(ray, f'the Ray cluster at {address} cannot be joined'), environment(**_FOR_ALL):
-        ray.init(address=address, **options)
+class RayCluster:
+    """
+    Overview:
+        ``ray``, as a guest of a cluster that runs, or with one of our own on this machine, which ``guard`` ends with
+        this process, even if that is killed.
+    Arguments:
+        - address (:obj:`str | None`): of the cluster that runs; None: our own
+        - num_cpus, object_store_mb (:obj:`int`): CPUs and memory of our own
+        - show_output (:obj:`bool`): what its processes print is to be shown
+        - options: of ``ray.init``
+    Interfaces:
+        close
+    """
 
+    def __init__(
+        self, address: str | None, num_cpus: int, object_store_mb: int, show_output: bool = False, **options: Any
+    ) -> None:
+        if address is not None:
+            check_address(address)
+        self.ray = ray = import_ray(alone=address is None)
+        self.guard: Guard | None = None
+        if address is not None:
+            with _told_in_a_line(ray, f'the Ray cluster at {address} cannot be joined'), environment(**_FOR_ALL):
+                ray.init(address=address, **options)
+            return
+        own_token()
+        guard = self.guard = Guard()
+        variables = environment(**_FOR_ALL, **_LOOPBACK, **guard.variables)
+        with _told_in_a_line(ray, 'Ray cannot be started'), variables, fewer_daemons(show_output):
+            ray.init(
+                address='local',
+                num_cpus=num_cpus,
+                include_dashboard=False,
+                object_store_memory=object_store_mb * 2**20,
+                _node_ip_address='127.0.0.1',
+                **options,
+            )
+        guard.watch(ray._private.worker._global_node)
 
-def start_cluster(ray: Any, object_store_mb: int, show_output: bool, **options: Any) -> Guard:
-    """A cluster of our own on this machine; what is answered ends it with this process, even if that is killed."""
-    own_token()
-    guard = Guard()
-    variables = environment(**_FOR_ALL, **_LOOPBACK, **guard.variables)
-    with _told_in_a_line(ray, 'Ray cannot be started'), variables, fewer_daemons(show_output):
-        ray.init(
-            address='local',
-            include_dashboard=False,
-            object_store_memory=object_store_mb * 2**20,
-            _node_ip_address='127.0.0.1',
-            **options,
-        )
-    guard.watch(ray._private.worker._global_node)
-    return guard
+    def close(self) -> None:
+        """Leave the cluster, or end it."""
+        self.ray.shutdown()
+        if self.guard is not None:
+            self.guard.dismiss()
 
 
 # ---- mistakes, in one line each, before Ray takes a minute to say so ----
@@ -132,16 +156,12 @@ def own_token() -> None:
     path = Path.home() / '.ray' / 'auth_token'
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with contextlib.suppress(FileExistsError), open(path, 'x', opener=_for_me_alone) as file:
+        with contextlib.suppress(FileExistsError), open(path, 'x', opener=partial(os.open, mode=0o600)) as file:
             file.write(secrets.token_hex(32))
         if path.stat().st_mode & 0o077:
             path.chmod(0o600)
     except OSError as e:
         raise NervexError(f'{path}: Ray keeps its token there, and it cannot be made yours alone ({e})') from e
-
-
-def _for_me_alone(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
 
 
 # ---- what is left out ----

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from nervex.interaction import Task
@@ -22,46 +22,41 @@ class Rivalry(HasState):
     """
     Overview:
         The ``selfplay`` of the commander of a parallel run: tells actors whom the next games are against, and counts
-        how games ended, each block once. A subclass chooses, and has the learner write checkpoints.
+        how games ended, each block once. A subclass has the learner write checkpoints.
+    Arguments:
+        - book (:obj:`Opponents`): who chooses in serial mode, and knows of the games
     Interfaces:
-        ready, rivals, record, met, step; draw, file_of, ended
+        ready, rivals, record, met, step, file_of
     """
 
     resume_parts: tuple[str, ...] = ('ledger',)  # which blocks have been counted
     ready = True  # there is somebody to play against
 
-    def __init__(self, run: ParallelRun) -> None:
-        self.run = run
+    def __init__(self, run: ParallelRun, book: Any) -> None:
+        self.run, self.book = run, book
         self.doubles = 0  # blocks that told of games twice
         self.ledger = Ledger()
         self._met: dict[int, list[str]] = {}  # whom the games of an actor are against
         run.commander.selfplay = self
 
-    def draw(self, count: int) -> Sequence[str]:
-        """Whom so many games are against."""
-        raise NotImplementedError
-
     def file_of(self, name: str) -> tuple[str, int]:
-        """The checkpoint of a player, and a number that changes when it does."""
-        raise NotImplementedError
-
-    def ended(self, games: Sequence[tuple[str, str]]) -> None:
-        """Games that have ended: opponent and result."""
-        raise NotImplementedError
+        """The checkpoint of a player, and a number that changes when it does; that of a snapshot never does."""
+        return os.path.abspath(self.book.file_of(name)), 0
 
     def step(self) -> None:
         """Called after every step of the coordinator."""
 
     def rivals(self) -> dict[str, Any]:
         """Whom the next games are against."""
-        names = list(self.draw(_DRAWS))
+        names = list(self.book.choose(_DRAWS))
         return {'names': names, 'files': {name: self.file_of(name) for name in names}}
 
     def record(self, header: Header) -> None:
-        """How games ended."""
+        """How games ended; those that began before an actor was told whom it meets do not count."""
         self._met[header.actor] = header.met
         if self.ledger.take(*header.key):
-            self.ended(header.games)
+            known = [game for game in header.games if game[0] != self.book.name]
+            self.book.ended([name for name, _ in known], [result for _, result in known])
         else:
             self.doubles += 1
 
@@ -89,8 +84,7 @@ class ParallelSelfPlay(Rivalry):
     """
 
     def __init__(self, run: ParallelRun, book: SelfPlay) -> None:
-        super().__init__(run)
-        self.book = book
+        super().__init__(run, book)
         self._noted: set[str] = set()  # snapshots, when notes were last taken
         self._saved: int | None = None
 
@@ -98,19 +92,6 @@ class ParallelSelfPlay(Rivalry):
     def ready(self) -> bool:  # type: ignore[override]
         """Whether there is a snapshot."""
         return bool(self.book.league.historical_players)
-
-    def draw(self, count: int) -> Sequence[str]:
-        """As in serial mode."""
-        return self.book.choose(count)
-
-    def file_of(self, name: str) -> tuple[str, int]:
-        """A snapshot never changes."""
-        return os.path.abspath(str(self.book.file_of(name))), 0
-
-    def ended(self, games: Sequence[tuple[str, str]]) -> None:
-        """As in serial mode; games that began before there was a snapshot do not count."""
-        known = [game for game in games if game[0] != self.book.name]
-        self.book.ended([name for name, _ in known], [result for _, result in known])
 
     def step(self) -> None:
         """Have a snapshot written, if it is time to; remove what no saved state needs."""

@@ -55,20 +55,18 @@ class Slot(Hold):
                 if now - task.since > limits.start_timeout_s:
                     self.master.never_came(self, task, limits.start_timeout_s)
         elif limits.stall_s is not None:
-            self._look_at_progress(now - self.moved_at, limits.stall_s)
+            still_s, said_before = now - self.moved_at, self.stuck
+            self.stuck = still_s > _SAID * limits.stall_s
+            doing = ', '.join(sorted({task.method for task in self.work()})) or 'its life'
+            said = f'no progress for {still_s:.0f} s in {doing}'
+            if still_s > limits.stall_s:
+                self.master.end(self, said)
+            elif self.stuck and not said_before:
+                after = f'it is started anew after {limits.stall_s:g} s (parallel.stall_s)'
+                self.master.log.warning(f'{self.name}: {said}; {after}')
         if self.ready and now >= self._ping_at and not any(task.method == 'ping' for task in self.tasks()):
             self._ping_at = now + self.greets_s
             self.new('ping').start()
-
-    def _look_at_progress(self, still_s: float, limit: float) -> None:
-        """Say once that it does not get on, and end it if that lasts."""
-        stuck, self.stuck = self.stuck, still_s > _SAID * limit
-        doing = ', '.join(sorted({task.method for task in self.work()})) or 'its life'
-        said = f'no progress for {still_s:.0f} s in {doing}'
-        if still_s > limit:
-            self.master.end(self, said)
-        elif self.stuck and not stuck:
-            self.master.log.warning(f'{self.name}: {said}; it is started anew after {limit:g} s (parallel.stall_s)')
 
 
 class Roster(Master):
@@ -140,7 +138,10 @@ class Roster(Master):
         """An answer came, with what the role has to tell."""
         slot, formal = task.hold, task.method in _FORMAL
         if task.method == 'begin':
-            self._is_ready(slot, answer)
+            since, slot.died_at = slot.died_at, None
+            slot.ready, slot.was_ready, slot.pid = True, True, answer['pid']
+            missing = '' if since is None else f', {self.carrier.now() - since:.1f} s after the death of the last'
+            self.log.info(f'{slot.name} is there: process {slot.pid}, incarnation {slot.spec.incarnation}{missing}')
         if not formal:
             slot.fruitless = 0
         if not formal or answer['progress'] != slot.progress or not slot.work():
@@ -170,13 +171,6 @@ class Roster(Master):
         else:
             self.log.warning(f'{slot.name} failed in {task.method}: {error}')
             raise error
-
-    def _is_ready(self, slot: Slot, answer: dict[str, Any]) -> None:
-        slot.ready, slot.was_ready, slot.pid = True, True, answer['pid']
-        since = slot.died_at
-        missing = '' if since is None else f', {self.carrier.now() - since:.1f} s after the death of the last'
-        slot.died_at = None
-        self.log.info(f'{slot.name} is there: process {answer["pid"]}, incarnation {slot.spec.incarnation}{missing}')
 
     def never_came(self, slot: Slot, task: Task, limit: float) -> None:
         """A role was not built in time. One that has worked hangs; where there never was one, there may be no room."""
@@ -223,9 +217,10 @@ class Roster(Master):
             slot.starts.popleft()
         if len(slot.starts) >= limits.restarts or slot.fruitless > _TRIES:
             slot.gone = True
-            said = f'{slot.name} died {len(slot.starts) + 1} times within {limits.restart_window_s:g} s'
+            often = f'{len(slot.starts) + 1} times within {limits.restart_window_s:g} s'
             if slot.fruitless > _TRIES:
-                said = f'{slot.name} died {slot.fruitless} times, and did nothing in between'
+                often = f'{slot.fruitless} times, and did nothing in between'
+            said = f'{slot.name} died {often}'
             if not self.of(slot.spec.kind, ready=False) or slot.spec.kind == 'learner':
                 raise TrainingError(f'{said}, the last time so: {reason}')
             self.log.warning(f'{said}: the run goes on without it')

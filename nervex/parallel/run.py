@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-import time
 from typing import Any
 
 from nervex.parallel.carrier import Carrier, InlineCarrier
@@ -38,17 +37,24 @@ class ParallelRun(RunLife):
     Overview:
         The coordinator with everything around it; a context manager that ends all roles.
     Arguments:
-        - carrier (:obj:`Carrier`): where roles run; it is closed with the run
-        - sizes (:obj:`dict`): bytes of the logs of a run that goes on, at its saved state
-        - started (:obj:`float`): when it was asked for, on the clock of ``time.perf_counter``
+        - carrier (:obj:`Carrier | None`): where roles run; None: as ``parallel.carrier`` says
+        - show_output (:obj:`bool`): what roles print appears here
+        - shares (:obj:`bool`): the carrier has other runs, too, and goes on without this one
     """
 
-    def __init__(self, launch: Launch, carrier: Carrier, sizes: dict[str, int], started: float) -> None:
+    def __init__(
+        self, launch: Launch, carrier: Carrier | None = None, show_output: bool = False, shares: bool = False
+    ) -> None:
         with contextlib.ExitStack() as stack:  # whatever fails below, what is there is closed
             super().__init__(launch, stack)  # its signals are given back last: a second Ctrl-C cuts the end short too
-            self._start, self._passed = started, launch.passed
+            self._passed, learners, sizes = launch.passed, self.cfg.parallel.learner_num, {}
+            if launch.saved is not None:
+                sizes = sizes_of_saved_logs(os.path.abspath(launch.saved.ckpt_path), learners)
+            carrier = make_carrier(self.cfg.parallel, show_output, carrier)
+            closing = contextlib.nullcontext if shares else carrier.close
+            stack.callback(closing)  # it is there before the folder is, and ends before that
             self.folder = launch.open_folder(stack, sizes, KEPT_LOGS)
-            stack.callback(carrier.close)
+            stack.callback(closing)
             ckpt_path = launch.saved.ckpt_path if launch.saved else Checkpoints(self.folder.path, None, None).folder
             self._ckpt_path = os.path.abspath(ckpt_path)
             launch.describe(self.folder, self._ckpt_path, 'parallel')
@@ -157,7 +163,7 @@ class ParallelRun(RunLife):
         if self.signals.stop_wanted:
             raise KeyboardInterrupt
         self.progress.update()
-        self.commander_log.tick()
+        self.commander_log.write(now=False)
         return not (self.coordinator.solved or self.commander.out_of_budget())
 
     def step(self, timeout_s: float = WAIT_S) -> None:
@@ -193,34 +199,15 @@ class ParallelRun(RunLife):
         return KeyboardInterrupt(self.coordinator.last_checkpoint)
 
 
-def start_parallel(launch: Launch, carrier: Carrier | None = None, show_output: bool = False) -> ParallelRun:
-    """
-    Overview:
-        Build the run, on what its earlier states know where it goes on.
-    Arguments:
-        - carrier (:obj:`Carrier | None`): None makes the one that ``parallel.carrier`` names
-        - show_output (:obj:`bool`): what roles print appears here
-    """
-    started, settings, sizes = time.perf_counter(), launch.cfg.parallel, {}
-    if launch.saved is not None:
-        sizes = sizes_of_saved_logs(os.path.abspath(launch.saved.ckpt_path), settings.learner_num)
-    with contextlib.ExitStack() as stack:
-        carrier = make_carrier(settings, show_output, carrier)
-        stack.callback(carrier.close)
-        run = ParallelRun(launch, carrier, sizes, started)
-        stack.pop_all()
-    return run
-
-
-def make_carrier(settings: Any, show_output: bool, carrier: Carrier | None = None) -> Carrier:
+def make_carrier(settings: Any, show_output: bool, given: Carrier | None = None) -> Carrier:
     """The carrier that was given or that the section ``parallel`` names, whose other names are checked before."""
     import_modules(settings.import_names or [])
     COMMANDER_REGISTRY.get(settings.commander_type)  # a name that nobody registered is told now
     COMM_LEARNER_REGISTRY.get(settings.comm_learner_type)
     for name in (settings.comm_actor_type, settings.comm_evaluator_type):
         COMM_ACTOR_REGISTRY.get(name)
-    if carrier is not None or settings.carrier == 'inline':
-        return carrier or InlineCarrier()
+    if given is not None or settings.carrier == 'inline':
+        return given or InlineCarrier()
     from nervex.parallel.ray_carrier import RayCarrier
 
     return RayCarrier(settings.address, settings.object_store_mb, show_output)

@@ -35,7 +35,6 @@ class Tally(HasState):
         self.staleness: deque[int] = deque(maxlen=_WINDOW)  # of the newest blocks, in updates
         self.collect_s = self.learn_s = 0.0  # of all actors; of updates
         self.updates = self.run_steps = 0  # of this process, not of the run that it continues
-        self.settings: dict[str, dict[str, Any]] = {}
         self._rows: dict[int, tuple[int, int]] = {}  # sampled and inserted, by learner
 
     def collected(self, header: Header) -> None:
@@ -106,11 +105,6 @@ class CommanderLog:
         self._run, self._text, self._curves = run, text, curves
         self._next = 0.0
 
-    def tick(self) -> None:
-        """Called after every step of the coordinator; writes when it is time to."""
-        if time.monotonic() >= self._next:
-            self.write()
-
     def evaluated(self, train_iter: int, env_step: int, result: Evaluation) -> None:
         """Told after every evaluation."""
         self._text.info(
@@ -119,8 +113,10 @@ class CommanderLog:
         )
         self.write()
 
-    def write(self) -> None:
-        """A line, and a point of the curves."""
+    def write(self, now: bool = True) -> None:
+        """A line, and a point of the curves; or else (not ``now``) when it is time to."""
+        if not now and time.monotonic() < self._next:
+            return
         self._next = time.monotonic() + _LOG_S
         run, tally = self._run, self._run.tally
         values = {

@@ -34,11 +34,14 @@ class LeagueOpponents(Opponents):
         the player ``random``.
     """
 
-    def __init__(self, launch: Launch, game: type[TwoSidedEnv], home: LeagueHome, player_id: str) -> None:
+    def __init__(
+        self, launch: Launch, game: type[TwoSidedEnv], home: LeagueHome, player_id: str, ready: bool = False
+    ) -> None:
         env, cache = game.complete_cfg(launch.cfg.env), launch.cfg.commander.opponent_cache
         super().__init__(game, 'random', env.opponent_acts, env.opponent_eps, cache, launch.passed)
         self._home, self._league, self._player = home, home.league, home.league.player(player_id)
-        self.ready = False  # the players' files are there
+        self.ready = ready  # the players' files are there
+        self.games = 0  # that were recorded
 
     def choose(self, count: int) -> Sequence[str]:
         if not self.ready:
@@ -47,7 +50,7 @@ class LeagueOpponents(Opponents):
 
     def ended(self, names: Sequence[str], results: Sequence[str]) -> None:
         for name, result in zip(names, results):
-            self._league.record({'player_id': (self._player.player_id, name), 'result': result})
+            self.games += self._league.record({'player_id': (self._player.player_id, name), 'result': result})
 
     def file_of(self, name: str) -> str | None:
         return None if name == self.name else self._home.file_of(name)

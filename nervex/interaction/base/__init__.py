@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import queue
 import re
 import threading
 import time
@@ -21,9 +20,8 @@ class Life:
         ``start`` once, ``shutdown`` once; a context manager. A subclass adds what begins and ends.
     """
 
-    name: str
-
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
+        self.name = name
         self._running = False
         self._ended = threading.Event()
 
@@ -90,18 +88,17 @@ class Handle:
 
 
 class RayHandle(Handle):
-    """The way to a slave in an actor of Ray, in the shell ``nervex.interaction.slave.Host``."""
+    """The way to a slave in an actor of Ray, in the shell ``Host``; ``pings`` are Ray's options of a ping."""
 
-    def __init__(self, name: str, actor: Any, node_id: Any = None) -> None:
+    def __init__(self, name: str, actor: Any, node_id: Any = None, **pings: Any) -> None:
         super().__init__(name)
-        self.actor, self.node_id = actor, node_id
+        self.actor, self.node_id, self._pings = actor, node_id, pings
 
     def call(self, method: str, *args: Any, returns: int = 1) -> Any:
         """The answer of the actor."""
-        if returns == 1:
-            return self.actor.call.remote(method, *args).future()
-        answer, beside = self.actor.call.options(num_returns=returns).remote(method, *args)
-        return answer.future(), beside
+        options = self._pings if method == 'ping' else {}
+        answer = self.actor.call.options(num_returns=returns, **options).remote(method, *args)
+        return answer.future() if returns == 1 else (answer[0].future(), answer[1])
 
 
 def open_handle(name: str, address: Any) -> Handle:
@@ -128,7 +125,7 @@ def open_handle(name: str, address: Any) -> Handle:
 class Answers:
     """
     Overview:
-        Where a master waits for the answers of its slaves.
+        Where masters wait for the answers of their slaves, one after the other.
     Arguments:
         - clock (:obj:`Callable[[], float]`): seconds, that timeouts go by
     """
@@ -136,25 +133,22 @@ class Answers:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.now = clock
         self._watched: weakref.WeakSet[Future] = weakref.WeakSet()
-        self._there: queue.SimpleQueue[Future | None] = queue.SimpleQueue()
+        self._news = threading.Event()
 
     def wait(self, answers: Sequence[Future], timeout_s: float) -> list[Future]:
         """Those that are there, as soon as one is; none of them after ``timeout_s``."""
         for answer in answers:
             if answer not in self._watched:
                 self._watched.add(answer)
-                answer.add_done_callback(self._there.put)
-        found = []
-        try:
-            found.append(self._there.get(timeout=max(timeout_s, 0.0)))
-            while True:
-                found.append(self._there.get_nowait())
-        except queue.Empty:
-            return [answer for answer in found if answer is not None]
+                answer.add_done_callback(self.wake)
+        if not any(answer.done() for answer in answers):
+            self._news.wait(max(timeout_s, 0.0))
+        self._news.clear()
+        return [answer for answer in answers if answer.done()]
 
-    def wake(self) -> None:
-        """Let whoever waits look around."""
-        self._there.put(None)
+    def wake(self, answer: Future | None = None) -> None:
+        """There is news: let whoever waits look around."""
+        self._news.set()
 
     def get(self, answer: Future, timeout_s: float | None = None) -> Any:
         """

@@ -163,12 +163,11 @@ class Master(Life):
     """
 
     def __init__(self, name: str = 'master', line: Answers | None = None) -> None:
-        super().__init__()
-        self.name = name
+        super().__init__(name)
         self.line = Answers() if line is None else line
         self.calls: dict[Future, Task] = {}  # tasks that are being done
-        self._lock = threading.Lock()
-        self._connections: dict[str, Connection] = {}
+        self.lock = threading.Lock()  # of the connections
+        self.connections: dict[str, Connection] = {}  # those that are open, by name
         self._thread: threading.Thread | None = None
         if line is None:
             self._thread = threading.Thread(target=self._look_after, name=f'{name} waits for answers', daemon=True)
@@ -179,7 +178,8 @@ class Master(Life):
         task.hold.hand_over(task)
         task.since, task.status = self.line.now(), TaskStatus.STARTED
         self.calls[task.answer] = task
-        self._wake()
+        if self._thread is not None:  # it may be waiting, and not for this task
+            self.line.wake()
 
     def answers(self, timeout_s: float) -> None:
         """
@@ -232,7 +232,7 @@ class Master(Life):
 
     def holds(self) -> list[Any]:
         """The slaves that there are."""
-        return list(self._connections.values())
+        return list(self.connections.values())
 
     # ---- life ----
     def start(self) -> Master:
@@ -255,16 +255,11 @@ class Master(Life):
             try:
                 connection.disconnect()
             except InteractionError:  # it refuses, or is lost at this very moment
-                connection.abandon()
+                connection.lose(ConnectionNotOpen(f'{self.name} was shut down before the task ended'))
         super().shutdown()
-        if self._thread is not None and self._thread.is_alive():
-            self._wake()
-            if threading.current_thread() is not self._thread:
-                self._thread.join()
-
-    def _wake(self) -> None:
-        if self._thread is not None:  # it may be waiting, and not for the newest task
-            self.line.wake()
+        self.line.wake()
+        if self._thread is not None and self._thread.is_alive() and threading.current_thread() is not self._thread:
+            self._thread.join()
 
     # ---- connections ----
     def new_connection(self, name: str, address: Any, data: Any = None, **spans: float) -> Connection:
@@ -281,28 +276,13 @@ class Master(Life):
         return Connection(self, name, open_handle(name, address), data, **spans)
 
     def __contains__(self, name: str) -> bool:
-        return name in self._connections
+        return name in self.connections
 
     def __getitem__(self, name: str) -> Connection:
         if name not in self:
-            opened = ', '.join(sorted(self._connections)) or 'none'
+            opened = ', '.join(sorted(self.connections)) or 'none'
             raise KeyError(f'{self.name} has no open connection {name!r}; open: {opened}')
-        return self._connections[name]
-
-    def remember(self, connection: Connection) -> None:
-        """A connection is being opened; raises where its name is taken."""
-        with self._lock:
-            if not self._running:
-                raise MasterSystemShuttingDown(f'{self.name} is not running any more')
-            if connection.name in self._connections:
-                raise ConnectionAlreadyExists(f'{self.name} has a connection {connection.name!r} already; rename one')
-            self._connections[connection.name] = connection
-        self._wake()
-
-    def forget(self, connection: Connection) -> None:
-        """A connection is closed."""
-        with self._lock:
-            self._connections.pop(connection.name, None)
+        return self.connections[name]
 
 
 class Connection(Hold):
@@ -341,15 +321,20 @@ class Connection(Hold):
         """Take hold of the slave; its refusal is raised. Answers itself."""
         if self.is_connected:
             raise ConnectionNotOpen(f'connection {self.name!r} is open already')
-        token = uuid.uuid4().hex
-        self.master.remember(self)
+        token, master = uuid.uuid4().hex, self.master
+        with master.lock:
+            if not master.ping():
+                raise MasterSystemShuttingDown(f'{master.name} is not running any more')
+            if self.name in master:
+                raise ConnectionAlreadyExists(f'{master.name} has a connection {self.name!r} already; rename one')
+            master.connections[self.name] = self
         try:
             self._ask('connect', token, self._data)
         except BaseException:
-            self.master.forget(self)
+            master.connections.pop(self.name)
             raise
-        self._greet_at = self.master.line.now() + self.greets_s
-        self._token = token
+        self._token, self._greet_at = token, master.line.now() + self.greets_s
+        master.line.wake()
         return self
 
     def disconnect(self) -> None:
@@ -360,11 +345,7 @@ class Connection(Hold):
         except ConnectionLost as error:
             self.lose(error)
         else:
-            self.abandon()
-
-    def abandon(self) -> None:
-        """Close without asking the slave; it lets go of its master when it hears nothing more."""
-        self._close(ConnectionNotOpen(f'{self.name} was disconnected before the task ended'))
+            self.lose(ConnectionNotOpen(f'{self.name} was disconnected before the task ended'))
 
     def __enter__(self) -> Connection:
         return self if self.is_connected else self.connect()
@@ -406,20 +387,20 @@ class Connection(Hold):
             self.new('heartbeat', self._token).on_fail(lambda task: self.lose(task.error)).start()
 
     def lose(self, error: Any) -> None:
-        """The slave is gone."""
-        if self.is_connected:
+        """Close without asking the slave, which is gone, or lets go of its master when it hears nothing more."""
+        if not self.is_connected:
+            return
+        if not isinstance(error, (ConnectionLost, ConnectionNotOpen)):
+            error = ConnectionLost(f'{self.name}: {error}')
+        if isinstance(error, ConnectionLost):
             logger.warning('connection %s is lost: %s', self.name, error)
-        self._close(error if isinstance(error, ConnectionLost) else ConnectionLost(f'{self.name}: {error}'))
+        self._token = ''
+        self.master.connections.pop(self.name, None)
+        self.master.give_up(self, error)
 
     def _ask(self, method: str, *args: Any) -> Any:
         """A request, which the slave answers at once."""
         return self.master.line.get(self.handle.call(method, *args), self._request_s)
-
-    def _close(self, reason: InteractionError) -> None:
-        if self.is_connected:
-            self._token = ''
-            self.master.forget(self)
-            self.master.give_up(self, reason)
 
     def _must_be_open(self) -> None:
         if not self.is_connected:

@@ -42,8 +42,7 @@ class Slave(Life):
         heartbeat_tolerance_s: float = HEARTBEAT_TOLERANCE_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        super().__init__()
-        self.name = name
+        super().__init__(name)
         self._tolerance_s, self._clock = heartbeat_tolerance_s, clock
         self._lock = threading.RLock()
         self._master: str | None = None
@@ -95,20 +94,14 @@ class Slave(Life):
                 raise errors.SlaveAlreadyConnected(
                     f'{self.name} is connected to {self._master!r}, not free for {master!r}'
                 )
-            try:
-                self._before_connection(data)
-            except errors.ConnectionRefuse as refusal:
-                raise errors.SlaveConnectionRefused(f'{self.name}: {refusal}') from refusal
+            self._may(self._before_connection, data, errors.SlaveConnectionRefused)
             self._master, self._heard_at = master, self._clock()
 
     def disconnect(self, master: str, data: Any = None) -> None:
         """Let go of the master; a running task goes on, and its result is dropped."""
         with self._lock:
             self._must_obey(master)
-            try:
-                self._before_disconnection(data)
-            except errors.DisconnectionRefuse as refusal:
-                raise errors.SlaveDisconnectionRefused(f'{self.name}: {refusal}') from refusal
+            self._may(self._before_disconnection, data, errors.SlaveDisconnectionRefused)
             self._master = None
 
     def heartbeat(self, master: str) -> None:
@@ -122,10 +115,7 @@ class Slave(Life):
             self._must_obey(master)
             if self._work is not None and not self._work[1].done():
                 raise errors.TaskAlreadyExist(f'{self.name} works on task {self._work[0]}; it takes one at a time')
-            try:
-                self._before_task(task)
-            except errors.TaskRefuse as refusal:
-                raise errors.TaskRefused(f'{self.name}: {refusal}') from refusal
+            self._may(self._before_task, task, errors.TaskRefused)
             outcome: Future = Future()
             self._work = task_id, outcome
             threading.Thread(target=self._do, args=(task, outcome), name=f'{self.name} {task_id}', daemon=True).start()
@@ -136,30 +126,37 @@ class Slave(Life):
         except errors.TaskFail as failure:
             outcome.set_exception(failure)
         except Exception as error:  # of the user's code: it must not end the slave, and the master must see all of it
-            lines = traceback.format_exception(error)
-            outcome.set_exception(errors.TaskFail(None, f'{type(error).__name__}: {error}\n{"".join(lines)}'))
+            outcome.set_exception(errors.TaskFail(None, f'{type(error).__name__}: {error}\n{traceback.format_exc()}'))
         else:
             outcome.set_result(result)
 
     def wait_task(self, master: str, task_id: str) -> Future:
         """The end of a task, once it is there: its result, or ``TaskFail``."""
         with self._lock:
-            if master != self._master:
-                raise errors.MasterUnknown(f'{self.name} obeys {self._master!r}, not {master!r}')
+            self._must_be(master)
             if self._work is None or self._work[0] != task_id:
                 raise errors.TaskUnknown(f'{self.name} has no task {task_id}')
             return self._work[1]
+
+    def _may(self, hook: Callable[[Any], None], data: Any, refused: Any) -> None:
+        try:
+            hook(data)
+        except errors.Refusal as refusal:
+            raise refused(f'{self.name}: {refusal}') from refusal
 
     def _must_run(self) -> None:
         if not self._running:
             raise errors.SlaveSystemShuttingDown(f'{self.name} is not running')
 
+    def _must_be(self, master: str) -> None:
+        if master != self._master:
+            raise errors.MasterUnknown(f'{self.name} obeys {self._master!r}, not {master!r}')
+
     def _must_obey(self, master: str) -> None:
         self._must_run()
         if not self.is_connected:
             raise errors.SlaveNotConnected(f'{self.name} has no master; connect first')
-        if master != self._master:
-            raise errors.MasterUnknown(f'{self.name} obeys {self._master!r}, not {master!r}')
+        self._must_be(master)
         self._heard_at = self._clock()
 
 
@@ -239,9 +236,7 @@ def launch_slave(
     """
     import ray
 
-    options: dict[str, Any] = {'num_cpus': num_cpus, 'max_concurrency': _THREADS, 'max_restarts': 0}
-    if actor_name is not None:
-        options['name'] = actor_name
+    options = {'num_cpus': num_cpus, 'max_concurrency': _THREADS, 'max_restarts': 0, 'name': actor_name}
 
     def started() -> Any:
         return slave_class(*args, **kwargs).start()

@@ -10,7 +10,7 @@ from nervex.entry.parallel_entry import parallel_pipeline
 from nervex.entry.serial_entry import serial_pipeline
 from nervex.parallel.blocks import Header
 from nervex.parallel.carrier import InlineCarrier
-from nervex.parallel.league_run import start_parallel_league
+from nervex.parallel.league_run import ParallelLeague
 from nervex.parallel.tests.running import build_parallel
 from nervex.run.launch import prepare_launch
 from nervex.utils import CheckpointError, ConfigError
@@ -53,7 +53,7 @@ def games_of(run):
 
 
 def recorded(run):
-    return sum(player.games for player in run.players)
+    return sum(player.book.games for player in run.players)
 
 
 def whole(run):
@@ -79,7 +79,7 @@ def start(tmp_path):
     runs = []
 
     def begin(cfg=None, resume=None):
-        run = start_parallel_league(prepare_launch(cfg, 0, resume=resume), InlineCarrier())
+        run = ParallelLeague(prepare_launch(cfg, 0, resume=resume), InlineCarrier())
         runs.append(run)
         run.begin()
         return run
@@ -130,11 +130,11 @@ def test_a_block_that_comes_twice_counts_once(tmp_path, start):
     header = Header(0, 7, 3, 'task', 0, 0, rows=8, steps=8, seconds=0.1, nbytes=10, games=games, met=[NAMES[1]])
     for _ in range(2):
         player.record(header)
-    assert player.games == 2 and player.doubles == 1 and player.met == {NAMES[1]}
+    assert player.book.games == 2 and player.doubles == 1 and player.met == {NAMES[1]}
     counts = player._league.payoff.record(NAMES[0], NAMES[1])
     assert counts == {'wins': 1.0, 'draws': 1.0, 'losses': 0.0, 'games': 2.0}
     player.record(replace(header, seq=4))
-    assert player.games == 4 and player._league.payoff.record(NAMES[1], NAMES[0])['losses'] == 2
+    assert player.book.games == 4 and player._league.payoff.record(NAMES[1], NAMES[0])['losses'] == 2
 
 
 def test_an_abandoned_league_goes_on_from_its_newest_states(tmp_path, start):
