@@ -41,6 +41,7 @@ def config(name: str, manager: str) -> dict:
     """Long enough to be killed several times, and saved at every chance."""
     if name in TEAMS:
         return team_config(name, manager)
+    name, is_beside, _ = name.partition('_beside')
     cfg = to_plain(copy.deepcopy(CONFIGS[name]))
     cfg['env'].update(env_manager_type=manager, actor_env_num=4, evaluator_env_num=2)
     cfg['evaluator'].update(stop_val=1000, n_episode=2)
@@ -53,6 +54,9 @@ def config(name: str, manager: str) -> dict:
     else:
         cfg['actor'] = dict(n_sample=128)
         cfg['commander'] = dict(max_env_step=12000)
+    if is_beside:
+        cfg['actor']['beside_learning'] = True
+        cfg['env']['manager'] = dict(norm_obs=name == 'ppo')
     return cfg
 
 
@@ -97,6 +101,9 @@ def start(path: Path, folder: str, *more: str) -> subprocess.Popen:
     'name, manager, kills',
     [
         ('dqn', 'base', 3),
+        ('dqn_beside', 'base', 3),
+        pytest.param('ppo_beside', 'base', 5, marks=pytest.mark.slow),
+        pytest.param('sac_beside', 'sync_subprocess', 5, marks=pytest.mark.slow),
         *[pytest.param(name, 'vector', 5, marks=pytest.mark.slow) for name in TEAMS],
         pytest.param('qmix_gru', 'sync_subprocess', 5, marks=pytest.mark.slow),
         pytest.param('ppo', 'base', 10, marks=pytest.mark.slow),
@@ -134,9 +141,10 @@ def test_killed_and_resumed_is_as_never_stopped(name, manager, kills, tmp_path):
     assert same_models(checkpoints(tmp_path / 'a'), checkpoints(tmp_path / 'b'))
 
 
-def test_ctrl_c_then_resume_goes_on_without_a_gap(tmp_path):
+@pytest.mark.parametrize('name', ['dqn', 'dqn_beside'])
+def test_ctrl_c_then_resume_goes_on_without_a_gap(name, tmp_path):
     path = tmp_path / 'config.yaml'
-    cfg = config('dqn', 'base')
+    cfg = config(name, 'base')
     cfg['learner']['resume']['interval_s'] = None
     cfg['commander']['max_env_step'] = 10**9
     path.write_text(yaml.safe_dump(cfg), encoding='utf-8')

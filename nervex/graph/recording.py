@@ -1,7 +1,7 @@
 """Recording a function, what must hold when its program runs, and comparing both."""
 
 from collections.abc import Callable, Iterable, Sequence
-from threading import get_ident
+from threading import current_thread, get_ident
 from types import TracebackType
 from typing import Any
 
@@ -170,7 +170,8 @@ class _Untouched:
 
     def __enter__(self) -> '_Untouched':
         hook = nn.modules.module.register_module_forward_pre_hook
-        self._handle = hook(lambda module, _: self._see(module))
+        own = get_ident()  # what other threads call meanwhile is no part of it
+        self._handle = hook(lambda module, _: self._see(module) if get_ident() == own else None)
         return self
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -223,7 +224,8 @@ def _kept(
     device: torch.device | None, generators: Sequence[torch.Generator] = (), buffers: Sequence[torch.Tensor] = ()
 ) -> Callable[[], None]:
     """A function that puts torch's generators for a device, these generators and buffers back to where they are now."""
-    cpu = torch.get_rng_state() if device is not None else None
+    owned = device is not None and getattr(current_thread(), 'global_chance', True)  # else another thread draws from it
+    cpu = torch.get_rng_state() if owned else None
     cuda = [(d, torch.cuda.get_rng_state(d)) for d in [device] if d is not None and d.type == 'cuda']
     states = [generator.get_state() for generator in generators]
     values = [buffer.detach().clone() for buffer in buffers]

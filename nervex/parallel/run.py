@@ -14,7 +14,7 @@ from nervex.parallel.pace import Overlap, Rounds, given_up, make_plan, resources
 from nervex.parallel.role import RoleSpec
 from nervex.parallel.roster import Roster, Slot
 from nervex.parallel.tally import CommanderLog, ParallelProgress, Tally, verdict
-from nervex.run.build import EVALUATION_SEED_OFFSET, Launch, check_opponents, policy_class
+from nervex.run.build import EVALUATION_SEED_OFFSET, Launch, check_opponents, policy_class, refuse_beside
 from nervex.run.life import RunLife
 from nervex.run.result import RunResult
 from nervex.run.state import ABOUT_THE_RUN, log_sizes
@@ -45,6 +45,7 @@ class ParallelRun(RunLife):
     def __init__(
         self, launch: Launch, carrier: Carrier | None = None, show_output: bool = False, shares: bool = False
     ) -> None:
+        refuse_beside(launch.cfg, 'in parallel mode actors collect beside the learner anyway')
         with contextlib.ExitStack() as stack:  # whatever fails below, what is there is closed
             super().__init__(launch, stack)  # its signals are given back last: a second Ctrl-C cuts the end short too
             self._passed, learners, sizes = launch.passed, self.cfg.parallel.learner_num, {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import inspect
 import logging
 from inspect import Parameter
@@ -72,6 +73,10 @@ def start_serial(launch: Launch, kind: type[SerialRun] = SerialRun, state: dict[
             "this run was stopped in parallel mode, where actors keep no state; resume it with '-m parallel', or start "
             'a serial run from its checkpoint with --load'
         )
+    if not kind.collects:
+        refuse_beside(launch.cfg, f'nothing is collected in {kind.mode} mode')
+    if launch.cfg.commander.selfplay is not None or launch.passed.rivals is not None:
+        refuse_beside(launch.cfg, 'opponents that learn change while it would be collected')
     with contextlib.ExitStack() as stack:
         folder = launch.open_folder(stack, {} if state is None else state['log_sizes'])
         run = kind(launch, folder, stack, **_build_workers(launch, folder.path, stack))
@@ -111,12 +116,31 @@ def _build_workers(launch: Launch, exp_path: str, stack: contextlib.ExitStack) -
     if actor_env.normalizer is not None:
         learner.attach('normalizer', actor_env.normalizer)
     actor.env, actor.policy = actor_env, policy.collect_mode
+    if cfg.actor.beside_learning:
+        actor = closed_later(_beside(actor, learner, policy, launch))
     evaluator.env, evaluator.policy = evaluator_env, policy.eval_mode
     commander = COMMANDER_REGISTRY.get(cfg.commander.commander_type)(
         cfg.commander, learner, actor, evaluator, buffer, policy.command_mode
     )
     commander.selfplay = selfplay
     return dict(policy=policy, learner=learner, actor=actor, evaluator=evaluator, buffer=buffer, commander=commander)
+
+
+def _beside(actor: Any, learner: Any, policy: Policy, launch: Launch) -> Any:
+    """The actor, beside whose collecting the learner learns."""
+    from nervex.worker.actor.beside import BesideActor, SettledState
+
+    model = copy.deepcopy(launch.passed.model)  # a module would be shared
+    acting = build_policy(launch.cfg, type(policy), model, actor.env.env_info(), ('collect',))
+    made = BesideActor(actor, policy, acting)
+    learner.attached = {name: SettledState(part, made) for name, part in learner.attached.items()}
+    return made
+
+
+def refuse_beside(cfg: EasyDict, why: str) -> None:
+    """A ConfigError if ``actor.beside_learning`` is on."""
+    if cfg.actor.beside_learning:
+        raise ConfigError([f'actor.beside_learning: got True, but {why}; leave it False'])
 
 
 def build_selfplay(launch: Launch, exp_path: str, stack: contextlib.ExitStack) -> SelfPlay | None:

@@ -80,6 +80,7 @@ class SerialRun(RunLife):
         """Evaluate, unless the config has none; keep a checkpoint of a new best; answer whether the run is solved."""
         if self.cfg.evaluator.eval_freq is None:
             return False
+        self.actor.settle()
         self._before = changed_by_evaluating(self)
         self.progress.evaluating()
         self.solved, _ = self.evaluator.eval(self.learner.train_iter, envstep=self.actor.total_step)

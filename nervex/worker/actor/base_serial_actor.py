@@ -32,6 +32,9 @@ from nervex.worker.actor.rows import (
 )
 from nervex.worker.actor.transform import TRANSFORMS, SampleTransforms
 
+COUNTERS = ('total_step', 'total_sample', 'total_episode', 'total_duration', 'rounds', 'last_iter')
+COUNTERS += ('recent_returns', 'recent_lengths')
+
 
 @ACTOR_REGISTRY.register('base')
 class BaseSerialActor(HasState):
@@ -50,19 +53,12 @@ class BaseSerialActor(HasState):
         traj_len=setting(None, 'int >= 1 | inf | None', 'window length', same_as='policy.collect.traj_len'),
         traj_print_freq=setting(100, 'int >= 0', 'episodes between two lines in the log; 0: none'),
         collect_print_freq=setting(100, 'int >= 0', 'rounds between two lines in the log; 0: none'),
-        collect_traj=setting(
-            None, 'str | None', 'folder, below that of the run, for files of whole episodes; None: none'
-        ),
+        collect_traj=setting(None, 'str | None', 'folder in that of the run, for files of whole episodes; None: none'),
+        beside_learning=setting(False, 'bool', 'collect each round while the one before is learned, by older weights'),
         transform=setting({}, TRANSFORMS, 'changes to samples before they are stored, by name: dict(her=dict(k=4))'),
     )
 
-    resume_parts = ('total_step', 'total_sample', 'total_episode', 'total_duration', 'rounds', 'last_iter') + (
-        'recent_returns',
-        'recent_lengths',
-        '_transform',
-        '_spare',
-        '_pool',
-    )
+    resume_parts = (*COUNTERS, '_transform', '_spare', '_pool')
 
     def __init__(
         self,
@@ -263,6 +259,9 @@ class BaseSerialActor(HasState):
                     f'episode {self.total_episode}: env {int(step.env_id[k])}, '
                     f'return {episode_return:.3f}, {length} steps'
                 )
+
+    def settle(self) -> None:
+        """Wait for what is collected beside learning: here nothing is."""
 
     def _exactly(self, fresh: list[Batch], iter_count: int, count: int, n_sample: int | None) -> Batch:
         """Join what was kept and what is fresh, stamped; what exceeds ``n_sample`` waits for the next call."""
