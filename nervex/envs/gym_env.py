@@ -17,7 +17,7 @@ import numpy as np
 from nervex.envs.common import agent_num
 from nervex.envs.env.base_env import BaseEnv, BaseEnvInfo, BaseEnvTimestep
 from nervex.envs.env.plain_state import attributes, decode, encode, set_attributes
-from nervex.envs.hosting.layout import write_row
+from nervex.envs.hosting.block import write_row
 from nervex.envs.spaces import ActionCodec, ObsCodec, reward_info
 from nervex.envs.wrappers.base import GymWrapper, check_wrappers, reset_gym, step_gym, wrap
 from nervex.envs.wrappers.video import RecordVideo

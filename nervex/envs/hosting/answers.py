@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from nervex.envs.hosting.layout import InvalidStepError, write_row
+from nervex.envs.hosting.block import InvalidStepError, write_row
 
 FAILURES = (Exception, SystemExit)  # what an env may raise without ending the run
 

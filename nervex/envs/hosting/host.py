@@ -9,7 +9,15 @@ import numpy as np
 
 from nervex.envs.hosting.actions import ActionRows
 from nervex.envs.hosting.answers import FAILURES, flag
-from nervex.envs.hosting.layout import InvalidStepError, copy_row, not_finite, nothing_legal, write_row
+from nervex.envs.hosting.block import (
+    SLOTS,
+    BlockStore,
+    InvalidStepError,
+    copy_row,
+    not_finite,
+    nothing_legal,
+    write_row,
+)
 from nervex.envs.hosting.messages import (
     EnvFault,
     Events,
@@ -21,7 +29,6 @@ from nervex.envs.hosting.messages import (
 )
 from nervex.envs.hosting.saving import load_env, save_env
 from nervex.envs.hosting.stepping import make_loop, make_steps
-from nervex.envs.hosting.store import SLOTS, BlockStore
 from nervex.utils.errors import ExtraMissingError
 
 
@@ -90,7 +97,7 @@ class EnvHost:
         self._row_checks = [store.row_floats(slot, low, high) for slot in range(SLOTS)]
         self.floats = [store.floats(slot, low, high) for slot in range(SLOTS)]
         self.masks = [store.masks(slot, low, high) for slot in range(SLOTS)]
-        self._rewards = [store.reward[slot, low:high] for slot in range(SLOTS)]
+        self._rewards = [store.reward[slot][low:high] for slot in range(SLOTS)]
         scalar = store.reward_size == 1
         # memoryviews take single numbers faster than NumPy's arrays do
         self.reward_cells: list[Any] = [r.data for r in self._rewards] if scalar else self._rewards

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from nervex.envs.hosting.layout import InvalidStepError
+from nervex.envs.hosting.block import InvalidStepError
 
 METHOD = 'nervex.envs.hosting.messages.METHOD'  # stands for a method, which stays with its env; survives pickling
 

@@ -8,12 +8,17 @@ however it went. Nothing appears in /dev/shm.
 import mmap
 import os
 import tempfile
+from collections.abc import Callable
 from multiprocessing import reduction
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from nervex.envs.hosting.store import ALIGNMENT, BlockStore
+from nervex.envs.hosting.actions import ActionRows
+from nervex.envs.hosting.block import BlockStore, Memory
+
+STEP_ALL, STEP_SOME, ASK = 1, 2, 3  # kinds of commands; ASK: a message waits in the pipe
+Made = TypeVar('Made')
 
 
 class SharedBlock:
@@ -28,6 +33,19 @@ class SharedBlock:
             fd = _anonymous_file(nbytes)
         self._fd: Any = fd  # an int, until it is closed
         self.buffer = mmap.mmap(fd, nbytes)
+
+    @classmethod
+    def holding(cls, make: Callable[[Memory], Made]) -> 'tuple[SharedBlock, Made]':
+        """What is made from a Memory, in a block of its size; it is made once before to see how much that is."""
+        trial = Memory()
+        make(trial)
+        block = cls(trial.used)
+        return block, make(block.memory)
+
+    @property
+    def memory(self) -> Memory:
+        """To cut the same arrays from it in every process."""
+        return Memory(self.buffer)
 
     def send(self, connection: Any, pid: int) -> None:
         """Hand the memory to the process at the other end."""
@@ -71,17 +89,12 @@ class Control:
     resetting: memoryview
     FIELDS = ('asked', 'done', 'kind', 'slot', 'asleep', 'news', 'mail', 'resetting')
 
-    def __init__(self, workers: int, envs: int, buffer: Any) -> None:
-        words = np.frombuffer(buffer, np.int64, len(self.FIELDS) * workers + 2)
+    def __init__(self, workers: int, envs: int, memory: Memory) -> None:
+        words = memory.array((len(self.FIELDS) * workers + 2,), np.int64)
         for place, name in enumerate(self.FIELDS):
             setattr(self, name, words[place * workers : (place + 1) * workers].data)
         self.main_waits, self.main_core = words[-2:-1].data, words[-1:].data
-        self.chosen = np.frombuffer(buffer, np.uint8, envs, words.nbytes)
-
-    @classmethod
-    def nbytes(cls, workers: int, envs: int) -> int:
-        """The bytes that it needs."""
-        return (len(cls.FIELDS) * workers + 2) * 8 + envs
+        self.chosen = memory.array((envs,), np.uint8)
 
 
 class Plan(NamedTuple):
@@ -90,39 +103,21 @@ class Plan(NamedTuple):
         What lies in the memory that steps write to.
     Arguments:
         - layout (:obj:`Any`): tree of Leafs
-        - action (:obj:`tuple | None`): shape and dtype of an action; None: actions travel by pipe
-        - by_pipe (:obj:`bool`): observations travel by pipe, too
+        - by_pipe (:obj:`bool`): observations travel by pipe
     """
 
     layout: Any
     envs: int
     reward_size: int
     act_space: Any
-    action: tuple[tuple[int, ...], Any] | None
     by_pipe: bool
 
-    @property
-    def nbytes(self) -> int:
-        """The bytes that it needs."""
-        return BlockStore.nbytes(self.layout, self.envs, self.reward_size) + self._action_bytes
-
-    @property
-    def _action_bytes(self) -> int:
-        if self.action is None:
-            return 0
-        size = self.envs * int(np.prod(self.action[0])) * np.dtype(self.action[1]).itemsize
-        return size + -size % ALIGNMENT
-
-    def open(self, buffer: Any) -> tuple[BlockStore, np.ndarray | None]:
-        """The store and the actions in that memory."""
-        rest, actions = memoryview(buffer)[self._action_bytes :], None
-        if self.action is not None:
-            shape, dtype = self.action
-            actions = np.frombuffer(buffer, dtype, self.envs * int(np.prod(shape))).reshape(self.envs, *shape)
-        return BlockStore(self.layout, self.envs, self.reward_size, rest, self.by_pipe), actions
-
-
-STEP_ALL, STEP_SOME, ASK = 1, 2, 3  # kinds of commands; ASK: a message waits in the pipe
+    def open(self, memory: Memory) -> tuple[BlockStore, ActionRows, np.ndarray | None]:
+        """The store, and the actions with what splits them; None: they travel by pipe."""
+        store = BlockStore(self.layout, self.envs, self.reward_size, memory, self.by_pipe)
+        rows = ActionRows(self.act_space)
+        form = rows.memory()
+        return store, rows, None if form is None else memory.array((self.envs, *form[0]), form[1])
 
 
 def _anonymous_file(nbytes: int) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 
 from nervex.envs.hosting.actions import ARRAY, NUMPY, PLAIN, ActionRows
 from nervex.envs.hosting.answers import FAILURES, has_step_into, make_stepper, reward_of
-from nervex.envs.hosting.layout import write_row
+from nervex.envs.hosting.block import write_row
 from nervex.envs.hosting.messages import FORKS, Events, leave_copy
 
 Split = Callable[[Any], Sequence[Any]]

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from nervex.envs.hosting.actions import ActionRows
 from nervex.envs.hosting.messages import Events, HostSetup
 from nervex.envs.hosting.shared import ASK, STEP_ALL, Control, Plan, SharedBlock
 from nervex.envs.hosting.waiting import Apart, Sleeper, keeps_order, make_fence, spin_while
@@ -70,7 +69,7 @@ class Worker:
         together: bool,
     ) -> None:
         self.host, self._g, self._pipe, self._wake_fd, self._ready_fd = host, g, pipe, wake_fd, ready_fd
-        self._control = Control(workers, envs, SharedBlock.receive(pipe).buffer)
+        self._control = Control(workers, envs, SharedBlock.receive(pipe).memory)
         host.resetting = self._control.resetting[g : g + 1]
         self._spin, self._together = spin, together and keeps_order()
 
@@ -118,9 +117,9 @@ class Worker:
             return _dump((self.host.fault(0, 'build' if name == 'make' else name, error), None))
 
     def _attach(self, plan: Plan) -> None:
-        store, actions = plan.open(SharedBlock.receive(self._pipe).buffer)
+        store, rows, actions = plan.open(SharedBlock.receive(self._pipe).memory)
         low, high = self.host.first_id, self.host.first_id + self.host.num
-        self.host.attach(store, low, ActionRows(plan.act_space))
+        self.host.attach(store, low, rows)
         self._by_pipe = plan.by_pipe
         self._actions = None if actions is None else actions[low:high]
         self._chosen = self._control.chosen[low:high]

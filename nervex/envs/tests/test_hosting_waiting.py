@@ -12,7 +12,7 @@ from nervex.envs import GymEnv
 from nervex.envs.env.base_env import BaseEnvInfo
 from nervex.envs.hosting import waiting
 from nervex.envs.hosting.actions import ARRAY, KEPT, NUMPY, PLAIN, ActionRows
-from nervex.envs.hosting.layout import Leaf
+from nervex.envs.hosting.block import Leaf
 from nervex.envs.spaces import ActionCodec
 from nervex.worker.actor.env_manager import create_env_manager
 

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from nervex.envs.hosting.actions import ActionRows
+from nervex.envs.hosting.block import BlockStore
 from nervex.envs.hosting.messages import EnvFault, HostSetup, make_env
-from nervex.envs.hosting.store import BlockStore
 from nervex.utils.errors import NervexError
 
 

@@ -15,10 +15,9 @@ from multiprocessing.util import Finalize
 from typing import Any
 
 from nervex.envs.hosting.actions import ActionRows, rows_of
-from nervex.envs.hosting.layout import copy_row
+from nervex.envs.hosting.block import BlockStore, copy_row
 from nervex.envs.hosting.messages import EnvFault, Events, HostSetup
 from nervex.envs.hosting.shared import ASK, STEP_ALL, STEP_SOME, Control, Plan, SharedBlock
-from nervex.envs.hosting.store import BlockStore
 from nervex.envs.hosting.waiting import RECHECK_S, core, cores, may_spin, spin_while
 from nervex.envs.hosting.worker import STOPS, end_group, worker_main
 from nervex.utils import tree
@@ -59,8 +58,9 @@ class Processes(Backend):
         self._everybody, self.interrupts = range(count)[1 if cfg['hybrid'] else 0 :], not cfg['hybrid']
         self.workers: dict[int, _Worker] = {}
         self.spin = together and may_spin(len(self._everybody) + 1)
-        self._control_block: Any = SharedBlock(Control.nbytes(count, env_num))
-        self.control: Any = Control(count, env_num, self._control_block.buffer)
+        self._control_block: Any
+        self.control: Any
+        self._control_block, self.control = SharedBlock.holding(lambda memory: Control(count, env_num, memory))
         self.control.main_waits[0] = 0 if self.spin else 1
         self._open: set[int] = set()  # groups that were given a job whose end was not told
         self._told: list[tuple[int, Any]] = []  # answers that ``wait`` has not handed out
@@ -115,9 +115,8 @@ class Processes(Backend):
     def share(self, layout: Any, reward_size: int, action_rows: ActionRows) -> BlockStore:
         """Make the memory that steps write to."""
         by_pipe = not self._cfg['shared_memory'] or any(leaf.is_object for leaf in tree.leaves(layout))
-        self._plan = Plan(layout, self._env_num, reward_size, action_rows.act_space, action_rows.memory(), by_pipe)
-        self._block, self._rows = SharedBlock(self._plan.nbytes), action_rows
-        self._store, self._actions = self._plan.open(self._block.buffer)
+        self._plan = Plan(layout, self._env_num, reward_size, action_rows.act_space, by_pipe)
+        self._block, (self._store, self._rows, self._actions) = SharedBlock.holding(self._plan.open)
         self.step_all = self._lockstep()
         return self._store
 

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from nervex.envs.hosting.actions import ActionRows, rows_of
-from nervex.envs.hosting.layout import layout_from, reward_size
+from nervex.envs.hosting.block import SLOTS, layout_from, reward_size
 from nervex.envs.hosting.messages import EnvFault, Events
-from nervex.envs.hosting.store import SLOTS
 from nervex.utils import tree
 from nervex.worker.actor.env_manager.backend import PENDING
 from nervex.worker.actor.env_manager.groups import Groups
@@ -199,7 +198,7 @@ class Running:
             reward = store.reward[slot].copy() if groups.beginning else store.reward[slot]
             returns, lengths = store.episode_return.copy(), store.episode_length.copy()
         else:
-            obs, reward = store.take(slot, ids, list(zip(rows, ended))), store.reward[slot, ids]
+            obs, reward = store.take(slot, ids, list(zip(rows, ended))), store.reward[slot][ids]
             returns, lengths = store.episode_return[ids], store.episode_length[ids]
         if (infos and not whole) or callable(infos):
             infos = by_row(results, infos)

@@ -8,9 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from nervex.envs.hosting.actions import ActionRows, rows_of
-from nervex.envs.hosting.layout import copy_row
+from nervex.envs.hosting.block import BlockStore, copy_row
 from nervex.envs.hosting.messages import EnvFault, HostSetup
-from nervex.envs.hosting.store import BlockStore
 from nervex.utils.errors import EnvError
 from nervex.worker.actor.env_manager.backend import Backend, WorkerLost
 
@@ -101,7 +100,7 @@ class Threads(Backend):
             k = i - host.first_id
             copy_row(shown.rows[slot][i], own.rows[slot][k])
             copy_row(shown.final_rows[i], own.final_rows[k])
-            shown.reward[slot, i] = own.reward[slot, k]
+            shown.reward[slot][i] = own.reward[slot][k]
             for name in ('done', 'truncated', 'episode_return', 'episode_length'):
                 getattr(shown, name)[i] = getattr(own, name)[k]
 

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from nervex.envs.hosting.answers import FAILURES
-from nervex.envs.hosting.layout import InvalidStepError, copy_row, nothing_legal, write_row
+from nervex.envs.hosting.block import SLOTS, BlockStore, InvalidStepError, copy_row, nothing_legal, write_row
 from nervex.envs.hosting.messages import FORKS, METHOD, EnvFault, Events, HostSetup, describe_error, kind_of, leave_copy
 from nervex.envs.hosting.saving import load_env, save_env
-from nervex.envs.hosting.store import SLOTS, BlockStore
 from nervex.utils import tree
 from nervex.utils.errors import ConfigError
 from nervex.worker.actor.env_manager.backend import PENDING, InProcess, WorkerLost

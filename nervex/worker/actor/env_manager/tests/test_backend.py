@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from nervex.envs.hosting.store import BlockStore
+from nervex.envs.hosting.block import BlockStore
 from nervex.envs.tests.fakes import CounterEngine, CounterEnv, FaultyEnv
 from nervex.utils import EnvError
 from nervex.utils.registry_factory import ENV_MANAGER_REGISTRY

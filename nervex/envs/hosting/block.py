@@ -1,15 +1,20 @@
 """
-How observations lie in memory: one array a leaf, one row an env.
+The memory that steps write to, one row an env: observations, rewards, and what is known about episodes that have ended.
 
-An observation is an array, or a dict (of dicts) of arrays. Whatever is not a numeric array (text, ragged lists,
-objects) is kept in an object column.
+An observation is an array, or a dict (of dicts) of arrays; each has an array of its own in a block. Whatever is not a
+numeric array (text, ragged lists, objects) is kept in an object column.
 """
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from nervex.utils import tree
+
+SLOTS = 3  # a block stays valid while the next one is written, and the one after that
+FINAL = SLOTS  # the place behind the slots: the last observations of episodes that have ended
+ALIGNMENT = 64  # of every array, so that sums over slots are rounded alike in each (exact resume)
 
 
 class InvalidStepError(ValueError):
@@ -189,3 +194,103 @@ def _may_become(array: np.ndarray, dtype: np.dtype) -> bool:
 def _describe(obs: Any) -> str:
     text = repr(obs)
     return f'{type(obs).__name__} {text if len(text) <= 80 else text[:77] + "..."}'
+
+
+class Memory:
+    """
+    Overview:
+        Cuts zeroed arrays, one after the other, from zeroed bytes that begin at a page. Without them each array has
+        memory of its own, and ``used`` still tells how many bytes it takes.
+    """
+
+    def __init__(self, buffer: Any = None) -> None:
+        self._bytes = None if buffer is None else np.frombuffer(buffer, np.uint8)
+        self.used = 0
+
+    def array(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+        """The next array."""
+        size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+        source, start = self._bytes, self.used
+        self.used += size + -size % ALIGNMENT
+        if source is None:
+            source = np.zeros(size + ALIGNMENT, np.uint8)
+            start = -source.ctypes.data % ALIGNMENT
+        return source[start : start + size].view(dtype).reshape(shape)
+
+
+class BlockStore:
+    """
+    Overview:
+        ``obs`` has a block of observations for each of the SLOTS, ``reward`` has (N, ) or (N, k) numbers: a step writes
+        one slot, and steps go round the slots. ``rows`` are the single rows of each slot. ``final``, ``done``,
+        ``truncated``, ``episode_return`` and ``episode_length`` describe the episodes that ended last.
+    Arguments:
+        - layout (:obj:`Any`): tree of Leafs, see ``layout_of``
+        - num (:obj:`int`): envs
+        - reward_size (:obj:`int`): 1, or the length of a vector reward
+        - memory (:obj:`Memory | None`): what processes may share; None: private. Object columns always are
+        - private (:obj:`bool`): True keeps all observations out of it
+    """
+
+    def __init__(
+        self, layout: Any, num: int, reward_size: int = 1, memory: Memory | None = None, private: bool = False
+    ) -> None:
+        self.layout, self.num, self.reward_size = layout, num, reward_size
+        memory = memory or Memory()
+        own = Memory() if private else memory
+
+        def column(leaf: Leaf) -> np.ndarray:
+            return np.zeros(num, object) if leaf.is_object else own.array((num, *leaf.shape), leaf.dtype)
+
+        *self.obs, self.final = (tree.map(column, layout) for _ in range(SLOTS + 1))
+        rewards = (num,) if reward_size == 1 else (num, reward_size)
+        self.reward = [memory.array(rewards, np.float32) for _ in range(SLOTS)]
+        self.done, self.truncated = memory.array((num,), bool), memory.array((num,), bool)
+        self.episode_return, self.episode_length = memory.array((num,), np.float64), memory.array((num,), np.int64)
+        # a row of an object column is an array without axes, whose only element is the object
+        *self.rows, self.final_rows = (
+            [tree.index(block, (k, ...)) for k in range(num)] for block in (*self.obs, self.final)
+        )
+
+    def take(self, slot: int, ids: np.ndarray | None, ended: Sequence[tuple[int, int]] = ()) -> Any:
+        """
+        Overview:
+            A copy of the observations of envs (None: of all); those ``ended`` (place, env) show their episode's last.
+        """
+
+        def copied(leaf: np.ndarray, final: np.ndarray) -> np.ndarray:
+            block = leaf.copy() if ids is None else leaf[ids]
+            for k, i in ended:
+                block[k] = final[i]
+            return block
+
+        obs = self.obs[slot]
+        return copied(obs, self.final) if type(obs) is np.ndarray else tree.map(copied, obs, self.final)
+
+    def carry(self, ids: Iterable[int], before: int, slot: int) -> None:
+        """Copy the observations of envs that a step leaves out to its slot."""
+        for i in ids:
+            copy_row(self.rows[slot][i], self.rows[before][i])
+
+    def floats(self, slot: int, low: int, high: int) -> list[tuple[np.ndarray, np.ndarray]]:
+        """
+        Overview:
+            What must be finite in rows low..high of a slot: pairs (flat view, zeros of its length). Scalar rewards are
+            not among them: whoever adds them up sees NaN and infinity in the sums.
+        """
+        leaves = [leaf for leaf in tree.leaves(self.obs[slot]) if leaf.dtype.kind == 'f']
+        leaves += [self.reward[slot]] if self.reward_size > 1 else []
+        views = [leaf[low:high].reshape(-1) for leaf in leaves]
+        return [(view, np.zeros(len(view), view.dtype)) for view in views if len(view)]
+
+    def masks(self, slot: int, low: int, high: int) -> np.ndarray | None:
+        """Which actions are legal in rows low..high of a slot; None where the observations do not say so."""
+        obs = self.obs[slot]
+        mask = obs.get('action_mask') if isinstance(obs, dict) else None
+        return None if not isinstance(mask, np.ndarray) or mask.dtype == object else mask[low:high]
+
+    def row_floats(self, slot: int, low: int, high: int) -> list[list[tuple[np.ndarray, np.ndarray]]]:
+        """The same for the observation of each row alone."""
+        leaves = [leaf for leaf in tree.leaves(self.obs[slot]) if leaf.dtype.kind == 'f']
+        zeros = [np.zeros(leaf[0].size, leaf.dtype) for leaf in leaves]
+        return [[(leaf[k].reshape(-1), zero) for leaf, zero in zip(leaves, zeros)] for k in range(low, high)]
