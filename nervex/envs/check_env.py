@@ -10,8 +10,8 @@ import numpy as np
 
 from nervex.envs.common import team_problems
 from nervex.envs.env.base_env import BaseEnv
-from nervex.envs.hosting.answers import flag, reward_of
 from nervex.envs.hosting.block import InvalidStepError, layout_from, layout_of, nothing_legal
+from nervex.envs.hosting.one_env import flag, reward_of
 from nervex.envs.spaces import MASK
 from nervex.utils import tree
 

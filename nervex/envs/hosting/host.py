@@ -8,26 +8,16 @@ from typing import Any
 import numpy as np
 
 from nervex.envs.hosting.actions import ActionRows
-from nervex.envs.hosting.answers import FAILURES, flag
 from nervex.envs.hosting.block import (
     SLOTS,
     BlockStore,
+    Check,
     InvalidStepError,
     copy_row,
-    not_finite,
-    nothing_legal,
     write_row,
 )
-from nervex.envs.hosting.messages import (
-    EnvFault,
-    Events,
-    HostSetup,
-    ask_env,
-    describe_error,
-    kind_of,
-    make_env,
-)
-from nervex.envs.hosting.saving import load_env, save_env
+from nervex.envs.hosting.messages import EnvFault, Events, HostSetup, describe_error, kind_of
+from nervex.envs.hosting.one_env import FAILURES, ask_env, flag, load_env, make_env, save_env
 from nervex.envs.hosting.stepping import make_loop, make_steps
 from nervex.utils.errors import ExtraMissingError
 
@@ -94,14 +84,8 @@ class EnvHost:
         self.store, self.action_rows, high = store, action_rows, low + self.num
         self.rows = [store.rows[slot][low:high] for slot in range(SLOTS)]
         self.final_rows = store.final_rows[low:high]
-        self._row_checks = [store.row_floats(slot, low, high) for slot in range(SLOTS)]
-        self.floats = [store.floats(slot, low, high) for slot in range(SLOTS)]
-        self.masks = [store.masks(slot, low, high) for slot in range(SLOTS)]
-        self._rewards = [store.reward[slot][low:high] for slot in range(SLOTS)]
-        scalar = store.reward_size == 1
-        # memoryviews take single numbers faster than NumPy's arrays do
-        self.reward_cells: list[Any] = [r.data for r in self._rewards] if scalar else self._rewards
-        self.sums = self.returns if scalar else ()
+        self.checks = [Check(store, slot, low, high, rewards=False) for slot in range(SLOTS)]
+        self.sums = self.returns if store.reward_size == 1 else ()
         self.done, self._truncated = store.done[low:high], store.truncated[low:high]
         self.done[:] = False  # a predecessor that died may have left an end there
         self._episode_return, self._episode_length = store.episode_return[low:high], store.episode_length[low:high]
@@ -181,8 +165,8 @@ class EnvHost:
                 obs = self.envs[index].reset(**self._reset_kwargs[index])
             self.returns[index], self.born[index] = 0.0, self.age
             write_row(self.rows[slot][index], obs)
-            self._check_row(slot, index, 'the first observation')
-            self._check_mask(slot, index)
+            self.checks[slot].finite(index, self.first_id + index, 0, 'the first observation')
+            self.checks[slot].legal(index, self.first_id + index, 0)
         finally:
             self.resetting[0] = 0
 
@@ -230,19 +214,19 @@ class EnvHost:
                 events = events or Events()
                 events.infos[self.first_id + k] = info
             return events
-        total = self.returns[k]
-        self._check_row(slot, k, 'the observation')
-        self._check_reward(slot, k)
+        total, env, length = self.returns[k], self.first_id + k, self.age - self.born[k]
+        self.checks[slot].finite(k, env, length)
+        self.checks[slot].paid(k, env, length)
         if type(total) is not float:  # a vector reward
             total = float(np.sum(total))
         events = events or Events()
-        events.finished.append(self.first_id + k)
+        events.finished.append(env)
         truncated = truncated and not terminated
         self.dirty = self.done[k] = True
         self._truncated[k] = truncated
-        self._episode_return[k], self._episode_length[k] = total, self.age - self.born[k]
+        self._episode_return[k], self._episode_length[k] = total, length
         if info and not (len(info) == 2 and info.get('final_eval_reward') == total and 'truncated' in info):
-            events.infos[self.first_id + k] = info
+            events.infos[env] = info
         copy_row(self.final_rows[k], self.rows[slot][k])
         self.returns[k], self.born[k] = 0.0, self.age
         self._episodes[k] += 1
@@ -253,44 +237,18 @@ class EnvHost:
                 events.faults.append(self.fault(k, 'reset', error))
         return events
 
-    def _check_row(self, slot: int, k: int, what: str) -> None:
-        """Rows that are about to be overwritten, or have just begun, are checked one by one."""
-        for view, zeros in self._row_checks[slot][k]:
-            if not_finite(view, zeros):
-                raise self._invalid(k, what, view)
-
-    def _check_mask(self, slot: int, k: int) -> None:
-        masks = self.masks[slot]
-        if masks is not None and (text := nothing_legal(masks[k])):
-            step = self.age - self.born[k]
-            raise InvalidStepError(f'{text} (env {self.first_id + k}, step {step} of the episode)')
-
-    def _check_reward(self, slot: int, k: int) -> None:
-        reward = self.reward_cells[slot][k]
-        if type(reward) is float and -math.inf < reward < math.inf:  # 3 us faster, once an episode
-            return
-        if not np.isfinite(reward).all():
-            raise self._invalid(k, 'the reward', np.reshape(reward, -1))
-
-    def _invalid(self, k: int, what: str, view: np.ndarray) -> InvalidStepError:
-        bad, shown = view[~np.isfinite(view)][0], f': {view.tolist()}' if 1 < view.size <= 8 else ''
-        step = self.age - self.born[k]
-        return InvalidStepError(
-            f'{what} of env {self.first_id + k} at step {step} of the episode has {bad} in it{shown}'
-        )
-
     def find_wrong(self, slot: int, events: Events, which: Iterable[int]) -> Events | None:
         """Slow path of the checks in ``step``: which env wrote NaN or infinity, or allows no action?"""
-        known = {fault.env_id for fault in events.faults}.union(events.finished)
+        known, check = {fault.env_id for fault in events.faults}.union(events.finished), self.checks[slot]
         for k in which:
-            if self.first_id + k in known:
+            env, step = self.first_id + k, self.age - self.born[k]
+            if env in known:
                 continue
             try:
-                self._check_row(slot, k, 'the observation')
-                self._check_mask(slot, k)
-                self._check_reward(slot, k)
+                for look in (check.finite, check.legal, check.paid):
+                    look(k, env, step)
             except InvalidStepError as error:
-                events.infos.pop(self.first_id + k, None)
+                events.infos.pop(env, None)
                 events.faults.append(self.fault(k, 'step', error))
         return events if events.faults or events.finished or events.infos else None
 

@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 
 from nervex.envs.hosting.block import InvalidStepError
 
-METHOD = 'nervex.envs.hosting.messages.METHOD'  # stands for a method, which stays with its env; survives pickling
-
 
 class EnvFault(NamedTuple):
     """What went wrong in one env: ``phase`` is build, reset or step; ``kind`` is error, invalid, abnormal, ..."""
@@ -21,6 +19,7 @@ class EnvFault(NamedTuple):
     text: str
 
 
+@dataclass(slots=True)
 class Events:
     """
     Overview:
@@ -34,14 +33,11 @@ class Events:
           others (vectorised envs); None: as before
     """
 
-    __slots__ = ('faults', 'finished', 'infos', 'stepped', 'waiting')
-
-    def __init__(self) -> None:
-        self.finished: list[int] = []
-        self.infos: Any = {}
-        self.faults: list[EnvFault] = []
-        self.stepped: list[int] | None = None
-        self.waiting: Collection[int] | None = None
+    finished: list[int] = field(default_factory=list)
+    infos: Any = field(default_factory=dict)
+    faults: list[EnvFault] = field(default_factory=list)
+    stepped: list[int] | None = None
+    waiting: Collection[int] | None = None
 
 
 @dataclass
@@ -75,25 +71,6 @@ class HostSetup:
 
     def __setstate__(self, state: bytes) -> None:
         self.__dict__.update(pickle.loads(state))
-
-
-def make_env(env_fn: Callable[[dict], Any], cfg: dict) -> Any:
-    """The env of a config; a Gym object is adapted."""
-    env = env_fn(cfg)
-    if callable(getattr(env, 'info', None)):
-        return env
-    from nervex.envs.gym_env import GymEnv
-
-    return GymEnv(env)
-
-
-def ask_env(env: Any, name: str, call: tuple[tuple, dict] | None) -> Any:
-    """The attribute ``name`` (METHOD if it can be called), or with ``call`` the method's answer."""
-    value = getattr(env, name)
-    if call is None:
-        return METHOD if callable(value) else value
-    args, kwargs = call
-    return value(*args, **kwargs)
 
 
 FORKS = [0]  # how many forks lie between the first process and this one: cheaper to read than the process id

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from nervex.envs.hosting.actions import ARRAY, NUMPY, PLAIN, ActionRows
-from nervex.envs.hosting.answers import FAILURES, has_step_into, make_stepper, reward_of
 from nervex.envs.hosting.block import write_row
 from nervex.envs.hosting.messages import FORKS, Events, leave_copy
+from nervex.envs.hosting.one_env import FAILURES, has_step_into, make_stepper, reward_of
 
 Split = Callable[[Any], Sequence[Any]]
 
@@ -23,8 +23,8 @@ def make_steps(host: Any) -> tuple[Callable[..., Events | None], Callable[[int, 
         it. They and the loops are closures, so that all they use is at hand without attribute look-ups (benchmark rows
         ``nervex.base`` of env_bench, bigobs most of all).
     """
-    everyone, born, done, sums = host.everyone, host.born, host.done, host.sums
-    all_floats, all_masks, forks = host.floats, host.masks, FORKS[0]
+    everyone, born, done, sums, forks = host.everyone, host.born, host.done, host.sums, FORKS[0]
+    all_floats, all_masks = zip(*[(check.floats, check.mask) for check in host.checks])
 
     def step(slot: int, actions: Any, which: Sequence[int] | None = None) -> Events | None:
         rows = host.split(actions)
@@ -42,12 +42,12 @@ def make_steps(host: Any) -> tuple[Callable[..., Events | None], Callable[[int, 
             events = host.end_overdue(slot, which, events)
         if FORKS[0] != forks:
             leave_copy()
+        mask = all_masks[slot]
         if not -3.4e38 < sum(sums) < 3.4e38:  # a reward is NaN, or infinite as it is stored, in float32
             return host.find_wrong(slot, events or Events(), which)
         for view, zeros in all_floats[slot]:
-            if view.dot(zeros):  # see not_finite
+            if view.dot(zeros):  # see Check
                 return host.find_wrong(slot, events or Events(), which)
-        mask = all_masks[slot]
         if mask is not None and not mask.any(-1).all():
             return host.find_wrong(slot, events or Events(), which)
         return events
@@ -90,7 +90,8 @@ def _plain_rows(rows: ActionRows) -> Split:
 
 def _loop(host: Any, steps: list[Callable], direct: bool) -> Callable:
     """A loop over steppers, which write their env's row, or with ``direct`` over the steps of Gym objects."""
-    all_rows, all_rewards, everyone, array = host.rows, host.reward_cells, host.everyone, np.ndarray
+    all_rows, all_rewards = host.rows, [check.rewards for check in host.checks]
+    everyone, array = host.everyone, np.ndarray
     returns, settle, fail = host.returns, host.settle, host.fail
     shape, dtype = (host.store.layout.shape, host.store.layout.dtype) if direct else ((), None)
     # A memoryview of one axis compares shape and format itself when it is assigned to.

@@ -5,7 +5,6 @@ import os
 import platform
 import select
 import sys
-import threading
 import time
 from collections.abc import Callable
 
@@ -17,29 +16,9 @@ PART_EVERY = 8  # vain waits
 _core = getattr(ctypes.CDLL(None), 'sched_getcpu', None) if sys.platform == 'linux' else None
 
 
-def may_spin(processes: int) -> bool:
-    """Only with a core for each process, and only where the processor keeps the order of stores."""
-    return processes <= cores() and keeps_order()
-
-
 def keeps_order() -> bool:
-    """Whether others see the stores of this processor in their order."""
+    """Whether others see the stores of this processor in their order; waiting awake relies on it."""
     return platform.machine().lower() in ('x86_64', 'amd64')
-
-
-def make_fence() -> Callable[[], None]:
-    """
-    Overview:
-        A function that lets what follows it read only after what precedes it was stored for all to see. Taking and
-        leaving a lock are locked instructions, which have that effect where ``keeps_order()``.
-    """
-    lock = threading.Lock()
-
-    def fence() -> None:
-        lock.acquire()
-        lock.release()
-
-    return fence
 
 
 def cores() -> int:

@@ -16,7 +16,7 @@ import numpy as np
 
 from nervex.envs.hosting.messages import Events, HostSetup
 from nervex.envs.hosting.shared import ASK, STEP_ALL, Control, Plan, SharedBlock
-from nervex.envs.hosting.waiting import Apart, Sleeper, keeps_order, make_fence, spin_while
+from nervex.envs.hosting.waiting import Apart, Sleeper, keeps_order, spin_while
 
 STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
 GRACE_S = 10.0  # between SIGTERM and the end of a worker
@@ -79,7 +79,7 @@ class Worker:
         asked, done, waits = control.asked, control.done, control.main_waits
         kinds, slots, mails, token = control.kind, control.slot, control.mail, g.to_bytes(2, 'little')
         sleeper = Sleeper(control.asleep, g, self._wake_fd, always=not spin)
-        number, apart, fence = done[g], Apart(), make_fence()
+        number, apart, fence = done[g], Apart(), threading.Lock()
 
         def arrived() -> bool:
             return asked[g] != number
@@ -96,8 +96,9 @@ class Worker:
             if not spin:
                 control.asleep[g] = 1  # before 'done', so that the next command certainly comes with a byte
             done[g] = number
-            if together:  # the last one tells; of two that end at the same moment each must see the other
-                fence()
+            if together:  # the last one tells; of two that end at the same moment each must see the other: taking and
+                with fence:  # leaving a lock lets what follows read only after what precedes was stored for all
+                    pass
             if waits[0] and (not together or asked == done):
                 os.write(self._ready_fd, token)
             if mail is not None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from nervex.envs import BaseEnv, BaseEnvInfo, BaseEnvTimestep, EnvElementInfo
-from nervex.envs.hosting.messages import ask_env
+from nervex.envs.hosting.one_env import ask_env
 from nervex.envs.vector_engine import Answer
 
 

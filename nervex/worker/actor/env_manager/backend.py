@@ -6,7 +6,8 @@ from typing import Any
 
 from nervex.envs.hosting.actions import ActionRows
 from nervex.envs.hosting.block import BlockStore
-from nervex.envs.hosting.messages import EnvFault, HostSetup, make_env
+from nervex.envs.hosting.messages import EnvFault, HostSetup
+from nervex.envs.hosting.one_env import make_env
 from nervex.utils.errors import NervexError
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from nervex.envs.hosting.messages import METHOD, HostSetup
+from nervex.envs.hosting.messages import HostSetup
+from nervex.envs.hosting.one_env import METHOD
 from nervex.loader import interval, numeric
 from nervex.loader.sections import complete
 from nervex.rl_utils.normalize import Normalizer
@@ -16,11 +17,19 @@ from nervex.utils import tree
 from nervex.utils.declare import declared_config, setting, settings
 from nervex.worker.actor.env_manager.backend import Backend, InProcess, WorkerLost
 from nervex.worker.actor.env_manager.fault_log import FaultLog
-from nervex.worker.actor.env_manager.forms import RowMap, TimestepMap, ready_map, step_map
 from nervex.worker.actor.env_manager.groups import Groups
 from nervex.worker.actor.env_manager.normalize import Scaled
 from nervex.worker.actor.env_manager.running import Running
-from nervex.worker.actor.env_manager.step_block import EnvState, EnvStateError, StepBlock, check_id
+from nervex.worker.actor.env_manager.step_block import (
+    EnvState,
+    EnvStateError,
+    RowMap,
+    StepBlock,
+    TimestepMap,
+    as_tensor,
+    check_id,
+    step_map,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -102,28 +111,27 @@ class EnvManager:
         self._replay_paths: list[str] | None = None
         self._env_info: Any = None
         self._live: Any = None  # what is Running, between launch() and close()
-        self._front: Any = None  # the same, or what scales its observations and rewards
         self.normalizer = _normalizer(self._cfg)
         self.faults = FaultLog(n, int(self._cfg['max_retry']), self._describe)
 
     # ------------------------------------------------------------------ the block form
     def observe(self) -> tuple[np.ndarray, Any]:
         """(ids in ascending order, block) of the envs that wait for an action. Do not write to it."""
-        return (self._front or self._refuse('observe')).observe()
+        return (self._live or self._refuse('observe')).observe()
 
     def advance(self, ids: np.ndarray, actions: Any) -> StepBlock:
         """Step the envs ``ids`` with one row of ``actions`` each."""
-        return (self._front or self._refuse('advance')).advance(ids, actions)
+        return (self._live or self._refuse('advance')).advance(ids, actions)
 
     @property
     def raw_observed(self) -> tuple[np.ndarray, Any] | None:
         """Where observations are scaled: what ``observe`` answered last, as the envs gave it."""
-        return getattr(self._front, 'raw_observed', None)
+        return getattr(self._live, 'raw_observed', None)
 
     @property
     def raw_step(self) -> StepBlock | None:
         """Where observations or rewards are scaled: the last step as the envs gave it."""
-        return getattr(self._front, 'raw_step', None)
+        return getattr(self._live, 'raw_step', None)
 
     @property
     def asynchronous(self) -> bool:
@@ -137,7 +145,7 @@ class EnvManager:
 
     def present_obs(self, ids: Sequence[int]) -> Any:
         """The observations of these envs, stacked; waits while their episodes begin."""
-        return (self._front or self._refuse('present_obs')).present_obs(ids)
+        return (self._live or self._refuse('present_obs')).present_obs(ids)
 
     def checked_ids(self, ids: Iterable[Any]) -> np.ndarray:
         """The same ids as an array; raises for what is none."""
@@ -147,7 +155,8 @@ class EnvManager:
     @property
     def ready_obs(self) -> RowMap:
         """env_id -> observation (tensors, copied) of the envs that wait for an action."""
-        return ready_map(self if self._live else self._refuse('ready_obs'))
+        ids, obs = (self._live or self._refuse('ready_obs')).observe()
+        return RowMap(ids, as_tensor(obs))
 
     next_obs = ready_obs
 
@@ -187,21 +196,20 @@ class EnvManager:
             self._say_that_no_timeout_holds()
         groups = Groups(backend, self._cfg, self.together, self._setup, self._reset_param, self.faults)
         wait = None if self.together else (int(self._cfg['wait_num']), float(self._cfg['step_wait_timeout']))
-        self._live = self._front = live = Running(groups, wait)
-        if self.normalizer is not None:
-            self._front = Scaled(live, self.normalizer, self._env_num)
+        live = Running(groups, wait) if self.normalizer is None else Scaled(groups, wait, self.normalizer)
+        self._live = live
         try:
             live.launch()
             self._env_info, self.action_rows, self.reward_size = live.info, live.action_rows, live.reward_size
             if self._replay_paths is not None:
                 self._call('enable_save_replay', [((p,), {}) for p in self._replay_paths])
-                self._front.reset(self.all_ids.tolist())
+                self._live.reset(self.all_ids.tolist())
         except BaseException:
             self.close()
             raise
         for name in ('observe', 'advance'):  # who steps the envs calls what does it, unless somebody has put in another
             if name not in vars(self) and getattr(type(self), name) is getattr(EnvManager, name):
-                vars(self)[name] = getattr(self._front, name)
+                vars(self)[name] = getattr(self._live, name)
 
     def _setup(self, ids: range, describe: bool) -> HostSetup:
         """What a group of envs is made from."""
@@ -224,7 +232,7 @@ class EnvManager:
             - reset_param (:obj:`dict | list | None`): env_id -> keyword arguments for ``env.reset``: resets these envs;
               a list has one dict an env; None resets all. Kept for the automatic resets that follow.
         """
-        front, param = self._front or self._refuse('reset'), self._reset_params(reset_param)
+        front, param = self._live or self._refuse('reset'), self._reset_params(reset_param)
         self._reset_param.update(param)
         front.reset(sorted(param) if isinstance(reset_param, Mapping) else self.all_ids.tolist())
 
@@ -256,9 +264,9 @@ class EnvManager:
     def close(self) -> None:
         """End the envs and free everything; may be called twice."""
         for name in ('observe', 'advance'):
-            if self._front is not None and vars(self).get(name) == getattr(self._front, name):
+            if self._live is not None and vars(self).get(name) == getattr(self._live, name):
                 del vars(self)[name]
-        live, self._live, self._front = self._live, None, None
+        live, self._live = self._live, None
         for fault in live.close() if live is not None else ():
             self.faults.record(fault)
 
@@ -279,7 +287,7 @@ class EnvManager:
         live = self._live or self._refuse('state_dict')
         if not live.at_rest:
             return None
-        leaves = tree.leaves(live.observe()[1])
+        leaves = tree.leaves(live.store.obs[live.groups.slot])
         if any(leaf.dtype == object for leaf in leaves):
             return None
         try:
@@ -292,13 +300,13 @@ class EnvManager:
             'envs': [torch.frombuffer(bytearray(env), dtype=torch.uint8) for env in saved],
             'obs': [torch.from_numpy(np.ascontiguousarray(leaf).view(np.uint8).copy()) for leaf in leaves],
         }
-        return state if self.normalizer is None else self._front.state_of(state)
+        return state if self.normalizer is None else self._live.state_of(state)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Put back what ``state_dict`` gave, into launched envs of the same kind and number."""
         live = self._live or self._refuse('load_state_dict')
         if self.normalizer is not None:
-            state = self._front.load(state)
+            state = self._live.load(state)
         if len(state['envs']) != self._env_num:
             raise ValueError(f'the saved state has {len(state["envs"])} envs, this manager {self._env_num}')
         saved = [env.numpy().tobytes() for env in state['envs']]

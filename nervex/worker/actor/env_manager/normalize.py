@@ -9,28 +9,31 @@ import numpy as np
 from nervex.rl_utils.normalize import Normalizer
 from nervex.utils import tree
 from nervex.utils.errors import CheckpointError
+from nervex.worker.actor.env_manager.groups import Groups
+from nervex.worker.actor.env_manager.running import Running
 from nervex.worker.actor.env_manager.step_block import StepBlock
 
 
-class Scaled:
+class Scaled(Running):
     """
     Overview:
-        What stands between a manager and its running envs where observations (and rewards) are scaled; returns of
-        episodes stay the true ones. ``raw_observed`` and ``raw_step`` are what the envs answered last.
+        The running envs of a manager that scales observations (and rewards); returns of episodes stay the true ones.
+        ``raw_observed`` and ``raw_step`` are what the envs answered last.
     """
 
-    def __init__(self, live: Any, normalizer: Normalizer, env_num: int) -> None:
-        self._live, self._normalizer = live, normalizer
-        self._returns = np.zeros(env_num)
-        self._fresh = np.ones(env_num, bool)  # envs whose present observation has not been counted
-        self._seen: Any = None  # the block that was scaled last
-        self._shown: Any = None  # ... and what came of it
+    def __init__(self, groups: Groups, wait: tuple[int, float] | None, normalizer: Normalizer) -> None:
+        super().__init__(groups, wait)
         self.raw_observed: tuple[np.ndarray, Any] | None = None
         self.raw_step: StepBlock | None = None
+        self._normalizer = normalizer
+        self._returns = np.zeros(self._env_num)
+        self._fresh = np.ones(self._env_num, bool)  # envs whose present observation has not been counted
+        self._seen: Any = None  # the block that was scaled last
+        self._shown: Any = None  # ... and what came of it
 
     def observe(self) -> tuple[np.ndarray, Any]:
         """Ids and scaled observations of the envs that wait for an action."""
-        ids, obs = self.raw_observed = self._live.observe()
+        ids, obs = self.raw_observed = super().observe()
         if obs is self._seen:
             return ids, self._shown
         fresh = self._fresh[ids]
@@ -43,7 +46,7 @@ class Scaled:
 
     def advance(self, ids: np.ndarray, actions: Any) -> StepBlock:
         """Step these envs; what they answer is scaled."""
-        block = self.raw_step = self._live.advance(ids, actions)
+        block = self.raw_step = super().advance(ids, actions)
         self._seen = None
         lost = list(block.abnormal)
         self._returns[lost], self._fresh[lost] = 0.0, True
@@ -54,11 +57,11 @@ class Scaled:
 
     def present_obs(self, ids: Sequence[int]) -> Any:
         """The observations of these envs, stacked."""
-        return self._normalizer.observe(self._live.present_obs(ids), count=False)
+        return self._normalizer.observe(super().present_obs(ids), count=False)
 
     def reset(self, ids: list[int]) -> None:
         """Begin new episodes; the discounted returns begin anew."""
-        self._live.reset(ids)
+        super().reset(ids)
         self._returns[:], self._fresh[:], self._seen = 0.0, True, None
 
     def state_of(self, inner: dict[str, Any]) -> dict[str, Any]:

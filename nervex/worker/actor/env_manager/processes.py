@@ -18,7 +18,7 @@ from nervex.envs.hosting.actions import ActionRows, rows_of
 from nervex.envs.hosting.block import BlockStore, copy_row
 from nervex.envs.hosting.messages import EnvFault, Events, HostSetup
 from nervex.envs.hosting.shared import ASK, STEP_ALL, STEP_SOME, Control, Plan, SharedBlock
-from nervex.envs.hosting.waiting import RECHECK_S, core, cores, may_spin, spin_while
+from nervex.envs.hosting.waiting import RECHECK_S, core, cores, keeps_order, spin_while
 from nervex.envs.hosting.worker import STOPS, end_group, worker_main
 from nervex.utils import tree
 from nervex.worker.actor.env_manager.backend import PENDING, Backend, WorkerLost
@@ -57,7 +57,7 @@ class Processes(Backend):
         count = len(self.groups)
         self._everybody, self.interrupts = range(count)[1 if cfg['hybrid'] else 0 :], not cfg['hybrid']
         self.workers: dict[int, _Worker] = {}
-        self.spin = together and may_spin(len(self._everybody) + 1)
+        self.spin = together and keeps_order() and len(self._everybody) < cores()
         self._control_block: Any
         self.control: Any
         self._control_block, self.control = SharedBlock.holding(lambda memory: Control(count, env_num, memory))

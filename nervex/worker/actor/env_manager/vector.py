@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from nervex.envs.hosting.answers import FAILURES
-from nervex.envs.hosting.block import SLOTS, BlockStore, InvalidStepError, copy_row, nothing_legal, write_row
-from nervex.envs.hosting.messages import FORKS, METHOD, EnvFault, Events, HostSetup, describe_error, kind_of, leave_copy
-from nervex.envs.hosting.saving import load_env, save_env
+from nervex.envs.hosting.actions import ActionRows
+from nervex.envs.hosting.block import SLOTS, BlockStore, Check, copy_row, write_row
+from nervex.envs.hosting.messages import FORKS, EnvFault, Events, HostSetup, describe_error, kind_of, leave_copy
+from nervex.envs.hosting.one_env import FAILURES, METHOD, load_env, save_env
 from nervex.utils import tree
 from nervex.utils.errors import ConfigError
 from nervex.worker.actor.env_manager.backend import PENDING, InProcess, WorkerLost
@@ -36,15 +36,11 @@ class Vectorised(InProcess):
 
     def attach(self, g: int) -> None:
         """Have the engine write to that memory from now on."""
-        self.host.attach(self.store, 0)
+        super().attach(g)
         self.step_all = self._step_all
 
-    def step(self, g: int, slot: int, ids: Sequence[int], actions: Any) -> None:
-        """Job: step these envs, and with them those that begin an episode."""
-        self.answers.append((g, self.host.step(slot, np.array(ids, np.int64), self.rows, actions)))
-
     def _step_all(self, slot: int, actions: Any, ids: np.ndarray) -> Any:
-        answer = self.host.step(slot, ids, self.rows, self.rows.block(actions))
+        answer = self.host.step(slot, self.rows.block(actions), ids)
         if not isinstance(answer, WorkerLost):
             return answer
         self.answers.append((0, answer))
@@ -63,6 +59,7 @@ class Vectorised(InProcess):
 class _EngineHost:
     """What an EnvHost is to single envs; its ``step`` takes the actions as a block, and may answer WorkerLost."""
 
+    step_all: Any = None  # see Vectorised
     _engine: Any = None
 
     def __init__(self, setup: HostSetup) -> None:
@@ -90,13 +87,10 @@ class _EngineHost:
             return EnvFault(0, 'build', kind_of(error), describe_error(error))
         return (self._engine.info(), tree.index(self._first, 0)) if setup.describe else None
 
-    def attach(self, store: BlockStore, low: int) -> None:
-        """Write into this store from now on."""
-        self._store = store
-        self._floats = [store.floats(s, 0, self._num) for s in range(SLOTS)]
-        if store.reward_size == 1:
-            zeros = np.zeros(self._num, np.float32)
-            self._floats = [[*floats, (reward, zeros)] for floats, reward in zip(self._floats, store.reward)]
+    def attach(self, store: BlockStore, low: int, action_rows: ActionRows) -> None:
+        """Write into this store from now on, and take blocks of such actions."""
+        self._store, self._action_rows = store, action_rows
+        self._checks = [Check(store, slot, 0, self._num, rewards=True) for slot in range(SLOTS)]
 
     # ------------------------------------------------------------------ jobs
     def obey(self, name: str, args: tuple) -> Any:
@@ -128,16 +122,17 @@ class _EngineHost:
         try:
             first = self._engine.start(list(self._seeds)) if self._first is None else self._first
             self._first = None
+            self._store.reward[slot][:] = 0  # the next engine must not be blamed for what the last one paid
             self._write(slot, first)
         except FAILURES as error:
             return self._failed(error)
         return None
 
-    def step(self, slot: int, ids: np.ndarray, rows: Any, actions: Any) -> Any:
+    def step(self, slot: int, actions: Any, ids: Sequence[int] | np.ndarray) -> Any:
         """A step of the engine: Events or None; WorkerLost if it failed, for then all unfinished episodes are lost."""
         everyone = len(ids) == self._num
         if not everyone:
-            actions = self._padded(slot, ids, rows, actions)
+            actions = self._padded(slot, list(ids), actions)
         try:
             answer = self._engine.exchange(actions)
             if FORKS[0] != self._forks:
@@ -154,8 +149,8 @@ class _EngineHost:
         events, live, begun = Events(), np.ones(self._num, bool), self._waiting
         if not everyone:
             live[:] = False
-            live[ids] = True
-            events.stepped = ids.tolist()
+            live[list(ids)] = True
+            events.stepped = list(map(int, ids))
         self._returns[begun], self._lengths[begun] = 0.0, 0
         if answer.infos:
             events.infos = _Infos(answer.infos, live)
@@ -165,13 +160,14 @@ class _EngineHost:
             events.waiting = self._waiting
         return events
 
-    def _padded(self, slot: int, ids: np.ndarray, rows: Any, actions: Any) -> np.ndarray:
+    def _padded(self, slot: int, ids: list[int], actions: Any) -> np.ndarray:
         """Actions for all envs: those that do not step get one that means nothing, the first that is legal."""
-        dtype = actions.dtype if len(ids) else np.float32 if rows.kind == 'continuous' else np.int64
+        rows = self._action_rows
+        dtype = actions.dtype if ids else np.float32 if rows.kind == 'continuous' else np.int64
         full, before = np.zeros((self._num, *(rows.shape or ())), dtype), self._store.obs[slot - 1]
         if isinstance(before, dict) and 'action_mask' in before:
             full[:] = before['action_mask'].argmax(-1)
-        if len(ids):
+        if ids:
             full[ids] = actions
         return full
 
@@ -190,20 +186,12 @@ class _EngineHost:
     def _write(self, slot: int, obs: Any) -> None:
         """Store observations; they and the rewards must be finite numbers, and everybody may take some action."""
         copy_row(self._store.obs[slot], obs)
-        for view, zeros in self._floats[slot]:
-            if view.dot(zeros):  # see not_finite
-                env = np.flatnonzero(~np.isfinite(view.reshape(self._num, -1)).all(1))[0]
-                text = f'the observation or reward of env {env} at step {self._lengths[env]} of the episode has '
-                text += f'{view[~np.isfinite(view)][0]} in it'
-                for other, _ in self._floats[slot]:
-                    np.nan_to_num(other, copy=False)  # the next engine must not be blamed for it
-                raise InvalidStepError(text)
-
-        masks = self._store.masks(slot, 0, self._num)
-        if masks is not None and not masks.any(-1).all():
-            env = int((~masks.any(-1).reshape(self._num, -1).all(1)).argmax())
-            step = self._lengths[env]
-            raise InvalidStepError(f'{nothing_legal(masks[env])} (env {env}, step {step} of the episode)')
+        check = self._checks[slot]
+        legal = check.mask is None or check.mask.any(-1).all()
+        if not legal or any(view.dot(zeros) for view, zeros in check.floats):
+            for k, step in enumerate(self._lengths.tolist()):
+                for look in (check.finite, check.paid, check.legal):
+                    look(k, k, step)
 
     def _failed(self, error: BaseException) -> WorkerLost:
         with contextlib.suppress(*FAILURES):

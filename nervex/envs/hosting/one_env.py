@@ -1,15 +1,40 @@
-"""What an env answers to a step: read where it lies, or converted and checked."""
+"""One env as its host sees it: made, asked, stepped (what it answers is converted and checked), and saved."""
 
+import json
+import pickle
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from nervex.envs.env.plain_state import decode, encode
 from nervex.envs.hosting.block import InvalidStepError, write_row
+from nervex.utils.trust import seal, unseal
 
 FAILURES = (Exception, SystemExit)  # what an env may raise without ending the run
+METHOD = 'nervex.envs.hosting.one_env.METHOD'  # stands for a method, which stays with its env; survives pickling
 
 
+def make_env(env_fn: Callable[[dict], Any], cfg: dict) -> Any:
+    """The env of a config; a Gym object is adapted."""
+    env = env_fn(cfg)
+    if callable(getattr(env, 'info', None)):
+        return env
+    from nervex.envs.gym_env import GymEnv
+
+    return GymEnv(env)
+
+
+def ask_env(env: Any, name: str, call: tuple[tuple, dict] | None) -> Any:
+    """The attribute ``name`` (METHOD if it can be called), or with ``call`` the method's answer."""
+    value = getattr(env, name)
+    if call is None:
+        return METHOD if callable(value) else value
+    args, kwargs = call
+    return value(*args, **kwargs)
+
+
+# ---- what it answers to a step: read where it lies, or converted and checked
 def has_step_into(env: Any) -> bool:
     """
     Overview:
@@ -77,3 +102,39 @@ def _vector_reward(step_into: Callable, size: int) -> Callable:
         return reward_of(reward, size), terminated, truncated, info
 
     return checked
+
+
+# ---- in the middle of its episode, as bytes: its plain state where it has one, else pickled and signed
+def save_env(env: Any, counters: list[Any], seed: tuple[int, bool | None] | None) -> bytes | None:
+    """
+    Overview:
+        An env with its host's counters and its seed; None for an env that cannot be saved.
+    """
+    try:
+        counters = encode(counters, set())
+        state = _plain_state(env)
+        if state is not None:
+            return json.dumps([state, counters, seed]).encode()
+        return seal(pickle.dumps((env, counters, seed)))
+    except Exception:  # whatever an env's own __reduce__ may raise
+        return None
+
+
+def load_env(env: Any, saved: bytes) -> tuple[Any, list[Any], tuple[int, bool | None] | None]:
+    """The env (this one with the saved state, or another one), its host's counters and its seed."""
+    if saved.startswith(b'['):
+        state, counters, seed = json.loads(saved)
+        env.load_state_dict(state)
+        return env, decode(counters), None if seed is None else (seed[0], seed[1])
+    opened = unseal(saved)
+    env.close()
+    env, counters, seed = pickle.loads(opened)
+    return env, decode(counters), seed
+
+
+def _plain_state(env: Any) -> Any:
+    """The state of an env that offers it without pickle; None for another one."""
+    try:
+        return encode(env.state_dict(), set()) if hasattr(type(env), 'state_dict') else None
+    except TypeError:
+        return None
