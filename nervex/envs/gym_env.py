@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from nervex.envs.adapter import Adapter
 from nervex.envs.common import agent_num
 from nervex.envs.env.base_env import BaseEnv, BaseEnvInfo, BaseEnvTimestep
 from nervex.envs.env.plain_state import attributes, decode, encode, set_attributes
@@ -47,10 +48,10 @@ HOMES = {
     'dm_control/': 'shimmy.dm_control_compatibility',
 }
 # attributes that are made from the Gym object
-_MADE = ('_env', '_codecs', '_step', '_to_env', '_direct', '_plain_obs')
+_MADE = ('_given', '_env', '_codecs', '_step', '_to_env', '_direct', '_plain_obs')
 
 
-class GymEnv(BaseEnv):
+class GymEnv(Adapter):
     """
     Overview:
         ``env_type='gym', env_id='LunarLander-v3'`` in a config, or ``GymEnv(env_object)``. Spaces become EnvElementInfo
@@ -77,33 +78,25 @@ class GymEnv(BaseEnv):
         replay_path=None,
     )
 
+    _converters = ('_codecs', '_step', '_to_env')
+
     def __init__(self, cfg: Any = None) -> None:
-        env = None
-        if cfg is not None and not isinstance(cfg, dict):
-            env, cfg = cfg, None
         super().__init__(cfg)
-        if env is None and self._cfg.env_id is None and self._cfg.env_fn is None:
+        if self._given is None and self._cfg.env_id is None and self._cfg.env_fn is None:
             raise ValueError("GymEnv needs env.env_id, e.g. env_type='gym', env_id='CartPole-v1'")
         for name in ('env_id', 'make_kwargs') if self._cfg.env_fn is not None else ():
             if value := self._cfg[name]:
                 raise ValueError(f'env.{name}: got {value!r} beside env.env_fn, which makes the env: give one of them')
-        self._env: Any = env
         self._limit = self._cfg.max_episode_steps
-        self._seeded = False  # whether the present seed has reached the env
         self._final_eval_reward, self._steps = 0.0, 0
-        self._codecs: Any = None  # (ActionCodec, ObsCodec), once the env is made
         self._film_folder: str | None = None
-        if env is not None:
-            self._bind()
+        if self._given is not None:
+            self._build()
 
     # ------------------------------------------------------------------ the BaseEnv interface
     def reset(self, *, seed: int | None = None, **kwargs: Any) -> Any:
         """Begin an episode; answers the first observation in the form of ``info()``."""
-        self._build()
-        if seed is not None:
-            self.seed(seed, self._dynamic_seed)
-        due = None if self._seeded and self._dynamic_seed else self._seed
-        obs, _ = reset_gym(self._env, due, **kwargs)
+        obs, _ = reset_gym(self.env, self._due_seed(seed), **kwargs)
         self._seeded, self._steps, self._final_eval_reward, self._running = True, 0, 0.0, True
         return self._codecs[1](obs)
 
@@ -133,30 +126,15 @@ class GymEnv(BaseEnv):
             truncated = True
         return reward, terminated, truncated, info
 
-    def seed(self, seed: int, dynamic_seed: bool = True) -> None:
-        """Seed the env's own generator, see BaseEnv."""
-        super().seed(seed, dynamic_seed)
-        self._seeded = False
-
     def info(self) -> BaseEnvInfo:
         """The spaces; works before the first reset."""
         self._build()
         act, obs = self._codecs
         return BaseEnvInfo(agent_num(obs.info), obs.info, act.info, reward_info())
 
-    def close(self) -> None:
-        """Free what is held; may be called twice."""
-        if self._env is not None and self._codecs is not None:
-            self._env.close()
-        if self._cfg.env_id is not None or self._cfg.env_fn is not None:
-            self._env = self._codecs = None
-        self._running = False
-
     def enable_save_replay(self, replay_path: str) -> None:
-        """Save a video of every following episode in this folder."""
-        if self._cfg.env_id is None:
-            raise NotImplementedError(f'{self!r}: only an env made by its id can be made again with pictures')
-        self.close()
+        """Save a video of every following episode in this folder; the env is made again, with pictures."""
+        super().enable_save_replay(replay_path)
         self._film_folder = replay_path
 
     @staticmethod
@@ -203,31 +181,12 @@ class GymEnv(BaseEnv):
             layers.append(layers[-1].env)
         return layers
 
-    def __getstate__(self) -> dict:
-        """Without the functions that convert, which are made again from the spaces."""
-        return {k: v for k, v in self.__dict__.items() if k not in ('_codecs', '_step', '_to_env')}
-
-    def __setstate__(self, state: dict) -> None:
-        self.__dict__.update(state, _codecs=None)
-        if self._env is not None:
-            self._bind()
-
-    def __repr__(self) -> str:
-        return f'GymEnv({self._cfg.env_id or self._env or "env_fn"})'
-
-    @property
-    def env(self) -> Any:
-        """The Gym object itself."""
-        self._build()
-        return self._env
-
     @property
     def codecs(self) -> tuple[ActionCodec, ObsCodec]:
         """What turns actions into those of the Gym object, and its observations into those of ``info()``."""
         self._build()
         return self._codecs
 
-    metadata = property(lambda self: getattr(self.env, 'metadata', None) or {}, doc='That of the Gym object.')
     spec = property(lambda self: getattr(self.env, 'spec', None), doc='The registration of the Gym object.')
     render_mode = property(lambda self: getattr(self.env, 'render_mode', None), doc='What the Gym object draws.')
     unwrapped = property(lambda self: getattr(self.env, 'unwrapped', self.env), doc='The Gym object, not wrapped.')
@@ -242,22 +201,12 @@ class GymEnv(BaseEnv):
             raise ExtraMissingError(f"{self!r} cannot be drawn: pip install 'nervex[video]' ({error})") from error
 
     # ------------------------------------------------------------------ building
-    _running = False
-
-    def _build(self) -> None:
-        if self._codecs is None and self._env is not None:
-            self._bind()
-        elif self._env is None:
-            made = self._cfg.env_fn() if self._cfg.env_fn is not None else self._make()
-            self._env = wrap(made, self._cfg.wrappers, self._cfg.role)
-            if self._film_folder is not None:
-                self._env = RecordVideo(self._env, self._film_folder)
-            self._bind()
+    def _wrap(self, made: Any) -> Any:
+        made = wrap(made, self._cfg.wrappers, self._cfg.role)
+        return made if self._film_folder is None else RecordVideo(made, self._film_folder)
 
     def _make(self) -> Any:
         kwargs = drawn(self._cfg)
-        if self._film_folder is not None:
-            kwargs.setdefault('render_mode', 'rgb_array')
         if self._cfg.package == 'gymnasium':
             env, limit = make_gymnasium(self._cfg.env_id, kwargs)
             self._limit = limit if self._cfg.max_episode_steps is None else self._cfg.max_episode_steps

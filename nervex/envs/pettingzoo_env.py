@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from nervex.envs.adapter import Adapter
 from nervex.envs.common import EnvElementInfo, legal_mask, padded
-from nervex.envs.env.base_env import BaseEnv, BaseEnvInfo, BaseEnvTimestep
+from nervex.envs.env.base_env import BaseEnvInfo, BaseEnvTimestep
 from nervex.envs.spaces import MASK, ActionCodec, ObsCodec, choices_info, reward_info, space_kind
+from nervex.envs.wrappers.video import film_episodes
 from nervex.utils.declare import setting, settings
 from nervex.utils.errors import ExtraMissingError, nearest
 
@@ -16,7 +18,7 @@ _EXTRAS = {'mpe2': 'mpe'}  # package -> extra of nervex that brings it; the othe
 _OWN = 'write a BaseEnv for this one'
 
 
-class PettingZooEnv(BaseEnv):
+class PettingZooEnv(Adapter):
     """
     Overview:
         ``env_type='pettingzoo', env_id='mpe2.simple_spread_v3'``: any module with ``parallel_env``, or with an AEC
@@ -44,25 +46,16 @@ class PettingZooEnv(BaseEnv):
         flatten_obs=setting(False, 'bool', 'observations of more than one axis as one vector'),
     )
 
-    def __init__(self, cfg: Any = None) -> None:
-        env = None
-        if cfg is not None and not isinstance(cfg, dict):
-            env, cfg = cfg, None
-        super().__init__(cfg)
-        self._given = env
-        self._env: Any = None
-        self._seeded, self._running = False, False
+    _converters = ('_acts', '_sees')
 
     # ------------------------------------------------------------------ the BaseEnv interface
     def reset(self, *, seed: int | None = None, **kwargs: Any) -> dict[str, np.ndarray]:
         """Begin an episode; answers the first observation in the form of ``info()``."""
         self._build()
-        if seed is not None:
-            self.seed(seed, self._dynamic_seed)
-        if self._seed is not None and not (self._seeded and self._dynamic_seed):
-            kwargs['seed'] = self._seed
+        if (due := self._due_seed(seed)) is not None:
+            kwargs['seed'] = due
             for k, space in enumerate(self._others.values()):
-                space.seed(self._seed + k)
+                space.seed(due + k)
         answer = self._env.reset(**kwargs)
         obs, infos = answer if isinstance(answer, tuple) else (answer, {})
         self._seeded, self._running, self._return = True, True, 0.0
@@ -92,11 +85,6 @@ class PettingZooEnv(BaseEnv):
             info.update(final_eval_reward=self._return, truncated=bool(cut))
         return BaseEnvTimestep(self._seen(obs, infos, cut if done else ()), reward, done, info)
 
-    def seed(self, seed: int, dynamic_seed: bool = True) -> None:
-        """Seed the env's own generator, see BaseEnv."""
-        super().seed(seed, dynamic_seed)
-        self._seeded = False
-
     def info(self) -> BaseEnvInfo:
         """The spaces; works before the first reset."""
         self._build()
@@ -114,22 +102,12 @@ class PettingZooEnv(BaseEnv):
 
     def render(self) -> Any:
         """What the env inside draws; it must have been made with a ``render_mode`` in ``make_kwargs``."""
-        self._build()
-        return self._env.render()
-
-    @property
-    def metadata(self) -> dict[str, Any]:
-        """That of the env inside."""
-        self._build()
-        return getattr(self._env, 'metadata', None) or {}
+        return self.env.render()
 
     def enable_save_replay(self, replay_path: str) -> None:
         """Save a video of every following episode in this folder; the env is made again, with pictures."""
-        if self._cfg.env_id is None:
-            raise NotImplementedError(f'{self!r}: only an env made by its id can be made again with pictures')
-        self.close()
-        self._cfg.make_kwargs.setdefault('render_mode', 'rgb_array')
         super().enable_save_replay(replay_path)
+        film_episodes(self, replay_path)
 
     def state_dict(self) -> dict[str, Any]:
         """TypeError, so that it is pickled; NotImplementedError where pickle would make the env anew."""
@@ -137,40 +115,16 @@ class PettingZooEnv(BaseEnv):
             raise NotImplementedError(f'{self!r}: is made anew when it is pickled')
         raise TypeError(f'{self!r}: only pickle knows its state')
 
-    def __getstate__(self) -> dict:
-        """Without the functions that convert, which are made again from the spaces."""
-        return {name: value for name, value in self.__dict__.items() if name not in ('_acts', '_sees')}
-
-    def __setstate__(self, state: dict) -> None:
-        self.__dict__.update(state)
-        if self._env is not None:
-            self._bind()
-
-    def close(self) -> None:
-        """Free what is held; may be called twice."""
-        if self._env is not None:
-            self._env.close()
-        self._env, self._running = None, False
-
-    def __repr__(self) -> str:
-        return f'{type(self).__name__}({self._cfg.env_id or self._env or self._given or "env_fn"})'
-
     def _act_of(self, agent: str, obs: Any) -> Any:
         """The action of an agent that is not of the team, in the env's own form, from what it sees."""
         mask = obs.get(MASK) if isinstance(obs, dict) else None
         return self._others[agent].sample(*(() if mask is None else (np.asarray(mask, np.int8),)))
 
     # ------------------------------------------------------------------ building
-    def _build(self) -> None:
-        if self._env is None:
-            made = self._given or (self._cfg.env_fn() if self._cfg.env_fn is not None else self._make())
-            self._env = self._in_parallel(made)
-            self._bind()
-
     def _make(self) -> Any:
         return make_pettingzoo(self._cfg)
 
-    def _in_parallel(self, env: Any) -> Any:
+    def _wrap(self, env: Any) -> Any:
         """The env if all its agents act at once, or PettingZoo's conversion of one that says this changes nothing."""
         if not hasattr(env, 'agent_iter'):
             return env
