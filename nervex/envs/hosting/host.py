@@ -42,9 +42,9 @@ class EnvHost:
         self.num, self.first_id, self._setup = n, setup.first_id, setup
         self.envs: list[Any] = [None] * n
         self.everyone = range(n)
-        self._seeds = list(setup.seeds) or [None] * n
-        self._reset_kwargs = list(setup.reset_kwargs) or [{}] * n
-        self._renewed = list(setup.renewed) or [0] * n
+        self._seeds = list(setup.seeds)
+        self._reset_kwargs = list(setup.reset_kwargs)
+        self._renewed = list(setup.renewed)
         self._episodes = [0] * n
         self.returns: list[Any] = [0.0] * n
         self.age, self.born = 0, [0] * n  # steps so far; the step before an env's episode began

@@ -4,7 +4,7 @@ import os
 import pickle
 import traceback
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from nervex.envs.hosting.block import InvalidStepError
@@ -51,12 +51,18 @@ class HostSetup:
     first_id: int
     env_fn: Callable[[dict], Any]
     cfgs: list[dict]
+    auto_reset: bool  # the host begins the next episode in the step that ends one
+    episode_num: float
+    seeds: list[tuple[int, bool | None] | None]  # (seed, dynamic_seed) of each env
+    reset_kwargs: list[dict]
+    renewed: list[int]  # how often each env was replaced
     describe: bool = False  # whether ``make`` of the host answers what the envs look like
-    auto_reset: bool = True  # the host begins the next episode in the step that ends one
-    episode_num: float = float('inf')
-    seeds: list[tuple[int, bool | None] | None] = field(default_factory=list)  # (seed, dynamic_seed) of each env
-    reset_kwargs: list[dict] = field(default_factory=list)
-    renewed: list[int] = field(default_factory=list)  # how often each env was replaced
+
+    def part(self, ids: range, describe: bool) -> 'HostSetup':
+        """That of some of these envs, as things stand."""
+        names = ('cfgs', 'seeds', 'reset_kwargs', 'renewed')
+        columns = {name: getattr(self, name)[ids.start : ids.stop] for name in names}
+        return replace(self, first_id=ids.start, describe=describe, **columns)
 
     def host(self) -> Any:
         """The EnvHost, without envs yet."""

@@ -34,8 +34,7 @@ class Groups:
         gather in ``results`` (with ``ended``, ``infos``) and ``ready`` until they are delivered, faults in
         ``abnormal``.
     Arguments:
-        - setup (:obj:`Callable`): (env ids, whether to describe) -> HostSetup without ``renewed``
-        - reset_kwargs (:obj:`dict`): env_id -> keyword arguments of its resets
+        - setup (:obj:`HostSetup`): what all envs are made from, as things stand
     Interfaces:
         make, use, step, begin, take, settle, progress, restart, ask, close_episode
     """
@@ -45,18 +44,17 @@ class Groups:
         backend: Backend,
         cfg: dict,
         together: bool,
-        setup: Callable[[range, bool], HostSetup],
-        reset_kwargs: dict[int, dict],
+        setup: HostSetup,
         faults: FaultLog,
     ) -> None:
         n = backend.groups[-1].stop
         self.backend, self.faults, self._cfg, self._together = backend, faults, cfg, together
-        self._new_setup, self.reset_kwargs, self._renews = setup, reset_kwargs, cfg['retry_type'] == 'renew'
-        self._episode_num, self._auto_reset = cfg['episode_num'], cfg['auto_reset']
+        self.setup, self._renews = setup, cfg['retry_type'] == 'renew'
+        self._episode_num, self._auto_reset = setup.episode_num, cfg['auto_reset']
         self._timeouts = dict(step=cfg['step_timeout'], begin=cfg['reset_timeout'])
         self._timeouts['start'] = cfg['connect_timeout'] + cfg['reset_timeout']  # the first one resets an env, too
         self._group_of = {i: g for g, ids in enumerate(backend.groups) for i in ids}
-        self.states, self.renewed, self.episodes = [EnvState.VOID] * n, [0] * n, [0] * n
+        self.states, self.episodes = [EnvState.VOID] * n, [0] * n
         self.slot = 0  # of the memory: where steps and beginnings write
         self.ready = np.zeros(n, bool)  # envs that wait for an action
         self.stepping: set[int] = set()  # envs that have an action and have not answered
@@ -92,15 +90,6 @@ class Groups:
         self._in_use = True
         self.begin(self._group_of)
         self.settle()
-
-    def _setup(self, g: int) -> HostSetup:
-        """What a group is made from; envs that are made again do not replay the episodes of their predecessors."""
-        ids = self.backend.groups[g]
-        for i in ids if self._in_use else ():
-            self.renewed[i] += 1
-        setup = self._new_setup(ids, g == 0 and self._described is None)
-        setup.renewed = self.renewed[ids.start : ids.stop]
-        return setup
 
     # ------------------------------------------------------------------ giving
     def step(self, ids: list[int], actions: Any) -> None:
@@ -146,8 +135,8 @@ class Groups:
             how = []
             for i in ids:
                 _, renew = self._due.pop(i)
-                self.renewed[i] += renew
-                how.append((renew, self.reset_kwargs.get(i, {}), self.episodes[i] + (i in self.ended)))
+                self.setup.renewed[i] += renew
+                how.append((renew, self.setup.reset_kwargs[i], self.episodes[i] + (i in self.ended)))
             self._give(g, Job('begin', ids, (self.slot, ids, how)))
         elif queue:
             self._give(g, queue.popleft())
@@ -159,7 +148,9 @@ class Groups:
 
     def _give(self, g: int, job: Job) -> None:
         if job.kind == 'start':
-            self.backend.launch(g, self._setup(g))
+            for i in job.ids if self._in_use else ():  # they do not replay the episodes of their predecessors
+                self.setup.renewed[i] += 1
+            self.backend.launch(g, self.setup.part(self.backend.groups[g], g == 0 and self._described is None))
         elif job.kind == 'step':
             self.backend.step(g, self.slot, job.ids, job.args)
         else:

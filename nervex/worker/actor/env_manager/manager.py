@@ -97,21 +97,29 @@ class EnvManager:
             raise ValueError(f'env_num is {env_num}, but env_cfg has {len(env_cfg)} configs')
         if not callable(env_fn):
             raise TypeError(f'env_fn must be a BaseEnv class or a function that makes an env, got {env_fn!r}')
-        self._env_fn, self._env_cfg = env_fn, [dict() if c is None else c for c in env_cfg]
         self._env_num = n = len(env_cfg)
         given = {key: value for key, value in (manager_cfg or {}).items() if key != 'type'}
-        self._cfg = complete(type(self), given, 'env.manager', own_only=False)
         if episode_num is not None:
-            self._cfg['episode_num'] = episode_num
-        self._cfg['episode_num'] = _episode_num(self._cfg['episode_num'])
+            given['episode_num'] = episode_num
+        self._cfg = cfg = complete(type(self), given, 'env.manager', own_only=False)
+        cfg['episode_num'] = float(cfg['episode_num'])  # of the word 'inf', too
         self.all_ids = np.arange(n, dtype=np.int64)
-        self._seeds: list[int | None] = [None] * n
-        self._dynamic_seed: bool | None = None
-        self._reset_param: dict[int, dict] = {}
+        self._setup = HostSetup(
+            first_id=0,
+            env_fn=env_fn,
+            cfgs=[dict() if c is None else c for c in env_cfg],
+            auto_reset=bool(cfg['auto_reset']) and self.together,
+            episode_num=cfg['episode_num'],
+            seeds=[None] * n,
+            reset_kwargs=[{}] * n,
+            renewed=[0] * n,
+        )
         self._replay_paths: list[str] | None = None
         self._env_info: Any = None
         self._live: Any = None  # what is Running, between launch() and close()
-        self.normalizer = _normalizer(self._cfg)
+        self.normalizer: Normalizer | None = None  # what scales observations and rewards
+        if cfg['norm_obs'] or cfg['norm_reward']:
+            self.normalizer = Normalizer(cfg['norm_obs'], cfg['norm_reward'], cfg['norm_clip'], cfg['norm_discount'])
         self.faults = FaultLog(n, int(self._cfg['max_retry']), self._describe)
 
     # ------------------------------------------------------------------ the block form
@@ -190,11 +198,12 @@ class EnvManager:
         """Make the envs and begin their first episodes."""
         if self._live is not None:
             raise EnvStateError('launch(): the envs are running already; close() first, or use reset()')
-        self._reset_param = self._reset_params(reset_param)
+        setup, param = self._setup, self._reset_params(reset_param)
+        setup.reset_kwargs, setup.renewed = [param.get(i, {}) for i in range(self._env_num)], [0] * self._env_num
         backend = self.backend(self._env_num, self._cfg, self.together)
         if not backend.interrupts:
             self._say_that_no_timeout_holds()
-        groups = Groups(backend, self._cfg, self.together, self._setup, self._reset_param, self.faults)
+        groups = Groups(backend, self._cfg, self.together, setup, self.faults)
         wait = None if self.together else (int(self._cfg['wait_num']), float(self._cfg['step_wait_timeout']))
         live = Running(groups, wait) if self.normalizer is None else Scaled(groups, wait, self.normalizer)
         self._live = live
@@ -211,19 +220,6 @@ class EnvManager:
             if name not in vars(self) and getattr(type(self), name) is getattr(EnvManager, name):
                 vars(self)[name] = getattr(self._live, name)
 
-    def _setup(self, ids: range, describe: bool) -> HostSetup:
-        """What a group of envs is made from."""
-        return HostSetup(
-            first_id=ids.start,
-            env_fn=self._env_fn,
-            cfgs=[self._env_cfg[i] for i in ids],
-            describe=describe,
-            auto_reset=bool(self._cfg['auto_reset']) and self.together,
-            episode_num=self._cfg['episode_num'],
-            seeds=[None if seed is None else (seed, self._dynamic_seed) for seed in self._seeds[ids.start : ids.stop]],
-            reset_kwargs=[self._reset_param.get(i, {}) for i in ids],
-        )
-
     def reset(self, reset_param: Any = None) -> None:
         """
         Overview:
@@ -232,9 +228,10 @@ class EnvManager:
             - reset_param (:obj:`dict | list | None`): env_id -> keyword arguments for ``env.reset``: resets these envs;
               a list has one dict an env; None resets all. Kept for the automatic resets that follow.
         """
-        front, param = self._live or self._refuse('reset'), self._reset_params(reset_param)
-        self._reset_param.update(param)
-        front.reset(sorted(param) if isinstance(reset_param, Mapping) else self.all_ids.tolist())
+        live, param = self._live or self._refuse('reset'), self._reset_params(reset_param)
+        for i, kwargs in param.items():
+            self._setup.reset_kwargs[i] = kwargs
+        live.reset(sorted(param) if isinstance(reset_param, Mapping) else self.all_ids.tolist())
 
     def seed(self, seed: int | Sequence[int] | Mapping[int, int], dynamic_seed: bool | None = None) -> None:
         """
@@ -256,8 +253,7 @@ class EnvManager:
         else:
             raise TypeError(f'seed must be an int, a list or a dict env_id -> seed, got {seed!r}')
         for i, s in seeds.items():
-            self._seeds[i] = s
-        self._dynamic_seed = dynamic_seed
+            self._setup.seeds[i] = s, dynamic_seed
         if self._live is not None:
             self._live.seed(seeds, dynamic_seed)
 
@@ -347,7 +343,7 @@ class EnvManager:
     def env_info(self) -> Any:
         """The description (``env.info()``) of the envs; before ``launch`` one env is made and closed to ask it."""
         if self._env_info is None:
-            self._env_info = self.backend.info(self._env_fn, self._env_cfg)
+            self._env_info = self.backend.info(self._setup.env_fn, self._setup.cfgs)
         return self._env_info
 
     def enable_save_replay(self, replay_path: str | Sequence[str]) -> None:
@@ -370,7 +366,8 @@ class EnvManager:
 
     def __repr__(self) -> str:
         state = 'closed' if self.closed else f'{len(self.ready_env)} of {self._env_num} ready'
-        return f'{type(self).__name__}({getattr(self._env_fn, "__name__", self._env_fn)} x {self._env_num}, {state})'
+        made_by = getattr(self._setup.env_fn, '__name__', self._setup.env_fn)
+        return f'{type(self).__name__}({made_by} x {self._env_num}, {state})'
 
     def _call(self, name: str, calls: list[tuple[tuple, dict]] | None) -> list[Any]:
         """Read an attribute (calls None) or call a method of each env."""
@@ -379,7 +376,7 @@ class EnvManager:
 
     # ------------------------------------------------------------------ inside
     def _describe(self, env_id: int) -> str:
-        return f'env_fn: {self._env_fn!r}\nconfig of env {env_id}: {dict(self._env_cfg[env_id])}'
+        return f'env_fn: {self._setup.env_fn!r}\nconfig of env {env_id}: {dict(self._setup.cfgs[env_id])}'
 
     def _refuse(self, what: str) -> Any:
         raise EnvStateError(f'{what}: the envs are not running; call launch() first')
@@ -397,18 +394,3 @@ class EnvManager:
     def default_config(cls) -> dict:
         """The settings of this kind of manager, with those that it inherits."""
         return declared_config(cls)
-
-
-def _episode_num(value: Any) -> float:
-    if value in ('inf', float('inf')):
-        return float('inf')
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise ValueError(f"episode_num: 'inf' or an int >= 1, got {value!r}")
-    return int(value)
-
-
-def _normalizer(cfg: Mapping) -> Normalizer | None:
-    """What scales observations and rewards; None if neither is to be."""
-    if not (cfg['norm_obs'] or cfg['norm_reward']):
-        return None
-    return Normalizer(cfg['norm_obs'], cfg['norm_reward'], cfg['norm_clip'], cfg['norm_discount'])

@@ -227,7 +227,7 @@ class Running:
     def reset(self, ids: list[int]) -> None:
         """Let everything that is under way come to its end, drop it, and begin these envs anew together."""
         groups = self.groups
-        if not self.backend.partial_steps and (len(ids) < self._env_num or groups.reset_kwargs):
+        if not self.backend.partial_steps and (len(ids) < self._env_num or any(groups.setup.reset_kwargs)):
             raise EnvStateError('a vectorised env resets all envs together, without parameters')
         if self._interrupted:
             groups.resume()
@@ -250,7 +250,7 @@ class Running:
     def seed(self, seeds: dict[int, int], dynamic_seed: bool | None) -> None:
         """Seed envs; who is lost over this gets the seed when it is replaced."""
         for i in seeds:
-            self.groups.renewed[i] = 0
+            self.groups.setup.renewed[i] = 0
         self.ask('seed', sorted(seeds), lambda ids: (ids, [seeds[i] for i in ids], dynamic_seed), needed=False)
 
     def present_obs(self, ids: Sequence[int]) -> Any:

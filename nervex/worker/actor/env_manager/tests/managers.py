@@ -131,7 +131,7 @@ class HangClock:
 
     def __init__(self, monkeypatch, manager):
         self._manager, self._now = manager, 0.0
-        self._hang_files = [cfg.get('hang_file') for cfg in manager._env_cfg]
+        self._hang_files = [cfg.get('hang_file') for cfg in manager._setup.cfgs]
         manager._cfg['retry_waiting_time'] = 0.0
         for module in CLOCKED:
             monkeypatch.setattr(module, 'time', SimpleNamespace(monotonic=self.monotonic))
