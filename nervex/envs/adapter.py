@@ -68,6 +68,7 @@ class Adapter(BaseEnv):
             raise NotImplementedError(f'{self!r}: only an env made by its id can be made again with pictures')
         self.close()
         self._cfg.make_kwargs.setdefault('render_mode', 'rgb_array')
+        super().enable_save_replay(replay_path)
 
     def close(self) -> None:
         """Free what is held; may be called twice."""

@@ -21,7 +21,6 @@ from nervex.envs.env.plain_state import attributes, decode, encode, set_attribut
 from nervex.envs.hosting.block import write_row
 from nervex.envs.spaces import ActionCodec, ObsCodec, reward_info
 from nervex.envs.wrappers.base import GymWrapper, check_wrappers, reset_gym, step_gym, wrap
-from nervex.envs.wrappers.video import RecordVideo
 from nervex.utils import ENV_REGISTRY
 from nervex.utils.declare import setting, settings
 from nervex.utils.errors import ExtraMissingError, UnknownNameError, nearest
@@ -89,7 +88,6 @@ class GymEnv(Adapter):
                 raise ValueError(f'env.{name}: got {value!r} beside env.env_fn, which makes the env: give one of them')
         self._limit = self._cfg.max_episode_steps
         self._final_eval_reward, self._steps = 0.0, 0
-        self._film_folder: str | None = None
         if self._given is not None:
             self._build()
 
@@ -131,11 +129,6 @@ class GymEnv(Adapter):
         self._build()
         act, obs = self._codecs
         return BaseEnvInfo(agent_num(obs.info), obs.info, act.info, reward_info())
-
-    def enable_save_replay(self, replay_path: str) -> None:
-        """Save a video of every following episode in this folder; the env is made again, with pictures."""
-        super().enable_save_replay(replay_path)
-        self._film_folder = replay_path
 
     @staticmethod
     def create_actor_env_cfg(cfg: dict) -> list[dict]:
@@ -202,8 +195,7 @@ class GymEnv(Adapter):
 
     # ------------------------------------------------------------------ building
     def _wrap(self, made: Any) -> Any:
-        made = wrap(made, self._cfg.wrappers, self._cfg.role)
-        return made if self._film_folder is None else RecordVideo(made, self._film_folder)
+        return wrap(made, self._cfg.wrappers, self._cfg.role)
 
     def _make(self) -> Any:
         kwargs = drawn(self._cfg)
@@ -243,7 +235,8 @@ class GymEnv(Adapter):
     def direct_step(self) -> tuple[Callable[[Any], tuple], int | None] | None:
         """For env managers: the Gym object's own ``step`` and its time limit, which they keep; None if it converts."""
         self._build()
-        return (self._env.step, self._limit) if self._direct else None
+        filmed = 'step' in vars(self)
+        return (self._env.step, self._limit) if self._direct and not filmed else None
 
 
 def _constants(env: Any) -> list[str]:

@@ -10,7 +10,6 @@ from nervex.envs.adapter import Adapter
 from nervex.envs.common import EnvElementInfo, legal_mask, padded
 from nervex.envs.env.base_env import BaseEnvInfo, BaseEnvTimestep
 from nervex.envs.spaces import MASK, ActionCodec, ObsCodec, choices_info, reward_info, space_kind
-from nervex.envs.wrappers.video import film_episodes
 from nervex.utils.declare import setting, settings
 from nervex.utils.errors import ExtraMissingError, nearest
 
@@ -103,11 +102,6 @@ class PettingZooEnv(Adapter):
     def render(self) -> Any:
         """What the env inside draws; it must have been made with a ``render_mode`` in ``make_kwargs``."""
         return self.env.render()
-
-    def enable_save_replay(self, replay_path: str) -> None:
-        """Save a video of every following episode in this folder; the env is made again, with pictures."""
-        super().enable_save_replay(replay_path)
-        film_episodes(self, replay_path)
 
     def state_dict(self) -> dict[str, Any]:
         """TypeError, so that it is pickled; NotImplementedError where pickle would make the env anew."""
