@@ -10,7 +10,7 @@ import operator
 import warnings
 import zipfile
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -30,7 +30,14 @@ class ExportError(NervexError, ValueError):
     """A module that cannot become a file, or not one of this kind; the text says why."""
 
 
-def traced(module: nn.Module, inputs: list[torch.Tensor], what: str) -> ExportedProgram:
+class Traced(NamedTuple):
+    """A module as a graph, and the same in torch's core operations: to come to those takes longer than to trace."""
+
+    program: ExportedProgram
+    core: ExportedProgram
+
+
+def traced(module: nn.Module, inputs: list[torch.Tensor], what: str) -> Traced:
     """
     Overview:
         ``module(*inputs)`` as a graph in which the length of the first axis is free. ExportError where there is none.
@@ -50,7 +57,7 @@ def traced(module: nn.Module, inputs: list[torch.Tensor], what: str) -> Exported
         core = program.run_decompositions()  # layers that draw where they are trained are without it here
     if any(torch.Tag.nondeterministic_seeded in getattr(node.target, 'tags', ()) for node in core.graph.nodes):
         raise ExportError(f'{what} cannot be exported: it draws random numbers where it should only act')
-    return program
+    return Traced(program, core)
 
 
 @contextlib.contextmanager
@@ -70,12 +77,12 @@ def _quiet() -> Iterator[None]:
             log.setLevel(level)
 
 
-def onnx_file(program: ExportedProgram, about: dict[str, Any]) -> bytes:
+def onnx_file(traced: Traced, about: dict[str, Any]) -> bytes:
     """As ONNX, with what it is as metadata ``nervex``."""
     names = {kind: [part['name'] for part in about[kind]] for kind in ('inputs', 'outputs')}
     with _quiet():
         made = torch.onnx.export(
-            program, (), dynamo=True, input_names=names['inputs'], output_names=names['outputs'], verbose=False
+            traced.program, (), dynamo=True, input_names=names['inputs'], output_names=names['outputs'], verbose=False
         )
     assert made is not None
     made.model.metadata_props['nervex'] = json.dumps(about)
@@ -84,17 +91,17 @@ def onnx_file(program: ExportedProgram, about: dict[str, Any]) -> bytes:
     return made.model_proto.SerializeToString()
 
 
-def pt2_file(program: ExportedProgram, about: dict[str, Any]) -> bytes:
+def pt2_file(traced: Traced, about: dict[str, Any]) -> bytes:
     """As ``torch.export.save`` writes it, with what it is as the extra file ``nervex``."""
     file = io.BytesIO()
     with _quiet():
-        torch.export.save(program, file, extra_files={'nervex': json.dumps(about)})
+        torch.export.save(traced.program, file, extra_files={'nervex': json.dumps(about)})
     return file.getvalue()
 
 
-def npz_file(program: ExportedProgram, about: dict[str, Any]) -> bytes:
+def npz_file(traced: Traced, about: dict[str, Any]) -> bytes:
     """As ``nervex.runtime`` reads it: ``about.json``, ``program.json``, and an array for each weight."""
-    steps, arrays = numpy_program(program)
+    steps, arrays = numpy_program(traced)
     file = io.BytesIO()
     with zipfile.ZipFile(file, 'w') as archive:
         for name, content in (('about', about), ('program', steps)):
@@ -105,7 +112,7 @@ def npz_file(program: ExportedProgram, about: dict[str, Any]) -> bytes:
     return file.getvalue()
 
 
-FORMATS: dict[str, Callable[[ExportedProgram, dict[str, Any]], bytes]] = {
+FORMATS: dict[str, Callable[[Traced, dict[str, Any]], bytes]] = {
     '.onnx': onnx_file,
     '.pt2': pt2_file,
     '.npz': npz_file,
@@ -113,14 +120,13 @@ FORMATS: dict[str, Callable[[ExportedProgram, dict[str, Any]], bytes]] = {
 
 
 # ---- the program for NumPy
-def numpy_program(program: ExportedProgram) -> tuple[dict[str, Any], list[np.ndarray]]:
+def numpy_program(traced: Traced) -> tuple[dict[str, Any], list[np.ndarray]]:
     """
     Overview:
         The graph in torch's core operations as ``nervex.runtime.compiled`` takes it, and its arrays. What depends on no
         input is worked out here.
     """
-    with _quiet():
-        core = program.run_decompositions()
+    core = traced.core
     graph = core.graph
     for node in reversed(graph.nodes):
         if '_assert' in str(node.target) or (not node.users and node.op == 'call_function'):
