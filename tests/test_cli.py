@@ -40,11 +40,11 @@ def test_version_and_help():
         assert f' {flag},' in text
 
 
-def test_query_lists_a_registry_and_the_configs():
+def test_query_lists_a_registry_and_the_configs(capsys):
     assert 'nervex.policy.dqn:DQNPolicy' in run('-q', 'policy').stdout
-    assert 'cartpole_dqn_default_config.py' in run('-q', 'config').stdout
-    wrong = run('-q', 'polisy')
-    assert wrong.returncode == 2 and "did you mean 'policy'" in wrong.stderr
+    main(['-q', 'config'])
+    assert 'cartpole_dqn_default_config.py' in capsys.readouterr().out
+    check_refused(['-q', 'polisy'], "did you mean 'policy'", capsys)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,19 @@ def test_query_lists_a_registry_and_the_configs():
         (('-m', 'offline', '-c', 'cartpole_cql', '--data', 'nowhere'), "'nowhere': there is no such folder"),
     ],
 )
-def test_wrong_usage_is_one_message_and_exit_code_2(args, said):
+def test_wrong_usage_is_one_message_and_exit_code_2(args, said, capsys):
+    check_refused(args, said, capsys)
+
+
+def check_refused(args, said, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(list(args))
+    err = capsys.readouterr().err
+    assert stop.value.code == 2 and said in err and 'Traceback' not in err
+
+
+@pytest.mark.parametrize('args, said', [(('-x',), '-x'), (('-m', 'serial', '-c', 'nowhere.py'), 'nowhere.py')])
+def test_wrong_usage_ends_the_process_so(args, said):
     result = run(*args)
     assert result.returncode == 2 and said in result.stderr
     assert 'Traceback' not in result.stderr
