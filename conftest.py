@@ -21,23 +21,32 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Begin to note what is skipped; let a lost terminal end what tests start, though nohup has switched that off."""
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    config.pluginmanager.register(Skipped(config), 'nervex-skipped')
+    skipped = Skipped(config)
+    config.pluginmanager.register(skipped, 'nervex-skipped')
+    if skipped.wanted and config.args_source is config.ArgsSource.TESTPATHS:
+        files = sorted({node.split('::')[0] for node in skipped.wanted})
+        config.args[:] = [str(config.rootpath / file) for file in files]  # to import all the others takes a while
 
 
 class Skipped:
-    """Notes the tests and modules that were skipped for a missing package."""
+    """
+    Notes the tests and modules that were skipped for a missing package. Of several processes (pytest-xdist), the one
+    that has started the others hears all reports and keeps the list; the others choose by it.
+    """
 
     def __init__(self, config: pytest.Config) -> None:
         self._config, self._cache = config, getattr(config, 'cache', None)  # none with -p no:cacheprovider
-        self._again = config.getoption('--skipped-for-packages')
+        self._again, self._keeps = config.getoption('--skipped-for-packages'), not hasattr(config, 'workerinput')
         self._found: dict[str, str] = {}  # node -> reason
+        self.wanted: set[str] = set(self._cache.get(_KEY, [])) if self._again and self._cache is not None else set()
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Of the tests, keep those that were skipped."""
         if self._again and self._cache is not None:
-            wanted = set(self._cache.get(_KEY, []))
-            chosen = [item for item in items if wanted & {item.nodeid, item.nodeid.split('::')[0]}]
-            self._config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+            chosen, others = [], []
+            for item in items:
+                (chosen if self.wanted & {item.nodeid, item.nodeid.split('::')[0]} else others).append(item)
+            self._config.hook.pytest_deselected(items=others)
             items[:] = chosen
 
     def _note(self, report: pytest.TestReport | pytest.CollectReport) -> None:
@@ -56,6 +65,8 @@ class Skipped:
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Keep the list for the next run; that one has none any more."""
+        if not self._keeps:
+            return
         if not self._again and self._cache is not None:
             self._cache.set(_KEY, sorted(self._found))
         elif self._found:

