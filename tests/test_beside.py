@@ -15,11 +15,11 @@ from nervex.graph.acting import GraphedForward
 from nervex.parallel.run import ParallelRun
 from nervex.policy import batched
 from nervex.policy.dqn import DQNPolicy
+from nervex.run import beside
 from nervex.run.build import start_serial
 from nervex.run.launch import Passed, prepare_launch
 from nervex.run.serial_run import SerialRun
 from nervex.utils import ConfigError
-from nervex.worker.actor import beside
 
 BESIDE = ('actor.beside_learning=true', 'learner.resume.interval_s=null')
 UPDATES, ROUND = 3, 8  # of a round, and rows of one

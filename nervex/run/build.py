@@ -128,7 +128,7 @@ def _build_workers(launch: Launch, exp_path: str, stack: contextlib.ExitStack) -
 
 def _beside(actor: Any, learner: Any, policy: Policy, launch: Launch) -> Any:
     """The actor, beside whose collecting the learner learns."""
-    from nervex.worker.actor.beside import BesideActor, SettledState
+    from nervex.run.beside import BesideActor, SettledState
 
     model = copy.deepcopy(launch.passed.model)  # a module would be shared
     acting = build_policy(launch.cfg, type(policy), model, actor.env.env_info(), ('collect',))

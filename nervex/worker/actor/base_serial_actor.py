@@ -32,7 +32,7 @@ from nervex.worker.actor.rows import (
 )
 from nervex.worker.actor.transform import TRANSFORMS, SampleTransforms
 
-COUNTERS = ('total_step', 'total_sample', 'total_episode', 'total_duration', 'rounds', 'last_iter')
+COUNTERS: tuple[str, ...] = ('total_step', 'total_sample', 'total_episode', 'total_duration', 'rounds', 'last_iter')
 COUNTERS += ('recent_returns', 'recent_lengths')
 
 
