@@ -9,7 +9,7 @@ from torch import Tensor
 
 from nervex.model.common.encoder import widths_of
 from nervex.model.common.modes import entry_of
-from nervex.model.qmix.qmix import AgentNet, Mixer, as_sequence, team_values
+from nervex.model.qmix.qmix import AgentNet, MixedNet, Mixer, as_sequence, team_values
 from nervex.torch_utils.network.activation import Activation
 from nervex.torch_utils.network.mlp import Layers
 from nervex.torch_utils.network.shapes import InputShapeError, as_shape, as_size
@@ -55,7 +55,7 @@ class AllyAttention(nn.Module):
         return torch.cat([obs[..., : self._allies.start], obs[..., self._allies.stop :], summary], -1)
 
 
-class CollaQ(nn.Module):
+class CollaQ(MixedNet):
     """
     Overview:
         QMIX whose agents' values are a sum, Q = Q_alone(own observation) + Q_colla(observation) (Zhang et al. 2020,
@@ -141,10 +141,6 @@ class CollaQ(nn.Module):
         """Q_colla (T, B, A, P) of agents that see no others, along a sequence."""
         padded = self._attended(entry_of(obs, 'agent_alone_padding_state'))
         return self.colla_net(padded, _by_net(prev_state)['colla_alone'])[0]
-
-    def joint(self, agent_q: Tensor, obs: dict[str, Tensor]) -> Tensor:
-        """The team's value of the agents' values (*, A): by the mixer, or their sum."""
-        return agent_q.sum(-1) if self.mixer is None else self.mixer(agent_q, obs['global_state'])
 
     def _attended(self, seen: Tensor) -> Tensor:
         return seen if self.attention is None else self.attention(seen)

@@ -233,7 +233,17 @@ class Mixer(nn.Module):
         return (mixed * self.weight_2(for_2).abs()).sum(-1) + self.bias_2(for_bias).squeeze(-1)
 
 
-class QMix(nn.Module):
+class MixedNet(nn.Module):
+    """What networks share whose agents' values are joined to one of the team."""
+
+    mixer: nn.Module | None
+
+    def joint(self, agent_q: Tensor, obs: dict[str, Tensor]) -> Tensor:
+        """The team's value of the agents' values (*, A): by the mixer, or their sum."""
+        return agent_q.sum(-1) if self.mixer is None else self.mixer(agent_q, obs['global_state'])
+
+
+class QMix(MixedNet):
     """
     Overview:
         Action values of cooperating agents and of their team (QMIX, https://arxiv.org/abs/1803.11485; without the mixer
@@ -293,10 +303,6 @@ class QMix(nn.Module):
     def agent_values(self, obs: dict[str, Tensor], prev_state: Tensor | None = None) -> Tensor:
         """The values (T, B, A, P) of all actions of the agents along a sequence."""
         return self.agent_net(obs['agent_state'], prev_state)[0]
-
-    def joint(self, agent_q: Tensor, obs: dict[str, Tensor]) -> Tensor:
-        """The team's value of the agents' values (*, A): by the mixer, or their sum."""
-        return agent_q.sum(-1) if self.mixer is None else self.mixer(agent_q, obs['global_state'])
 
     def forward(self, data: dict[str, Any], single_step: bool | None = None) -> dict[str, Any]:
         """
