@@ -148,7 +148,7 @@ class BaseLeague(ABC):
             player = self._active(player_id)
             if not eval_flag and load[player_id] >= self.cfg['max_active_player_job']:
                 return None
-            job = {'launch_player': player_id, **self._get_job_info(player, eval_flag)}
+            job = {'launch_player': player_id, 'eval_flag': eval_flag, **self._get_job_info(player, eval_flag)}
             job['job_id'] = f'{player_id}/{self._job_num}'
             self._job_num += 1
             if not eval_flag:
@@ -297,20 +297,13 @@ class OneVsOneLeague(BaseLeague):
 
     def _get_job_info(self, player: ActivePlayer, eval_flag: bool = False) -> dict[str, Any]:
         found = player.get_job(eval_flag)
-        opponent = found['opponent']
-        if eval_flag:
-            sides, paths, active = [player.player_id, opponent], [player.checkpoint_path], [True]
-        else:
-            sides = [player.player_id, opponent.player_id]
-            paths = [player.checkpoint_path, opponent.checkpoint_path]
-            active = [True, isinstance(opponent, ActivePlayer)]
+        opponent, policies = found['opponent'], [player, *([] if eval_flag else [found['opponent']])]
         return {
-            'agent_num': len(paths),
-            'player_id': sides,
-            'checkpoint_path': paths,
-            'player_active_flag': active,
+            'agent_num': len(policies),
+            'player_id': [player.player_id, opponent if eval_flag else opponent.player_id],
+            'checkpoint_path': [policy.checkpoint_path for policy in policies],
+            'player_active_flag': [isinstance(policy, ActivePlayer) for policy in policies],
             'branch': found['branch'],
-            'eval_flag': eval_flag,
         }
 
     def record(self, info: Mapping[str, Any]) -> bool:

@@ -25,7 +25,6 @@ class SoloLeague(BaseLeague):
             'player_id': [player.player_id],
             'checkpoint_path': [player.checkpoint_path],
             'player_active_flag': [True],
-            'eval_flag': eval_flag,
         }
 
     def _mutate_player(self, player: ActivePlayer) -> str | None:

@@ -87,13 +87,11 @@ class Coordinator:
         """One call at a time to whoever has fewest outstanding, and of these to whoever waited longest."""
         if self._waits_for_evaluation():
             return
-        busy = {slot: len(slot.work()) for slot in self.roster.of('actor')}
-        idle = deque(sorted(busy, key=lambda slot: (busy[slot], slot.served)))
+        idle = deque(sorted(self.roster.of('actor'), key=lambda slot: (len(slot.work()), slot.served)))
         while idle:
             slot = idle.popleft()
-            amount = self.pace.to_collect(busy[slot])
+            amount = self.pace.to_collect(len(slot.work()))
             if amount > 0 and self._send_collect(slot, amount):
-                busy[slot] += 1
                 idle.append(slot)
 
     def _waits_for_evaluation(self) -> bool:

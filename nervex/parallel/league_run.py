@@ -52,7 +52,7 @@ class LeaguePlayer(Rivalry):
 
     # ---- what the commander asks ----
     @property
-    def ready(self) -> bool:  # type: ignore[override]
+    def ready(self) -> bool:
         """Whether there is a checkpoint of everybody."""
         return all(player.version for player in self._owner.players)
 
@@ -75,20 +75,17 @@ class LeaguePlayer(Rivalry):
 
     def step(self) -> None:
         """Let the learner write its checkpoint, or begin anew, when it is time to."""
-        coordinator = self.run.coordinator
+        coordinator, passed = self.run.coordinator, self._rounds() - self._rounds_then
+        due = passed >= self._owner.turn_rounds and self.run.tally.train_iter > self.published_iter
         if self.is_asked('publish', 'begin_anew'):
             return
         if self.reset is not None:
             coordinator.paused = True
             if not coordinator.learns:
                 self.ask('begin_anew', self.reset, self.run.notes(), done=self._begun_anew)
-        elif not self.version or self._is_due():
+        elif due or not self.version:
             first = None if self.version else self._home.first_of(self.name)
             self.ask('publish', self._player.checkpoint_path, first, done=self._published)
-
-    def _is_due(self) -> bool:
-        passed = self._rounds() - self._rounds_then
-        return passed >= self._owner.turn_rounds and self.run.tally.train_iter > self.published_iter
 
     def _published(self, task: Task) -> None:
         self.version, self.published_iter = self.version + 1, task.result['train_iter']

@@ -22,15 +22,15 @@ class Rivalry(HasState):
     """
     Overview:
         The ``selfplay`` of the commander of a parallel run: tells actors whom the next games are against, and counts
-        how games ended, each block once. A subclass has the learner write checkpoints.
+        how games ended, each block once. A subclass says when it is ``ready``, and after every ``step`` of the
+        coordinator may have the learner write a checkpoint.
     Arguments:
         - book (:obj:`Opponents`): who chooses in serial mode, and knows of the games
     Interfaces:
-        ready, rivals, record, met, step, file_of
+        rivals, record, met, file_of, is_asked, ask; ready, step
     """
 
     resume_parts: tuple[str, ...] = ('ledger',)  # which blocks have been counted
-    ready = True  # there is somebody to play against
 
     def __init__(self, run: ParallelRun, book: Any) -> None:
         self.run, self.book = run, book
@@ -42,9 +42,6 @@ class Rivalry(HasState):
     def file_of(self, name: str) -> tuple[str, int]:
         """The checkpoint of a player, and a number that changes when it does; that of a snapshot never does."""
         return os.path.abspath(self.book.file_of(name)), 0
-
-    def step(self) -> None:
-        """Called after every step of the coordinator."""
 
     def rivals(self) -> dict[str, Any]:
         """Whom the next games are against."""
@@ -89,7 +86,7 @@ class ParallelSelfPlay(Rivalry):
         self._saved: int | None = None
 
     @property
-    def ready(self) -> bool:  # type: ignore[override]
+    def ready(self) -> bool:
         """Whether there is a snapshot."""
         return bool(self.book.league.historical_players)
 
