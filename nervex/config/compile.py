@@ -93,6 +93,11 @@ def compile_config(
     return complete
 
 
+def _env_class(section: Mapping) -> Any:
+    kind = section.get('env_type')
+    return ENV_REGISTRY.get(kind) if isinstance(kind, str) and kind in ENV_REGISTRY else None
+
+
 def env_named(config: Mapping) -> str:
     """What a config, complete or not, calls its env; '' if it does not."""
     env = config.get('env')
@@ -178,8 +183,7 @@ class _Compiler:
         is_module = len(path) > 1 and all(part.isidentifier() for part in path)
         if named == {'env.env_id'} and is_module and not self._is_declared('env.env_id'):
             section['env_type'] = 'pettingzoo'
-        kind = section.get('env_type')
-        found: Any = ENV_REGISTRY.get(kind) if isinstance(kind, str) and kind in ENV_REGISTRY else None
+        found = _env_class(section)
         vector = section.get('env_manager_type') == 'vector' and 'env.env_manager_type' not in strong
         if named and vector and found is not None and not hasattr(found, 'create_vector_env'):
             section['env_manager_type'] = 'base'
@@ -229,8 +233,7 @@ class _Compiler:
         if 'env' not in resolved or self._problems.about('import_names'):
             return None
         if self._problems.about('env'):
-            kind = resolved.env.get('env_type')
-            found: Any = ENV_REGISTRY.get(kind) if isinstance(kind, str) and kind in ENV_REGISTRY else None
+            found = _env_class(resolved.env)
             for path, text in found.check_config(resolved.env) if needed and hasattr(found, 'check_config') else ():
                 self._problems.add(f'env.{path}', text)
             return None

@@ -1,11 +1,12 @@
 """Loaders about lists, tuples and sets, and about mappings: whole ones, single items, parts."""
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sized
+from functools import partial
 from typing import Any
 
 from nervex.loader.base import Loader, checked
 from nervex.loader.errors import CollectionError, DictError, MappingError, mismatch, tried
-from nervex.loader.values import interval
+from nervex.loader.values import interval, told
 from nervex.utils.errors import nearest
 
 
@@ -135,19 +136,9 @@ def mpfilter(predicate: Callable[[Any, Any], bool], type_back: bool = True) -> L
     return _mapping(lambda value: {key: part for key, part in value.items() if predicate(key, part)}, type_back)
 
 
-def mpkeys() -> Loader:
-    """The set of keys."""
-    return _mapping(set)
-
-
-def mpvalues() -> Loader:
-    """The set of values."""
-    return _mapping(lambda value: set(value.values()))
-
-
-def mpitems() -> Loader:
-    """The set of (key, value) pairs."""
-    return _mapping(lambda value: set(value.items()))
+mpkeys = told(partial(_mapping, set), 'The set of keys.')
+mpvalues = told(partial(_mapping, lambda value: set(value.values())), 'The set of values.')
+mpitems = told(partial(_mapping, lambda value: set(value.items())), 'The set of (key, value) pairs.')
 
 
 def item(key: Any) -> Loader:

@@ -104,18 +104,18 @@ def _interval_words(lo: float | None, hi: float | None, left_ok: bool, right_ok:
     return f'a number in {"[" if left_ok else "("}{lo}, {hi}{"]" if right_ok else ")"}'
 
 
-def _told(made: Callable[..., Loader], text: str) -> Callable[..., Loader]:
+def told(made: Callable[..., Loader], text: str) -> Callable[..., Loader]:
     """A maker of loaders with what it does as its docstring."""
     made.__doc__ = text
     return made
 
 
-is_positive = _told(lambda: interval(0, None, left_ok=False), '> 0')
-is_negative = _told(lambda: interval(None, 0, right_ok=False), '< 0')
-non_negative = _told(lambda: interval(0, None), '>= 0')
-non_positive = _told(lambda: interval(None, 0), '<= 0')
-positive = _told(lambda: Loader(operator.pos), '``+value``')
-negative = _told(lambda: Loader(operator.neg), '``-value``')
+is_positive = told(lambda: interval(0, None, left_ok=False), '> 0')
+is_negative = told(lambda: interval(None, 0, right_ok=False), '< 0')
+non_negative = told(lambda: interval(0, None), '>= 0')
+non_positive = told(lambda: interval(None, 0), '<= 0')
+positive = told(lambda: Loader(operator.pos), '``+value``')
+negative = told(lambda: Loader(operator.neg), '``-value``')
 
 
 def _over(function: Callable[[list], Any], *items: Any) -> Loader:
@@ -126,7 +126,7 @@ def _over(function: Callable[[list], Any], *items: Any) -> Loader:
 
 def _with(function: Callable[[Any, Any], Any], text: str) -> Callable[[Any], Loader]:
     """A loader of one operand, which may itself be a loader of the value."""
-    return _told(lambda operand: _over(lambda pair: function(*pair), True, operand), f'``{text}``')
+    return told(lambda operand: _over(lambda pair: function(*pair), True, operand), f'``{text}``')
 
 
 plus = _with(operator.add, 'value + operand')
@@ -137,8 +137,8 @@ divide = _with(operator.truediv, 'value / operand')
 divide_with = _with(lambda value, operand: operand / value, 'operand / value')
 power = _with(operator.pow, 'value ** operand')
 power_with = _with(lambda value, operand: operand**value, 'operand ** value')
-msum = _told(partial(_over, sum), 'The sum of what several loaders make of the value.')
-mmulti = _told(partial(_over, math.prod), 'The product of what several loaders make of the value.')
+msum = told(partial(_over, sum), 'The sum of what several loaders make of the value.')
+mmulti = told(partial(_over, math.prod), 'The product of what several loaders make of the value.')
 
 
 COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {

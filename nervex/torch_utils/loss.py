@@ -105,33 +105,25 @@ class MultiLogitsLoss(nn.Module):
 def match(cost: Sequence[Sequence[float]]) -> list[int]:
     """
     Overview:
-        For every row a column of its own so that the sum of costs is smallest (Hungarian method, shortest augmenting
-        paths).
+        For every row a column of its own so that the sum of costs is smallest: row after row takes a column along the
+        cheapest path, on which each earlier row gives up its column for another one.
     Arguments:
         - cost (:obj:`Sequence[Sequence[float]]`): K rows, M >= K columns
     """
     table = np.asarray(cost)
-    rows, columns = table.shape
-    of_row, of_column = np.zeros(rows), np.zeros(columns)  # potentials
-    owner = np.full(columns, -1)  # row that has a column
-    for row in range(rows):
-        slack, came = np.full(columns, np.inf), np.full(columns, -1)
-        seen, at, current = np.zeros(columns, bool), -1, row
-        while current >= 0:  # until a column is reached that no row has
-            reduced = table[current] - of_row[current] - of_column
-            closer = ~seen & (reduced < slack)
-            slack[closer], came[closer] = reduced[closer], at
-            at = int(np.where(seen, np.inf, slack).argmin())
-            step = slack[at]
-            of_row[[row, *owner[seen]]] += step
-            of_column[seen] -= step
-            slack[~seen] -= step
-            seen[at], current = True, owner[at]
-        while at >= 0:
-            before = came[at]
-            owner[at] = row if before < 0 else owner[before]
-            at = before
-    return [int((owner == row).argmax()) for row in range(rows)]
+    owner = np.full(table.shape[1], -1)  # row that has a column
+    for row in range(len(table)):
+        total, came = table[row].copy(), np.full(len(owner), -1)  # of a path to each column; the column before it
+        for _ in range(row + 1):  # no path gives up a column twice
+            for given_up in np.flatnonzero(owner >= 0):
+                along = total[given_up] + table[owner[given_up]] - table[owner[given_up], given_up]
+                shorter = along < total - 1e-12
+                total[shorter], came[shorter] = along[shorter], given_up
+        at = int(np.where(owner < 0, total, np.inf).argmin())
+        while came[at] >= 0:
+            owner[at], at = owner[came[at]], came[at]
+        owner[at] = row
+    return [int((owner == row).argmax()) for row in range(len(table))]
 
 
 def levenshtein_distance(
