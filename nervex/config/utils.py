@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from easydict import EasyDict
@@ -182,6 +183,5 @@ def set_learner_interaction_for_coordinator(cfg: Mapping, kind: str = 'learner')
     return result
 
 
-def set_actor_interaction_for_coordinator(cfg: Mapping) -> dict[str, Any]:
-    """A copy whose ``coordinator.interaction.actor`` says ``{name: [name, host, port]}``."""
-    return set_learner_interaction_for_coordinator(cfg, 'actor')
+#: The same for ``coordinator.interaction.actor``.
+set_actor_interaction_for_coordinator = partial(set_learner_interaction_for_coordinator, kind='actor')

@@ -37,14 +37,16 @@ class Registry(Mapping[str, Any]):
         if target is None:
             return lambda cls: self.register(name, cls)
         old = self._entries.get(name)
-        if old is not None and not self._same(name, old, target):
-            if name not in self._builtin_origin or not self._is_builtin(name, old):
+        again = old is not None and _same(old, target)
+        if old is not None and not again:
+            built_in = self._builtin_origin.get(name)
+            if built_in is None or not (isinstance(old, str) or _dotted(old) == built_in):
                 raise DuplicateNameError(
                     f"{self.what} '{name}' is registered twice: {_origin(old)} and {_origin(target)}; rename one"
                 )
             text = "%s '%s': the built-in %s is replaced by %s"
-            logger.warning(text, self.what, name, self._builtin_origin[name], _origin(target))
-        if not (isinstance(old, str) and self._same(name, old, target)):
+            logger.warning(text, self.what, name, built_in, _origin(target))
+        if not (again and isinstance(old, str)):
             self._entries[name] = target
         return target
 
@@ -98,19 +100,6 @@ class Registry(Mapping[str, Any]):
     def __repr__(self) -> str:
         return f'Registry({self.what}: {", ".join(self.query())})'
 
-    def _is_builtin(self, name: str, entry: Any) -> bool:
-        return isinstance(entry, str) or _dotted(entry) == self._builtin_origin[name]
-
-    @staticmethod
-    def _same(name: str, old: Any, new: Any) -> bool:
-        """The same thing seen again: a built-in registering itself, or a module that was reloaded."""
-        if old is new:
-            return True
-        old_name = old if isinstance(old, str) else _dotted(old)
-        if old_name != _dotted(new):
-            return False
-        return isinstance(old, str) or _file(old) == _file(new)
-
 
 def _named_elsewhere(name: object) -> Any:
     """What stands at ``module:attribute``; None where nothing does."""
@@ -120,6 +109,13 @@ def _named_elsewhere(name: object) -> Any:
         return load_attribute(name)
     except ValueError:
         return None
+
+
+def _same(old: Any, new: Any) -> bool:
+    """The same thing seen again: a built-in registering itself, or a module that was reloaded."""
+    if isinstance(old, str):
+        return old in (new, _dotted(new))
+    return old is new or _origin(old) == _origin(new)
 
 
 def _dotted(target: Any) -> str:
