@@ -13,7 +13,7 @@ from easydict import EasyDict
 from nervex.entry.eval_entry import trained_evaluator
 from nervex.entry.serial_entry import serial_pipeline
 from nervex.run.acting import Acting
-from nervex.run.curve import curve_rows
+from nervex.run.curve import best_return, run_curve
 from nervex.run.defaults import config_from, config_of, seed_from
 from nervex.run.folder import AUTO, checkpoint_file, names_in, saved_run
 from nervex.run.launch import Passed, prepare_launch
@@ -68,7 +68,12 @@ class Agent:
             self.config = config_from(*self._made_of[:2], merge_config(self._made_of[2], limit))
             self.config.exp_name = self.config.get('exp_name') or AUTO
             self.config.setdefault('events', {'tensorboard': {}})
-            self._look(progress)
+            if progress:
+                import rich
+
+                from nervex.run.probe import probe
+
+                rich.print(probe(self.config, self.seed))
         else:
             solved = steps is not None and saved_run(self.folder).finished == 'solved'
             on = dict(evaluator=dict(stop_val=None, stop_win_rate=None)) if solved else {}
@@ -86,14 +91,6 @@ class Agent:
                 print(f'{result.verdict} after {result.env_steps:,} env steps, {result.seconds:.1f} s', flush=True)
         return result
 
-    def _look(self, progress: bool) -> None:
-        if progress:
-            import rich
-
-            from nervex.run.probe import probe
-
-            rich.print(probe(self.config, self.seed))
-
     def _stands_at(self, folder: str) -> None:
         self.folder = os.path.abspath(folder)
         self.checkpoint, self._acting = checkpoint_file(self.folder), None
@@ -105,8 +102,7 @@ class Agent:
 
     def curve(self) -> dict[str, np.ndarray]:
         """The evaluations of the run, as columns: ``env_step, train_iter, seconds, return_mean, ...``."""
-        path = None if self.folder is None else os.path.join(self.folder, 'log', 'evaluator', 'curve.csv')
-        rows = [] if path is None else curve_rows(path)
+        rows = [] if self.folder is None else run_curve(self.folder)
         if not rows:
             raise NothingThereError(f'{self!r}: was not evaluated in a run yet; learn() does')
         return {name: np.array([float(row[name]) for row in rows]) for name in rows[0]}
@@ -186,9 +182,8 @@ class Agent:
         facts = dict(zip(('env', 'policy'), names_in(self.config)))
         if self.folder is None:
             return {**facts, 'learned': f'from {self.checkpoint}' if self.checkpoint else 'nothing yet'}
-        rows = curve_rows(os.path.join(self.folder, 'log', 'evaluator', 'curve.csv'))
-        best = max((float(row['return_mean']) for row in rows), default=float('nan'))
-        return {**facts, 'learned': f'{self.steps:,} env steps, best return {best:.1f}', 'folder': self.folder}
+        learned = f'{self.steps:,} env steps, best return {best_return(run_curve(self.folder)):.1f}'
+        return {**facts, 'learned': learned, 'folder': self.folder}
 
     def __repr__(self) -> str:
         return f'Agent({", ".join(f"{name}: {text}" for name, text in self._facts().items())})'

@@ -8,12 +8,13 @@ import os
 import shlex
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import click
 
+from nervex.entry import options as take
 from nervex.utils.errors import ExtraMissingError
 from nervex.version import __TITLE__, __VERSION__
 
@@ -29,6 +30,7 @@ MODES = {
 }
 DEFAULT_CONFIG = 'cartpole_dqn'  # of a command without any argument
 EXIT_FAILURE, EXIT_USAGE = 1, 2
+_HERE = (None, False, 'local', '0.0.0.0')  # values of options that ask for no other machine
 
 
 class _Mode(click.Choice):
@@ -39,88 +41,48 @@ class _Mode(click.Choice):
 
 
 @click.command(context_settings={'help_option_names': ['-h', '--help']})
-@click.option('-v', '--version', is_flag=True, help='Show the version and leave.')
-@click.option(
-    '-m',
-    '--mode',
-    type=_Mode(list(MODES)),
-    help='What to run; left out: what the config says, or serial. module:function runs that, with all options.',
+@take.taking(
+    click.option('-v', '--version', is_flag=True, help='Show the version and leave.'),
+    click.option(
+        '-m',
+        '--mode',
+        type=_Mode(list(MODES)),
+        help='What to run; left out: what the config says, or serial. module:function runs that, with all take.',
+    ),
+    click.option('-c', '--config', help='Config file (.py or .yaml), or the name of a built-in one: nervex -q config.'),
+    *(take.seed, take.override, take.load),
+    click.option(
+        '--resume',
+        is_flag=False,
+        flag_value='.',
+        metavar='[FOLDER]',
+        help='Continue the stopped run in FOLDER (the current one if none is given), exactly where it was.',
+    ),
+    *(take.trust, take.data, take.episodes, take.opponent, take.video, take.gif, take.render),
+    click.option(
+        '-p',
+        '--platform',
+        type=click.Choice(['local', 'slurm', 'k8s']),
+        default='local',
+        show_default=True,
+        help='Where -m parallel runs.',
+    ),
+    click.option('-ch', '--coordinator_host', help='Node that the coordinator runs on (-p slurm, -p k8s).'),
+    click.option(
+        '-lh', '--learner_host', default='0.0.0.0', help='Nodes of the learners: gpu1,cpu[2-5]; 0.0.0.0: any.'
+    ),
+    click.option('-ah', '--actor_host', default='0.0.0.0', help='Nodes of the actors, likewise (-m parallel).'),
+    take.address,
+    click.option('--dry-run', is_flag=True, help='-p slurm and -p k8s print what they would submit.'),
+    click.option(
+        '-q',
+        '--query-registry',
+        metavar='NAME',
+        help='List what a config may name (policy, env, ...; config: the built-in ones), or show one: -q policy dqn.',
+    ),
+    *(take.out, take.show_fig, take.title, take.axis),
+    click.argument('folders', nargs=-1),
 )
-@click.option('-c', '--config', help='Config file (.py or .yaml), or the name of a built-in one: nervex -q config.')
-@click.option(
-    '-s', '--seed', type=click.IntRange(0, 2**31 - 1), help='Seed; a random one is drawn and shown if it is left out.'
-)
-@click.option(
-    '-o',
-    '--override',
-    multiple=True,
-    metavar='PATH=VALUE',
-    help='Override a setting, e.g. -o policy.learn.learning_rate=3e-4; repeatable.',
-)
-@click.option(
-    '--load',
-    metavar='PATH',
-    help='Checkpoint for -m eval and -m collect, or to start training from; a folder of a run stands for its best one. '
-    'Without -c its run has the config.',
-)
-@click.option(
-    '--resume',
-    is_flag=False,
-    flag_value='.',
-    metavar='[FOLDER]',
-    help='Continue the stopped run in FOLDER (the current one if none is given), exactly where it was.',
-)
-@click.option(
-    '--trust',
-    is_flag=True,
-    help='--resume and --load run code that the folder of the run holds or names, although it is not from you.',
-)
-@click.option('--data', multiple=True, metavar='PATH', help='Trajectory folder or file of -m offline; repeatable.')
-@click.option(
-    '--episodes', type=click.IntRange(min=1), help='Episodes of -m eval and -m collect, and of each pair of -m arena.'
-)
-@click.option(
-    '--opponent',
-    metavar='PLAYER',
-    help='Whom -m eval plays against in a game of two sides: a checkpoint, a run, random, a player of the game, human.',
-)
-@click.option('--video', is_flag=True, help='-m eval saves its best and its worst episode as mp4.')
-@click.option('--gif', is_flag=True, help='As --video, as gif.')
-@click.option('--render', is_flag=True, help='-m eval shows its episodes in a window.')
-@click.option(
-    '-p',
-    '--platform',
-    type=click.Choice(['local', 'slurm', 'k8s']),
-    default='local',
-    show_default=True,
-    help='Where -m parallel runs.',
-)
-@click.option('-ch', '--coordinator_host', help='Node that the coordinator runs on (-p slurm, -p k8s).')
-@click.option('-lh', '--learner_host', default='0.0.0.0', help='Nodes of the learners: gpu1,cpu[2-5]; 0.0.0.0: any.')
-@click.option('-ah', '--actor_host', default='0.0.0.0', help='Nodes of the actors, likewise (-m parallel).')
-@click.option('--address', help='Running Ray cluster that -m parallel joins, HOST:PORT.')
-@click.option('--dry-run', is_flag=True, help='-p slurm and -p k8s print what they would submit.')
-@click.option(
-    '-q',
-    '--query-registry',
-    metavar='NAME',
-    help='List what a config may name (policy, env, ...; config: the built-in ones), or show one: -q policy dqn.',
-)
-@click.option(
-    '--out',
-    metavar='NAME',
-    help='-m plot writes NAME.png and NAME.svg (default: curves); -m collect fills the folder NAME (default: data).',
-)
-@click.option('--show-fig', is_flag=True, help='Show the curve of the run, or the picture of -m plot, at the end.')
-@click.option('--title', help='Title of the picture of -m plot.')
-@click.option(
-    '--axis',
-    type=click.Choice(['env_step', 'train_iter', 'seconds']),
-    default='env_step',
-    show_default=True,
-    help='What -m plot draws the returns against.',
-)
-@click.argument('folders', nargs=-1)
 def cli(**options: Any) -> None:
     """Train, evaluate and inspect deep-RL agents from one config."""
     mode = options['mode']
@@ -191,21 +153,26 @@ def _run_mode(options: dict[str, Any]) -> None:
 
 def _elsewhere(options: dict[str, Any]) -> str | None:
     """The option, if any, that asks for other machines than this one."""
-    given = {
-        f'-p {options["platform"]}': options['platform'] != 'local',
-        '--address': options['address'],
-        '--dry-run': options['dry_run'],
-        '-ch': options['coordinator_host'],
-        '-lh': options['learner_host'] != '0.0.0.0',
-        '-ah': options['actor_host'] != '0.0.0.0',
-    }
-    return next((option for option, is_given in given.items() if is_given), None)
+    asking = ('platform', 'address', 'dry_run', 'coordinator_host', 'learner_host', 'actor_host')
+    given = (one for one in cli.params if one.name in asking and options[one.name] not in _HERE)
+    return next((f'-p {options["platform"]}' if one.name == 'platform' else one.opts[0] for one in given), None)
+
+
+def _train(pipeline: Callable[..., Any], options: dict[str, Any], *data: Any) -> None:
+    """Carry out a run, and tell how it ended."""
+    how = dict(overrides=_overrides(options), progress=True, resume=options['resume'], trust=options['trust'])
+    _tell(pipeline(_config(options), *data, options['seed'], **how), options)
+
+
+def _overrides(options: dict[str, Any]) -> tuple[str, ...]:
+    load = options['load']
+    return options['override'] + ((f'learner.load_path={json.dumps(load)}',) if load else ())
 
 
 def _serial(options: dict[str, Any]) -> None:
     from nervex.entry.serial_entry import serial_pipeline
 
-    _tell(serial_pipeline(_config(options), options['seed'], **_how_to_train(options)), options)
+    _train(serial_pipeline, options)
 
 
 def _offline(options: dict[str, Any]) -> None:
@@ -213,24 +180,22 @@ def _offline(options: dict[str, Any]) -> None:
 
     if not options['data'] and not options['resume']:
         raise click.UsageError('-m offline needs recorded episodes: --data FOLDER (nervex -m collect writes them)')
-    data = list(options['data']) or None
-    _tell(offline_pipeline(_config(options), data, options['seed'], **_how_to_train(options)), options)
+    _train(offline_pipeline, options, list(options['data']) or None)
 
 
 def _parallel(options: dict[str, Any]) -> None:
     from nervex.entry.parallel_entry import parallel_pipeline
     from nervex.parallel.ray_cluster import require_ray
 
-    how = _how_to_train(options)
-    how['overrides'] += _where(options)
+    options['override'] += _where(options)
     if options['platform'] != 'local':
-        _submit(options, how['overrides'])
+        _submit(options, _overrides(options))
         return
     try:
         require_ray()
     except ExtraMissingError as e:
         raise click.ClickException(str(e)) from e
-    _tell(parallel_pipeline(_config(options), options['seed'], **how), options)
+    _train(parallel_pipeline, options)
 
 
 def _where(options: dict[str, Any]) -> tuple[str, ...]:
@@ -268,11 +233,6 @@ def _config(options: dict[str, Any]) -> Any:
     from nervex.run.folder import config_beside
 
     return options['config'] or (None if options['resume'] else config_beside(options['load'], options['trust']))
-
-
-def _how_to_train(options: dict[str, Any]) -> dict[str, Any]:
-    overrides = options['override'] + ((f'learner.load_path={json.dumps(options["load"])}',) if options['load'] else ())
-    return dict(overrides=overrides, progress=True, resume=options['resume'], trust=options['trust'])
 
 
 def _tell(result: Any, options: dict[str, Any]) -> None:
@@ -384,8 +344,11 @@ def main(argv: list[str] | None = None) -> None:
 
     if threading.current_thread() is threading.main_thread():
         take_over(interrupt)  # in every mode and at every moment; a script's background jobs begin with SIGINT ignored
-    for standard in range(3):
-        _open_standard(standard)
+    for number in range(3):  # a closed standard stream would lend its number to a file, which gets what others print
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
     if sys.path[0] in ('', os.getcwd()):  # python -m: what lies in the current folder shadows no package
         sys.path.append(sys.path.pop(0))
 
@@ -423,14 +386,6 @@ def main(argv: list[str] | None = None) -> None:
             except (OSError, ValueError):  # Python, which flushes again, would end with exit code 120
                 with contextlib.suppress(OSError, ValueError):
                     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-
-
-def _open_standard(number: int) -> None:
-    """A closed standard stream would lend its number to the next file, which then gets what others print."""
-    try:
-        os.fstat(number)
-    except OSError:
-        os.open(os.devnull, os.O_RDWR)
 
 
 if __name__ == '__main__':

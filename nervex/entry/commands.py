@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
+from nervex.entry import options as take
 from nervex.entry.cli import cli, find_modules, run_mode
 
 _ANYWHERE = ('-m', '--mode', '-q', '--query-registry')  # flags by which a line is meant for the command without a name
@@ -55,72 +56,17 @@ def front_door() -> None:
     """
 
 
-# ---- what several commands take ----
-def _completed(list_names: Callable[[], Any]) -> Callable[..., list[str]]:
-    """Names for shell completion, found when they are asked for."""
-    return lambda ctx, param, incomplete: sorted(name for name in list_names() if name.startswith(incomplete))
-
-
-def _policies() -> list[str]:
-    from nervex.utils.registry_factory import POLICY_REGISTRY
-
-    return list(POLICY_REGISTRY.query())
-
-
-def _configs() -> list[str]:
-    from nervex.config import builtin_configs
-
-    return [*builtin_configs(), *os.listdir()]
-
-
-def _envs() -> list[str]:
-    from nervex.utils.registry_factory import ENV_REGISTRY
-
-    return [*ENV_REGISTRY.query(), *_gymnasium_ids()]
-
-
-def _named(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """What there is of the kind that the line has named."""
-    from nervex.utils.registry_factory import registries
-
-    kind = _things().get(ctx.params['what'], ctx.params['what'])
-    return _completed(lambda: _configs() if kind == 'config' else registries.get(kind, ()))(ctx, param, incomplete)
-
-
-_seed = click.option('-s', '--seed', type=click.IntRange(0, 2**31 - 1), help='Seed; drawn and shown if left out.')
-_play_seed = click.option('-s', '--seed', type=click.IntRange(0, 2**31 - 1), help='Seed of the episodes (0).')
-_episodes = click.option('-n', '--episodes', type=click.IntRange(min=1), help='How many episodes.')
-_override = click.option('-o', '--override', multiple=True, metavar='PATH=VALUE', help='Change a setting; repeatable.')
-_trust = click.option('--trust', is_flag=True, help='Run code that the folder holds or names, though not from you.')
-_load = click.option('--load', metavar='RUN', help='Begin with the weights of a checkpoint or run.')
-_show_fig = click.option('--show-fig', is_flag=True, help='Show the picture of the curve at the end.')
-_run = click.argument('run', type=click.Path())
-_policy = click.option('-p', '--policy', shell_complete=_completed(_policies), help='Algorithm: nervex list policies.')
-_env = click.option(
-    '-e',
-    '--env',
-    shell_complete=_completed(_envs),
-    help='Environment: a Gymnasium id, one of nervex list envs, or module:name of your own.',
-)
-_steps = click.option('--steps', type=click.IntRange(min=1), help='Env steps at most (commander.max_env_step).')
-
-
+# ---- the commands ----
 def _command(name: str, *parts: Callable) -> Callable[[Callable], click.Command]:
     """A sub-command with these arguments and options."""
 
-    def made(function: Callable) -> click.Command:
-        for part in reversed(parts):
-            function = part(function)
-        return front_door.command(name, no_args_is_help=name not in ('doctor', 'list'))(function)
-
-    return made
+    command = front_door.command(name, no_args_is_help=name not in ('doctor', 'list'))
+    return lambda function: command(take.taking(*parts)(function))
 
 
-# ---- the commands ----
 @_command(
     'train',
-    click.argument('config', required=False, shell_complete=_completed(_configs)),
-    *(_policy, _env, _seed, _steps, _override, _load, _trust, _show_fig),
+    *(take.config, take.policy, take.env, take.seed, take.steps, take.override, take.load, take.trust, take.show_fig),
 )
 def train(config: str | None, policy: str | None, env: str | None, steps: int | None, **options: Any) -> None:
     """Train a policy, in a folder of its own below runs/.
@@ -180,12 +126,7 @@ def _own_folder(cfg: dict[str, Any]) -> dict[str, Any]:
 
 @_command(
     'eval',
-    *(_run, _episodes, _play_seed, _override),
-    click.option('--video', is_flag=True, help='Save the best and the worst episode as mp4.'),
-    click.option('--gif', is_flag=True, help='The same as gif.'),
-    click.option('--render', is_flag=True, help='Show the episodes in a window.'),
-    click.option('--opponent', metavar='PLAYER', help='In a game of two sides: a run, a checkpoint, random, human.'),
-    _trust,
+    *(take.run, take.episodes, take.seed, take.override, take.video, take.gif, take.render, take.opponent, take.trust),
 )
 def evaluate(run: str, **options: Any) -> None:
     """Play episodes with a checkpoint: RUN, or the best one of RUN.
@@ -195,10 +136,7 @@ def evaluate(run: str, **options: Any) -> None:
     run_mode('eval', load=run, **options)
 
 
-_jobs = click.option('-j', '--jobs', type=click.IntRange(min=1), help='Runs of a sweep at once (one a core).')
-
-
-@_command('resume', _run, _override, _jobs, _trust, _show_fig)
+@_command('resume', take.run, take.override, take.jobs, take.trust, take.show_fig)
 def resume(run: str, jobs: int | None, **options: Any) -> None:
     """Go on with a stopped RUN, or a sweep, exactly where it was.
 
@@ -221,17 +159,16 @@ def resume(run: str, jobs: int | None, **options: Any) -> None:
 
 @_command(
     'sweep',
-    click.argument('config', required=False, shell_complete=_completed(_configs)),
-    *(_policy, _env),
+    *(take.config, take.policy, take.env),
     click.option('--seeds', default='0-4', show_default=True, metavar='RANGE', help='As 0-9, or 0,3,7.'),
     click.option('-g', '--grid', multiple=True, metavar='PATH=V1,V2', help='Try these values; repeatable: all pairs.'),
     click.option(
         '--optuna', type=click.IntRange(min=1), metavar='N', help='Search N settings; -g takes 1e-5..1e-2:log.'
     ),
-    *(_jobs, _steps, _override),
+    *(take.jobs, take.steps, take.override),
     click.option('--out', metavar='FOLDER', help='Where the runs go (sweeps/<env>_<policy>).'),
     click.option('--ray', is_flag=True, help='Run them as tasks of Ray.'),
-    click.option('--address', metavar='HOST:PORT', help='Running Ray cluster that --ray joins.'),
+    take.address,
 )
 def sweep(config: str | None, policy: str | None, env: str | None, steps: int | None, **options: Any) -> None:
     """Train with several settings and seeds, -j runs at once, and compare them.
@@ -266,36 +203,27 @@ def _sweep(folder: str, jobs: int | None, trust: bool) -> None:
         click.echo(line)
 
 
-@_command(
-    'plot',
-    click.argument('runs', nargs=-1, required=True, type=click.Path()),
-    click.option('--out', metavar='NAME', help='Write NAME.png and NAME.svg (curves).'),
-    click.option('--title', help='Title of the picture.'),
-    click.option(
-        '--axis',
-        type=click.Choice(['env_step', 'train_iter', 'seconds']),
-        default='env_step',
-        show_default=True,
-        help='What the returns are drawn against.',
-    ),
-    _show_fig,
-)
+@_command('plot', take.runs, take.out, take.title, take.axis, take.show_fig)
 def plot(runs: tuple[str, ...], **options: Any) -> None:
     """Draw the learning curves of RUNS, or of all runs below a folder.
 
     nervex plot runs --out pictures/compared
     """
+    run_mode('plot', folders=_folders(runs), **options)
+
+
+def _folders(runs: tuple[str, ...]) -> tuple[str, ...]:
+    """Folders, in the place of checkpoints those of their runs."""
     from nervex.run.folder import run_at
 
-    run_mode('plot', folders=tuple(run_at(run).folder if os.path.isfile(run) else run for run in runs), **options)
+    return tuple(run_at(run).folder if os.path.isfile(run) else run for run in runs)
 
 
 @_command(
     'report',
-    click.argument('runs', nargs=-1, required=True, type=click.Path()),
+    take.runs,
     click.option('-o', '--out', default='report.html', show_default=True, metavar='FILE', help='The page.'),
-    click.option('--title', help='Title of the page.'),
-    click.option('--force', is_flag=True, help='Replace the file if it is there.'),
+    *(take.title, take.force),
 )
 def report(runs: tuple[str, ...], out: str, title: str | None, force: bool) -> None:
     """Tell what RUNS, or all runs below a folder, did, in one HTML page that needs no network.
@@ -303,19 +231,13 @@ def report(runs: tuple[str, ...], out: str, title: str | None, force: bool) -> N
     nervex report runs/CartPole-v1_ppo_s0 -o report.html
     """
     from nervex.entry.report_entry import report as write_report
-    from nervex.run.folder import run_at
 
     if os.path.exists(out) and not force:
         raise click.UsageError(f'{out}: is there already; --force replaces it')
-    click.echo(write_report([run_at(run).folder if os.path.isfile(run) else run for run in runs], out, title))
+    click.echo(write_report(_folders(runs), out, title))
 
 
-@_command(
-    'collect',
-    *(_run, _episodes, _play_seed),
-    click.option('--out', metavar='FOLDER', help='Where the trajectories go (data).'),
-    *(_override, _trust),
-)
+@_command('collect', take.run, take.episodes, take.seed, take.out, take.override, take.trust)
 def collect(run: str, **options: Any) -> None:
     """Save episodes of the best checkpoint of RUN as trajectories.
 
@@ -324,13 +246,8 @@ def collect(run: str, **options: Any) -> None:
     run_mode('collect', load=run, **options)
 
 
-@_command(
-    'offline',
-    click.argument('config', shell_complete=_completed(_configs)),
-    click.option('--data', multiple=True, required=True, metavar='PATH', help='Trajectories; repeatable.'),
-    *(_seed, _override, _load, _trust, _show_fig),
-)
-def offline(config: str, **options: Any) -> None:
+@_command('offline', take.config, take.data, take.seed, take.override, take.load, take.trust, take.show_fig)
+def offline(config: str | None, **options: Any) -> None:
     """Learn from trajectories; the envs only evaluate.
 
     nervex offline cartpole_cql --data data
@@ -340,10 +257,9 @@ def offline(config: str, **options: Any) -> None:
 
 @_command(
     'export',
-    _run,
+    take.run,
     click.option('-o', '--out', required=True, metavar='FILE', help='policy.onnx, policy.pt2 or policy.npz.'),
-    click.option('--force', is_flag=True, help='Replace a file that is there.'),
-    _trust,
+    *(take.force, take.trust),
 )
 def export(run: str, out: str, force: bool, trust: bool) -> None:
     """Write what a checkpoint does, RUN, or the best one of RUN, as a file that acts without nerveX.
@@ -375,8 +291,7 @@ def export(run: str, out: str, force: bool, trust: bool) -> None:
     'arena',
     click.argument('players', nargs=-1, required=True),
     click.option('-c', '--config', help='Names the game where no player is a run.'),
-    click.option('-n', '--episodes', type=click.IntRange(min=1), help='Games of each pair (100).'),
-    *(_seed, _override, _trust),
+    *(take.episodes, take.seed, take.override, take.trust),
 )
 def arena(players: tuple[str, ...], **options: Any) -> None:
     """Let PLAYERS (runs, checkpoints, players by rule) meet each other.
@@ -395,6 +310,15 @@ def _things() -> dict[str, str]:
     return {**plural, 'runs': 'run'}
 
 
+def _named(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """What there is of the kind that the line has named."""
+    from nervex.utils.registry_factory import registries
+
+    kind = _things().get(ctx.params['what'], ctx.params['what'])
+    names = take.configs if kind == 'config' else lambda: registries.get(kind, ())
+    return take.completed(names)(ctx, param, incomplete)
+
+
 def _one_of(value: str, known: dict[str, str]) -> str:
     """In the singular; a UsageError that names the nearest one."""
     from nervex.utils.errors import unknown_name
@@ -406,7 +330,7 @@ def _one_of(value: str, known: dict[str, str]) -> str:
 
 @_command(
     'list',
-    click.argument('what', required=False, shell_complete=_completed(_things)),
+    click.argument('what', required=False, shell_complete=take.completed(_things)),
     click.argument('folder', default='.', type=click.Path()),
 )
 def list_(what: str | None, folder: str) -> None:
@@ -428,42 +352,32 @@ def list_(what: str | None, folder: str) -> None:
     for line in _runs_below(folder) if kind == 'run' else listing(kind, width):
         click.echo(line)
     if kind == 'env':
-        click.echo(f'\nand by its id every env of Gymnasium: {", ".join(_gymnasium_ids())}, ...')
+        click.echo(f'\nand by its id every env of Gymnasium: {", ".join(take.gymnasium_ids())}, ...')
 
 
-def _gymnasium_ids() -> list[str]:
-    """The newest version of each env that Gymnasium knows by itself."""
-    import gymnasium
-
-    newest = {spec.name: spec.id for spec in gymnasium.registry.values() if spec.namespace is None}
-    return [env_id for name, env_id in newest.items() if not name.startswith('GymV')]
-
-
-def _runs_below(folder: str) -> Iterator[str]:
+def _runs_below(folder: str) -> list[str]:
     """A line a run: how it is, and what it has reached."""
-    from nervex.run.curve import curve_rows
-    from nervex.run.folder import find_runs, saved_run
-    from nervex.utils import CheckpointError, NothingThereError
+    from nervex.run.curve import best_return, run_curve
+    from nervex.run.folder import find_runs, state_of_run
+    from nervex.utils import NothingThereError
 
     runs = find_runs(folder)
     if not runs:
         raise NothingThereError(f'{folder}: holds no run, and none is below it')
     longest = max(map(len, runs))
-    yield f'{"run":{longest}}  {"state":11}  {"env steps":>10}  {"last":>8}  {"best":>8}'
+    lines = [f'{"run":{longest}}  {"state":11}  {"env steps":>10}  {"last":>8}  {"best":>8}']
     for path in runs:
-        try:
-            state = saved_run(path).state
-        except CheckpointError:  # of a damaged folder its path is told
-            state = 'damaged'
-        rows = curve_rows(os.path.join(path, 'log', 'evaluator', 'curve.csv'))
-        returns = [float(row['return_mean']) for row in rows]
-        reached = f'{int(rows[-1]["env_step"]):10,}  {returns[-1]:8.1f}  {max(returns):8.1f}' if rows else ''
-        yield f'{path:{longest}}  {state:11}  {reached}'.rstrip()
+        rows = run_curve(path)
+        last = rows[-1] if rows else {}
+        returns = f'{float(last["return_mean"]):8.1f}  {best_return(rows):8.1f}' if rows else ''
+        reached = f'{int(last["env_step"]):10,}  {returns}' if rows else ''
+        lines.append(f'{path:{longest}}  {state_of_run(path):11}  {reached}'.rstrip())
+    return lines
 
 
 @_command(
     'show',
-    click.argument('what', shell_complete=_completed(_things)),
+    click.argument('what', shell_complete=take.completed(_things)),
     click.argument('names', nargs=-1, required=True, metavar='NAME...', shell_complete=_named),
 )
 def show(what: str, names: tuple[str, ...]) -> None:

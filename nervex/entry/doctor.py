@@ -9,10 +9,10 @@ import os
 import platform
 import re
 import shutil
-import sys
 from collections.abc import Iterator
 from importlib import metadata
-from operator import eq, ge, gt, le, lt, ne
+
+from packaging.requirements import Requirement
 
 from nervex.version import __VERSION__
 
@@ -82,31 +82,23 @@ def _extras() -> Iterator[str]:
     for extra in extras:
         if extra != 'all':
             missing = sorted(set(_missing('nervex', extra)))
-            has = ', '.join(f'{name} {_version(name)}' for name, _ in _requirements('nervex', extra) if _version(name))
+            names = [wanted.name for wanted in _requirements('nervex', extra)]
+            has = ', '.join(f'{name} {_version(name)}' for name in names if _version(name))
             text = f"! {', '.join(missing)}: pip install 'nervex[{extra}]'" if missing else has
             yield f'extra     {extra:12} {text}'
 
 
-def _requirements(package: str, extra: str) -> Iterator[tuple[str, list[str]]]:
-    """What an extra of a package asks for: names, with the extras of these."""
-    for text in metadata.requires(package) or []:
-        found = re.match(r'([\w.-]+)(?:\[([\w,\s-]+)\])?', text)
-        if found and re.search(rf"extra\s*==\s*['\"]{re.escape(extra)}['\"]", text) and _for_this_python(text):
-            yield found[1], [name.strip() for name in (found[2] or '').split(',') if name.strip()]
-
-
-def _for_this_python(requirement: str) -> bool:
-    """Whether what a requirement says of Python's version holds here."""
-    said = re.findall(r"python_version\s*(<=|>=|==|!=|<|>)\s*['\"]([\d.]+)['\"]", requirement)
-    compare = {'<': lt, '<=': le, '>': gt, '>=': ge, '==': eq, '!=': ne}
-    return all(compare[how](sys.version_info[:2], tuple(map(int, number.split('.')[:2]))) for how, number in said)
+def _requirements(package: str, extra: str) -> list[Requirement]:
+    """What an extra of a package asks for on this Python."""
+    found = map(Requirement, metadata.requires(package) or [])
+    return [one for one in found if one.marker and 'extra' in str(one.marker) and one.marker.evaluate({'extra': extra})]
 
 
 def _missing(package: str, extra: str) -> Iterator[str]:
     """The packages of an extra that are not installed."""
-    for name, extras in _requirements(package, extra):
-        if _version(name) is None:
-            yield name
+    for wanted in _requirements(package, extra):
+        if _version(wanted.name) is None:
+            yield wanted.name
         else:
-            for below in extras:
-                yield from _missing(name, below)
+            for below in wanted.extras:
+                yield from _missing(wanted.name, below)

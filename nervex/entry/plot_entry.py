@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from nervex.run.curve import curve_rows
-from nervex.run.folder import leaves, read_yaml, saved_run
-from nervex.utils import CheckpointError, ExtraMissingError, NothingThereError
+from nervex.run.curve import run_curve
+from nervex.run.folder import leaves, read_yaml, state_of_run
+from nervex.utils import ExtraMissingError, NothingThereError
 
 _AXIS_LABELS = {'env_step': 'env steps', 'train_iter': 'updates', 'seconds': 'time'}
 _LINES = ('-', '--', ':', '-.')  # ten groups have ten colours; the next ten the same colours and other lines
@@ -41,7 +41,13 @@ def plot(folders: Sequence[str], out: str = 'curves', title: str | None = None, 
         - files (:obj:`list[str]`): what was written
     """
     groups = group_runs(read_runs(folders, axis))
-    pyplot = _pyplot()
+    try:
+        import matplotlib
+    except ImportError as e:
+        raise ExtraMissingError("-m plot needs matplotlib: pip install 'nervex[plot]'") from e
+    matplotlib.use('Agg')
+    from matplotlib import pyplot
+
     figure, axes = pyplot.subplots(figsize=(8, 5.5), layout='constrained')
     _style(axes, groups, axis)
     for n, (label, curves) in enumerate(groups.items()):
@@ -61,17 +67,6 @@ def plot(folders: Sequence[str], out: str = 'curves', title: str | None = None, 
         figure.savefig(path, dpi=150)
     pyplot.close(figure)
     return files
-
-
-def _pyplot() -> Any:
-    try:
-        import matplotlib
-    except ImportError as e:
-        raise ExtraMissingError("-m plot needs matplotlib: pip install 'nervex[plot]'") from e
-    matplotlib.use('Agg')
-    from matplotlib import pyplot
-
-    return pyplot
 
 
 def _style(axes: Any, groups: dict[str, list[Curve]], axis: str) -> None:
@@ -145,7 +140,7 @@ def read_runs(folders: Sequence[str], axis: str = 'env_step') -> list[Curve]:
         if not os.path.isdir(folder):
             raise NothingThereError(f'{folder}: there is no such folder')
         below = [folder, *(path for path, _, _ in sorted(os.walk(folder)) if os.path.basename(path) == 'log')]
-        found = [log for log in below if curve_rows(_curve_file(log))]
+        found = [log for log in below if run_curve(*os.path.split(log))]
         if not found:
             raise NothingThereError(
                 f'{folder}: holds no run that was evaluated: no log/evaluator/curve.csv with a row in it or below it'
@@ -154,28 +149,14 @@ def read_runs(folders: Sequence[str], axis: str = 'env_step') -> list[Curve]:
     return [_read_run(log, axis) for log in logs.values()]
 
 
-def _curve_file(log: str) -> str:
-    return os.path.join(log, 'evaluator', 'curve.csv')
-
-
 def _read_run(log: str, axis: str) -> Curve:
-    path = os.path.join(log, 'config.yaml')
+    path, (run, name) = os.path.join(log, 'config.yaml'), os.path.split(os.path.abspath(log))
     if not os.path.isfile(path):
         raise FileNotFoundError(f'{path}: missing; runs are grouped by the config that each one saved there')
-    rows = curve_rows(_curve_file(log))
+    rows, state = run_curve(run, name), state_of_run(run, name) or 'finished'  # for all that is known
     x, mean = (np.array([float(row[name]) for row in rows]) for name in (axis, 'return_mean'))
     won = rows[-1].get('win_rate')
-    config = leaves(read_yaml(path))
-    return Curve(os.path.dirname(os.path.abspath(log)), config, x, mean, float(won) if won else None, _state(log))
-
-
-def _state(log: str) -> str:
-    if not os.path.isfile(os.path.join(log, 'run.yaml')):
-        return 'finished'  # for all that is known
-    try:
-        return saved_run(os.path.dirname(os.path.abspath(log)), os.path.basename(log)).state
-    except CheckpointError:
-        return 'damaged'
+    return Curve(run, leaves(read_yaml(path)), x, mean, float(won) if won else None, state)
 
 
 def group_runs(curves: Sequence[Curve]) -> dict[str, list[Curve]]:

@@ -11,6 +11,7 @@ import re
 import struct
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -18,10 +19,10 @@ from nervex.config.sections import not_by_default
 from nervex.entry.plot_entry import Curve, band, band_name, group_runs, read_runs, unfailed
 from nervex.entry.report_page import Line, chart, escape, legend, page, shown_final, shown_number, split, table
 from nervex.run.compare import comparison, readable
-from nervex.run.curve import curve_rows
-from nervex.run.folder import find_runs, reaching_out, read_yaml, saved_run
+from nervex.run.curve import best_return, run_curve
+from nervex.run.folder import find_runs, reaching_out, read_yaml, saved_run, state_of_run
 from nervex.run.progress import duration
-from nervex.utils import CheckpointError, NothingThereError
+from nervex.utils import NothingThereError
 from nervex.utils.file_helper import atomic_write
 
 _POINTS = 150  # of a line
@@ -59,7 +60,7 @@ def report(folders: Sequence[str], out: str = 'report.html', title: str | None =
         - path (:obj:`str`): the file
     """
     paths = [path for folder in folders for path in _runs_of(folder)]
-    groups = group_runs(read_runs([path for path in paths if _rows(path)] or list(folders)))
+    groups = group_runs(read_runs([path for path in paths if run_curve(path)] or list(folders)))
     names = {curve.name for curves in groups.values() for curve in curves}
     title = title or (names.pop() if len(names) == 1 else 'Runs compared')
     numbers = {curve.folder: _numbers(curve.folder) for curves in groups.values() for curve in curves}
@@ -95,10 +96,6 @@ def _runs_of(folder: str) -> list[str]:
     return find_runs(folder)
 
 
-def _rows(run: str) -> list[dict[str, str]]:
-    return curve_rows(os.path.join(run, 'log', 'evaluator', 'curve.csv'))
-
-
 def _numbers(run: str) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """All that a run has logged as numbers: name -> (env steps, values)."""
     found: dict[str, list[tuple[int, float]]] = {}
@@ -108,7 +105,7 @@ def _numbers(run: str) -> dict[str, tuple[np.ndarray, np.ndarray]]:
             if name and not part.endswith('_iter') and part != 'evaluator' and part != 'evaluator_envstep':
                 own = f'{part}/{name}, over rows sampled' if f'{part[7:]}_tb_logger' in path else f'{part}/{name}'
                 found.setdefault(own.replace('_envstep/', '/'), []).append((step, value))
-    rows = _rows(run)
+    rows = run_curve(run)
     for name in ('length_mean', 'win_rate'):
         if rows and rows[-1].get(name):
             found[f'evaluator/{name}'] = [(int(row['env_step']), float(row[name] or 'nan')) for row in rows]
@@ -169,22 +166,16 @@ def _runs(paths: Sequence[str]) -> Iterator[str]:
     """A row for each run."""
     rows = []
     for path in paths:
-        try:
+        state, seed = state_of_run(path) or 'has not begun', ''
+        if state not in ('has not begun', 'damaged'):
             run = saved_run(path)
-            how = [run.finished or run.state, str(run.seed)]
-        except CheckpointError:
-            how = ['has not begun' if not os.path.exists(_facts(path)) else 'damaged', '']
-        curve = _rows(path)
-        returns = [float(row['return_mean']) for row in curve]
-        reached = [shown_final(returns[-1]), shown_final(max(returns))] if returns else ['', '']
-        last = curve[-1] if curve else {'env_step': 0, 'train_iter': 0, 'seconds': 0}
+            state, seed = run.finished or state, str(run.seed)
+        curve = run_curve(path)
+        last: dict[str, Any] = curve[-1] if curve else {'env_step': 0, 'train_iter': 0, 'seconds': 0}
+        reached = [shown_final(float(last['return_mean'])), shown_final(best_return(curve))] if curve else ['', '']
         at = [f'{int(last["env_step"]):,}', f'{int(last["train_iter"]):,}', _time(float(last['seconds']))]
-        rows.append([os.path.relpath(path), *how, *at, *reached])
+        rows.append([os.path.relpath(path), state, seed, *at, *reached])
     yield '<h2>Runs</h2>' + table(rows, ['run', 'state', 'seed', 'env steps', 'updates', 'time', 'last', 'best'])
-
-
-def _facts(run: str) -> str:
-    return os.path.join(run, 'log', 'run.yaml')
 
 
 def _time(seconds: float) -> str:
@@ -258,7 +249,7 @@ def _times(groups: dict[str, list[Curve]], numbers: dict[str, dict]) -> Iterator
 
 
 def _time_of(run: str, numbers: dict[str, tuple[np.ndarray, np.ndarray]]) -> list[tuple[str, float]]:
-    last = (_rows(run) or [{}])[-1]
+    last = (run_curve(run) or [{}])[-1]
     speeds = [numbers[name][1][-1] for name in ('actor/envsteps_per_s', 'learner/updates_per_s') if name in numbers]
     if not last or len(speeds) < 2:
         return []
@@ -282,7 +273,7 @@ def _faults(paths: Sequence[str]) -> Iterator[str]:
     """What went wrong, and when, as the logs and the ends of the runs tell; the same is told once, with its count."""
     found = []
     for path in paths:
-        facts = read_yaml(_facts(path)) if os.path.exists(_facts(path)) else {}
+        facts = read_yaml(os.path.join(path, 'log', 'run.yaml')) if state_of_run(path) else {}
         told: dict[str, list[str]] = {}  # what -> when
         for when, what in sorted(dict.fromkeys(_told(path)), key=lambda one: one[0]):
             told.setdefault(_NUMBER.sub('', what), []).append(when)

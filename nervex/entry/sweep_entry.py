@@ -11,7 +11,6 @@ import json
 import os
 import re
 import shlex
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -20,12 +19,12 @@ import click
 
 from nervex.config import compile_config
 from nervex.config.save import config_text, nameless
-from nervex.entry.sweep_processes import RayRuns, RunProcess
+from nervex.entry.sweep_processes import RayRuns, start_process
 from nervex.run.compare import comparison, readable
-from nervex.run.curve import curve_rows
-from nervex.run.folder import free_folders, leave_folder, names_in, own_folder, read_yaml, saved_run
-from nervex.run.progress import duration, harmless
-from nervex.utils import CheckpointError, ConfigError, ExtraMissingError, NothingThereError
+from nervex.run.curve import run_curve
+from nervex.run.folder import free_folders, leave_folder, names_in, own_folder, read_yaml, state_of_run
+from nervex.run.progress import duration, harmless, live_picture
+from nervex.utils import CheckpointError, ConfigError, ExtraMissingError
 from nervex.utils.config_helper import load_yaml
 from nervex.utils.file_helper import atomic_write
 from nervex.utils.log_helper import pretty_table
@@ -192,7 +191,7 @@ class Run:
     @property
     def curve(self) -> list[dict[str, str]]:
         """Its evaluations."""
-        return curve_rows(os.path.join(self.folder, 'log', 'evaluator', 'curve.csv'))
+        return run_curve(self.folder)
 
     @property
     def output(self) -> str:
@@ -210,15 +209,6 @@ class Run:
     def progress(self) -> str:
         """The newest line that tells how far it is."""
         return self.last_line('env steps') or 'starts'
-
-    def saved_state(self) -> str:
-        """As its folder has it; '' where it has not begun."""
-        try:
-            return saved_run(self.folder).state
-        except NothingThereError:
-            return ''
-        except CheckpointError:  # damaged: going on with it tells how
-            return 'failed'
 
 
 class Sweep:
@@ -253,7 +243,7 @@ class Sweep:
         name = f'trial_{number:03d}' if self._searches else own if self.plan.grid else ''
         for seed in self.plan.seeds:
             run = Run(os.path.join(self.folder, f'{name}_s{seed}'.strip('_')), number, seed)
-            if run.saved_state() == 'finished':
+            if state_of_run(run.folder) == 'finished':
                 run.state = 'finished'
             elif self._searches and self.plan.trials[number]['pruned']:
                 run.state = 'pruned'
@@ -271,11 +261,12 @@ class Sweep:
                 from nervex.entry.sweep_search import Search
 
                 self._search = Search(self.plan)
-            start: Any = RunProcess
+            start: Any = start_process
             if self.plan.ray:
                 start = RayRuns(self.plan.address, self._jobs)
                 stack.callback(start.close)
-            screen = stack.enter_context(Screen(self))
+            screen = Screen(self)
+            stack.callback(screen.close)
             try:
                 while self._begin(start, screen) or self._running():
                     time.sleep(_POLL_S)
@@ -306,7 +297,7 @@ class Sweep:
         return begun
 
     def _arguments(self, run: Run) -> list[str]:
-        if run.saved_state():
+        if state_of_run(run.folder):  # where it is damaged, going on with it tells how
             return ['resume', run.folder, *(['--trust'] if self._trust else [])]
         setting = self.plan.settings()[run.number]
         overrides = [*self.plan.overrides(setting), f'exp_name={json.dumps(run.folder)}']
@@ -324,14 +315,14 @@ class Sweep:
                 self.plan.save(self.folder)
                 for other in (other for other in self.runs if other.number == run.number):
                     if other.state == 'running':
-                        other.process.stop()
+                        other.process.terminate()
                     elif other.state == 'waiting':
                         other.state = 'pruned'
         screen.update()
 
     def _ended(self, run: Run, code: int) -> None:
         pruned = self._searches and self.plan.trials[run.number]['pruned']
-        run.state = 'finished' if run.saved_state() == 'finished' else 'pruned' if pruned else 'failed'
+        run.state = 'finished' if state_of_run(run.folder) == 'finished' else 'pruned' if pruned else 'failed'
         if run.state == 'failed':
             run.error = f'killed by signal {-code}' if code < 0 else run.last_line() or f'exit code {code}'
 
@@ -340,7 +331,7 @@ class Sweep:
         running = self._running()
         try:
             for run in running:
-                run.process.stop()
+                run.process.terminate()
             while any(run.process.poll() is None for run in running):
                 time.sleep(_POLL_S)
         except KeyboardInterrupt:
@@ -397,37 +388,18 @@ class Screen:
 
     def __init__(self, sweep: Sweep) -> None:
         self._sweep = sweep
-        self._live: Any = None
+        self._live = live_picture(auto_refresh=False, transient=True)
         self._start = self._last = time.monotonic()
-
-    def __enter__(self) -> Screen:
-        with harmless():
-            if sys.stdout is not None and sys.stdout.isatty():
-                from rich.live import Live
-
-                self._live = Live(auto_refresh=False, transient=True)
-                self._live.start()
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        if self._live is not None:
-            with harmless():
-                self._live.stop()
 
     def tell(self, run: Run) -> None:
         """A run has begun or ended."""
+        more = ''
+        if run.state == 'failed':
+            more = f', {run.error}'
+        elif rows := run.curve:
+            more = f', {int(rows[-1]["env_step"]):,} env steps, return {float(rows[-1]["return_mean"]):.1f}'
         with harmless():
-            print(self._line(run), flush=True)
-
-    def _line(self, run: Run) -> str:
-        line = run.error if run.state == 'failed' else self._reached(run)
-        return f'{self._count()} {os.path.basename(run.folder)}: {run.state}{f", {line}" if line else ""}'
-
-    def _reached(self, run: Run) -> str:
-        rows = run.curve
-        if not rows:
-            return ''
-        return f'{int(rows[-1]["env_step"]):,} env steps, return {float(rows[-1]["return_mean"]):.1f}'
+            print(f'{self._count()} {os.path.basename(run.folder)}: {run.state}{more}', flush=True)
 
     def _count(self) -> str:
         runs, plan = self._sweep.runs, self._sweep.plan
@@ -454,6 +426,12 @@ class Screen:
             for run in running:
                 table.add_row(os.path.basename(run.folder), run.progress())
             self._live.update(table, refresh=True)
+
+    def close(self) -> None:
+        """Take the picture away."""
+        if self._live is not None:
+            with harmless():
+                self._live.stop()
 
 
 def sweep_lines(sweep: Sweep) -> Iterator[str]:

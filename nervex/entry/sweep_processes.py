@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 _CHILD = 'from nervex.entry.sweep_processes import child; child()'
@@ -29,42 +29,26 @@ def child() -> None:
     main(arguments)
 
 
-class RunProcess:
+def start_process(arguments: list[str], output: str, modules: list[str]) -> subprocess.Popen:
     """
     Overview:
-        A run that goes on.
+        A run that goes on: ``poll`` answers its exit code, ``terminate`` asks it to save its state and end.
     Arguments:
         - arguments (:obj:`list[str]`): of the ``nervex`` command
         - output (:obj:`str`): the file that what it prints is added to
         - modules (:obj:`list[str]`): where else the modules of its config lie
-    Interfaces:
-        poll, stop, kill
     """
-
-    def __init__(self, arguments: list[str], output: str, modules: list[str]) -> None:
-        path = os.pathsep.join(filter(None, [os.environ.get('PYTHONPATH'), *modules]))
-        os.makedirs(os.path.dirname(output), exist_ok=True)
-        with open(output, 'ab') as out:
-            self._process = subprocess.Popen(
-                [sys.executable, '-c', _CHILD, str(os.getpid()), *arguments],
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=subprocess.STDOUT,
-                env={**os.environ, 'OMP_NUM_THREADS': '1', 'PYTHONPATH': path},
-                start_new_session=True,  # Ctrl-C is for the sweep, which passes it on
-            )
-
-    def poll(self) -> int | None:
-        """The exit code, negative for a signal; None while it goes on."""
-        return self._process.poll()
-
-    def stop(self) -> None:
-        """Ask it to save its state and end."""
-        self._process.terminate()
-
-    def kill(self) -> None:
-        """End it now."""
-        self._process.kill()
+    path = os.pathsep.join(filter(None, [os.environ.get('PYTHONPATH'), *modules]))
+    os.makedirs(os.path.dirname(output), exist_ok=True)
+    with open(output, 'ab') as out:
+        return subprocess.Popen(
+            [sys.executable, '-c', _CHILD, str(os.getpid()), *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, 'OMP_NUM_THREADS': '1', 'PYTHONPATH': path},
+            start_new_session=True,  # Ctrl-C is for the sweep, which passes it on
+        )
 
 
 class RayRuns:
@@ -83,8 +67,7 @@ class RayRuns:
 
     def __call__(self, arguments: list[str], output: str, modules: list[str]) -> RayRun:
         """Start one."""
-        ref = self._task.remote(os.getcwd(), arguments, output, modules)
-        return RayRun(self._ray, ref)
+        return RayRun(self._ray, self._task.remote(os.getcwd(), arguments, output, modules))
 
     def close(self) -> None:
         """Leave the cluster, or end ours."""
@@ -92,10 +75,11 @@ class RayRuns:
 
 
 class RayRun:
-    """As ``RunProcess``, on a cluster."""
+    """As the process of a run, on a cluster."""
 
     def __init__(self, ray: Any, ref: Any) -> None:
         self._ray, self._ref = ray, ref
+        self.terminate, self.kill = (partial(ray.cancel, ref, force=force) for force in (False, True))
 
     def poll(self) -> int | None:
         """The exit code; 1 where the task is gone with its machine."""
@@ -106,27 +90,15 @@ class RayRun:
         except self._ray.exceptions.RayError:
             return 1
 
-    def stop(self) -> None:
-        """Ask it to save its state and end."""
-        self._ray.cancel(self._ref, force=False)
-
-    def kill(self) -> None:
-        """End it now."""
-        self._ray.cancel(self._ref, force=True)
-
 
 def _carry_out(folder: str, arguments: list[str], output: str, modules: list[str]) -> int:
     """A run, from its beginning to its end, in a worker of Ray."""
     os.chdir(folder)
-    process = RunProcess(arguments, output, modules)
-    try:
-        return _waited(process.poll)
-    except KeyboardInterrupt:  # the task is cancelled
-        process.stop()
-        return _waited(process.poll)
-
-
-def _waited(poll: Callable[[], int | None]) -> int:
-    while (code := poll()) is None:
-        time.sleep(_POLL_S)
-    return code
+    process = start_process(arguments, output, modules)
+    while True:
+        try:
+            while (code := process.poll()) is None:
+                time.sleep(_POLL_S)
+            return code
+        except KeyboardInterrupt:  # the task is cancelled
+            process.terminate()

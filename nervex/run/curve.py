@@ -24,6 +24,16 @@ def curve_rows(path: str) -> list[dict[str, str]]:
         return [row for row in csv.DictReader(f) if None not in row.values()]
 
 
+def run_curve(run: str, log: str = 'log') -> list[dict[str, str]]:
+    """The evaluations of the run in a folder."""
+    return curve_rows(os.path.join(run, log, 'evaluator', 'curve.csv'))
+
+
+def best_return(rows: list[dict[str, str]]) -> float:
+    """The highest mean return of a curve; NaN where nothing was evaluated."""
+    return max((float(row['return_mean']) for row in rows), default=math.nan)
+
+
 def round_numbers(low: float, high: float) -> list[float]:
     """Some three to six multiples of 1, 2 or 5 times a power of ten in this range, to be written at an axis."""
     if not high > low:

@@ -384,6 +384,16 @@ def saved_run(folder: str, log: str = 'log') -> SavedRun:
     return SavedRun(folder, config, seed, ckpt_path, *how, own, state, facts.get('mode') or 'serial')
 
 
+def state_of_run(folder: str, log: str = 'log') -> str:
+    """How the run in a folder is: its ``state``, or 'damaged'; '' where none has begun."""
+    if not os.path.isfile(os.path.join(folder, log, 'run.yaml')):
+        return ''
+    try:
+        return saved_run(folder, log).state
+    except CheckpointError:
+        return 'damaged'
+
+
 def _is_owned(folder: str) -> bool:
     """Whether a run that is going on writes there; one of another machine may not be seen."""
     try:

@@ -21,6 +21,18 @@ def harmless() -> contextlib.AbstractContextManager:
     return contextlib.suppress(OSError, ValueError)
 
 
+def live_picture(*shown: Any, **how: Any) -> Any:
+    """The ``Live`` of rich, begun, on a terminal; None elsewhere."""
+    with harmless():
+        if sys.stdout is not None and sys.stdout.isatty():
+            from rich.live import Live
+
+            live = Live(*shown, **how)
+            live.start()
+            return live
+    return None
+
+
 class Progress:
     """
     Overview:
@@ -37,14 +49,8 @@ class Progress:
         self._run, self._enabled = run, enabled
         self._start = time.perf_counter()
         self._steps_before = run.actor.total_step  # by the run that this one continues
-        self._live: Any = None
+        self._live = live_picture('', refresh_per_second=4, transient=False) if enabled else None
         self._handler = logging.StreamHandler() if total_log else None
-        with harmless():
-            if enabled and sys.stdout is not None and sys.stdout.isatty():
-                from rich.live import Live
-
-                self._live = Live('', refresh_per_second=4, transient=False)
-                self._live.start()
         if self._handler is not None:
             logging.getLogger('nervex').addHandler(self._handler)
             logging.getLogger('nervex').setLevel(logging.INFO)
