@@ -47,7 +47,7 @@ class _Mode(click.Choice):
         '-m',
         '--mode',
         type=_Mode(list(MODES)),
-        help='What to run; left out: what the config says, or serial. module:function runs that, with all take.',
+        help='What to run; left out: what the config says, or serial. module:function runs that, with all options.',
     ),
     click.option('-c', '--config', help='Config file (.py or .yaml), or the name of a built-in one: nervex -q config.'),
     *(take.seed, take.override, take.load),
@@ -94,7 +94,7 @@ def cli(**options: Any) -> None:
         for line in query(options['query_registry'], options['folders']):
             click.echo(line)
     elif mode in ('plot', 'arena') or ':' in (mode or ''):
-        _run_mode(options)
+        run_mode(**options)
     elif options['folders']:
         raise click.UsageError(f'unexpected {options["folders"][0]!r}: only -m plot and -m arena take folders')
     elif mode is None:
@@ -104,7 +104,7 @@ def cli(**options: Any) -> None:
     elif mode != 'parallel' and (elsewhere := _elsewhere(options)):
         raise click.UsageError(f'{elsewhere} is for -m parallel; -m {mode} runs in this process')
     else:
-        _run_mode(options)
+        run_mode(**options)
 
 
 def _by_default(options: dict[str, Any]) -> dict[str, Any]:
@@ -134,15 +134,11 @@ def find_modules(config: str, named: Sequence[str]) -> None:
 
 
 def run_mode(mode: str, **given: Any) -> None:
-    """Run a mode with these options; the others are as if they were not given."""
-    _run_mode({**cli.make_context('nervex', []).params, 'mode': mode, **given})
-
-
-def _run_mode(options: dict[str, Any]) -> None:
-    """Find the function of the mode and call it."""
+    """Find the function of the mode, and call it with these options; the others are as if they were not given."""
     from nervex.utils.import_helper import load_attribute
 
-    mode, config = options['mode'], options['config']
+    options = {**cli.make_context('nervex', []).params, 'mode': mode, **given}
+    config = options['config']
     find_modules(config if isinstance(config, str) else '', (mode, *options['override']))
     try:
         run = load_attribute(MODES.get(mode, mode))

@@ -246,8 +246,12 @@ def collect(run: str, **options: Any) -> None:
     run_mode('collect', load=run, **options)
 
 
-@_command('offline', take.config, take.data, take.seed, take.override, take.load, take.trust, take.show_fig)
-def offline(config: str | None, **options: Any) -> None:
+@_command(
+    'offline',
+    click.argument('config', shell_complete=take.completed(take.configs)),
+    *(take.data, take.seed, take.override, take.load, take.trust, take.show_fig),
+)
+def offline(config: str, **options: Any) -> None:
     """Learn from trajectories; the envs only evaluate.
 
     nervex offline cartpole_cql --data data
@@ -367,10 +371,10 @@ def _runs_below(folder: str) -> list[str]:
     longest = max(map(len, runs))
     lines = [f'{"run":{longest}}  {"state":11}  {"env steps":>10}  {"last":>8}  {"best":>8}']
     for path in runs:
-        rows = run_curve(path)
-        last = rows[-1] if rows else {}
-        returns = f'{float(last["return_mean"]):8.1f}  {best_return(rows):8.1f}' if rows else ''
-        reached = f'{int(last["env_step"]):10,}  {returns}' if rows else ''
+        reached, rows = '', run_curve(path)
+        if rows:
+            last, best = float(rows[-1]['return_mean']), best_return(rows)
+            reached = f'{int(rows[-1]["env_step"]):10,}  {last:8.1f}  {best:8.1f}'
         lines.append(f'{path:{longest}}  {state_of_run(path):11}  {reached}'.rstrip())
     return lines
 

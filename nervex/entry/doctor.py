@@ -26,7 +26,8 @@ def examine() -> Iterator[str]:
     yield f'nervex    {__VERSION__}, in {os.path.dirname(os.path.dirname(os.path.abspath(__file__)))}'
     yield f'python    {platform.python_version()}, {platform.system()} {platform.machine()}'
     yield f'packages  {", ".join(f"{name} {_version(name) or _MISSING}" for name in _CORE)}'
-    yield f'cores     {_cores()} of {os.cpu_count()}; memory {_memory()}'
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1
+    yield f'cores     {cores} of {os.cpu_count()}; memory {_memory()}'
     yield f'GPU       {_gpu()}'
     threads = os.environ.get('OMP_NUM_THREADS')
     yield f'threads   of torch: 1, or {threads or "one a core"} where layers are 256 wide; policy.torch_threads sets it'
@@ -42,10 +43,6 @@ def _version(package: str) -> str | None:
     with contextlib.suppress(metadata.PackageNotFoundError):
         return metadata.version(package)
     return None
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1
 
 
 def _memory() -> str:

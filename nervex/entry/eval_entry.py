@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from easydict import EasyDict
 
-from nervex.run.build import EVALUATION_SEED_OFFSET, build_env_managers, build_policy, policy_class
+from nervex.run.build import EVALUATION_SEED_OFFSET, build_env_managers, build_policy, load_weights, policy_class
 from nervex.run.launch import EnvSetting, Passed, prepare_launch
-from nervex.utils import CheckpointError, NothingThereError
+from nervex.utils import NothingThereError
 from nervex.utils.default_helper import set_pkg_seed
 from nervex.worker.actor import BaseSerialEvaluator
 from nervex.worker.actor.base_serial_evaluator import Evaluation
@@ -117,11 +117,8 @@ def trained_evaluator(resolved: EasyDict, seed: int, passed: Passed) -> Iterator
             manager.normalizer.freeze()
         cls = policy_class(resolved, passed.policy)
         policy = build_policy(resolved, cls, passed.model, manager.env_info(), ('eval',))
-        try:
-            if state is not None:
-                policy.eval_mode.load_state_dict({**state, 'attached': {}})  # the manager scales
-        except (RuntimeError, KeyError) as e:
-            raise CheckpointError(f'{path}: is a checkpoint of another model: {e}') from e
+        if state is not None:
+            load_weights(policy, state, path)
         evaluator = BaseSerialEvaluator(resolved.evaluator, exp_name=None, seed=seed + EVALUATION_SEED_OFFSET)
         evaluator.env, evaluator.policy = manager, policy.eval_mode
         yield evaluator

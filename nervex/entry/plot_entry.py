@@ -18,9 +18,7 @@ _AXIS_LABELS = {'env_step': 'env steps', 'train_iter': 'updates', 'seconds': 'ti
 _LINES = ('-', '--', ':', '-.')  # ten groups have ten colours; the next ten the same colours and other lines
 _SUFFIXES = ('.png', '.svg')
 # runs that differ only in these, or in what is below them, are repetitions of one experiment
-_REPETITION = (
-    *('seed', 'exp_name', 'events', 'learner.hook', 'learner.resume', 'learner.keep_ckpt', 'learner.log_window'),
-)
+_REPETITION = 'seed', 'exp_name', 'events', 'learner.hook', 'learner.resume', 'learner.keep_ckpt', 'learner.log_window'
 _POINTS = 200  # at which several runs are averaged
 _FEW = 5  # runs, below which a band goes from the lowest to the highest
 _T_95 = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26)  # Student's t, two-sided 95 %, from 1 degree of freedom
@@ -47,14 +45,21 @@ def plot(folders: Sequence[str], out: str = 'curves', title: str | None = None, 
         raise ExtraMissingError("-m plot needs matplotlib: pip install 'nervex[plot]'") from e
     matplotlib.use('Agg')
     from matplotlib import pyplot
+    from matplotlib.ticker import EngFormatter
 
     figure, axes = pyplot.subplots(figsize=(8, 5.5), layout='constrained')
-    _style(axes, groups, axis)
+    axes.xaxis.set_major_formatter('{x:,.6g} s' if axis == 'seconds' else EngFormatter(sep=''))
+    axes.grid(alpha=0.3)
+    all_curves = [curve for group in groups.values() for curve in group]
+    stops = {curve.stop_val for curve in all_curves if curve.stop_val is not None}
+    values = [*stops, *(value for curve in all_curves for value in curve.mean)]
+    margin = 0.05 * (max(values) - min(values)) or 1.0
+    axes.set_ylim(min(values) - margin, max(values) + margin)  # a wide band of few runs does not squeeze the lines
     for n, (label, curves) in enumerate(groups.items()):
         _draw(axes, label, curves, color=f'C{n % 10}', linestyle=_LINES[n // 10 % len(_LINES)])
-    for stop in sorted({c.stop_val for curves in groups.values() for c in curves if c.stop_val is not None}):
+    for stop in sorted(stops):
         axes.axhline(stop, color='grey', linestyle='--', linewidth=1, label=f'solved at {stop:g}')
-    names = {curve.name.rpartition(' ')[0] for curves in groups.values() for curve in curves}
+    names = {curve.name.rpartition(' ')[0] for curve in all_curves}
     only = f'Learning curves of {names.pop()}' if len(names) == 1 else 'Learning curves'
     axes.set(xlabel=_AXIS_LABELS[axis], ylabel='mean return of an evaluation', title=only if title is None else title)
     longest = max(len(text) for text in axes.get_legend_handles_labels()[1])
@@ -67,17 +72,6 @@ def plot(folders: Sequence[str], out: str = 'curves', title: str | None = None, 
         figure.savefig(path, dpi=150)
     pyplot.close(figure)
     return files
-
-
-def _style(axes: Any, groups: dict[str, list[Curve]], axis: str) -> None:
-    from matplotlib.ticker import EngFormatter
-
-    axes.xaxis.set_major_formatter('{x:,.6g} s' if axis == 'seconds' else EngFormatter(sep=''))
-    axes.grid(alpha=0.3)
-    curves = [curve for group in groups.values() for curve in group]
-    values = [v for curve in curves for v in curve.mean] + [c.stop_val for c in curves if c.stop_val is not None]
-    margin = 0.05 * (max(values) - min(values)) or 1.0
-    axes.set_ylim(min(values) - margin, max(values) + margin)  # a wide band of few runs does not squeeze the lines
 
 
 def _draw(axes: Any, label: str, curves: list[Curve], color: str, linestyle: str) -> None:

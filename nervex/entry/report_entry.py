@@ -17,8 +17,8 @@ import numpy as np
 
 from nervex.config.sections import not_by_default
 from nervex.entry.plot_entry import Curve, band, band_name, group_runs, read_runs, unfailed
-from nervex.entry.report_page import Line, chart, escape, legend, page, shown_final, shown_number, split, table
-from nervex.run.compare import comparison, readable
+from nervex.entry.report_page import Line, chart, escape, legend, page, shown_number, split, table
+from nervex.run.compare import comparison, readable, shown_return
 from nervex.run.curve import best_return, run_curve
 from nervex.run.folder import find_runs, reaching_out, read_yaml, saved_run, state_of_run
 from nervex.run.progress import duration
@@ -172,7 +172,7 @@ def _runs(paths: Sequence[str]) -> Iterator[str]:
             state, seed = run.finished or state, str(run.seed)
         curve = run_curve(path)
         last: dict[str, Any] = curve[-1] if curve else {'env_step': 0, 'train_iter': 0, 'seconds': 0}
-        reached = [shown_final(float(last['return_mean'])), shown_final(best_return(curve))] if curve else ['', '']
+        reached = [shown_return(float(last['return_mean'])), shown_return(best_return(curve))] if curve else ['', '']
         at = [f'{int(last["env_step"]):,}', f'{int(last["train_iter"]):,}', _time(float(last['seconds']))]
         rows.append([os.path.relpath(path), state, seed, *at, *reached])
     yield '<h2>Runs</h2>' + table(rows, ['run', 'state', 'seed', 'env steps', 'updates', 'time', 'last', 'best'])
@@ -303,20 +303,17 @@ def _told(run: str) -> Iterator[tuple[str, str]]:
 def _configs(groups: dict[str, list[Curve]]) -> Iterator[str]:
     """What differs between the configs, what each has other than the defaults, and all of it."""
     firsts = {label: curves[0].config for label, curves in groups.items()}
-    changed = {label: _changed(curves[0].folder) for label, curves in groups.items()}
+    changed = {}
+    for label, curves in groups.items():  # nothing foreign is imported
+        config = read_yaml(os.path.join(curves[0].folder, 'log', 'config.yaml'))
+        changed[label] = not_by_default(config, imports=not reaching_out(config))
     paths = sorted({path for own in changed.values() for path in own})
     rows = []
     for path in paths:
-        default = next(own[path] for own in changed.values() if path in own)
+        default = str(next(own[path] for own in changed.values() if path in own))
         rows.append([path, default, *(str(config.get(path, '')) for config in firsts.values())])
     head = ['setting', 'default', *(firsts if len(firsts) > 1 else ['here'])]
     yield '<h2>Config</h2><p class="soft">what is not as by default</p>' + table(rows, head)
     for label, curves in groups.items():
         with open(os.path.join(curves[0].folder, 'log', 'config.yaml'), encoding='utf-8') as file:
             yield f'<details><summary>all of {escape(label)}</summary><pre>{escape(file.read())}</pre></details>'
-
-
-def _changed(run: str) -> dict[str, str]:
-    """The settings of a run that are not as by default, with their defaults; nothing foreign is imported."""
-    config = read_yaml(os.path.join(run, 'log', 'config.yaml'))
-    return {path: str(default) for path, default in not_by_default(config, imports=not reaching_out(config)).items()}

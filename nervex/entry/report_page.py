@@ -9,7 +9,6 @@ from html import escape
 
 import numpy as np
 
-from nervex.run.compare import shown_return
 from nervex.run.curve import round_numbers
 
 _LIGHT = ('#0b62c4', '#c2410c', '#15803d', '#a21caf', '#b45309', '#0e7490', '#be123c', '#4d7c0f', '#6d28d9', '#57534e')
@@ -177,8 +176,3 @@ def shown_number(value: float) -> str:
         if size >= factor:
             return f'{value / factor:.4g}{letter}'
     return f'{value:.3g}'
-
-
-def shown_final(value: float) -> str:
-    """A return in a table."""
-    return shown_return(value) if math.isfinite(value) else str(value)

@@ -19,7 +19,7 @@ import click
 
 from nervex.config import compile_config
 from nervex.config.save import config_text, nameless
-from nervex.entry.sweep_processes import RayRuns, start_process
+from nervex.entry.sweep_processes import on_ray, start_process
 from nervex.run.compare import comparison, readable
 from nervex.run.curve import run_curve
 from nervex.run.folder import free_folders, leave_folder, names_in, own_folder, read_yaml, state_of_run
@@ -261,10 +261,7 @@ class Sweep:
                 from nervex.entry.sweep_search import Search
 
                 self._search = Search(self.plan)
-            start: Any = start_process
-            if self.plan.ray:
-                start = RayRuns(self.plan.address, self._jobs)
-                stack.callback(start.close)
+            start: Any = on_ray(self.plan.address, self._jobs, stack) if self.plan.ray else start_process
             screen = Screen(self)
             stack.callback(screen.close)
             try:

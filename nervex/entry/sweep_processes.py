@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
@@ -51,27 +53,18 @@ def start_process(arguments: list[str], output: str, modules: list[str]) -> subp
         )
 
 
-class RayRuns:
+def on_ray(address: str | None, jobs: int, stack: ExitStack) -> Callable[[list[str], str, list[str]], RayRun]:
     """
     Overview:
-        Starts runs as tasks of Ray, each with one core: on a cluster that is there, or on one of our own here. All
-        machines see the folder of the sweep by the same path.
+        What starts runs, as ``start_process`` does, as tasks of Ray, each with one core: on a cluster that is there, or
+        on one of our own here, until ``stack`` closes. All machines see the folder of the sweep by the same path.
     """
+    from nervex.parallel.ray_cluster import RayCluster
 
-    def __init__(self, address: str | None, jobs: int) -> None:
-        from nervex.parallel.ray_cluster import RayCluster
-
-        self._cluster = RayCluster(address, jobs, object_store_mb=100)
-        self._ray = self._cluster.ray
-        self._task = self._ray.remote(num_cpus=1, max_retries=0)(_carry_out)
-
-    def __call__(self, arguments: list[str], output: str, modules: list[str]) -> RayRun:
-        """Start one."""
-        return RayRun(self._ray, self._task.remote(os.getcwd(), arguments, output, modules))
-
-    def close(self) -> None:
-        """Leave the cluster, or end ours."""
-        self._cluster.close()
+    cluster = RayCluster(address, jobs, object_store_mb=100)
+    stack.callback(cluster.close)
+    task = cluster.ray.remote(num_cpus=1, max_retries=0)(_carry_out)
+    return lambda *run: RayRun(cluster.ray, task.remote(os.getcwd(), *run))
 
 
 class RayRun:

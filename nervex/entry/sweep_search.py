@@ -61,23 +61,16 @@ class Search:
         low, high = (float(given[1]), float(given[2])) if given else (1, 0)
         if given is None or not low < high or (given[3] and low <= 0):
             raise click.UsageError(f'-g {path}={values[0]}: write LOW..HIGH, or LOW..HIGH:log with LOW above 0')
-        whole = all(re.fullmatch(r'[-+]?\d+', text) for text in given.groups()[:2])
-        return (
-            of.IntDistribution(int(low), int(high), log=bool(given[3]))
-            if whole
-            else of.FloatDistribution(low, high, log=bool(given[3]))
-        )
+        if all(re.fullmatch(r'[-+]?\d+', text) for text in given.groups()[:2]):
+            return of.IntDistribution(int(low), int(high), log=bool(given[3]))
+        return of.FloatDistribution(low, high, log=bool(given[3]))
 
     def ends(self) -> list[dict[str, str]]:
         """Settings by which all values, and the ends of all ranges, can be checked."""
-        tried = {
-            path: list(space.choices) if hasattr(space, 'choices') else [repr(space.low), repr(space.high)]
-            for path, space in self._space.items()
-        }
-        return [
-            {path: values[min(n, len(values) - 1)] for path, values in tried.items()}
-            for n in range(max(map(len, tried.values())))
-        ]
+        spaces = self._space.values()
+        tried = [getattr(space, 'choices', None) or [repr(space.low), repr(space.high)] for space in spaces]
+        count = max(map(len, tried))
+        return [dict(zip(self._space, (values[min(n, len(values) - 1)] for values in tried))) for n in range(count)]
 
     def ask(self, runs: list[Run]) -> int | None:
         """The number of the next trial, which is in the plan then; None where there are enough."""

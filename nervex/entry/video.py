@@ -169,32 +169,27 @@ class WatchedEnv(BaseEnv):
 
     def __init__(self, env: Any, viewers: list[Any]) -> None:
         super().__init__({})
-        self._env, self._viewers = env, viewers
-        self._return = 0.0
+        self._env, self._viewers, self._return = env, viewers, 0.0
+
+    def _tell(self, method: str, *what: Any) -> None:
+        for viewer in self._viewers:
+            getattr(viewer, method)(id(self), *what)
 
     def reset(self, **kwargs: Any) -> Any:
         """A new episode, and its first picture."""
-        obs = self._env.reset(**kwargs)
-        self._return = 0.0
-        for viewer in self._viewers:
-            viewer.begin(id(self))
-        self._show()
+        obs, self._return = self._env.reset(**kwargs), 0.0
+        self._tell('begin')
+        self._tell('frame', picture_of(self._env))
         return obs
 
     def step(self, action: Any) -> BaseEnvTimestep:
         """A step, and the picture behind it."""
         timestep = self._env.step(action)
         self._return += float(np.sum(np.asarray(timestep.reward)))
-        self._show()
+        self._tell('frame', picture_of(self._env))
         if timestep.done:
-            for viewer in self._viewers:
-                viewer.end(id(self), self._return)
+            self._tell('end', self._return)
         return timestep
-
-    def _show(self) -> None:
-        picture = picture_of(self._env)
-        for viewer in self._viewers:
-            viewer.frame(id(self), picture)
 
     def seed(self, seed: int, dynamic_seed: bool | None = None) -> None:
         """Passed on."""

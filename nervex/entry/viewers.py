@@ -51,16 +51,12 @@ class Album:
 
     def begin(self, key: int) -> None:
         """A new episode; one of this key that did not end is dropped."""
-
-        def film() -> None:
-            path = os.path.join(self._folder, f'.episode_{os.getpid()}_{self._count}.mp4')
-            self._running[key] = Film(path, self._fps)
-
         if key in self._running:
             self._running.pop(key).discard()
         self._count += 1
+        path = os.path.join(self._folder, f'.episode_{os.getpid()}_{self._count}.mp4')
         if self._error is None:
-            self._try(film)
+            self._try(lambda: self._running.update({key: Film(path, self._fps)}))
 
     def frame(self, key: int, picture: np.ndarray) -> None:
         """The next frame of a running episode."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,9 @@ from nervex.config import compile_config
 from nervex.data import Batch
 from nervex.envs import GymEnv, get_vec_env_setting
 from nervex.envs.spaces import space_kind, to_gymnasium
-from nervex.run.build import build_policy, env_info, policy_class
+from nervex.run.build import build_policy, env_info, load_weights, policy_class
 from nervex.run.state import load_random_state, random_state
-from nervex.utils import CheckpointError, tree
+from nervex.utils import tree
 from nervex.utils.class_config import merge_config
 from nervex.worker.actor.batch_style import BatchPolicy
 from nervex.worker.actor.env_manager.normalize import Normalizer
@@ -69,10 +70,7 @@ class Acting:
             load_random_state(before)
         self._acting = BatchPolicy(self.policy)
         if self._state is not None:
-            try:
-                self.policy.eval_mode.load_state_dict({**self._state, 'attached': {}})  # what scales is here
-            except (RuntimeError, KeyError) as e:
-                raise CheckpointError(f'{self._source}: is a checkpoint of another model: {e}') from e
+            load_weights(self.policy, self._state, self._source)
             self._acting.env_steps = int(self._state.get('envstep', 0))
             self._acting.updates = int(self._state.get('last_iter', 0))
 
@@ -95,18 +93,15 @@ class Acting:
             - deterministic (:obj:`bool`): False: explore as while collecting
         """
         count = self._count(obs)
-        rows = (
-            [obs]
-            if count is None
-            else obs
-            if isinstance(obs, list)
-            else [_row(self.space, obs, k) for k in range(count)]
-        )
+        rows = [obs]
+        if count is not None:
+            rows = obs if isinstance(obs, list) else [_row(self.space, obs, k) for k in range(count)]
         if len(rows) > self._rows:
             self._build(len(rows))
         if self._memory is not None and len(self._memory) != len(rows):
             self.reset()
-        block = tree.stack([self._encoded(row) for row in rows])
+        encode = partial(_as_described, self.space) if self._env is None else self._env.codecs[1]
+        block = tree.stack([encode(row) for row in rows])
         if self.scaling is not None:
             block = self.scaling.observe(block, count=False)
         found = self._acting.train(not deterministic)(Batch(obs=block), self._memory)
@@ -115,12 +110,6 @@ class Acting:
             return found.act[0] if count is None else found.act
         actions = [self._env.codecs[0].to_env(action) for action in found.act]
         return actions[0] if count is None else actions if isinstance(actions[0], tuple) else np.stack(actions)
-
-    def _encoded(self, obs: Any) -> Any:
-        """One observation as the policy's net takes it."""
-        if self._env is not None:
-            return self._env.codecs[1](obs)
-        return _as_described(self.space, obs)
 
     def _count(self, obs: Any) -> int | None:
         """How many observations there are; None: one, not in a batch."""
@@ -132,7 +121,7 @@ class Acting:
             leads: set[tuple[int, ...]] = {(len(obs),)}
         else:
             try:
-                leads = set(_leads(self.space, obs))
+                leads = {_lead(part, value) for _, part, value in arrays_in(self.space, obs)}
             except (KeyError, IndexError, TypeError, ValueError) as e:
                 pair = isinstance(obs, tuple) and len(obs) == 2 and isinstance(obs[1], dict)
                 hint = '; reset() answers a pair, the first of which it is' if pair else ''
@@ -145,20 +134,25 @@ class Acting:
         return lead[0] if lead else None
 
 
-def _leads(space: Any, obs: Any) -> Iterator[tuple[int, ...]]:
-    """Of each array: the axis, if any, in front of those that the space gives it; ValueError where it does not fit."""
+def arrays_in(space: Any, obs: Any, name: str = 'obs') -> Iterator[tuple[str, Any, Any]]:
+    """Name, space and value of each array of observations; a policy sees no texts."""
     kind = space_kind(space)
     if kind in ('Dict', 'Tuple'):
         for key, part in space.spaces.items() if kind == 'Dict' else enumerate(space.spaces):
-            yield from _leads(part, obs[key])
+            yield from arrays_in(part, obs[key], f'{name}.{key}')
     elif kind != 'Text':
-        values = np.asarray(obs)
-        front = values.shape[: max(values.ndim - len(space.shape), 0)]
-        if len(front) > 1 or values.shape != front + tuple(space.shape):
-            raise ValueError(f'the shape {values.shape}')
-        if kind == 'Discrete' and not all(space.contains(x) for x in values.reshape(-1)):
-            raise ValueError(f'{obs!r}')
-        yield front
+        yield name, space, obs
+
+
+def _lead(space: Any, obs: Any) -> tuple[int, ...]:
+    """The axis, if any, in front of those that the space gives an array; ValueError where it does not fit."""
+    values = np.asarray(obs)
+    front = values.shape[: max(values.ndim - len(space.shape), 0)]
+    if len(front) > 1 or values.shape != front + tuple(space.shape):
+        raise ValueError(f'the shape {values.shape}')
+    if space_kind(space) == 'Discrete' and not all(space.contains(x) for x in values.reshape(-1)):
+        raise ValueError(f'{obs!r}')
+    return front
 
 
 def _row(space: Any, obs: Any, k: int) -> Any:

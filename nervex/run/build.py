@@ -335,6 +335,14 @@ def load_policy(path: str, policy: type[Policy] | None = None, model: Any = None
     return made
 
 
+def load_weights(policy: Policy, state: dict[str, Any], path: str | None) -> None:
+    """Give the eval mode the weights of a checkpoint, from ``path``; what scales observations stands elsewhere."""
+    try:
+        policy.eval_mode.load_state_dict({**state, 'attached': {}})
+    except (RuntimeError, KeyError) as e:
+        raise CheckpointError(f'{path}: is a checkpoint of another model: {e}') from e
+
+
 def with_sizes(cfg: EasyDict, model_class: Any, env_info: Any) -> EasyDict:
     """
     Overview:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import os
-from collections.abc import Callable, Container, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from nervex.config.compile import env_named, in_one_line, tell_foreign_stop
 from nervex.config.derive import EXCLUSIVE
 from nervex.config.model import conv_name, find_model, is_dense
 from nervex.config.sections import SECTIONS, TOP_SETTINGS
-from nervex.config.tree import get_path, has_path, set_path
+from nervex.config.tree import get_path, has_path, pop_path, set_path
 from nervex.envs import BaseEnv, GymEnv
 from nervex.envs.env.base_env import get_env_cls
 from nervex.envs.gym_env import known_spec, limits_itself
@@ -46,148 +45,91 @@ EPISODE_STEPS = 100  # taken for the length of one, where rounds of collecting a
 EVALUATIONS = 20  # of a run
 EXPLORATION = 0.125  # share of a run in which epsilon falls
 
-_REPLAY = {
-    'env.actor_env_num': 4,
-    'policy.model.hidden_dim_list': [128, 128],
-    'policy.learn.train_step': 4,
-    'policy.learn.batch_size': 64,
-    'policy.learn.learning_rate': 5e-4,
-    'policy.learn.init_data_count': 1000,
-    'policy.learn.algo.discount_factor': 0.99,
-    'replay_buffer.agent.meta_maxlen': 100_000,
-    'actor.n_sample': 4,
-}
-_CONTINUOUS = {
-    **_REPLAY,
-    'policy.learn.batch_size': 128,
-    'policy.learn.learning_rate': 1e-3,
-    'policy.learn.algo.target_theta': 0.01,
-    'policy.collect.random_steps': 1000,
-}
-_ON_POLICY = {
-    'env.actor_env_num': 8,
-    'env.manager.norm_obs': True,
-    'env.manager.norm_reward': True,
-    'policy.model.hidden_dim_list': [64, 64],
-    'policy.model.activation': 'tanh',
-    'policy.model.head_layer_num': 0,
-    'policy.model.ortho_init': True,
-    'policy.learn.learning_rate': 1e-3,
-}
-_RECORDED = {  # episodes of -m offline
-    'env.actor_env_num': 8,
-    'policy.learn.train_step': 10,
-    'policy.learn.batch_size': 64,
-    'policy.learn.learning_rate': 1e-3,
-    'policy.learn.init_data_count': 0,
-    'actor.n_sample': 64,
-    'commander.max_train_iter': 10_000,
-}
-_TEAM = {
-    'env.actor_env_num': 8,
-    'policy.learn.learning_rate': 1e-3,
-    'policy.collect.traj_len': 'inf',
-    'actor.n_sample': None,
-    'actor.n_episode': 8,
-}
-_PPO = {
-    **_ON_POLICY,
-    'policy.learn.epochs': 10,
-    'policy.learn.batch_size': 64,
-    'actor.n_sample': 1024,
-}
-#: policy_type -> what learns on most envs, beside the defaults of the class; a class has what its bases have, too
-USUAL: dict[str, dict[str, Any]] = {
-    'dqn': {
-        **_REPLAY,
-        'policy.learn.grad_clip_norm': 10.0,
-        'policy.learn.algo.target_update_freq': 250,
-        'policy.command.eps.type': 'linear',
-        'policy.command.eps.start': 1.0,
-        'policy.command.eps.end': 0.05,
-        'policy.command.eps_by': 'envstep',
-    },
-    'dqn_vanilla': {**_REPLAY, 'policy.learn.algo.target_update_freq': 250},
-    'qrdqn': {'policy.model.num_quantiles': 25},
-    'rainbow_dqn': {'policy.use_iqn': True, 'policy.learn.train_step': 1},  # quantiles need no bounds of the returns
-    'r2d2': {
-        'policy.model.hidden_dim_list': [64],
-        'policy.model.lstm_hidden_dim': 64,
-        'policy.learn.train_step': 8,
-        'policy.learn.batch_size': 16,
-        'policy.learn.init_data_count': 32,
-        'policy.learn.algo.nstep': 3,
-        'replay_buffer.agent.meta_maxlen': 5000,
-    },
-    'cql': _RECORDED,
-    'il': {**_RECORDED, 'policy.model.hidden_dim_list': [128, 128]},
-    'sqn': {**_REPLAY, 'policy.learn.learning_rate': 1e-3, 'policy.learn.algo.target_theta': 0.02},
-    'crossq': {'policy.learn.algo.target_theta': None},
-    'alphazero': {
-        'env.opponent': 'self',
-        'env.evaluator_opponent': 'random',
-        'env.env_manager_type': 'vector',
-        'env.actor_env_num': 64,
-        'policy.model.hidden_dim_list': [128, 128],
-        'policy.learn.train_step': 4,
-        'policy.learn.batch_size': 256,
-        'policy.collect.search.simulations': 24,
-        'policy.eval.simulations': 32,
-        'replay_buffer.agent.meta_maxlen': 20_000,
-        'actor.n_sample': 128,
-    },
-    'ddpg': _CONTINUOUS,
-    'implicit_q': {**_RECORDED, 'env.manager.norm_obs': True},
-    'td3_bc': {**_RECORDED, 'env.manager.norm_obs': True, 'policy.collect.random_steps': 0},
-    'sac': _CONTINUOUS,
-    'a2c': {
-        **_ON_POLICY,
-        'policy.model.share_encoder': False,
-        'policy.learn.batch_size': 64,
-        'policy.learn.algo.adv_norm': True,
-        'actor.n_sample': 64,
-    },
-    'ppo': {**_PPO, 'policy.learn.algo.use_value_clip': False},
-    'ppo_vanilla': {**_PPO, 'policy.model.share_encoder': False},
-    'ppo_recurrent': {
-        'policy.model.hidden_dim_list': [64],
-        'policy.model.lstm_hidden_dim': 64,
-        'policy.learn.batch_size': 8,
-        'policy.collect.traj_len': 64,
-        'actor.n_sample': 64,
-    },
-    'ppg': {
-        'replay_buffer.buffer_name': ['policy', 'value'],
-        'replay_buffer.value.type': 'replay',
-        'replay_buffer.value.meta_maxlen': 2048,
-    },
-    'mappo': {**_TEAM, 'env.manager.norm_obs': False, 'policy.learn.batch_size': 16, 'policy.learn.epochs': 4},
-    'coma': {**_TEAM, 'policy.learn.batch_size': 8, 'policy.learn.epochs': 2},
-    'qmix': {
-        **_TEAM,
-        'policy.learn.train_step': 8,
-        'policy.learn.batch_size': 32,
-        'policy.learn.learning_rate': 5e-4,
-        'policy.learn.algo.target_update_freq': 200,
-        'policy.command.eps.type': 'linear',
-        'policy.command.eps.start': 1.0,
-        'policy.command.eps.end': 0.05,
-        'replay_buffer.agent.meta_maxlen': 1000,
-    },
-    'maddpg': {**_TEAM, 'policy.learn.train_step': 8, 'policy.learn.batch_size': 256},
-    'atoc': {
-        **_TEAM,
-        'policy.learn.train_step': 8,
-        'policy.learn.batch_size': 256,
-        'policy.collect.random_steps': 2000,
-    },
-    'impala': {
-        'policy.learn.train_step': 8,
-        'policy.learn.batch_size': 16,
-        'policy.learn.algo.adv_norm': False,
-        'replay_buffer.agent.meta_maxlen': 64,
-        'actor.n_sample': 8,
-    },
+_LINEAR = dict(type='linear', start=1.0, end=0.05)  # how epsilon falls
+_REPLAY = dict(
+    env=dict(actor_env_num=4),
+    model=dict(hidden_dim_list=[128, 128]),
+    learn=dict(train_step=4, batch_size=64, learning_rate=5e-4, init_data_count=1000, algo=dict(discount_factor=0.99)),
+    replay_buffer=dict(agent=dict(meta_maxlen=100_000)),
+    actor=dict(n_sample=4),
+)
+_CONTINUOUS = merge_config(
+    _REPLAY,
+    dict(learn=dict(batch_size=128, learning_rate=1e-3, algo=dict(target_theta=0.01)), collect=dict(random_steps=1000)),
+)
+_ON_POLICY = dict(
+    env=dict(actor_env_num=8, manager=dict(norm_obs=True, norm_reward=True)),
+    model=dict(hidden_dim_list=[64, 64], activation='tanh', head_layer_num=0, ortho_init=True),
+    learn=dict(learning_rate=1e-3),
+)
+_PPO = merge_config(_ON_POLICY, dict(learn=dict(epochs=10, batch_size=64), actor=dict(n_sample=1024)))
+_RECORDED = dict(  # episodes of -m offline
+    env=dict(actor_env_num=8),
+    learn=dict(train_step=10, batch_size=64, learning_rate=1e-3, init_data_count=0),
+    actor=dict(n_sample=64),
+    commander=dict(max_train_iter=10_000),
+)
+_TEAM = dict(
+    env=dict(actor_env_num=8),
+    learn=dict(learning_rate=1e-3),
+    collect=dict(traj_len='inf'),
+    actor=dict(n_sample=None, n_episode=8),
+)
+_SCALED = dict(env=dict(manager=dict(norm_obs=True)))
+#: policy_type -> what learns on most envs, beside the defaults of the class, as overrides of ``config_for``, the later
+#: over the earlier; a class has what its bases have, too
+USUAL: dict[str, tuple[dict[str, Any], ...]] = {
+    'dqn': (
+        _REPLAY,
+        dict(learn=dict(grad_clip_norm=10.0, algo=dict(target_update_freq=250))),
+        dict(command=dict(eps=_LINEAR, eps_by='envstep')),
+    ),
+    'dqn_vanilla': (_REPLAY, dict(learn=dict(algo=dict(target_update_freq=250)))),
+    'qrdqn': (dict(model=dict(num_quantiles=25)),),
+    'rainbow_dqn': (dict(use_iqn=True, learn=dict(train_step=1)),),  # quantiles need no bounds of the returns
+    'r2d2': (
+        dict(model=dict(hidden_dim_list=[64], lstm_hidden_dim=64), replay_buffer=dict(agent=dict(meta_maxlen=5000))),
+        dict(learn=dict(train_step=8, batch_size=16, init_data_count=32, algo=dict(nstep=3))),
+    ),
+    'cql': (_RECORDED,),
+    'il': (_RECORDED, dict(model=dict(hidden_dim_list=[128, 128]))),
+    'sqn': (_REPLAY, dict(learn=dict(learning_rate=1e-3, algo=dict(target_theta=0.02)))),
+    'crossq': (dict(learn=dict(algo=dict(target_theta=None))),),
+    'alphazero': (
+        dict(env=dict(opponent='self', evaluator_opponent='random', env_manager_type='vector', actor_env_num=64)),
+        dict(model=dict(hidden_dim_list=[128, 128]), learn=dict(train_step=4, batch_size=256)),
+        dict(collect=dict(search=dict(simulations=24)), eval=dict(simulations=32)),
+        dict(replay_buffer=dict(agent=dict(meta_maxlen=20_000)), actor=dict(n_sample=128)),
+    ),
+    'ddpg': (_CONTINUOUS,),
+    'implicit_q': (_RECORDED, _SCALED),
+    'td3_bc': (_RECORDED, _SCALED, dict(collect=dict(random_steps=0))),
+    'sac': (_CONTINUOUS,),
+    'a2c': (
+        _ON_POLICY,
+        dict(model=dict(share_encoder=False), learn=dict(batch_size=64, algo=dict(adv_norm=True))),
+        dict(actor=dict(n_sample=64)),
+    ),
+    'ppo': (_PPO, dict(learn=dict(algo=dict(use_value_clip=False)))),
+    'ppo_vanilla': (_PPO, dict(model=dict(share_encoder=False))),
+    'ppo_recurrent': (
+        dict(model=dict(hidden_dim_list=[64], lstm_hidden_dim=64), learn=dict(batch_size=8)),
+        dict(collect=dict(traj_len=64), actor=dict(n_sample=64)),
+    ),
+    'ppg': (dict(replay_buffer=dict(buffer_name=['policy', 'value'], value=dict(type='replay', meta_maxlen=2048))),),
+    'mappo': (_TEAM, dict(env=dict(manager=dict(norm_obs=False)), learn=dict(batch_size=16, epochs=4))),
+    'coma': (_TEAM, dict(learn=dict(batch_size=8, epochs=2))),
+    'qmix': (
+        _TEAM,
+        dict(learn=dict(train_step=8, batch_size=32, learning_rate=5e-4, algo=dict(target_update_freq=200))),
+        dict(command=dict(eps=_LINEAR), replay_buffer=dict(agent=dict(meta_maxlen=1000))),
+    ),
+    'maddpg': (_TEAM, dict(learn=dict(train_step=8, batch_size=256))),
+    'atoc': (_TEAM, dict(learn=dict(train_step=8, batch_size=256), collect=dict(random_steps=2000))),
+    'impala': (
+        dict(learn=dict(train_step=8, batch_size=16, algo=dict(adv_norm=False))),
+        dict(replay_buffer=dict(agent=dict(meta_maxlen=64)), actor=dict(n_sample=8)),
+    ),
 }
 
 
@@ -207,13 +149,14 @@ def config_for(policy: str | type, env: str | type | Callable[[], Any], /, **ove
     cls = policy if isinstance(policy, type) else POLICY_REGISTRY.get(policy)
     given = _by_section(overrides)
     section = merge_config(_env_section(env), given.get('env', {}))
-    seen = _look_at(section, cls, given.get('policy', {}))
-    cfg: dict[str, Any] = dict(env=section, policy=dict(policy_type=policy), evaluator=dict(stop_val=seen.threshold))
-    taken = _of_the_model(cls, given)
-    for path, value in _usual(cls, seen).items():
-        if not path.startswith('policy.model.') or path.rpartition('.')[2] in taken:
-            set_path(cfg, path, value)
-    cfg = merge_config(cfg, given)
+    is_image, is_scaled, threshold = _look_at(section, cls, given.get('policy', {}))
+    cfg: dict[str, Any] = dict(env=section, policy=dict(policy_type=policy), evaluator=dict(stop_val=threshold))
+    usual = _usual(cls, is_image, is_scaled)
+    net = find_model(class_config(cls, given.get('policy')), cls, None, Problems())
+    taken = () if net is None else inspect.signature(net).parameters
+    for name in set(get_path(usual, 'policy.model', {})) - set(taken):
+        pop_path(usual, f'policy.model.{name}')
+    cfg = merge_config(merge_config(cfg, usual), given)
     for one, other in (EXCLUSIVE[0], EXCLUSIVE[0][::-1]):
         if get_path(given, one) is not None and get_path(given, other) is None:
             set_path(cfg, other, None)
@@ -324,25 +267,31 @@ def _needed(env: Callable) -> list[str]:
     return [p.name for p in parameters if p.default is p.empty and p.kind < p.VAR_POSITIONAL]
 
 
-@dataclass(frozen=True)
-class _Seen:
-    """What is known of the observations of an env, and the return that its registration calls solved."""
-
-    is_image: bool
-    is_scaled: bool  # all numbers lie in [-1, 1]
-    threshold: float | None
-
-
-def _look_at(section: dict[str, Any], policy: type, given: dict[str, Any]) -> _Seen:
+def _look_at(section: dict[str, Any], policy: type, given: dict[str, Any]) -> tuple[bool, bool, float | None]:
     """
     Overview:
         Make one env and see whether the policy suits it. Of a Gymnasium env the section gets what its spaces ask for:
         dicts are joined to one vector, actions are scaled to their bounds, an id without a time limit gets one.
     Arguments:
         - given (:obj:`dict`): what overrides say of the policy
+    Returns:
+        - is_image, is_scaled, threshold: whether observations are images, and whether all their numbers lie in [-1, 1];
+          the return that the env's registration calls solved
     """
+    added, threshold = {}, None
     try:
-        info, is_scaled, threshold = _ask(section)
+        make = get_env_cls(section)
+        limited = dict(max_episode_steps=STEP_LIMIT) if make is GymEnv else {}  # what is only looked at misses none
+        with contextlib.closing(make({**limited, **section})) as env:
+            info = env.info()
+            is_scaled = _within_one(info.obs_space.shape, info.obs_space.value)
+            if isinstance(env, GymEnv):
+                added = {key: value for key, value in _asked_for(env, info).items() if key not in section}
+                threshold = None if section.get('make_kwargs') else getattr(env.spec, 'reward_threshold', None)
+        if added:
+            section.update(added)
+            with contextlib.closing(make(section)) as env:
+                info = env.info()
     except NervexError:
         raise
     except (Exception, SystemExit) as error:  # an env may raise anything
@@ -355,24 +304,7 @@ def _look_at(section: dict[str, Any], policy: type, given: dict[str, Any]) -> _S
         suited = ', '.join(other.config['policy_type'] for other in known if suits(other, info) and _sees(other))
         text = f'has no net for images, {tuple(shape)}; take one of {suited}, or name a net in policy.model'
         raise ConfigError([f'policy.policy_type: {policy.__name__} {text}'])
-    return _Seen(is_image, is_scaled, threshold)
-
-
-def _ask(section: dict[str, Any]) -> tuple[Any, bool, float | None]:
-    """What an env says of itself, in the form chosen for it; whether it is scaled; what counts as solved."""
-    make = get_env_cls(section)
-    limited = dict(max_episode_steps=STEP_LIMIT) if make is GymEnv else {}  # of what is only looked at, none is missed
-    with contextlib.closing(make({**limited, **section})) as env:
-        info, added, threshold = env.info(), {}, None
-        is_scaled = _within_one(info.obs_space.shape, info.obs_space.value)
-        if isinstance(env, GymEnv):
-            added = {key: value for key, value in _asked_for(env, info).items() if key not in section}
-            threshold = None if section.get('make_kwargs') else getattr(env.spec, 'reward_threshold', None)
-    if added:
-        section.update(added)
-        with contextlib.closing(make(section)) as env:
-            info = env.info()
-    return info, is_scaled, threshold
+    return is_image, is_scaled, threshold
 
 
 def _sees(policy: type) -> bool:
@@ -401,27 +333,24 @@ def _within_one(shape: Any, value: Any) -> bool:
     return all(bool((np.abs(np.asarray(bound, np.float64)) <= 1).all()) for bound in bounds)
 
 
-def _usual(policy: type, seen: _Seen) -> dict[str, Any]:
-    """Path -> value: what the class and its bases usually have, as the observations ask for."""
-    values: dict[str, Any] = {'env.evaluator_env_num': 5, 'evaluator.n_episode': 5, 'commander.max_env_step': BUDGET}
+def _usual(policy: type, is_image: bool, is_scaled: bool) -> dict[str, Any]:
+    """The sections that the class and its bases usually have, as the observations ask for."""
+    overrides = dict(env=dict(evaluator_env_num=5), evaluator=dict(n_episode=5), commander=dict(max_env_step=BUDGET))
     for base in reversed(policy.__mro__):
-        values.update(USUAL.get(vars(base).get('config', {}).get('policy_type'), {}))
-    if seen.is_scaled or seen.is_image:
-        values.pop('env.manager.norm_obs', None)
-    if seen.is_image:
+        for more in USUAL.get(vars(base).get('config', {}).get('policy_type'), ()):
+            overrides = merge_config(overrides, more)
+    values = _by_section(overrides)
+    if is_scaled or is_image:
+        pop_path(values, 'env.manager.norm_obs')
+    if is_image:
         for name in ('activation', 'head_layer_num', 'ortho_init', 'share_encoder'):
-            values.pop(f'policy.model.{name}', None)
-        values.update({'policy.model.hidden_dim_list': [256], 'commander.max_env_step': IMAGE_BUDGET})
-        values.update({'env.evaluator_env_num': 2, 'evaluator.n_episode': 2})
-        if 'replay_buffer.agent.meta_maxlen' in values:
-            values['replay_buffer.agent.meta_maxlen'] = min(values['replay_buffer.agent.meta_maxlen'], IMAGES_KEPT)
+            pop_path(values, f'policy.model.{name}')
+        small = dict(env=dict(evaluator_env_num=2), evaluator=dict(n_episode=2))
+        large = dict(policy=dict(model=dict(hidden_dim_list=[256])), commander=dict(max_env_step=IMAGE_BUDGET))
+        values = merge_config(values, {**small, **large})
+        if (kept := get_path(values, 'replay_buffer.agent.meta_maxlen')) is not None:
+            set_path(values, 'replay_buffer.agent.meta_maxlen', min(kept, IMAGES_KEPT))
     return values
-
-
-def _of_the_model(policy: type, given: dict[str, Any]) -> Container[str]:
-    """The settings that the policy's net takes."""
-    net = find_model(class_config(policy, given.get('policy')), policy, None, Problems())
-    return () if net is None else inspect.signature(net).parameters
 
 
 def _of_the_length(policy: type, cfg: dict[str, Any]) -> dict[str, Any]:

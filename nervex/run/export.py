@@ -17,7 +17,7 @@ from nervex.envs.spaces import MASK, sizes_of, space_kind, to_gymnasium
 from nervex.graph.exported import FORMATS, ExportError, traced
 from nervex.policy.action_space import joined
 from nervex.policy.batched import is_batched, name_of
-from nervex.run.acting import Acting
+from nervex.run.acting import Acting, arrays_in
 from nervex.run.folder import names_in
 from nervex.runtime import ENDINGS, FORMAT, load
 from nervex.torch_utils.crossing import to_arrays
@@ -104,34 +104,10 @@ def _check(made: bytes, ending: str, rows: list[Any], whole: Any, expected: Any)
 
 
 # ---- observations
-def _is_text(space: Any) -> bool:
-    return space_kind(space) == 'Text'
-
-
-def _parts(space: Any) -> list[tuple[Any, Any]]:
-    """The parts of a Dict or Tuple that a policy sees."""
-    parts = space.spaces.items() if space_kind(space) == 'Dict' else enumerate(space.spaces)
-    return [(key, part) for key, part in parts if not _is_text(part)]
-
-
-def _leaves(space: Any, name: str = 'obs') -> Iterator[tuple[str, Any]]:
-    """Name and space of each array in observations."""
-    if space_kind(space) not in ('Dict', 'Tuple'):
-        yield name, space
-        return
-    for key, part in _parts(space):
-        yield from _leaves(part, f'{name}.{key}')
-
-
-def _arrays(space: Any, obs: Any) -> Iterator[np.ndarray]:
-    """These arrays of one observation, of the dtype that the file takes."""
-    if space_kind(space) in ('Dict', 'Tuple'):
-        for key, part in _parts(space):
-            yield from _arrays(part, obs[key])
-    elif space_kind(space) == 'MultiBinary' or space.dtype == np.float64:
-        yield np.asarray(obs, np.float32)
-    else:
-        yield np.asarray(obs, space.dtype)
+def _array(space: Any, value: Any) -> np.ndarray:
+    """An array of observations, of the dtype that the file takes."""
+    single = space_kind(space) == 'MultiBinary' or space.dtype == np.float64
+    return np.asarray(value, np.float32 if single else space.dtype)
 
 
 def _example(space: Any, seed: int) -> Iterator[Any]:
@@ -179,7 +155,8 @@ class ActingPart(nn.Module):
                 raise ExportError(f'{name_of(hook)} takes rows, which no graph does; mark it @batched (nervex.policy)')
         self.model = self._mode.get_attribute('model')
         self._memory, self._state_shape = self._outside_memory()
-        self.input_names = [name for name, _ in _leaves(acting.space)] + ['state'] * (self._memory is not None)
+        names = [name for name, *_ in arrays_in(acting.space, rows[0])]
+        self.input_names = names if self._memory is None else [*names, 'state']
         block = to_arrays(self._flat(self._encoded(acting.space, iter(self.inputs(rows)))))
         self._scales = [] if acting.scaling is None else acting.scaling.scales(block)
         self._clip = None if acting.scaling is None else acting.scaling.clip
@@ -202,7 +179,7 @@ class ActingPart(nn.Module):
 
     def inputs(self, rows: list[Any]) -> list[torch.Tensor]:
         """The inputs for these observations, of which each begins an episode."""
-        columns = zip(*(_arrays(self._space, row) for row in rows))
+        columns = zip(*([_array(part, x) for _, part, x in arrays_in(self._space, row)] for row in rows))
         given = [torch.from_numpy(np.stack(column)) for column in columns]
         return given if self._memory is None else [*given, torch.zeros(len(rows), *self._state_shape)]
 
@@ -221,7 +198,8 @@ class ActingPart(nn.Module):
         """As ``ObsCodec`` does."""
         kind = space_kind(space)
         if kind in ('Dict', 'Tuple'):
-            return {str(key): self._encoded(part, given) for key, part in _parts(space)}
+            parts = space.spaces.items() if kind == 'Dict' else enumerate(space.spaces)
+            return {str(key): self._encoded(part, given) for key, part in parts if space_kind(part) != 'Text'}
         x = next(given)
         if self._obs is None or (kind == 'Box' and space.shape) or kind == 'MultiBinary':
             return x

@@ -43,13 +43,8 @@ _MAY_DIFFER = (
     *('exp_name', 'seed', 'events', *_STOPS, 'parallel'),
     *('learner.resume', 'learner.hook', 'learner.load_path'),
 )
-_OPPONENTS = (
-    'commander.selfplay',
-    'commander.snapshot',
-    'commander.opponent',
-    'commander.league',
-    'commander.turn',
-)  # but not these
+# but not these of the commander
+_OPPONENTS = tuple(f'commander.{name}' for name in ('selfplay', 'snapshot', 'opponent', 'league', 'turn'))
 # and what may be changed to go on from before weights or losses became NaN or infinite
 _AGAINST_DIVERGENCE = ('policy.learn.learning_rate', 'policy.learn.grad_clip_norm')
 
@@ -159,19 +154,6 @@ class RunFolder:
         path = os.path.join(self.log, 'run.yaml')
         return read_yaml(path) if os.path.exists(path) else {}
 
-    def _tell_end(self, end: dict[str, Any]) -> None:
-        if self.events is not None:
-            self.events.end(end['state'], end.get('result') or {k: v for k, v in end.items() if k != 'state'})
-            if self.events.failed and self._described:
-                with contextlib.suppress(OSError):
-                    self.note(events_failed=self.events.failed)
-
-    def _draw(self) -> None:
-        try:
-            draw_curve(os.path.join(self.log, 'evaluator', 'curve.csv'), *self.curve)
-        except OSError as e:  # the run has its result all the same
-            logger.warning('the curve is not drawn: %s', e)
-
     def __enter__(self) -> RunFolder:
         return self
 
@@ -192,8 +174,15 @@ class RunFolder:
             end = self._end or {'state': 'interrupted'}
             try:
                 if self._described or self._end:
-                    self._draw()
-                self._tell_end(end)
+                    try:
+                        draw_curve(os.path.join(self.log, 'evaluator', 'curve.csv'), *self.curve)
+                    except OSError as e:  # the run has its result all the same
+                        logger.warning('the curve is not drawn: %s', e)
+                if self.events is not None:
+                    self.events.end(end['state'], end.get('result') or {k: v for k, v in end.items() if k != 'state'})
+                    if self.events.failed and self._described:
+                        with contextlib.suppress(OSError):
+                            self.note(events_failed=self.events.failed)
                 if self._described or self._end:
                     self.note(**end)  # last, so that a run which is killed before has its end told when it is resumed
             finally:  # a full disk leaves the folder to others, too
@@ -264,13 +253,11 @@ def names_in(config: Mapping[str, Any]) -> tuple[str, str]:
     """What people call the env and the policy of a config."""
     env, policy = config['env'], config['policy'].get('policy_type')
     kinds = (env.get('env_id') or env.get('env_fn') or env.get('env_type') or 'own env', policy or 'own policy')
-    env_name, policy_name = (kind.rpartition(':')[2] if isinstance(kind, str) else _name_of(kind) for kind in kinds)
+    env_name, policy_name = (  # a lambda has no name: that of its kind
+        kind.rpartition(':')[2] if isinstance(kind, str) else getattr(kind, '__name__', type(kind).__name__).strip('<>')
+        for kind in kinds
+    )
     return env_name, policy_name
-
-
-def _name_of(thing: Any) -> str:
-    """The name of a class or function; of one without a name, as a lambda, that of its kind."""
-    return getattr(thing, '__name__', type(thing).__name__).strip('<>')
 
 
 def set_aside(path: str) -> None:

@@ -139,8 +139,18 @@ class Launch:
             - sizes (:obj:`dict`): bytes of the logs at that state
             - kept (:obj:`tuple[str, ...]`): logs that stay whole
         """
-        folder = stack.enter_context(self._folder())
         env, policy = self.names
+        given: str = self.cfg.exp_name
+        names: dict[str, Any] = {} if self.saved else dict(env=env, policy=policy, seed=self.seed)
+        for path in free_folders(given, **names):
+            try:
+                folder = stack.enter_context(RunFolder(path or '.', self.saved is not None))
+            except FolderInUseError:
+                if path == given:
+                    raise
+            else:
+                self.cfg.exp_name = path
+                break
         folder.curve = f'{env} {policy}, seed {self.seed}', self.cfg.evaluator.stop_val
         folder.events = Events(self.cfg.events, folder.log)
         if self.saved is not None:
@@ -148,38 +158,12 @@ class Launch:
             cut_logs(folder.log, sizes, kept)
         return folder
 
-    def _folder(self) -> RunFolder:
-        env, policy = self.names
-        given, resumed = self.cfg.exp_name, self.saved is not None
-        names: dict[str, Any] = {} if resumed else dict(env=env, policy=policy, seed=self.seed)
-        for path in free_folders(given, **names):
-            try:
-                folder = RunFolder(path or '.', resumed)
-            except FolderInUseError:
-                if path == given:
-                    raise
-            else:
-                self.cfg.exp_name = path
-                return folder
-        raise AssertionError('there is no end of folders')
-
     def describe(self, folder: RunFolder, ckpt_path: str, mode: str = 'serial') -> None:
         """
         Overview:
             Describe a new run, of a mode, in its folder; one that goes on is described there, but for new rates. The
             sinks of its events are told.
         """
-        self._describe(folder, ckpt_path, mode)
-        digits = re.sub(r'\D', '', os.path.basename(ckpt_path) + folder.read()['started'])
-        name = f'{os.path.basename(os.path.abspath(folder.path))}-{digits[:19]}'
-        config = plain_config({**self.cfg, 'seed': self.seed})
-        try:
-            folder.events.start(RunStart(folder.path, config, name, self.saved is not None))
-        except NervexError:  # one of the sinks cannot begin
-            folder.withdraw()
-            raise
-
-    def _describe(self, folder: RunFolder, ckpt_path: str, mode: str) -> None:
         if self.saved is None:
             for path in nameless(self.cfg):
                 logger.warning(
@@ -188,11 +172,19 @@ class Launch:
                     path,
                 )
             folder.describe({**self.cfg, 'seed': self.seed}, ckpt_path, mode)
-            return
-        folder.goes_on()
-        if self.saved.diverged:
+        else:
+            folder.goes_on()
+        if self.saved is not None and self.saved.diverged:
             signed = folder.save_config({**self.saved.config, 'policy': self.cfg.policy})
             folder.note(signed=signed if self.saved.own else None)
+        digits = re.sub(r'\D', '', os.path.basename(ckpt_path) + folder.read()['started'])
+        name = f'{os.path.basename(os.path.abspath(folder.path))}-{digits[:19]}'
+        config = plain_config({**self.cfg, 'seed': self.seed})
+        try:
+            folder.events.start(RunStart(folder.path, config, name, self.saved is not None))
+        except NervexError:  # one of the sinks cannot begin
+            folder.withdraw()
+            raise
 
 
 def prepare_launch(

@@ -14,7 +14,7 @@ from nervex.run.folder import RunFolder
 from nervex.run.launch import Launch
 from nervex.run.league_home import LeagueHome, check_league
 from nervex.run.life import RunLife
-from nervex.run.opponents import Opponents, snapshot_of
+from nervex.run.opponents import LearnersOpponents, snapshot_of
 from nervex.run.result import RunResult
 from nervex.run.serial_run import SerialRun
 from nervex.run.state import KEPT, STATE_VERSION, complete_state, log_sizes, write_state
@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 _PATIENCE_S = 60.0  # of a signal, for the end of a turn
 
 
-class LeagueOpponents(Opponents):
+class LeagueOpponents(LearnersOpponents):
     """
     Overview:
         Whom an active player of a league meets: each game that begins asks the league. Other active players, and the
@@ -37,8 +37,7 @@ class LeagueOpponents(Opponents):
     def __init__(
         self, launch: Launch, game: type[TwoSidedEnv], home: LeagueHome, player_id: str, ready: bool = False
     ) -> None:
-        env, cache = game.complete_cfg(launch.cfg.env), launch.cfg.commander.opponent_cache
-        super().__init__(game, 'random', env.opponent_acts, env.opponent_eps, cache, launch.passed)
+        super().__init__(launch, game)
         self._home, self._league, self._player = home, home.league, home.league.player(player_id)
         self.ready = ready  # the players' files are there
         self.games = 0  # that were recorded
@@ -86,7 +85,13 @@ class LeagueRun(RunLife):
         self.home = LeagueHome(launch, folder, stack, resumed=state is not None)
         self.league, self.ckpt_path = self.home.league, self.home.path
         self._rounds, self._turns, self.solved = self.cfg.commander.turn_rounds, 0, False
-        self.runs = {name: self._player_run(launch, game, name, state) for name in self.league.active_players_ids}
+        self.runs: dict[str, SerialRun] = {}
+        for name in self.league.active_players_ids:
+            one = self.home.launch_of(name, LeagueOpponents(launch, game, self.home, name), resumed=state is not None)
+            run = start_serial(one, state=None if state is None else state['players'][name])
+            stack.push(run.stack)
+            run.signals = self.signals
+            self.runs[name] = run
         if state is not None:
             self.home.load_state_dict(state)
             self._turns, self.seconds_before = state['turns'], state['seconds']
@@ -94,13 +99,6 @@ class LeagueRun(RunLife):
         for name, run in self.runs.items():
             self._publish(name)
             run.commander.selfplay.ready = True
-
-    def _player_run(self, launch: Launch, game: Any, name: str, state: Any) -> SerialRun:
-        one = self.home.launch_of(name, LeagueOpponents(launch, game, self.home, name), resumed=state is not None)
-        run = start_serial(one, state=None if state is None else state['players'][name])
-        self.stack.push(run.stack)
-        run.signals = self.signals
-        return run
 
     def show(self, progress: bool, total_log: bool = False) -> None:
         """Whether a person watches: a progress line of the first player, and the log lines of all workers."""
@@ -140,10 +138,8 @@ class LeagueRun(RunLife):
             run.collect()
             for batch in run.batches():
                 run.train(batch)
-        if run.learner.train_iter > before:
-            self._after_turn(name, run)
-
-    def _after_turn(self, name: str, run: SerialRun) -> None:
+        if run.learner.train_iter == before:
+            return
         self._publish(name)
         taken, reset = self.home.learned(name, run.learner.train_iter)
         if reset is not None:

@@ -57,7 +57,14 @@ class Opponents(Rivals):
         super().__init__(name if by_rule else FILE)
         self._game, self._acts, self._eps, self._cache, self._passed = game, acts, eps, cache, passed or Passed()
         self._loaded: OrderedDict[str, Any] = OrderedDict()
-        self._files = {} if by_rule else {FILE: _opponent_file(game, name)}
+        self._files: dict[str, str] = {}
+        if not by_rule:
+            try:
+                if not os.path.exists(name):
+                    raise NothingThereError(f'{unknown_name("player", name, game.players)}, and there is no such file')
+                self._files[FILE] = os.path.abspath(checkpoint_file(name))
+            except NothingThereError as error:
+                raise ConfigError([f'env.opponent: {error}']) from error
 
     def file_of(self, name: str) -> str | None:
         """The checkpoint of a player; None: it plays by rule."""
@@ -134,22 +141,21 @@ class Opponents(Rivals):
             game.close()
 
 
-def _opponent_file(game: type[TwoSidedEnv], name: str) -> str:
-    try:
-        if not os.path.exists(name):
-            raise NothingThereError(f'{unknown_name("player", name, game.players)}, and there is no such file')
-        return os.path.abspath(checkpoint_file(name))
-    except NothingThereError as error:
-        raise ConfigError([f'env.opponent: {error}']) from error
-
-
 def snapshot_of(learner: Any) -> dict[str, Any]:
     """A checkpoint to be played against: without the optimizer."""
     state = learner.state_dict()
     return {key: state[key] for key in ('model', 'attached', 'config', 'last_iter', 'envstep', 'version')}
 
 
-class SentOpponents(Opponents):
+class LearnersOpponents(Opponents):
+    """Whom a learner meets, by the settings of its run; games begun before there is anybody are against ``random``."""
+
+    def __init__(self, launch: Launch, game: type[TwoSidedEnv]) -> None:
+        env, cache = game.complete_cfg(launch.cfg.env), launch.cfg.commander.opponent_cache
+        super().__init__(game, 'random', env.opponent_acts, env.opponent_eps, cache, launch.passed)
+
+
+class SentOpponents(LearnersOpponents):
     """
     Overview:
         Rivals of an actor that is elsewhere than the league: ``take`` what it says before each collect call, and
@@ -157,8 +163,7 @@ class SentOpponents(Opponents):
     """
 
     def __init__(self, launch: Launch, game: type[TwoSidedEnv]) -> None:
-        env, cache = game.complete_cfg(launch.cfg.env), launch.cfg.commander.opponent_cache
-        super().__init__(game, 'random', env.opponent_acts, env.opponent_eps, cache, launch.passed)
+        super().__init__(launch, game)
         self._names: Sequence[str] = [self.name]
         self._begun = 0
         self._versions: dict[str, int] = {}
@@ -219,7 +224,7 @@ class SnapshotFiles(HasState):
                 remove_file(path)
 
 
-class SelfPlay(Opponents, HasState):
+class SelfPlay(LearnersOpponents, HasState):
     """
     Overview:
         The learner against snapshots of itself. ``step`` takes one when it is time to; each game that begins chooses
@@ -233,8 +238,7 @@ class SelfPlay(Opponents, HasState):
 
     def __init__(self, launch: Launch, exp_path: str, game: type[TwoSidedEnv], log: str = 'commander') -> None:
         cfg: EasyDict = launch.cfg.commander
-        env = game.complete_cfg(launch.cfg.env)
-        super().__init__(game, 'random', env.opponent_acts, env.opponent_eps, cfg.opponent_cache, launch.passed)
+        super().__init__(launch, game)
         self._freq, self._keep = cfg.snapshot_freq, cfg.snapshot_keep
         self._folder = os.path.join(exp_path, 'snapshots')
         remove_unfinished(self._folder)

@@ -49,7 +49,7 @@ class Progress:
         self._run, self._enabled = run, enabled
         self._start = time.perf_counter()
         self._steps_before = run.actor.total_step  # by the run that this one continues
-        self._live = live_picture('', refresh_per_second=4, transient=False) if enabled else None
+        self._live: Any = live_picture('', refresh_per_second=4, transient=False) if enabled else None
         self._handler = logging.StreamHandler() if total_log else None
         if self._handler is not None:
             logging.getLogger('nervex').addHandler(self._handler)
