@@ -66,6 +66,7 @@ ENV_REGISTRY = Registry(
         'rock_paper_scissors': 'app_zoo.matrix_games.envs:RockPaperScissors',
         'atari': 'app_zoo.atari.envs:AtariEnv',
         'sumo': 'app_zoo.sumo.envs:SumoEnv',
+        'sumo_team': 'app_zoo.sumo.envs:SumoTeamEnv',
         'gfootball': 'app_zoo.gfootball.envs:GFootballEnv',
         'bitflip': 'app_zoo.classic_control.bitflip.envs.bitflip_env:BitFlipEnv',
     },

@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 
 from app_zoo.sumo.entry.picture import Watched, draw
-from app_zoo.sumo.envs import SumoEnv
+from app_zoo.sumo.envs import SumoTeamEnv
 from nervex.run.compare import bootstrap_interval
 
-Rule = Callable[[SumoEnv, int, np.ndarray], np.ndarray]
+Rule = Callable[[SumoTeamEnv, int, dict[str, np.ndarray]], np.ndarray]
 SEED = 90_000  # of the first episode: far from those of runs
 FIXED_S = (10, 20, 30)
 LONGEST = 'longest queue'
@@ -30,7 +30,7 @@ def fixed_time(steps: int) -> Rule:
     return lambda env, step, obs: np.array([(step // steps) % len(c.greens) for c in env.net.crossings])
 
 
-def longest_queue(env: SumoEnv, step: int, obs: np.ndarray) -> np.ndarray:
+def longest_queue(env: SumoTeamEnv, step: int, obs: dict[str, np.ndarray]) -> np.ndarray:
     """The phase for which most cars stand; the present one if none stands."""
     return np.array([now if not queue.any() else queue.argmax() for now, queue in zip(env.phase, env.queues())])
 
@@ -41,18 +41,19 @@ def of_run(folder: str) -> Rule:
     from nervex.run.folder import checkpoint_file
     from nervex.worker.actor.rows import as_array
 
-    mode = load_policy(checkpoint_file(folder)).eval_mode
+    policy = load_policy(checkpoint_file(folder))
+    mode, is_team = policy.eval_mode, 'team' in (policy.action_kinds or ())
 
-    def rule(env: SumoEnv, step: int, obs: np.ndarray) -> np.ndarray:
+    def rule(env: SumoTeamEnv, step: int, obs: dict[str, np.ndarray]) -> np.ndarray:
         if step == 0:
             mode.reset([0])
-        data_id, data = mode.data_preprocess({0: obs})
+        data_id, data = mode.data_preprocess({0: obs if is_team else obs['global_state']})
         return as_array(mode.forward(data_id, data)['action'])[0]
 
     return rule
 
 
-def play(env: SumoEnv, rule: Rule, seed: int) -> Watched:
+def play(env: SumoTeamEnv, rule: Rule, seed: int) -> Watched:
     """One episode: what was to be seen after each decision, and its last ``info``."""
     obs, standing, phases = env.reset(seed=seed), [], []
     while True:
@@ -89,7 +90,7 @@ def main() -> None:
     parser.add_argument('--picture', metavar='FILE.svg', help='queues and phases of the first episode')
     options = parser.parse_args()
     given = {'per_hour': options.per_hour, 'longest_s': options.longest_s}
-    env = SumoEnv({'net': options.net} | {name: value for name, value in given.items() if value is not None})
+    env = SumoTeamEnv({'net': options.net} | {name: value for name, value in given.items() if value is not None})
     step_s = env._cfg.step_s
     rules = {f'fixed time, {s} s': fixed_time(s // step_s) for s in FIXED_S} | {LONGEST: longest_queue}
     rules |= {folder: of_run(folder) for folder in options.runs}

@@ -109,28 +109,24 @@ class SumoEnv(BaseEnv):
         changing = [k for k, phase in enumerate(chosen) if phase != self._phase[k]]
         for k in changing:
             lights.setRedYellowGreenState(self._crossings[k].name, _yellow(self._crossings[k].greens[self._phase[k]]))
-        reward = 0.0
+        rewards = np.zeros(len(chosen))
         for second in range(c.step_s):
             if second == c.yellow_s:
                 for k in changing:
                     lights.setRedYellowGreenState(self._crossings[k].name, self._crossings[k].greens[chosen[k]])
-            reward += self._simulate()
+            rewards += self._simulate()
         for k, phase in enumerate(chosen):
             self._lasted[k] = c.step_s - c.yellow_s if k in changing else self._lasted[k] + c.step_s
             self._phase[k] = phase
-        reward /= c.step_s
-        self._score += reward
+        rewards /= c.step_s
+        self._score += float(rewards.mean())
         done = self._second >= c.episode_s
         info = self._summary() if done else {}
-        return BaseEnvTimestep(self._seen(), np.array([reward], np.float32), done, info)
+        return BaseEnvTimestep(self._seen(), self._rewarded(rewards), done, info)
 
     def info(self) -> BaseEnvInfo:
-        if importlib.util.find_spec('libsumo') is None:  # found without being loaded into this process
-            raise ExtraMissingError("the env sumo needs the package 'libsumo': pip install 'nervex[sumo]'")
-        size = sum(
-            phases + 1 + 3 * self._cfg.cells * len(crossing.lanes)
-            for phases, crossing in zip(self._phases, self._crossings)
-        )
+        check_installed()
+        size = sum(self._sizes())
         act: dict[str, Any] = {'min': 0, 'max': self._phases[0] - 1, 'dtype': np.int64, 'kind': 'discrete'}
         act['n'] = self._phases[0]
         if len(self._phases) > 1:
@@ -142,6 +138,11 @@ class SumoEnv(BaseEnv):
             EnvElementInfo((act['n'],) if len(self._phases) == 1 else (len(self._phases),), act),
             EnvElementInfo((1,), {'min': -float('inf'), 'max': 0.0, 'dtype': np.float32, 'kind': 'continuous'}),
         )
+
+    def _sizes(self) -> list[int]:
+        """How many numbers are seen of each crossing."""
+        cells = 3 * self._cfg.cells
+        return [phases + 1 + cells * len(each.lanes) for phases, each in zip(self._phases, self._crossings)]
 
     def close(self) -> None:
         global _running
@@ -186,8 +187,8 @@ class SumoEnv(BaseEnv):
             self._sumo = importlib.import_module('libsumo')
             self._folder, _running = tempfile.TemporaryDirectory(prefix='nervex_sumo_'), weakref.ref(self)
 
-    def _simulate(self) -> float:
-        """One second; the rewards of it."""
+    def _simulate(self) -> np.ndarray:
+        """One second; the reward of each crossing."""
         sumo = self._sumo
         sumo.simulationStep()
         self._second += 1
@@ -202,8 +203,7 @@ class SumoEnv(BaseEnv):
             'pressure': lambda crossing, halting: self._pressure(crossing),
         }
         weighed = [(weight, rewards[name]) for name, weight in self._cfg.rewards.items() if weight]
-        total = sum(weight * of(*each) for weight, of in weighed for each in zip(self._crossings, halting))
-        return -total / len(self._crossings)
+        return -np.array([sum(weight * of(*each) for weight, of in weighed) for each in zip(self._crossings, halting)])
 
     def _of(self, lanes: list[str], question: str) -> np.ndarray:
         ask = getattr(self._sumo.lane, question)
@@ -223,12 +223,20 @@ class SumoEnv(BaseEnv):
         coming, going = (self._of(lanes, 'getLastStepVehicleNumber') for lanes in (crossing.lanes, crossing.leaving))
         return float(abs(coming.mean() - going.mean()))
 
-    def _seen(self) -> np.ndarray:
-        parts: list[Any] = []
+    def _rewarded(self, rewards: np.ndarray) -> np.ndarray:
+        """What the agent gets where these are the rewards of the crossings."""
+        return np.array([rewards.mean()], np.float32)
+
+    def _seen(self) -> Any:
+        return np.concatenate(self._seen_by_each()).astype(np.float32)
+
+    def _seen_by_each(self) -> list[np.ndarray]:
+        """Of each crossing, its phase and what drives on its lanes."""
+        parts: list[np.ndarray] = []
         for k, crossing in enumerate(self._crossings):
             phase = np.eye(self._phases[k], dtype=np.float32)[self._phase[k]]
-            parts += [phase, [self._lasted[k] / 60], *(self._cells(lane) for lane in crossing.lanes)]
-        return np.concatenate(parts).astype(np.float32)
+            parts.append(np.concatenate([phase, [self._lasted[k] / 60], *map(self._cells, crossing.lanes)]))
+        return parts
 
     def _cells(self, lane: str) -> np.ndarray:
         """Cars, standing cars and slowness of each cell of a lane."""
@@ -285,6 +293,12 @@ class SumoEnv(BaseEnv):
             back = front - 4.0 * np.array([np.sin(angle), np.cos(angle)])
             canvas.segment(tuple(front), tuple(back), 2.0, (int(255 - 60 * quick), int(120 + 130 * quick), 110))
         return canvas.pixels
+
+
+def check_installed() -> None:
+    """Refuse to go on without libsumo; it is found without being loaded into this process."""
+    if importlib.util.find_spec('libsumo') is None:
+        raise ExtraMissingError("the env sumo needs the package 'libsumo': pip install 'nervex[sumo]'")
 
 
 def _yellow(state: str) -> str:
