@@ -184,7 +184,8 @@ class _Compiler:
         if named == {'env.env_id'} and is_module and not self._is_declared('env.env_id'):
             section['env_type'] = 'pettingzoo'
         found = _env_class(section)
-        vector = section.get('env_manager_type') == 'vector' and 'env.env_manager_type' not in strong
+        vectors = ('vector', 'async_vector')
+        vector = section.get('env_manager_type') in vectors and 'env.env_manager_type' not in strong
         if named and vector and found is not None and not hasattr(found, 'create_vector_env'):
             section['env_manager_type'] = 'base'
         for key in ('env_type', 'env_manager_type'):

@@ -8,7 +8,8 @@ import numpy as np
 from nervex.envs.common import agent_num
 from nervex.envs.env.base_env import BaseEnvInfo
 from nervex.envs.spaces import ActionCodec, ObsCodec, reward_info, space_kind
-from nervex.utils.errors import ExtraMissingError, UnknownNameError, nearest, unknown_name
+from nervex.utils import tree
+from nervex.utils.errors import ConfigError, ExtraMissingError, UnknownNameError, nearest, unknown_name
 
 BACKENDS = ('auto', 'gymnasium', 'ale', 'envpool')
 
@@ -103,13 +104,18 @@ class GymnasiumEngine:
 
 
 class EnvPoolEngine(GymnasiumEngine):
-    """EnvPool; its seeds are fixed when it is made, so a start with other seeds makes it again."""
+    """
+    Overview:
+        EnvPool; its seeds are fixed when it is made, so a start with other seeds makes it again. With a ``batch_size``
+        below the number of envs it takes actions and answers apart (``send``, ``recv``), for some envs at a time.
+    """
 
     def __init__(self, task_id: str, num: int, kwargs: dict, **codec: bool) -> None:
         self._task, self._kwargs, self._codec, self.env = task_id, kwargs, codec, None
-        if kwargs.get('batch_size') not in (None, num):
-            raise ValueError('vector_kwargs: batch_size must be left out, for all envs step together')
-        self.num, self.same_step = num, False
+        self.num, self.same_step, self.batch_size = num, False, kwargs.get('batch_size', num)
+        if not isinstance(self.batch_size, int) or self.batch_size < 1 or num % self.batch_size:
+            text = f'got {self.batch_size!r}, must be a number that divides the number of envs, {num}'
+            raise ConfigError([f'env.vector_kwargs.batch_size: {text}'])
         self._make([None] * num)
 
     def _make(self, seeds: list[int | None]) -> None:
@@ -132,9 +138,25 @@ class EnvPoolEngine(GymnasiumEngine):
 
     def start(self, seeds: list[int | None]) -> Any:
         """Begin episodes; the envs are made again if the seeds are other ones."""
-        if seeds != self._made_with or seeds[0] is not None:
+        if seeds != self._made_with or seeds[0] is not None or self.batch_size < self.num:
             self._make(seeds)
-        return self._observed(self.env.reset()[0])
+        if self.batch_size == self.num:
+            return self._observed(self.env.reset()[0])
+        self.env.async_reset()
+        parts = [self.recv() for _ in range(self.num // self.batch_size)]
+        order = np.argsort(np.concatenate([ids for ids, _ in parts]))
+        return tree.index(tree.cat([answer.obs for _, answer in parts]), order)
+
+    def send(self, actions: np.ndarray, ids: np.ndarray) -> None:
+        """Give these envs an action each; does not wait."""
+        self.env.send(self._acted(actions), ids.astype(np.int32))
+
+    def recv(self) -> tuple[np.ndarray, Answer]:
+        """The ids of the first ``batch_size`` envs to answer, and their answers."""
+        obs, reward, terminated, truncated, infos = self.env.recv()
+        ids = np.array(infos.pop('env_id'))
+        ended = np.asarray(terminated, bool), np.asarray(truncated, bool)
+        return ids, Answer(self._observed(obs), np.asarray(reward, np.float32), *ended, infos)
 
     def _observed(self, obs: Any) -> Any:
         if isinstance(obs, np.ndarray):

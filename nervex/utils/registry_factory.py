@@ -81,6 +81,7 @@ ENV_MANAGER_REGISTRY = Registry(
         'aynsc_subprocess': 'nervex.worker.actor.env_manager:AsyncSubprocessEnvManager',
         'thread': 'nervex.worker.actor.env_manager:ThreadEnvManager',
         'vector': 'nervex.worker.actor.env_manager:VectorEnvManager',
+        'async_vector': 'nervex.worker.actor.env_manager:AsyncVectorEnvManager',
     },
 )
 WRAPPER_REGISTRY = Registry(

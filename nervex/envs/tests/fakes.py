@@ -181,6 +181,34 @@ class CounterEngine:
         return {k: np.stack([r[k] for r in rows]) for k in rows[0]} if isinstance(rows[0], dict) else np.stack(rows)
 
 
+class AsyncCounterEngine(CounterEngine):
+    """The same, answering with whichever ``batch_size`` envs are first: by a generator of its own."""
+
+    def __init__(self, cfgs: list[dict], batch_size: int) -> None:
+        super().__init__(cfgs)
+        self.batch_size = min(batch_size, len(cfgs))
+
+    def start(self, seeds: list) -> Any:
+        self._given: dict[int, Any] = {}
+        self._rng = np.random.default_rng(len(seeds))
+        return super().start(seeds)
+
+    def send(self, actions: np.ndarray, ids: np.ndarray) -> None:
+        assert not self._given.keys() & set(ids.tolist()), 'an env was given a second action before it had answered'
+        self._given.update(zip(ids.tolist(), actions))
+
+    def recv(self) -> tuple[np.ndarray, Answer]:
+        assert len(self._given) >= self.batch_size, 'this would wait for ever'
+        ids = self._rng.permutation(list(self._given))[: self.batch_size]
+        everybody, ended = self.envs, self._ended
+        self.envs, self._ended = [everybody[i] for i in ids], [ended[i] for i in ids]
+        answer = self.exchange(np.array([self._given.pop(i) for i in ids.tolist()]))
+        for i, flag in zip(ids, self._ended):
+            ended[i] = flag
+        self.envs, self._ended = everybody, ended
+        return ids, answer
+
+
 class TimeLimitEnv(CounterEnv):
     """A CounterEnv whose episodes end by a time limit only."""
 

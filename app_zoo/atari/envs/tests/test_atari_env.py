@@ -66,20 +66,23 @@ def test_collecting_sees_lives_and_signs_evaluating_whole_games_and_scores():
     assert totals['actor'][0] < totals['evaluator'][0]  # one life of five
 
 
-@pytest.mark.parametrize('engine', ['ale', 'envpool'])
+@pytest.mark.parametrize('engine', ['ale', 'envpool', 'envpool, asynchronous'])
 def test_the_vectorised_games_have_the_same_roles_and_make_no_row_of_their_own(engine):
-    if engine == 'envpool':
+    kind, n, given = 'vector', 2, dict(env_id='Breakout', vector_backend=engine.split(',')[0])
+    if engine != 'ale':
         pytest.importorskip('envpool')
-    given = dict(env_id='Breakout', vector_backend=engine)
-    cfgs = {role: [dict(role=role, **given)] * 2 for role in ('actor', 'evaluator')}
+    if 'asynchronous' in engine:
+        kind, n = 'async_vector', 4
+        given['vector_kwargs'] = dict(batch_size=2)
+    cfgs = {role: [dict(role=role, **given)] * n for role in ('actor', 'evaluator')}
     for role, expected in (('actor', True), ('evaluator', False)):
-        manager = create_env_manager('vector', AtariEnv, cfgs[role])
+        manager = create_env_manager(kind, AtariEnv, cfgs[role])
         manager.seed(0)
         manager.launch()
         rng, rows, ends = np.random.default_rng(0), 0, 0
-        lengths = np.zeros(2, int)
+        lengths = np.zeros(n, int)
         finished: list[int] = []
-        for _ in range(400):
+        for _ in range(200 * n):
             ids, _ = manager.observe()
             block = manager.advance(ids, rng.integers(0, 4, len(ids)))
             rows, ends = rows + len(block), ends + int(block.done.sum())

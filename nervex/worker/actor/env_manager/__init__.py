@@ -6,8 +6,8 @@ _HOMES = {
     'nervex.rl_utils.normalize': 'Normalizer',
     'nervex.worker.actor.env_manager.backend': 'Backend WorkerLost',
     'nervex.worker.actor.env_manager.kinds': (
-        'AsyncSubprocessEnvManager BaseEnvManager SubprocessEnvManager SyncSubprocessEnvManager ThreadEnvManager '
-        'VectorEnvManager create_env_manager normalizer_for'
+        'AsyncSubprocessEnvManager AsyncVectorEnvManager BaseEnvManager SubprocessEnvManager SyncSubprocessEnvManager '
+        'ThreadEnvManager VectorEnvManager create_env_manager normalizer_for'
     ),
     'nervex.worker.actor.env_manager.manager': 'EnvManager',
     'nervex.worker.actor.env_manager.step_block': 'EnvState EnvStateError RowMap StepBlock TimestepMap',

@@ -12,7 +12,7 @@ from nervex.utils.registry_factory import ENV_MANAGER_REGISTRY
 from nervex.worker.actor.env_manager.manager import EnvManager
 from nervex.worker.actor.env_manager.processes import Processes
 from nervex.worker.actor.env_manager.threads import Threads
-from nervex.worker.actor.env_manager.vector import Vectorised
+from nervex.worker.actor.env_manager.vector import AsyncVectorised, Vectorised
 
 
 class BaseEnvManager(EnvManager):
@@ -78,6 +78,18 @@ class VectorEnvManager(EnvManager):
     backend = Vectorised
 
 
+class AsyncVectorEnvManager(VectorEnvManager):
+    """
+    Overview:
+        Drives a vectorised env that answers with its first ``batch_size`` envs, as EnvPool does with ``vector_backend:
+        envpool, vector_kwargs: {batch_size: 4}``; ``advance`` sends actions to all ready envs and answers once. For
+        envs whose steps take uneven time. Which envs come first depends on the clock, so runs cannot be repeated.
+    """
+
+    backend = AsyncVectorised
+    together = False
+
+
 def create_env_manager(
     manager_type: str | type,
     env_fn: Callable[[dict], Any],
@@ -87,7 +99,7 @@ def create_env_manager(
     """
     Overview:
         The env manager that ``env.env_manager_type`` names ('base', 'subprocess', 'async_subprocess', 'thread',
-        'vector', or a registered name; a class may be given itself), not launched yet.
+        'vector', 'async_vector', or a registered name; a class may be given itself), not launched yet.
     """
     cls: Any = ENV_MANAGER_REGISTRY.get(manager_type) if isinstance(manager_type, str) else manager_type
     if getattr(env_fn, 'one_a_process', False):

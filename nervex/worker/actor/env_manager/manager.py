@@ -108,7 +108,7 @@ class EnvManager:
             first_id=0,
             env_fn=env_fn,
             cfgs=[dict() if c is None else c for c in env_cfg],
-            auto_reset=bool(cfg['auto_reset']) and self.together,
+            auto_reset=bool(cfg['auto_reset']) and (self.together or not self.backend.partial_steps),
             episode_num=cfg['episode_num'],
             seeds=[None] * n,
             reset_kwargs=[{}] * n,

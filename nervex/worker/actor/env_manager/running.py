@@ -134,7 +134,10 @@ class Running:
             groups.step(which, actions)
         if self._wait is None:
             return self._settled(which)
-        self._wait_for_some(bool(which), *self._wait)
+        if self.backend.partial_steps:
+            self._wait_for_some(bool(which), *self._wait)
+        else:  # the backend has waited
+            groups.settle()
         return self._deliver(None)
 
     def _others(self, ids: list[int]) -> list[int]:
@@ -211,8 +214,9 @@ class Running:
         if go_on:  # as usual: nobody has ended, or who has is in the next episode
             self._whole, self._observed = self._step_all is not None, self._views[slot]
             return block
-        while together and groups.beginning and not np.count_nonzero(groups.ready):
-            groups.progress()
+        if together or not self.backend.partial_steps:
+            while groups.beginning and not np.count_nonzero(groups.ready):
+                groups.progress()
         self._look()
         return block
 

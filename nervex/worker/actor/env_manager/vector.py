@@ -31,7 +31,7 @@ class Vectorised(InProcess):
 
     def launch(self, g: int, setup: HostSetup) -> None:
         """Job: make the engine."""
-        self.host = _EngineHost(setup)
+        self.host = self._host(setup)
         self.answers.append((g, self.host.make()))
 
     def attach(self, g: int) -> None:
@@ -45,6 +45,10 @@ class Vectorised(InProcess):
             return answer
         self.answers.append((0, answer))
         return PENDING
+
+    @staticmethod
+    def _host(setup: HostSetup) -> Any:
+        return _EngineHost(setup)
 
     @staticmethod
     def info(env_fn: Callable[[dict], Any], cfgs: Sequence[dict]) -> Any:
@@ -80,12 +84,18 @@ class _EngineHost:
         setup = self._setup
         try:
             self._engine = _make_engine(setup.env_fn, setup.cfgs)
+            self._check()
             self._first = self._engine.start(list(self._seeds))
         except FAILURES as error:
             if setup.describe and not isinstance(error, SystemExit):
                 raise
             return EnvFault(0, 'build', kind_of(error), describe_error(error))
         return (self._engine.info(), tree.index(self._first, 0)) if setup.describe else None
+
+    def _check(self) -> None:
+        if (size := getattr(self._engine, 'batch_size', self._num)) != self._num:
+            text = f'got {size}, but with env_manager_type vector all {self._num} envs step together; take async_vector'
+            raise ConfigError([f'env.vector_kwargs.batch_size: {text}'])
 
     def attach(self, store: BlockStore, low: int, action_rows: ActionRows) -> None:
         """Write into this store from now on, and take blocks of such actions."""
@@ -132,7 +142,7 @@ class _EngineHost:
         """A step of the engine: Events or None; WorkerLost if it failed, for then all unfinished episodes are lost."""
         everyone = len(ids) == self._num
         if not everyone:
-            actions = self._padded(slot, list(ids), actions)
+            actions = self._padded(slot - 1, list(ids), actions)
         try:
             answer = self._engine.exchange(actions)
             if FORKS[0] != self._forks:
@@ -153,39 +163,42 @@ class _EngineHost:
             events.stepped = list(map(int, ids))
         self._returns[begun], self._lengths[begun] = 0.0, 0
         if answer.infos:
-            events.infos = _Infos(answer.infos, live)
-        events.finished = [self._end(slot, answer, k) for k in (ended & live).nonzero()[0].tolist()]
+            events.infos = _Infos(answer.infos, live, range(self._num))
+        events.finished = [self._end(slot, answer, k, k) for k in (ended & live).nonzero()[0].tolist()]
         if begun or not self._engine.same_step:
             self._waiting = [] if self._engine.same_step else events.finished
             events.waiting = self._waiting
         return events
 
     def _padded(self, slot: int, ids: list[int], actions: Any) -> np.ndarray:
-        """Actions for all envs: those that do not step get one that means nothing, the first that is legal."""
+        """Actions for all envs: those that do not step get one that means nothing, the first that is legal there."""
         rows = self._action_rows
         dtype = actions.dtype if ids else np.float32 if rows.kind == 'continuous' else np.int64
-        full, before = np.zeros((self._num, *(rows.shape or ())), dtype), self._store.obs[slot - 1]
+        full, before = np.zeros((self._num, *(rows.shape or ())), dtype), self._store.obs[slot]
         if isinstance(before, dict) and 'action_mask' in before:
             full[:] = before['action_mask'].argmax(-1)
         if ids:
             full[ids] = actions
         return full
 
-    def _end(self, slot: int, answer: Any, i: int) -> int:
-        """The last step of an episode."""
+    def _end(self, slot: int, answer: Any, k: int, i: int) -> int:
+        """The last step of an episode: row k of the answer, of env i."""
         store = self._store
-        store.truncated[i] = answer.truncated[i] and not answer.terminated[i]
+        store.truncated[i] = answer.truncated[k] and not answer.terminated[k]
         store.episode_return[i], store.episode_length[i] = self._returns[i], self._lengths[i]
         self._returns[i], self._lengths[i] = 0.0, 0
         if answer.final_obs is None:
             copy_row(store.final_rows[i], store.rows[slot][i])
         else:
-            write_row(store.final_rows[i], self._engine.final_row(answer.final_obs, i))
+            write_row(store.final_rows[i], self._engine.final_row(answer.final_obs, k))
         return i
 
     def _write(self, slot: int, obs: Any) -> None:
         """Store observations; they and the rewards must be finite numbers, and everybody may take some action."""
         copy_row(self._store.obs[slot], obs)
+        self._look_over(slot)
+
+    def _look_over(self, slot: int) -> None:
         check = self._checks[slot]
         legal = check.mask is None or check.mask.any(-1).all()
         if not legal or any(view.dot(zeros) for view, zeros in check.floats):
@@ -206,6 +219,74 @@ class _EngineHost:
         return []
 
 
+class _AsyncHost(_EngineHost):
+    """Sends actions to all envs that have answered, and answers with whichever come first."""
+
+    def _check(self) -> None:
+        if not hasattr(self._engine, 'recv'):
+            text = f"got 'async_vector', but {type(self._engine).__name__} steps all its envs at once; take 'vector'"
+            raise ConfigError([f'env.env_manager_type: {text}'])
+
+    def _begin(self, slot: int) -> WorkerLost | None:
+        self._idle = np.ones(self._num, bool)  # envs whose answer has come: they can be sent an action
+        self._live = np.zeros(self._num, bool)  # envs that were sent an action which somebody chose
+        self._episodes = np.zeros(self._num)
+        return super()._begin(slot)
+
+    def step(self, slot: int, actions: Any, ids: Sequence[int] | np.ndarray) -> Any:
+        """
+        Overview:
+            Send these envs their actions, and one that means nothing to those that begin their next episode by it or
+            are done. Answers with the first envs to answer; so many are always under way, for else it would wait for
+            ever: the manager gives all that are ready an action, and idle are otherwise whole batches not delivered.
+        """
+        mine = [int(i) for i in ids]
+        full, sent = self._padded(slot, mine, actions), self._episodes >= self._setup.episode_num
+        sent[self._waiting] = True
+        sent &= self._idle
+        sent[mine] = self._live[mine] = True
+        try:
+            if sent.any():
+                self._engine.send(full[sent], np.flatnonzero(sent))
+            came, answer = self._engine.recv()
+            if FORKS[0] != self._forks:
+                leave_copy()
+            self._idle[sent] = False
+            self._idle[came] = True
+            self._lengths[came] += 1
+            self._store.reward[slot][came] = answer.reward
+            tree.write(self._store.obs[slot], came, answer.obs)
+            self._look_over(slot)
+        except FAILURES as error:
+            return self._failed(error)
+        self._returns[came] += answer.reward if answer.reward.ndim == 1 else answer.reward.sum(1, dtype=np.float64)
+        begun = [i for i in self._waiting if self._idle[i]]  # none that was idle before: those have been sent something
+        self._returns[begun], self._lengths[begun] = 0.0, 0
+        events, live, order = Events(), self._live[came], came.tolist()
+        self._live[came] = False
+        events.stepped = sorted(came[live].tolist())
+        if answer.infos:
+            events.infos = _Infos(answer.infos, live, order)
+        ended = ((answer.terminated | answer.truncated) & live).nonzero()[0].tolist()
+        events.finished = [self._end(slot, answer, k, order[k]) for k in ended]
+        self._episodes[events.finished] += 1
+        self._waiting = events.waiting = [i for i in self._waiting if not self._idle[i]] + events.finished
+        return events
+
+
+class AsyncVectorised(Vectorised):
+    """
+    Overview:
+        An engine that answers with some of its envs at a time, whichever are first: it has, besides what
+        ``Vectorised`` needs, ``send(actions, ids)``, which does not wait, and ``recv() -> (ids, Answer)``. An env
+        begins its next episode by the action after the one that ended the last.
+    """
+
+    @staticmethod
+    def _host(setup: HostSetup) -> Any:
+        return _AsyncHost(setup)
+
+
 def _make_engine(env_fn: Any, cfgs: Sequence[dict]) -> Any:
     if isinstance(env_fn, type) and not (hasattr(env_fn, 'create_vector_env') or hasattr(env_fn, 'exchange')):
         text = f"got 'vector', but {env_fn.__name__} has no create_vector_env(cfgs); take another one, or env_type: gym"
@@ -214,10 +295,10 @@ def _make_engine(env_fn: Any, cfgs: Sequence[dict]) -> Any:
 
 
 class _Infos:
-    """The infos of a vectorised env, turned into one dict an env when asked for."""
+    """The infos of a vectorised env, whose row k is of env ``ids[k]``, turned into one dict an env when asked for."""
 
-    def __init__(self, infos: dict, live: np.ndarray) -> None:
-        self._infos, self._live = infos, live
+    def __init__(self, infos: dict, live: np.ndarray, ids: Sequence[int]) -> None:
+        self._infos, self._live, self._ids = infos, live, ids
 
     def __call__(self) -> dict[int, dict]:
         found: dict[int, dict] = {}
@@ -225,5 +306,5 @@ class _Infos:
             if key.startswith('_') or not isinstance(column, np.ndarray):
                 continue
             for k in np.flatnonzero(self._live & self._infos.get('_' + key, True)).tolist():
-                found.setdefault(k, {})[key] = column[k]
+                found.setdefault(self._ids[k], {})[key] = column[k]
         return found

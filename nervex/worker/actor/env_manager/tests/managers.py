@@ -9,9 +9,10 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from nervex.envs.tests.fakes import CounterEngine, CounterEnv
+from nervex.envs.tests.fakes import AsyncCounterEngine, CounterEngine, CounterEnv
 from nervex.worker.actor.env_manager import (
     AsyncSubprocessEnvManager,
+    AsyncVectorEnvManager,
     BaseEnvManager,
     SyncSubprocessEnvManager,
     ThreadEnvManager,
@@ -33,6 +34,7 @@ KINDS = {
     'thread': (ThreadEnvManager, {}),
     'vector': (VectorEnvManager, {}),
     'vector_same_step': (VectorEnvManager, {}),
+    'vector_async': (AsyncVectorEnvManager, {}),
 }
 SINGLE = [k for k in KINDS if not k.startswith('vector')]  # each env on its own
 PROCESSES = ['sync', 'sync_grouped', 'async', 'async_grouped']  # no env in this process
@@ -44,6 +46,11 @@ def build(kind, cfgs, env=CounterEnv, episode_num=None, launch=True, **manager_c
 
         def env(cfgs):
             return CounterEngine(cfgs, same_step=True)
+
+    if kind == 'vector_async':
+
+        def env(cfgs):
+            return AsyncCounterEngine(cfgs, manager_cfg.get('wait_num', 2))
 
     manager = cls(env, cfgs, len(cfgs), episode_num, {**FAST, **kind_cfg, **manager_cfg})
     if launch:

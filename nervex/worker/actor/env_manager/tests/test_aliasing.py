@@ -135,12 +135,14 @@ def test_samples_stay_as_they_were(kind, window, tmp_path):
         ('gymnasium', dict(env_id='CartPole-v1')),
         ('gymnasium', dict(env_id='Acrobot-v1')),
         ('envpool', dict(env_id='CartPole-v1', vector_backend='envpool')),
+        ('envpool', dict(env_id='CartPole-v1', vector_backend='envpool', vector_kwargs={'batch_size': 3})),
         ('ale_py', dict(env_id='ALE/Pong-v5')),
     ],
 )
 def test_blocks_of_real_vectorised_envs_stay_valid(package, cfg):
     pytest.importorskip(package)
-    with create_env_manager('vector', GymEnv, [cfg] * 3) as manager:
+    kind, n = ('async_vector', 6) if 'vector_kwargs' in cfg else ('vector', 3)
+    with create_env_manager(kind, GymEnv, [cfg] * n) as manager:
         manager.seed(0)
         manager.launch()
         rng, kept = np.random.default_rng(0), []

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from nervex.worker.actor.env_manager import EnvState, EnvStateError
+from nervex.envs.tests.fakes import AsyncCounterEngine, CounterEngine
+from nervex.utils.errors import ConfigError
+from nervex.worker.actor.env_manager import AsyncVectorEnvManager, EnvState, EnvStateError, VectorEnvManager
 from nervex.worker.actor.env_manager.tests.managers import (
     KINDS,
     build,
@@ -224,3 +226,40 @@ def test_after_actions_that_do_not_fit_the_envs_go_on(kind):
                 manager.advance(manager.observe()[0], np.zeros((4, 3), np.float32))
         block = manager.advance(manager.observe()[0], np.zeros((4, 2), np.float32))
         assert len(block) == 4 and (block.obs[:, 2] == 1).all()
+
+
+def test_actions_go_to_all_ready_envs_and_the_first_to_answer_are_delivered():
+    with build('vector_async', same('vector_async')) as manager:
+        assert manager.asynchronous and not manager.partial_steps
+        with pytest.raises(EnvStateError, match='a vectorised env steps all ready envs together'):
+            manager.advance(np.array([0]), np.array([1]))
+        ids, _ = manager.observe()
+        assert ids.tolist() == [0, 1, 2, 3]
+        block = manager.advance(ids, np.ones(4, np.int64))
+        assert len(block) == 2 and manager.observe()[0].tolist() == sorted(block.env_id.tolist())
+        ids, _ = manager.observe()
+        manager.advance(ids, np.zeros(2, np.int64))
+        manager.reset()  # whatever is under way is dropped
+        ids, obs = manager.observe()
+        assert ids.tolist() == [0, 1, 2, 3] and first(obs)[:, 2].tolist() == [0.0] * 4
+
+
+def test_infos_of_the_first_to_answer_are_those_of_their_envs():
+    class Told(AsyncCounterEngine):
+        def recv(self):
+            ids, answer = super().recv()
+            return ids, answer._replace(infos={'whose': ids.copy()})
+
+    with AsyncVectorEnvManager(lambda cfgs: Told(cfgs, 3), same('vector_async', 6)) as manager:
+        manager.launch()
+        for _ in range(20):
+            ids, _ = manager.observe()
+            block = manager.advance(ids, np.zeros(len(ids), np.int64))
+            assert {k: info['whose'] for k, info in block.infos.items()} == dict(enumerate(block.env_id.tolist()))
+
+
+def test_an_engine_that_is_not_asynchronous_is_refused():
+    with pytest.raises(ConfigError, match="got 'async_vector', but CounterEngine steps all its envs at once"):
+        AsyncVectorEnvManager(CounterEngine, same('vector_async')).launch()
+    with pytest.raises(ConfigError, match='got 2, but with env_manager_type vector all 4 envs step together'):
+        VectorEnvManager(lambda cfgs: AsyncCounterEngine(cfgs, 2), same('vector_async')).launch()
