@@ -7,7 +7,7 @@ one process, a slice of rounds of each in turn, so that whatever else the machin
 Printed, as JSON: seconds of a round in turn and beside (medians); the ratio of each pair of slices (quartiles); the
 processor seconds that collecting and learning take in a round, without threads of the envs' own, in turn and beside;
 the ratio that these allow at most, both in turn over the larger one beside; the load of the machine. On a busy machine
-the ratio of the slices says little: two threads get two shares of it, and the one that is put aside while it holds
+the ratio of the slices says little: two threads get two shares of it, and one that is put aside while it holds
 Python's lock holds up the other.
 """
 
