@@ -82,7 +82,6 @@ setup(
         'tensorboardX>=2.6',
         'gymnasium>=1.0',
         'rich>=13',
-        'packaging>=22',
     ],
     extras_require=extras,
     entry_points={'console_scripts': ['nervex=nervex.entry.cli:main']},

@@ -9,10 +9,10 @@ import os
 import platform
 import re
 import shutil
+import sys
 from collections.abc import Iterator
 from importlib import metadata
-
-from packaging.requirements import Requirement
+from operator import eq, ge, gt, le, lt, ne
 
 from nervex.version import __VERSION__
 
@@ -26,8 +26,7 @@ def examine() -> Iterator[str]:
     yield f'nervex    {__VERSION__}, in {os.path.dirname(os.path.dirname(os.path.abspath(__file__)))}'
     yield f'python    {platform.python_version()}, {platform.system()} {platform.machine()}'
     yield f'packages  {", ".join(f"{name} {_version(name) or _MISSING}" for name in _CORE)}'
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1
-    yield f'cores     {cores} of {os.cpu_count()}; memory {_memory()}'
+    yield f'cores     {_cores()} of {os.cpu_count()}; memory {_memory()}'
     yield f'GPU       {_gpu()}'
     threads = os.environ.get('OMP_NUM_THREADS')
     yield f'threads   of torch: 1, or {threads or "one a core"} where layers are 256 wide; policy.torch_threads sets it'
@@ -43,6 +42,10 @@ def _version(package: str) -> str | None:
     with contextlib.suppress(metadata.PackageNotFoundError):
         return metadata.version(package)
     return None
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1
 
 
 def _memory() -> str:
@@ -79,23 +82,31 @@ def _extras() -> Iterator[str]:
     for extra in extras:
         if extra != 'all':
             missing = sorted(set(_missing('nervex', extra)))
-            names = [wanted.name for wanted in _requirements('nervex', extra)]
-            has = ', '.join(f'{name} {_version(name)}' for name in names if _version(name))
+            has = ', '.join(f'{name} {_version(name)}' for name, _ in _requirements('nervex', extra) if _version(name))
             text = f"! {', '.join(missing)}: pip install 'nervex[{extra}]'" if missing else has
             yield f'extra     {extra:12} {text}'
 
 
-def _requirements(package: str, extra: str) -> list[Requirement]:
-    """What an extra of a package asks for on this Python."""
-    found = map(Requirement, metadata.requires(package) or [])
-    return [one for one in found if one.marker and 'extra' in str(one.marker) and one.marker.evaluate({'extra': extra})]
+def _requirements(package: str, extra: str) -> Iterator[tuple[str, list[str]]]:
+    """What an extra of a package asks for: names, with the extras of these."""
+    for text in metadata.requires(package) or []:
+        found = re.match(r'([\w.-]+)(?:\[([\w,\s-]+)\])?', text)
+        if found and re.search(rf"extra\s*==\s*['\"]{re.escape(extra)}['\"]", text) and _for_this_python(text):
+            yield found[1], [name.strip() for name in (found[2] or '').split(',') if name.strip()]
+
+
+def _for_this_python(requirement: str) -> bool:
+    """Whether what a requirement says of Python's version holds here."""
+    said = re.findall(r"python_version\s*(<=|>=|==|!=|<|>)\s*['\"]([\d.]+)['\"]", requirement)
+    compare = {'<': lt, '<=': le, '>': gt, '>=': ge, '==': eq, '!=': ne}
+    return all(compare[how](sys.version_info[:2], tuple(map(int, number.split('.')[:2]))) for how, number in said)
 
 
 def _missing(package: str, extra: str) -> Iterator[str]:
     """The packages of an extra that are not installed."""
-    for wanted in _requirements(package, extra):
-        if _version(wanted.name) is None:
-            yield wanted.name
+    for name, extras in _requirements(package, extra):
+        if _version(name) is None:
+            yield name
         else:
-            for below in wanted.extras:
-                yield from _missing(wanted.name, below)
+            for below in extras:
+                yield from _missing(name, below)
