@@ -69,7 +69,7 @@ class Skipped:
             return
         if not self._again and self._cache is not None:
             self._cache.set(_KEY, sorted(self._found))
-        elif self._found:
+        elif self._again and self._found:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
             for node, reason in self._found.items():
                 print(f'\nSKIPPED FOR A MISSING PACKAGE {node}: {reason}')
