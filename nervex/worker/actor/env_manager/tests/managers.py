@@ -197,8 +197,8 @@ def left_segments(before):
     for a moment only.
     """
     for _ in range(40):
-        left = shared_segments() - before - held_by_others()
-        if not left:
+        left = shared_segments() - before
+        if not left or not (left := left - held_by_others()):  # to look at all processes takes long
             break
         time.sleep(0.05)
     return left
