@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import faulthandler
 import os
 import re
 import signal
@@ -57,11 +58,14 @@ class Broken(FaultyEnv):
         if fault == 'hang':
             time.sleep(self._cfg.seconds)
         elif fault == 'segfault':
+            faulthandler.disable()  # this one is no news
             ctypes.string_at(0)
         elif fault == 'fork':
             copy = os.fork()
             if copy:  # the copy goes on as if it were this process
                 self._tell(os.waitstatus_to_exitcode(os.waitpid(copy, 0)[1]))
+            else:
+                faulthandler.disable()
         elif fault == 'simulator':
             self._tell(subprocess.Popen(['sleep', '3600'], stdout=subprocess.DEVNULL).pid)
         elif fault == 'stdin':
