@@ -125,7 +125,8 @@ def section_declared(name: str, given: Mapping | None = None, problems: Problems
     cls = load_attribute(SECTION_CLASSES[name])
     named = (given or {}).get(f'{name}_type') if name in REPLACEABLE else None
     if named is not None:
-        cls = look_up(registries[name], f'{name}.{name}_type', named, problems or Problems()) or cls
+        found = Problems() if problems is None else problems  # one without any is falsy
+        cls = look_up(registries[name], f'{name}.{name}_type', named, found) or cls
     return declared_by(cls, own_only=False)
 
 

@@ -10,6 +10,7 @@ from app_zoo.sumo.envs.nets import Net
 from app_zoo.sumo.envs.sumo_env import SumoEnv, check_installed
 from nervex.envs import BaseEnvInfo, EnvElementInfo
 from nervex.envs.common.team import padded
+from nervex.utils.declare import settings
 
 
 class SumoTeamEnv(SumoEnv):
@@ -24,6 +25,8 @@ class SumoTeamEnv(SumoEnv):
         - global_state: what SumoEnv tells, one crossing after the other; action_mask: :math:`(A, P)`
         - action: :math:`(A, )`, a phase each; reward: :math:`(A, )`
     """
+
+    config = settings()  # SumoEnv's
 
     def __init__(self, cfg: dict | None = None) -> None:
         super().__init__(cfg)
