@@ -5,9 +5,9 @@ import signal
 
 import pytest
 
-# not in the registries, with simulators that are installed by hand; or, as JAX for smax, too large for every run; or
-# with pins of its own, as minari
-BY_HAND = ('dm_control', 'gfootball', 'minari', 'pysc2', 'shimmy', 'smac', 'smax')
+# not in pip's registry: a browser, simulators that are installed by hand; or, as JAX for smax, too large for every run;
+# or with pins of its own, as minari
+BY_HAND = ('chromium', 'dm_control', 'gfootball', 'minari', 'pysc2', 'shimmy', 'smac', 'smax')
 _MISSING = re.compile(r'could not import|No module named|is not installed|pip install')
 _KEY = 'nervex/skipped_for_packages'
 
