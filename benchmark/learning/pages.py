@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import picture
 from records import Records
-from rows import EPYMARL, NERVEX, SB3, SEEDS, SUITES, Row, readme_of
+from rows import EPYMARL, NERVEX, SB3, SUITES, Row, readme_of
 
 from nervex.run.compare import bootstrap_interval, iqm
 
@@ -144,7 +144,7 @@ def spread(values: list[float], digits: int) -> str:
 def summary(values: list[float], digits: int) -> str:
     """Of many seeds ``interquartile mean [its 95 % interval]``, of few ``mean (smallest to largest)``."""
     if len(values) <= FEW:
-        return spread(values, digits) + ('' if len(values) >= len(SEEDS) else f', {len(values)} seeds')
+        return spread(values, digits)
     middle, low, high = (f'{v:,.{digits}f}' for v in (iqm(np.array(values)), *bootstrap_interval(values, iqm)))
     return f'{middle} [{low} to {high}]'
 
@@ -262,7 +262,7 @@ def solved(peer: str, compared: list[tuple[Row, list[dict]]]) -> list[str]:
         for what in (last, best):
             for side in (NERVEX, peer):
                 runs = runs_of.get((problem, side), [])
-                cells.append(f'{sum(what(run) >= bound for run in runs)} of {len(runs)}')
+                cells.append(f'{sum(what(run) >= bound for run in runs)} of {len(runs)}' if runs else '')
         lines.append(f'| `{problem}` | {bound:g} | {" | ".join(cells)} |')
     return lines
 
