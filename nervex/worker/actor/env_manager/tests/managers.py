@@ -193,11 +193,12 @@ def shared_segments():
 
 def left_segments(before):
     """
-    New files of /dev/shm that no other program holds. What another one is just making or removing looks so, too, but
-    for a moment only.
+    New files of /dev/shm that stay and that no other program holds. What another one makes and removes meanwhile comes
+    and goes.
     """
+    left = shared_segments() - before
     for _ in range(40):
-        left = shared_segments() - before
+        left &= shared_segments()
         if not left or not (left := left - held_by_others()):  # to look at all processes takes long
             break
         time.sleep(0.05)
