@@ -111,11 +111,13 @@ class EnvPoolEngine(GymnasiumEngine):
     """
 
     def __init__(self, task_id: str, num: int, kwargs: dict, **codec: bool) -> None:
-        self._task, self._kwargs, self._codec, self.env = task_id, kwargs, codec, None
-        self.num, self.same_step, self.batch_size = num, False, kwargs.get('batch_size', num)
-        if not isinstance(self.batch_size, int) or self.batch_size < 1 or num % self.batch_size:
-            text = f'got {self.batch_size!r}, must be a number that divides the number of envs, {num}'
+        self._task, self._codec, self.env = task_id, codec, None
+        size = kwargs.get('batch_size', num)
+        if not isinstance(size, int) or size < 1 or (size < num and num % size):
+            text = f'got {size!r}, must be a number that divides the number of envs, {num}'
             raise ConfigError([f'env.vector_kwargs.batch_size: {text}'])
+        self.num, self.same_step, self.batch_size = num, False, min(size, num)
+        self._kwargs = {**kwargs, 'batch_size': self.batch_size}
         self._make([None] * num)
 
     def _make(self, seeds: list[int | None]) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nervex.envs import GymEnv, check_env
-from nervex.utils import ExtraMissingError
+from nervex.utils import ConfigError, ExtraMissingError
 from nervex.worker.actor.env_manager import create_env_manager
 
 IDS = [
@@ -79,6 +79,40 @@ def test_envpool(env_id):
         assert drive(manager, 300)[1] >= 12
         manager.reset()
         assert (manager.observe()[1] == first).all()  # the seeds again
+
+
+@pytest.mark.parametrize('size', [1, 2, 4])
+def test_envpool_answers_with_the_first_of_its_envs(size):
+    pytest.importorskip('envpool')
+    cfg = dict(
+        env_id='CartPole-v1', vector_backend='envpool', max_episode_steps=20, vector_kwargs=dict(batch_size=size)
+    )
+    with create_env_manager('async_vector', GymEnv, [cfg] * 4) as manager:
+        manager.seed(3)
+        manager.launch()
+        first = manager.observe()[1].copy()
+        lengths, ends = np.zeros(4, int), 0
+        for _ in range(400 // size):
+            ids, obs = manager.observe()
+            block = manager.advance(ids, (obs[:, 2] > 0).astype(np.int64))
+            lengths[block.env_id] += 1
+            for k in np.flatnonzero(block.done).tolist():
+                i, ends = int(block.env_id[k]), ends + 1
+                assert block.episode_length[k] == lengths[i] == block.episode_return[k] <= 20  # a reward of 1 a step
+                lengths[i] = 0
+        assert ends >= 10
+        manager.reset()
+        assert (manager.observe()[1] == first).all()  # the seeds again
+
+
+def test_a_batch_of_envpool_divides_its_envs():
+    pytest.importorskip('envpool')
+    cfg = dict(env_id='CartPole-v1', vector_backend='envpool', vector_kwargs=dict(batch_size=3))
+    with pytest.raises(ConfigError, match='batch_size: got 3, must be a number that divides the number of envs, 4'):
+        create_env_manager('async_vector', GymEnv, [cfg] * 4).launch()
+    with create_env_manager('async_vector', GymEnv, [cfg] * 2) as manager:  # more than there are: all of them
+        manager.launch()
+        assert len(manager.advance(manager.observe()[0], np.zeros(2, np.int64))) == 2
 
 
 def test_envpool_and_gymnasium_step_alike():
