@@ -230,6 +230,7 @@ class _AsyncHost(_EngineHost):
     def _begin(self, slot: int) -> WorkerLost | None:
         self._idle = np.ones(self._num, bool)  # envs whose answer has come: they can be sent an action
         self._live = np.zeros(self._num, bool)  # envs that were sent an action which somebody chose
+        self._held = np.zeros(self._num, bool)  # envs whose end the manager may not have delivered yet
         self._episodes = np.zeros(self._num)
         return super()._begin(slot)
 
@@ -237,13 +238,15 @@ class _AsyncHost(_EngineHost):
         """
         Overview:
             Send these envs their actions, and one that means nothing to those that begin their next episode by it or
-            are done. Answers with the first envs to answer; so many are always under way, for else it would wait for
-            ever: the manager gives all that are ready an action, and idle are otherwise whole batches not delivered.
+            are done. Answers with the first envs to answer. The manager gives all that are ready an action and delivers
+            what has come then; steps of nobody, in which it waits for an episode to begin, may come before that. So
+            who ends in one of these is left alone until after the next step: its last row must not be written over.
+            That many envs are always under way as an answer has, for the last batch was delivered.
         """
         mine = [int(i) for i in ids]
         full, sent = self._padded(slot, mine, actions), self._episodes >= self._setup.episode_num
         sent[self._waiting] = True
-        sent &= self._idle
+        sent &= self._idle & ~self._held
         sent[mine] = self._live[mine] = True
         try:
             if sent.any():
@@ -260,9 +263,10 @@ class _AsyncHost(_EngineHost):
         except FAILURES as error:
             return self._failed(error)
         self._returns[came] += answer.reward if answer.reward.ndim == 1 else answer.reward.sum(1, dtype=np.float64)
-        begun = [i for i in self._waiting if self._idle[i]]  # none that was idle before: those have been sent something
+        order = came.tolist()
+        begun = [i for i in self._waiting if i in order]
         self._returns[begun], self._lengths[begun] = 0.0, 0
-        events, live, order = Events(), self._live[came], came.tolist()
+        events, live = Events(), self._live[came]
         self._live[came] = False
         events.stepped = sorted(came[live].tolist())
         if answer.infos:
@@ -270,7 +274,10 @@ class _AsyncHost(_EngineHost):
         ended = ((answer.terminated | answer.truncated) & live).nonzero()[0].tolist()
         events.finished = [self._end(slot, answer, k, order[k]) for k in ended]
         self._episodes[events.finished] += 1
-        self._waiting = events.waiting = [i for i in self._waiting if not self._idle[i]] + events.finished
+        of_nobody = isinstance(actions, tuple)  # no actions, not even none
+        self._held &= of_nobody
+        self._held[events.finished] = of_nobody
+        self._waiting = events.waiting = [i for i in self._waiting if i not in order] + events.finished
         return events
 
 

@@ -244,6 +244,24 @@ def test_actions_go_to_all_ready_envs_and_the_first_to_answer_are_delivered():
         assert ids.tolist() == [0, 1, 2, 3] and first(obs)[:, 2].tolist() == [0.0] * 4
 
 
+@pytest.mark.parametrize('length', [1, 2, 5])
+@pytest.mark.parametrize('size', [1, 2, 3, 6])
+def test_no_row_is_lost_or_made_whoever_is_first(size, length):
+    with AsyncVectorEnvManager(
+        lambda cfgs: AsyncCounterEngine(cfgs, size), [dict(tag=7, length=length)] * 6
+    ) as manager:
+        manager.launch()
+        rows, dropped = drive(manager, 100000, until=whole_episodes(20))
+        assert not any(dropped.values())
+        for i in range(6):
+            assert check_counter_rows(rows[i], 7, length) >= 20
+    manager = AsyncVectorEnvManager(lambda cfgs: AsyncCounterEngine(cfgs, size), [dict(tag=7, length=length)] * 6, 6, 3)
+    with manager:  # done, env by env
+        manager.launch()
+        rows, _ = drive(manager, 100000)
+        assert manager.done and [check_counter_rows(rows[i], 7, length) for i in range(6)] == [3] * 6
+
+
 def test_infos_of_the_first_to_answer_are_those_of_their_envs():
     class Told(AsyncCounterEngine):
         def recv(self):
