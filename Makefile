@@ -1,9 +1,9 @@
 # Every target runs in the active Python environment. `make help` lists them.
 PYTHON ?= python
 SHELL := /bin/bash
-# tests in three processes (pytest-xdist), for many wait for processes of their own: each begins with its share, in order,
-# and then takes from what the others have left; on two cores in 11 minutes, in two processes in 13, in one in 14
-AT_ONCE := -n 3 --dist worksteal
+# tests in two processes (pytest-xdist): each begins with its share, in order, and then takes from what the other has left;
+# on two cores in 13 minutes. Three take 11, and leave tests that watch a clock less room
+AT_ONCE := -n 2 --dist worksteal
 .PHONY: help install quickstart test test-extras slow check format bench results docs pictures release-check
 
 help:        ## list the targets
@@ -12,7 +12,7 @@ help:        ## list the targets
 install:     ## nervex and app_zoo, editable
 	$(PYTHON) -m pip install --quiet -e .
 
-test:        ## install with the test extra, then run the test suite, in three processes
+test:        ## install with the test extra, then run the test suite, in two processes
 	$(PYTHON) -m pip install --quiet -e ".[test]"
 	OMP_NUM_THREADS=1 $(PYTHON) -m pytest $(AT_ONCE)
 
