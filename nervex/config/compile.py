@@ -175,7 +175,7 @@ class _Compiler:
         """
         Overview:
             What follows where an override names another env: the path of a module, for an env that has no ids, is one
-            of PettingZoo; and ``env_manager_type: vector`` of the config is for its own env. Whether anything does.
+            of PettingZoo; a vectorised ``env_manager_type`` of the config is for its own env. Whether anything does.
         """
         section, named = self._given['env'], {'env.env_type', 'env.env_id'} & strong
         before = dict(section)
