@@ -198,6 +198,19 @@ def test_resume_refuses_other_settings_and_folders_without_a_run(short_dqn):
         serial_pipeline(None, resume='nowhere')
 
 
+def test_settings_that_a_later_version_brings_are_at_their_defaults_in_a_run_without_them(short_dqn):
+    short_dqn.exp_name = 'run'
+    serial_pipeline(short_dqn, seed=1)
+    written = Path('run/log/config.yaml')
+    older = yaml.safe_load(written.read_text(encoding='utf-8'))
+    del older['actor']['beside_learning'], older['policy']['use_cuda']
+    written.write_text(yaml.safe_dump(older), encoding='utf-8')
+    longer = ('commander.max_env_step=600',)
+    with pytest.raises(ConfigError, match=r'actor.beside_learning: is True, .*with None'):
+        serial_pipeline(None, resume='run', overrides=(*longer, 'actor.beside_learning=true'), trust=True)
+    assert serial_pipeline(None, resume='run', overrides=longer, trust=True).env_steps == 600
+
+
 def test_a_run_may_be_continued_beyond_its_old_limit(short_dqn):
     short_dqn.exp_name = 'run'
     short_dqn.learner = dict(resume=dict(interval_s=0.0, max_cost=None))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from nervex.loader.errors import shown
@@ -176,8 +176,22 @@ def not_by_default(config: Mapping[str, Any], imports: bool) -> dict[str, Any]:
     Arguments:
         - imports (:obj:`bool`): import the modules that it names; parts that are registered there are left out without
     """
+    return {
+        path: '' if default is UNSET else default
+        for path, value, default in _beside_defaults(config, imports)
+        if (default is not UNSET and value != default) or path.startswith('policy.model.')
+    }
+
+
+def by_default(config: Mapping[str, Any]) -> set[str]:
+    """Paths of the settings of a complete config that are as their classes declare them."""
+    return {
+        path for path, value, default in _beside_defaults(config, True) if default is not UNSET and value == default
+    }
+
+
+def _beside_defaults(config: Mapping[str, Any], imports: bool) -> Iterator[tuple[str, Any, Any]]:
     problems = Problems()
-    found: dict[str, Any] = {}
     for name in SECTIONS:
         own = config.get(name) or {}
         given = own if imports else {**own, 'import_names': None}
@@ -187,14 +201,13 @@ def not_by_default(config: Mapping[str, Any], imports: bool) -> dict[str, Any]:
             declared = declared_by(find_policy(given, None, problems) or 'the policy', own_only=False)
         else:
             declared = section_declared(name, given, problems)
-        _compare(f'{name}.', own, declared.defaults(), found)
-    return found
+        yield from _leaves_beside(f'{name}.', own, declared.defaults())
 
 
-def _compare(path: str, own: Mapping[str, Any], defaults: Any, found: dict[str, Any]) -> None:
+def _leaves_beside(path: str, own: Mapping[str, Any], defaults: Any) -> Iterator[tuple[str, Any, Any]]:
     for key, value in own.items():
         default = defaults.get(key, UNSET) if isinstance(defaults, Mapping) else UNSET
         if isinstance(value, Mapping):
-            _compare(f'{path}{key}.', value, default, found)
-        elif (default is not UNSET and value != default) or path.startswith('policy.model.'):
-            found[f'{path}{key}'] = '' if default is UNSET else default
+            yield from _leaves_beside(f'{path}{key}.', value, default)
+        else:
+            yield f'{path}{key}', value, default

@@ -24,6 +24,7 @@ import yaml
 from easydict import EasyDict
 
 from nervex.config.save import plain_config, save_config
+from nervex.config.sections import by_default
 from nervex.run.curve import draw_curve
 from nervex.run.result import RunResult
 from nervex.utils import CheckpointError, ConfigError, NervexError, NothingThereError, nearest, tree
@@ -345,7 +346,11 @@ class SavedRun:
     def _changes(self, resolved: dict[str, Any]) -> list[tuple[str, Any, Any]]:
         """Paths of the settings that differ, with the value here and the one of the saved run."""
         new, old = leaves(plain_config(resolved)), leaves(self.config)
-        return [(p, new.get(p), old.get(p)) for p in sorted(set(new) | set(old)) if new.get(p) != old.get(p)]
+        changed = [(p, new.get(p), old.get(p)) for p in sorted(set(new) | set(old)) if new.get(p) != old.get(p)]
+        if all(path in old for path, _, _ in changed):
+            return changed
+        later = by_default(resolved)  # of a newer nervex, which the run did not know
+        return [change for change in changed if change[0] in old or change[0] not in later]
 
 
 def saved_run(folder: str, log: str = 'log') -> SavedRun:
