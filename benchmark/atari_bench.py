@@ -20,7 +20,8 @@ BENCH = Bench(
     implementations=[one for one in IMPLEMENTATIONS if one.name != 'nervex+own-env'],
     cases=['pong_dqn', 'pong_dqn8', 'pong_ppo'],
     reference='sb3',
-    notes='Settings: `peers/settings.py`. Steps are of the player, four frames each; random ones count as well.',
+    notes='Settings: `peers/settings.py`. Steps are of the player, four frames each; random ones count as well. '
+    '`nervex+bfloat16` is not at equal settings: `policy.model.bfloat16=true` (convolutions), all others have float32.',
 )
 
 

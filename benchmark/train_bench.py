@@ -16,6 +16,7 @@ CLEANRL_HINT = 'give --cleanrl DIR or set CLEANRL_DIR to a checkout of https://g
 IMPLEMENTATIONS = [
     Implementation('nervex', 'peers.nervex:CASES', {'nervex': '-e .'}),
     Implementation('nervex+own-env', 'peers.nervex:OWN_ENV_CASES', {'nervex': '-e .'}),
+    Implementation('nervex+bfloat16', 'peers.nervex:BFLOAT16_CASES', {'nervex': '-e .'}),
     Implementation('sb3', 'peers.sb3:CASES', {'stable_baselines3': 'stable-baselines3==2.9.2'}),
     Implementation('cleanrl', 'peers.cleanrl:CASES', {'tyro': 'tyro', 'tensorboard': 'tensorboard'}),
     Implementation(
@@ -28,7 +29,7 @@ IMPLEMENTATIONS = [
 BENCH = Bench(
     name='train',
     unit='env steps per second of the training loop',
-    implementations=[one for one in IMPLEMENTATIONS if one.name != 'cleanrl+envpool'],
+    implementations=[one for one in IMPLEMENTATIONS if one.name not in ('cleanrl+envpool', 'nervex+bfloat16')],
     cases=['dqn', 'dqn1', 'ppo', 'sac', 'td3', 'ddpg'],
     reference='sb3',
     notes='Settings: `peers/settings.py`. Random warm-up steps are inside the clock, building nets and envs is not.',

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rows import EPYMARL, NERVEX, SB3, Row
+from rows import CLEANRL, EPYMARL, NERVEX, SB3, Row
 
 STYLE = {
     NERVEX: ('nervex', '#1f5fbf', '-'),
     SB3: ('Stable-Baselines3', '#d9661f', '--'),
     EPYMARL: ('EPyMARL', '#d9661f', '--'),
+    CLEANRL: ('CleanRL', '#3f8f4f', ':'),
 }
 COLUMNS = 2
 

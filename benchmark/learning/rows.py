@@ -8,7 +8,7 @@ from pathlib import Path
 from nervex.config.config import builtin_configs
 
 SEEDS = (0, 1, 2)
-NERVEX, SB3, EPYMARL = 'nervex', 'sb3', 'epymarl'
+NERVEX, SB3, EPYMARL, CLEANRL = 'nervex', 'sb3', 'epymarl', 'cleanrl'
 NOT_ALONE = ('_il', '_cql', '_td3_bc', '_implicit_q')  # configs that learn from recorded episodes
 
 

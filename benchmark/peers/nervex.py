@@ -3,7 +3,7 @@ The matched training loops in nervex: the workers that ``build_serial`` wires fr
 ``serial_pipeline`` calls them, without evaluations. Logs, TensorBoard and hooks are on, as in any run.
 
 ``CASES`` run Gymnasium's CartPole like everybody else; ``OWN_ENV_CASES`` run the one of ``app_zoo``, which has the same
-equations in plain Python floats.
+equations in plain Python floats. ``BFLOAT16_CASES`` convolve in bfloat16, which no peer has a setting for.
 """
 
 import os
@@ -143,13 +143,15 @@ def train(clock: Clock, config: dict, updates: int, slack: int = 1) -> int:
         return run.actor.total_step
 
 
-def _dqn(clock: Clock, s: settings.DQNSettings, env: dict) -> int:
+def _dqn(clock: Clock, s: settings.DQNSettings, env: dict, **net: object) -> int:
     config = dqn_config(s, env)
+    config['policy']['model'].update(net)
     return train(clock, config, updates=(s.env_steps - s.warm_up) // s.update_every, slack=s.updates)
 
 
-def _ppo(clock: Clock, s: settings.PPOSettings, env: dict) -> int:
+def _ppo(clock: Clock, s: settings.PPOSettings, env: dict, **net: object) -> int:
     config = ppo_config(s, env)
+    config['policy']['model'].update(net)
     return train(clock, config, updates=s.epochs * s.env_steps // s.batch_size)
 
 
@@ -169,13 +171,20 @@ def _cases(env: dict) -> dict:
     }
 
 
+def _pong(**net: object) -> dict:
+    return {
+        'pong_dqn': lambda clock: _dqn(clock, settings.PONG_DQN, atari('Pong'), **net),
+        'pong_dqn8': lambda clock: _dqn(clock, settings.PONG_DQN_8, atari('Pong'), **net),
+        'pong_ppo': lambda clock: _ppo(clock, settings.PONG_PPO, atari('Pong'), **net),
+    }
+
+
 CASES = {
     **_cases(GYM_CARTPOLE),
-    'pong_dqn': lambda clock: _dqn(clock, settings.PONG_DQN, atari('Pong')),
-    'pong_dqn8': lambda clock: _dqn(clock, settings.PONG_DQN_8, atari('Pong')),
-    'pong_ppo': lambda clock: _ppo(clock, settings.PONG_PPO, atari('Pong')),
+    **_pong(),
     'cheetah_sac': lambda clock: _continuous(clock, 'sac', settings.CHEETAH_SAC),
     'cheetah_td3': lambda clock: _continuous(clock, 'td3', settings.CHEETAH_TD3),
     'cheetah_ppo': lambda clock: _ppo(clock, settings.CHEETAH_PPO, continuous('HalfCheetah-v5')),
 }
 OWN_ENV_CASES = {name: case for name, case in _cases(OWN_CARTPOLE).items() if name in ('dqn', 'dqn1', 'ppo')}
+BFLOAT16_CASES = _pong(bfloat16=True)
