@@ -15,6 +15,7 @@ from nervex.entry.arena_entry import play, play_human
 from nervex.entry.cli import cli
 from nervex.envs import Rivals
 from nervex.utils import ConfigError
+from nervex.utils.tests import quick_start
 
 TIC_TAC_TOE = dict(
     env=dict(env_type='tic_tac_toe', env_manager_type='vector', actor_env_num=4, evaluator_env_num=2),
@@ -102,7 +103,8 @@ def test_a_person_plays_at_the_terminal(game_type, tmp_path):
     serial_pipeline({**TIC_TAC_TOE, 'env': {**TIC_TAC_TOE['env'], 'env_type': game_type}, 'exp_name': run}, 0)
     ours, theirs = pty.openpty()
     command = [sys.executable, '-m', 'nervex.entry.cli', '-m', 'eval', '--load', run, '--opponent', 'human', '-s', '0']
-    game = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, close_fds=True)
+    start = quick_start.Popen if game_type == 'tic_tac_toe' else subprocess.Popen
+    game = start(command, stdin=theirs, stdout=theirs, stderr=theirs)
     os.close(theirs)
     text, answered = '', 0
     while True:

@@ -14,6 +14,7 @@ import yaml
 
 from nervex.config import compile_config
 from nervex.entry.cli import main
+from nervex.utils.tests import quick_start
 
 NERVEX = [sys.executable, '-m', 'nervex.entry.cli']
 
@@ -110,7 +111,7 @@ def test_a_short_run_prints_plain_lines_and_where_its_files_are(config_file):
 
 def test_a_terminal_shows_one_live_line(config_file):
     parent, child = pty.openpty()
-    process = subprocess.Popen([*NERVEX, '-m', 'serial', '-c', config_file, '-s', '0'], stdout=child, stderr=child)
+    process = quick_start.Popen([*NERVEX, '-m', 'serial', '-c', config_file, '-s', '0'], stdout=child, stderr=child)
     os.close(child)
     shown = b''
     while True:
@@ -151,7 +152,7 @@ def wait_for(condition, seconds=120):
 
 
 def test_without_an_argument_a_default_config_runs():
-    with subprocess.Popen([*NERVEX, '-s', '0'], stdout=subprocess.PIPE, text=True) as process:
+    with quick_start.Popen([*NERVEX, '-s', '0'], stdout=subprocess.PIPE, text=True) as process:
         assert 'cartpole_dqn' in process.stdout.readline() and 'building dqn for cartpole' in process.stdout.readline()
         process.send_signal(signal.SIGINT)
     assert process.returncode == 130

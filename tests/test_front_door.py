@@ -17,6 +17,7 @@ from nervex.entry.cli import main
 from nervex.policy.dqn import DQNPolicy
 from nervex.run.folder import AUTO, RunFolder, find_runs, free_folders, run_at, saved_run
 from nervex.utils import POLICY_REGISTRY
+from nervex.utils.tests import quick_start
 
 NERVEX = [sys.executable, '-m', 'nervex']
 
@@ -142,7 +143,7 @@ def test_a_folder_tells_how_its_run_ended(short_dqn, monkeypatch):
 
 
 def test_a_run_that_goes_on_says_so_and_one_that_was_killed_too(config_file):
-    with subprocess.Popen([*NERVEX, 'train', config_file, '-s', '0', '--steps', '10000000']) as process:
+    with quick_start.Popen([*NERVEX, 'train', config_file, '-s', '0', '--steps', '10000000']) as process:
         wait_for(lambda: Path('runs/cartpole_dqn_s0/log/run.yaml').exists())
         assert saved_run('runs/cartpole_dqn_s0').state == 'running'
         process.kill()

@@ -1,13 +1,13 @@
 """A run that is killed at any one of its file operations, and resumed, ends as if it had never been killed."""
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from nervex.config import save_config
+from nervex.utils.tests import quick_start
 
 HARNESS = Path(__file__).parent / 'kill_harness.py'
 
@@ -33,7 +33,7 @@ def killed_and_resumed(short_dqn, operations, **limits):
     )
     save_config(short_dqn, 'config.yaml')
     command = [sys.executable, str(HARNESS), 'config.yaml', *map(str, operations)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = quick_start.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found.pop('operations') > 300 and found.pop('killed') == len(operations)

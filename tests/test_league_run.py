@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from nervex.run.launch import Passed, prepare_launch
 from nervex.run.league_run import start_league
 from nervex.utils import ConfigError, NothingThereError
 from nervex.utils.file_helper import read_file
+from nervex.utils.tests import quick_start
 from nervex.worker.learner.checkpoints import load_checkpoint_file
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -210,7 +210,7 @@ def test_killed_at_a_file_operation_and_resumed_is_as_never_killed(operations):
     cfg['learner']['resume'] = dict(interval_s=0.0, max_cost=None)
     Path('config.yaml').write_text(yaml.safe_dump(cfg), encoding='utf-8')
     command = [sys.executable, str(HARNESS), 'config.yaml', *map(str, operations)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = quick_start.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found.pop('operations') > max(operations) and found.pop('killed') == len(operations)

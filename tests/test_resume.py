@@ -17,6 +17,7 @@ from app_zoo.classic_control.cartpole.entry import cartpole_dqn_default_config, 
 from app_zoo.classic_control.pendulum.entry import pendulum_sac_default_config
 from nervex.entry import serial_pipeline
 from nervex.utils import CheckpointError, ConfigError
+from nervex.utils.tests import quick_start
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from run_contents import checkpoints, curves, numbers, same_models
@@ -92,9 +93,9 @@ def steps_saved(folder: Path) -> int:
     return max((int(re.findall(r'\d+', p.name)[1]) for p in folder.glob('ckpt*/run_state_*')), default=-1)
 
 
-def start(path: Path, folder: str, *more: str) -> subprocess.Popen:
+def start(path: Path, folder: str, *more: str, by: type = quick_start.Popen) -> quick_start.Popen:
     command = [*NERVEX, '-m', 'serial', '-c', str(path), '-s', '3', '-o', f'exp_name={folder}', *more]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return by(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +118,7 @@ def start(path: Path, folder: str, *more: str) -> subprocess.Popen:
 def test_killed_and_resumed_is_as_never_stopped(name, manager, kills, tmp_path):
     path = tmp_path / 'config.yaml'
     path.write_text(yaml.safe_dump(config(name, manager)), encoding='utf-8')
-    straight = start(path, 'a')
+    straight = start(path, 'a', by=subprocess.Popen)  # by a Python of its own, whose sets have an order of their own
     _, err = straight.communicate(timeout=600)
     assert straight.returncode == 0, err
 
@@ -157,9 +158,9 @@ def test_ctrl_c_then_resume_goes_on_without_a_gap(name, tmp_path):
     assert run.returncode == 130, err
     limit = f'commander.max_env_step={steps_saved(tmp_path / "a") + 1000}'
     resume = [*NERVEX, '-m', 'serial', '--resume', 'a', '-o', limit]
-    resumed = subprocess.run(resume, capture_output=True, text=True, timeout=300)
+    resumed = quick_start.run(resume, capture_output=True, text=True, timeout=300)
     assert resumed.returncode == 0, resumed.stderr
-    straight = start(path, 'b', '-o', limit)
+    straight = start(path, 'b', '-o', limit, by=subprocess.Popen)
     straight.communicate(timeout=300)
     name = max(checkpoints(tmp_path / 'b'), key=lambda name: int(re.sub(r'\D', '', name) or 0))
     assert same_models(checkpoints(tmp_path / 'a')[name], checkpoints(tmp_path / 'b')[name])

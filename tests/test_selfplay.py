@@ -2,7 +2,6 @@
 
 import csv
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from nervex.entry import eval as evaluate
 from nervex.entry import serial_pipeline
 from nervex.run.build import build_serial
 from nervex.utils import ConfigError
+from nervex.utils.tests import quick_start
 
 HARNESS = Path(__file__).parent / 'kill_harness.py'
 
@@ -51,7 +51,7 @@ def snapshots():
 def test_killed_at_a_file_operation_and_resumed_is_as_never_killed(operations):
     Path('config.yaml').write_text(yaml.safe_dump(config()), encoding='utf-8')
     command = [sys.executable, str(HARNESS), 'config.yaml', *map(str, operations)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = quick_start.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found.pop('operations') > 700 and found.pop('killed') == len(operations)
@@ -77,7 +77,7 @@ def test_opponents_with_a_memory_are_resumed_as_never_killed(policy):
     cfg['commander'].update(snapshot_freq=2, max_env_step=320)
     Path('config.yaml').write_text(yaml.safe_dump(cfg), encoding='utf-8')
     command = [sys.executable, str(HARNESS), 'config.yaml', '250', '350']
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = quick_start.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found.pop('operations') > 400 and found.pop('killed') == 2

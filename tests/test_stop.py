@@ -6,12 +6,14 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 import yaml
 
 from nervex.entry import serial_pipeline
 from nervex.run import progress, serial_run
+from nervex.utils.tests import quick_start
 
 NERVEX = [sys.executable, '-m', 'nervex.entry.cli']
 
@@ -30,7 +32,8 @@ def endless(short_dqn, tmp_path):
 
 
 def started(command, tmp_path):
-    run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    run = quick_start.Popen(command, start_new_session=True, **pipes)
     end = time.monotonic() + 120
     while not list(tmp_path.glob('ckptBaseLearner*/iteration_*')):
         assert run.poll() is None and time.monotonic() < end
@@ -54,7 +57,7 @@ def children_of(pid):
 
 def test_a_second_run_in_a_folder_in_use_is_refused(endless, tmp_path):
     run = started(endless, tmp_path)
-    second = subprocess.run(endless, capture_output=True, text=True, timeout=120)
+    second = quick_start.run(endless, capture_output=True, text=True, timeout=120)
     run.kill()
     run.communicate()
     assert second.returncode == 1
@@ -107,7 +110,7 @@ def test_a_second_signal_ends_at_once(short_dqn, tmp_path):
     )
     short_dqn.env.env_type, short_dqn.env.import_names = 'hanging', ['hanging']
     (tmp_path / 'config.yaml').write_text(yaml.safe_dump(to_plain(short_dqn)), encoding='utf-8')
-    run = subprocess.Popen([*NERVEX, '-m', 'serial', '-c', 'config.yaml'], stderr=subprocess.PIPE, text=True)
+    run = quick_start.Popen([*NERVEX, '-m', 'serial', '-c', 'config.yaml'], stderr=subprocess.PIPE, text=True)
     wait_for(tmp_path / 'hangs', run)
     run.send_signal(signal.SIGINT)
     wait_for(tmp_path / 'heard', run)
@@ -141,7 +144,7 @@ def test_a_full_disk_is_one_clear_error_and_leaves_the_older_checkpoint_whole(en
         'BaseLearner.save_checkpoint = limited\n'
         f'main({endless[3:]!r})\n'
     )
-    run = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, timeout=300)
+    run = quick_start.run([sys.executable, '-c', code], capture_output=True, text=True, timeout=300)
     assert run.returncode == 1, run.stderr
     assert 'cannot be written ([Errno' in run.stderr and 'Last good checkpoint' in run.stderr, run.stderr
     assert 'Traceback' not in run.stderr
@@ -194,7 +197,7 @@ def test_a_disk_that_is_full_where_logs_are_written_names_the_file(short_dqn, tm
         'BaseSerialActor.generate_data = limited\n'
         f"main(['-m', 'serial', '-c', {str(path)!r}, '-s', '0', '-o', 'actor.collect_print_freq=1'])\n"
     )
-    run = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, timeout=300)
+    run = quick_start.run([sys.executable, '-c', code], capture_output=True, text=True, timeout=300)
     assert run.returncode == 1 and 'Traceback' not in run.stderr, run.stderr
     assert "File too large: '" in run.stderr and '/log/' in run.stderr
 
@@ -215,7 +218,7 @@ def test_a_signal_while_the_envs_are_made_ends_in_order(short_dqn, tmp_path, num
     short_dqn.env.env_type, short_dqn.env.import_names = 'slow', ['slow']
     (tmp_path / 'config.yaml').write_text(yaml.safe_dump(to_plain(short_dqn)), encoding='utf-8')
     command = [*NERVEX, '-m', 'serial', '-c', 'config.yaml', '-o', 'env.env_manager_type=sync_subprocess']
-    run = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    run = quick_start.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
     wait_for(tmp_path / 'resets', run)
     os.killpg(run.pid, number)
     _, err = run.communicate(timeout=120)
@@ -243,11 +246,29 @@ def chained(first, second):
     return lambda *args: (first(*args), second(*args))
 
 
-@pytest.mark.parametrize('where', ['| head -1', '> /dev/full', '>&-', '> /dev/full 2>&1', '>&- 2>&-'])
+@pytest.mark.parametrize('where', ['| head -1', '>&-', '>&- 2>&-'])
 def test_losing_the_output_does_not_end_the_run(short_dqn, tmp_path, where):
-    (tmp_path / 'config.yaml').write_text(yaml.safe_dump(to_plain(short_dqn)), encoding='utf-8')
-    command = f'set -o pipefail; {" ".join(NERVEX)} -m serial -c config.yaml -s 0 {where}'
+    command = f'set -o pipefail; {short_run(short_dqn)} {where}'
     run = subprocess.run(['bash', '-c', command], capture_output=True, text=True, timeout=120)
     assert run.returncode == 0 and not run.stderr, run.stderr
+    ended_at_its_limit(tmp_path)
+
+
+@pytest.mark.parametrize('where', ['> /dev/full', '> /dev/full 2>&1'])
+def test_output_that_cannot_be_written_does_not_end_the_run(short_dqn, tmp_path, where):
+    command = short_run(short_dqn).split()
+    with open('/dev/full', 'w') as full:
+        errors = subprocess.STDOUT if '2>&1' in where else subprocess.PIPE
+        run = quick_start.run(command, stdout=full, stderr=errors, text=True, timeout=120)
+    assert run.returncode == 0 and not run.stderr, run.stderr
+    ended_at_its_limit(tmp_path)
+
+
+def short_run(short_dqn):
+    Path('config.yaml').write_text(yaml.safe_dump(to_plain(short_dqn)), encoding='utf-8')
+    return f'{" ".join(NERVEX)} -m serial -c config.yaml -s 0'
+
+
+def ended_at_its_limit(tmp_path):
     facts = yaml.safe_load((tmp_path / 'log/run.yaml').read_text(encoding='utf-8'))
     assert facts['finished'] == 'limit reached' and facts['result']['env_steps'] == 400

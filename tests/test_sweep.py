@@ -16,6 +16,7 @@ from nervex.entry import serial_pipeline
 from nervex.entry.cli import main
 from nervex.entry.sweep_entry import Sweep, grid_of, seed_list
 from nervex.run.folder import saved_run
+from nervex.utils.tests import quick_start
 
 sys.path.insert(0, str(Path(__file__).parent))
 from run_contents import checkpoints, curves, same_models
@@ -114,7 +115,7 @@ def running(folder):
 
 
 def began(*command):
-    return subprocess.Popen([*NERVEX, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return quick_start.Popen([*NERVEX, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def rows(folder):

@@ -16,6 +16,7 @@ from nervex.entry import serial_pipeline
 from nervex.run.folder import reaching_out
 from nervex.utils.errors import CheckpointError
 from nervex.utils.file_helper import read_file, save_file
+from nervex.utils.tests import quick_start
 from nervex.utils.trust import UntrustedError
 
 LONGER = ('commander.max_env_step=600',)
@@ -172,14 +173,13 @@ def test_built_in_configs_need_no_signature():
         assert not reaching_out(yaml.safe_load(Path('config.yaml').read_text(encoding='utf-8')))
 
 
-def nervex(*arguments):
-    command = [sys.executable, '-m', 'nervex', *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+def nervex(*arguments, run=quick_start.run):
+    return run([sys.executable, '-m', 'nervex', *arguments], capture_output=True, text=True, timeout=120)
 
 
 def test_the_current_folder_shadows_no_package():
     Path('torch.py').write_text("import os\nos.mkdir('harm')\n", encoding='utf-8')
-    assert nervex('-q', 'policy', 'dqn').returncode == 0
+    assert nervex('-q', 'policy', 'dqn', run=subprocess.run).returncode == 0
     assert not os.path.exists('harm')
 
 

@@ -1,7 +1,6 @@
 """Videos of evaluations: which episodes are kept, what is in the files, what is said where something is missing."""
 
 import os
-import subprocess
 import sys
 import tracemalloc
 
@@ -16,6 +15,7 @@ from nervex.envs import GymEnv
 from nervex.envs.tests import fakes
 from nervex.utils import NervexError
 from nervex.utils.film import padded
+from nervex.utils.tests import quick_start
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def nervex(*args, **env):
     paths = ':'.join(path for path in sys.path if path)
     kept = {k: v for k, v in os.environ.items() if k not in ('DISPLAY', 'WAYLAND_DISPLAY', 'SDL_VIDEODRIVER')}
     variables = {**kept, 'PYTHONPATH': paths, **env}
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, env=variables)
+    return quick_start.run(command, capture_output=True, text=True, timeout=300, env=variables)
 
 
 @pytest.mark.parametrize(

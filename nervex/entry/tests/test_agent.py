@@ -1,6 +1,5 @@
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -19,6 +18,7 @@ from nervex.entry.eval_entry import trained_evaluator
 from nervex.run.launch import Passed, prepare_launch
 from nervex.run.tests.own_envs import Reach, ReachByNumber, reach
 from nervex.utils import ConfigError, NothingThereError, UnknownNameError
+from nervex.utils.tests import quick_start
 from nervex.utils.trust import UntrustedError
 
 ROOT = Path(nervex.__file__).parents[1]
@@ -340,7 +340,7 @@ def test_a_script_without_a_main_guard_works_with_envs_in_processes(tmp_path):
         'print(agent.learn(64, progress=False).env_steps)\n'
     )
     env = {**os.environ, 'PYTHONPATH': str(ROOT)}
-    out = subprocess.run(
+    out = quick_start.run(
         [sys.executable, str(script)], capture_output=True, text=True, env=env, cwd=tmp_path, timeout=60
     )
     assert out.returncode == 0 and out.stdout.strip() == '64', out.stderr

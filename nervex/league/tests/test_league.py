@@ -28,6 +28,7 @@ from nervex.league.algorithm import draw
 from nervex.league.player import Roster
 from nervex.league.settings import complete_league
 from nervex.utils import ConfigError
+from nervex.utils.tests import quick_start
 
 
 class Field:
@@ -284,7 +285,7 @@ def test_kill_at_any_moment_leaves_a_league_that_loads(tmp_path):
     rng = np.random.default_rng(0)
     for attempt in range(3):
         code = KILLED.format(tests=os.path.dirname(__file__), folder=str(tmp_path))
-        process = subprocess.Popen([sys.executable, '-c', code], stdout=subprocess.PIPE)
+        process = quick_start.Popen([sys.executable, '-c', code], stdout=subprocess.PIPE)
         process.stdout.readline()
         try:
             process.wait(timeout=float(rng.uniform(0.05, 0.5)))

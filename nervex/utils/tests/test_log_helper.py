@@ -2,7 +2,6 @@ import glob
 import logging
 import os
 import pathlib
-import subprocess
 import sys
 import zlib
 
@@ -21,6 +20,7 @@ from nervex.utils.log_helper import (
     pretty_table,
     split_kind,
 )
+from nervex.utils.tests import quick_start
 
 
 def test_files_have_the_documented_names(tmp_path):
@@ -164,7 +164,7 @@ with TBLogger({str(tmp_path)!r}, 'a') as tb:
     for step in range(100):
         tb.add_scalar('x', 1., step)
 """
-    done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True)
+    done = quick_start.run([sys.executable, '-c', code], capture_output=True, text=True)
     assert done.returncode == 1 and 'OSError: [Errno 27]' in done.stderr and 'a_tb_logger/events' in done.stderr
     events = read_events(tmp_path)
     assert [step for _, step in events] == list(range(len(events))) and 5 < len(events) < 100
@@ -252,7 +252,7 @@ def test_a_fault_file_is_made_by_the_first_warning_and_changes_nothing_else(tmp_
         'faults.close(), faults.close(), others.close()\n'
         "log.warning('later')\n"
     )
-    done = subprocess.run([sys.executable, '-c', code], cwd=tmp_path, capture_output=True, text=True)
+    done = quick_start.run([sys.executable, '-c', code], cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode, done.stderr.splitlines()) == (0, ['env 3: lost', 'later'])
     lines = (tmp_path / 'log' / 'faults.txt').read_text(encoding='utf-8').splitlines()
     assert [line.partition(']')[2] for line in lines] == ['[WARNING] env 3: lost', '[ERROR] no 100 %']

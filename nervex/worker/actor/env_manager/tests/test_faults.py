@@ -17,6 +17,7 @@ import pytest
 
 from nervex.envs.tests.fakes import CounterEnv, FaultyEnv
 from nervex.utils.errors import EnvError
+from nervex.utils.tests import quick_start
 from nervex.worker.actor.env_manager import EnvState, EnvStateError
 from nervex.worker.actor.env_manager.tests.managers import (
     CLOCKED,
@@ -293,7 +294,7 @@ def test_main_process_that_ends_leaves_nothing_running(name, context, sig, sleep
     """Ctrl-C reaches the whole group, the others only the main process; in the middle of short and of endless steps."""
     path = tmp_path / 'run.py'
     path.write_text(textwrap.dedent(SCRIPT))
-    process = subprocess.Popen(
+    process = quick_start.Popen(
         [sys.executable, str(path), name, str(context), str(sleep_s)],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
