@@ -18,7 +18,7 @@ test:        ## install with the test extra, then run the test suite, in two pro
 
 test-extras: ## install every extra that comes from a registry, then run what `make test` has skipped for lack of it
 	$(PYTHON) -m pip install --quiet -c <($(PYTHON) -m pip freeze | grep '^torch==') -e ".[test,all,sumo,docs]"
-	OMP_NUM_THREADS=1 $(PYTHON) -m pytest --skipped-for-packages
+	OMP_NUM_THREADS=1 $(PYTHON) -m pytest $(AT_ONCE) --skipped-for-packages
 
 slow:        ## the long tests: learning runs, soaks, clean installs
 	OMP_NUM_THREADS=1 $(PYTHON) -m pytest -m slow --timeout 3600

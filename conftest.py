@@ -1,7 +1,9 @@
 """Tests that need a package which is not there: `make test` skips them, `make test-extras` runs just these."""
 
+import gc
 import re
 import signal
+from collections.abc import Generator
 
 import pytest
 
@@ -26,6 +28,18 @@ def pytest_configure(config: pytest.Config) -> None:
     if skipped.wanted and config.args_source is config.ArgsSource.TESTPATHS:
         files = sorted({node.split('::')[0] for node in skipped.wanted})
         config.args[:] = [str(config.rootpath / file) for file in files]  # to import all the others takes a while
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Modules and tests are there for good: garbage is not looked for while they come, nor later among them."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 class Skipped:

@@ -55,13 +55,15 @@ def rounds(run, count):
 def test_a_resumed_run_goes_on_exactly(name):
     with build_serial(config(name), 0, setting_of(name)) as run:
         run.begin()
-        rounds(run, 20)
+        rounds(run, 10)
         save_state(run)
-        rounds(run, 20)
+        learned = run.learner.train_iter
+        rounds(run, 10)
+        assert 0 < learned < run.learner.train_iter
         steps, straight = run.actor.total_step, {k: v.clone() for k, v in run.policy._model.state_dict().items()}
     with build_serial(config(name), 0, setting_of(name), resume='run') as run:
         run.begin()
-        rounds(run, 20)
+        rounds(run, 10)
         assert run.actor.total_step == steps
         assert all(torch.equal(straight[k], v) for k, v in run.policy._model.state_dict().items())
 

@@ -77,7 +77,9 @@ def test_every_policy_acts_so_in_onnxruntime_and_from_torch_export(name, kind, e
     check(config(name, ENVS[kind]), tmp_path, ending)
 
 
-@pytest.mark.parametrize('name', MASKED)
+@pytest.mark.parametrize(
+    'name', [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in MASKED]
+)
 def test_it_keeps_to_legal_actions(name, tmp_path):
     policy = check(config(name, ForbiddenEnv), tmp_path)
     state = {key: np.random.default_rng(0).normal(size=shape) for key, shape in shapes(policy).items()}
