@@ -35,7 +35,7 @@ from typing import Any
 #: beginnings of the names of variables that are read once, when a process or a library begins
 READ_AT_START = (
     *('PYTHON', 'LANG', 'LC_', 'LD_', 'MALLOC_'),
-    *('OMP_', 'MKL_', 'OPENBLAS_', 'KMP_', 'NUMBA_', 'ATEN_', 'TORCH'),
+    *('OMP_', 'MKL_', 'OPENBLAS_', 'KMP_', 'NUMBA_', 'ATEN_'),
 )
 #: what the parent imports: all that a run on CartPole does
 MODULES = (

@@ -82,15 +82,22 @@ def test_it_ends_as_one_that_python_starts(code, ends):
 
 
 def test_it_takes_signals_and_tells_its_end():
-    code = 'import time; print("runs", flush=True); time.sleep(3600)'
+    code = """
+import signal, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job of a shell would ignore it
+print('runs', flush=True)
+time.sleep(3600)
+"""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
         with quick_start.Popen([sys.executable, '-c', code], start_new_session=True, **PIPES) as process:
-            assert process.stdout.readline() == 'runs\n' and process.poll() is None
-            with pytest.raises(subprocess.TimeoutExpired):
-                process.wait(0.01)
-            os.killpg(process.pid, number)
-            assert process.wait(60) == process.poll() == process.returncode == -number
-        process.kill()  # it has ended, which is no error
+            try:
+                assert process.stdout.readline() == 'runs\n' and process.poll() is None
+                with pytest.raises(subprocess.TimeoutExpired):
+                    process.wait(0.01)
+                os.killpg(process.pid, number)
+                assert process.wait(60) == process.poll() == process.returncode == -number
+            finally:
+                process.kill()  # where it has ended, this is no error
 
 
 def test_a_command_that_takes_too_long_is_ended():
