@@ -28,6 +28,8 @@ MASKED = [name for name, kind in CASES if kind == 'discrete' and POLICY_REGISTRY
 FEW = dict(evaluator=dict(n_episode=1))
 PPO, DQN = dict(actor=dict(n_sample=128), **FEW), dict(learn=dict(init_data_count=8), **FEW)
 
+#: kinds of files that one graph is written as; those that need packages apart
+TOGETHER = [('.pt2', '.npz'), ('.onnx',)]
 CONV = dict(model_type='convr_vac', channels=[8, 8], kernels=[3, 3], strides=[1, 2])
 
 
@@ -104,6 +106,19 @@ def test_a_policy_that_searches_is_exported_as_its_net_and_says_so(tmp_path):
 
 
 # ---- envs and nets
+@pytest.fixture
+def traced_once(monkeypatch):
+    """To trace takes longest, and gives the same graph for each kind of file."""
+    found = []
+
+    def once(*how):
+        if not found:
+            found.append(traced(*how))
+        return found[0]
+
+    monkeypatch.setattr('nervex.run.export.traced', once)
+
+
 class Odd(gymnasium.Env):
     """Spaces that few envs have."""
 
@@ -124,7 +139,7 @@ class Bits(Odd):
     action_space = spaces.MultiBinary(3)
 
 
-@pytest.mark.parametrize('ending', runtime.ENDINGS)
+@pytest.mark.parametrize('endings', TOGETHER, ids=''.join)
 @pytest.mark.parametrize(
     'name, env, given',
     [
@@ -137,27 +152,32 @@ class Bits(Odd):
         ('dqn', Bits, dict(env=dict(one_hot_obs=False))),
     ],
 )
-def test_observations_and_actions_are_those_of_the_env(name, env, given, ending, tmp_path):
-    check(config_for(name, env, **given), tmp_path, ending)
+def test_observations_and_actions_are_those_of_the_env(name, env, given, endings, tmp_path, traced_once):
+    for ending in endings:
+        check(config_for(name, env, **given), tmp_path, ending)
 
 
-@pytest.mark.parametrize('ending', runtime.ENDINGS)
+@pytest.mark.parametrize('endings', TOGETHER, ids=''.join)
 @pytest.mark.parametrize('name, env, given', [('ppo', 'Pendulum-v1', PPO), ('r2d2', 'CartPole-v1', DQN)])
-def test_a_trained_policy_is_exported_with_its_scaling_and_loaded_as_an_agent(name, env, given, ending, tmp_path):
-    if ending == '.onnx':
+def test_a_trained_policy_is_exported_with_its_scaling_and_loaded_as_an_agent(
+    name, env, given, endings, tmp_path, traced_once
+):
+    if endings == ('.onnx',):
         pytest.importorskip('onnxscript')
     agent = Agent(name, env, exp_name=str(tmp_path / 'run'), **given)
     agent.learn(600, progress=False)
-    path = str(tmp_path / f'policy{ending}')
-    agent.export(path)
-    policy, rng = Agent.load(path), gymnasium.make(env)
-    obs, _ = rng.reset(seed=0)
-    for _ in range(20):
-        action = policy.predict(obs)
-        np.testing.assert_allclose(action, agent.predict(obs), rtol=1e-6, atol=1e-6)
-        obs, *_ = rng.step(action)
-    with pytest.raises(AttributeError, match='evaluate: an exported policy only acts'):
-        policy.evaluate()
+    for ending in endings:
+        path = str(tmp_path / f'policy{ending}')
+        agent.export(path)
+        policy, rng = Agent.load(path), gymnasium.make(env)
+        obs, _ = rng.reset(seed=0)
+        agent.reset()
+        for _ in range(20):
+            action = policy.predict(obs)
+            np.testing.assert_allclose(action, agent.predict(obs), rtol=1e-6, atol=1e-6)
+            obs, *_ = rng.step(action)
+        with pytest.raises(AttributeError, match='evaluate: an exported policy only acts'):
+            policy.evaluate()
 
 
 # ---- the program for NumPy
