@@ -32,6 +32,8 @@ def test_a_config_runs_for_a_few_updates(name):
     if 'init_data_count' in cfg.policy.learn:
         batch = cfg.policy.learn.batch_size if 'batch_size' in cfg.policy.learn else 64
         few.append(f'policy.learn.init_data_count={batch}')
+    if 'simulations' in cfg.policy.get('eval', {}):  # of a search, in evaluations more than while it collects
+        few.append('policy.eval.simulations=16')
     try:
         result = serial_pipeline(name, seed=0, overrides=tuple(few))
     except ConfigError as error:
