@@ -2,7 +2,7 @@
 PYTHON ?= python
 SHELL := /bin/bash
 # tests in two processes (pytest-xdist): each begins with its share, in order, and then takes from what the other has left;
-# on two cores in 13 minutes. Three take 11, and leave tests that watch a clock less room
+# a third would leave tests that watch a clock less room
 AT_ONCE := -n 2 --dist worksteal
 .PHONY: help install quickstart test test-extras slow check format bench results docs pictures release-check
 
