@@ -49,6 +49,7 @@ def config(name: str, manager: str) -> dict:
     cfg['learner'] = dict(resume=dict(interval_s=0.0, max_cost=None), hook=dict(log_show=dict(ext_args=dict(freq=10))))
     if name == 'dqn':
         cfg['policy']['use_priority'] = True
+        cfg['policy']['learn']['init_data_count'] = 256
         cfg['commander'] = dict(max_env_step=4000)
     elif name == 'sac':
         cfg['commander'] = dict(max_env_step=2500)
@@ -195,7 +196,7 @@ def test_resume_refuses_other_settings_and_folders_without_a_run(short_dqn):
     short_dqn.exp_name = 'run'
     serial_pipeline(short_dqn, seed=1)
     short_dqn.policy.learn.learning_rate = 0.5
-    with pytest.raises(ConfigError, match=r'policy.learn.learning_rate.*0.5.*0.0005'):
+    with pytest.raises(ConfigError, match=r'policy.learn.learning_rate.*0.5.*0.0002'):
         serial_pipeline(short_dqn, resume='run')
     with pytest.raises(CheckpointError, match='holds no run to resume'):
         serial_pipeline(None, resume='nowhere')

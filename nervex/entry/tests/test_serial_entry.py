@@ -16,7 +16,7 @@ from nervex.model import FCDiscreteNet
 from nervex.policy import create_policy
 from nervex.policy.dqn import DQNPolicy
 
-SHORT = ('commander.max_env_step=300', 'evaluator.eval_freq=20', 'evaluator.stop_val=1000')
+SHORT = ('commander.max_env_step=1200', 'evaluator.eval_freq=20', 'evaluator.stop_val=1000')
 
 
 @pytest.fixture(autouse=True)
@@ -28,7 +28,7 @@ def own_folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize('config', [cartpole_dqn_default_config, cartpole_ppo_default_config])
 def test_a_config_is_all_that_a_run_needs(config):
     result = serial_pipeline(deepcopy(config), seed=0, overrides=SHORT)
-    assert result.env_steps >= 300 and result.history and result.checkpoint
+    assert result.env_steps >= 1200 and result.history and result.checkpoint
 
 
 def test_envs_policy_and_model_may_be_passed_beside_the_config():
@@ -39,7 +39,7 @@ def test_envs_policy_and_model_may_be_passed_beside_the_config():
         config, 0, (CartPoleEnv, [{} for _ in range(4)], [{} for _ in range(2)]), DQNPolicy, FCDiscreteNet,
         overrides=SHORT,
     )  # fmt: skip
-    assert result.env_steps >= 300
+    assert result.env_steps >= 1200
 
 
 def test_what_was_trained_is_evaluated_and_loaded_again():

@@ -22,11 +22,11 @@ cartpole_dqn_config = EasyDict(
                     learn=dict(
                         train_step=2,  # for as many samples as an actor has envs
                         batch_size=64,
-                        learning_rate=5e-4,
-                        init_data_count=256,
+                        learning_rate=2e-4,
+                        init_data_count=1000,
                         algo=dict(target_update_freq=100, discount_factor=0.97, nstep=1),
                     ),
-                    command=dict(eps=dict(type='exp', start=0.95, end=0.05, decay=1500)),
+                    command=dict(eps=dict(type='exp', start=0.95, end=0.05, decay=3000)),
                 ),
                 actor_cfg=dict(
                     actor_type='zergling',
