@@ -5,8 +5,8 @@ Learns from recorded episodes of three grades by each policy that is made for th
     python benchmark/learning/offline.py            # everything that is missing
     python benchmark/learning/offline.py --page     # write the page from what is there
 
-A soft actor-critic plays: with random actions, half trained, and trained; it draws its actions as it does while it
-learns. Data that is there (``--data FOLDER``) is not made again, nor is a run that is in
+Random actions, a soft actor-critic half trained, and one trained, both as they draw their actions while they learn:
+``nervex collect RUN --acts sampled``. Data that is there (``--data FOLDER``) is not made again, nor is a run that is in
 ``benchmark/learning/records/offline_pendulum.jsonl``.
 """
 
@@ -32,9 +32,9 @@ sys.path[:0] = [str(HERE), str(HERE.parents[1])]
 from one import processor_s  # noqa: E402
 
 RECORDS, PAGE = HERE / 'records' / 'offline_pendulum.jsonl', HERE.parents[1] / 'docs' / 'results' / 'offline.md'
-SEEDS, STEPS, UPDATES = (0, 1, 2), 10_000, 3_000
+SEEDS, EPISODES, UPDATES = (0, 1, 2), 50, 3_000
 #: grade -> the mean return at which the player's training ends; None: it plays random actions
-GRADES = {'random': None, 'medium': -1000.0, 'expert': -200.0}
+GRADES = {'random': None, 'medium': -900.0, 'expert': -200.0}
 #: name -> config and what differs from it
 METHODS: dict[str, tuple[str, tuple[str, ...]]] = {
     'behaviour cloning': ('pendulum_td3_bc', ('policy.learn.algo.bc_alpha=0',)),
@@ -46,21 +46,14 @@ ENDS = ('evaluator.stop_val=null', f'evaluator.eval_freq={UPDATES}', f'commander
 
 
 def make_data(grade: str, folder: Path) -> None:
-    """Episodes of a grade, by a run that only collects; its player is trained first."""
-    from nervex.entry import serial_pipeline
+    """Episodes of a grade: of random play, or of a player that is trained first."""
+    from nervex.entry import collect, serial_pipeline
 
-    play = [
-        f'exp_name={folder}',
-        'actor.collect_traj=trajs',
-        f'commander.max_env_step={STEPS}',
-        'evaluator.stop_val=null',
-    ]
-    play += [f'policy.learn.init_data_count={2 * STEPS}', f'policy.collect.random_steps={STEPS}']
+    player, acts = None, 'random'
     if (enough := GRADES[grade]) is not None:
-        train = (f'exp_name={folder}_player', f'evaluator.stop_val={enough}', 'evaluator.eval_freq=100')
-        player = serial_pipeline('pendulum_sac', seed=0, overrides=train)
-        play[-1:] = ['policy.collect.random_steps=0', f'learner.load_path={player.best_checkpoint}']
-    serial_pipeline('pendulum_sac', seed=1, overrides=tuple(play))
+        train = (f'exp_name={folder}_player', f'evaluator.stop_val={enough}', 'evaluator.eval_freq=25')
+        player, acts = serial_pipeline('pendulum_sac', seed=0, overrides=train).best_checkpoint, 'sampled'
+    collect('pendulum_sac', seed=1, load_path=player, n_episode=EPISODES, folder=str(folder / 'trajs'), acts=acts)
 
 
 def mean_return(folder: Path) -> float:
@@ -105,8 +98,8 @@ def page() -> str:
     lines = [
         '# Learning from recorded episodes',
         '',
-        f'Written by `python benchmark/learning/offline.py`. Pendulum, {STEPS:,} steps of data a grade; '
-        f'{UPDATES:,} updates, then the mean return of 20 episodes. Cells: score, mean over {len(SEEDS)} seeds '
+        f'Written by `python benchmark/learning/offline.py`. Pendulum, {EPISODES} episodes of data a grade (10,000 '
+        f'steps); {UPDATES:,} updates, then the mean return of 20 episodes. Cells: score, mean over {len(SEEDS)} seeds '
         f'(smallest to largest); 0 is the mean return of random play ({low:.0f}), 100 that of the data of the '
         f'expert ({high:.0f}).',
         '',

@@ -58,7 +58,7 @@ class _Mode(click.Choice):
         metavar='[FOLDER]',
         help='Continue the stopped run in FOLDER (the current one if none is given), exactly where it was.',
     ),
-    *(take.trust, take.data, take.episodes, take.opponent, take.video, take.gif, take.render),
+    *(take.trust, take.data, take.episodes, take.acts, take.opponent, take.video, take.gif, take.render),
     click.option(
         '-p',
         '--platform',
@@ -316,7 +316,7 @@ def _collect(options: dict[str, Any]) -> None:
     from nervex.entry.eval_entry import collect
 
     folder = options['out'] or 'data'
-    result, written = collect(**_how_to_play(options), folder=folder)
+    result, written = collect(**_how_to_play(options), folder=folder, acts=options['acts'])
     click.echo(f'{written} episodes, {result.lengths.sum():,} steps, mean return {result.mean:.2f}')
     click.echo(f'trajectories: {folder}')
 

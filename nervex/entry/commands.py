@@ -237,7 +237,7 @@ def report(runs: tuple[str, ...], out: str, title: str | None, force: bool) -> N
     click.echo(write_report(_folders(runs), out, title))
 
 
-@_command('collect', take.run, take.episodes, take.seed, take.out, take.override, take.trust)
+@_command('collect', take.run, take.episodes, take.acts, take.seed, take.out, take.override, take.trust)
 def collect(run: str, **options: Any) -> None:
     """Save episodes of the best checkpoint of RUN as trajectories.
 

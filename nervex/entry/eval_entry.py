@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
+import torch
 from easydict import EasyDict
 
+from nervex.envs.common import EnvElementInfo
+from nervex.envs.spaces import MASK, random_action
+from nervex.policy.batched import batched
 from nervex.run.build import EVALUATION_SEED_OFFSET, build_env_managers, build_policy, load_weights, policy_class
 from nervex.run.launch import EnvSetting, Passed, prepare_launch
-from nervex.utils import NothingThereError
+from nervex.utils import NothingThereError, unknown_name
 from nervex.utils.default_helper import set_pkg_seed
 from nervex.worker.actor import BaseSerialEvaluator
 from nervex.worker.actor.base_serial_evaluator import Evaluation
 from nervex.worker.actor.env_manager.normalize import load_for_evaluation
 from nervex.worker.actor.recorder import EpisodeRecorder
+from nervex.worker.actor.rows import ObsBlock
 from nervex.worker.learner.checkpoints import load_checkpoint_file
+
+ACTS = ('greedy', 'sampled', 'random')
 
 
 def eval(
@@ -59,6 +66,7 @@ def collect(
     n_episode: int | None = None,
     overrides: tuple[str, ...] = (),
     folder: str = 'data',
+    acts: str = 'greedy',
 ) -> tuple[Evaluation, int]:
     """
     Overview:
@@ -67,13 +75,17 @@ def collect(
         where the policy sees them scaled (``env.manager.norm_obs``), so that a file means the same to every reader.
     Arguments:
         - folder (:obj:`str`): where the numbered files go
+        - acts (:obj:`str`): 'greedy', as ``eval`` plays; 'sampled', as the policy explores at that point of its run;
+          'random', any legal action, for which no checkpoint is needed
     Returns:
         - result, written: the evaluation, and the episodes saved; one in which an env failed is left out
     """
     passed = Passed(env_setting, policy_type, model)
-    resolved = config_to_play(cfg, seed, passed, load_path, overrides)
+    if acts not in ACTS:
+        raise ValueError(unknown_name('way to act (acts)', acts, ACTS))
+    resolved = config_to_play(cfg, seed, passed, load_path, overrides, needed=acts != 'random')
     writer = EpisodeRecorder(folder)
-    with trained_evaluator(resolved, seed, passed) as evaluator, writer:
+    with trained_evaluator(resolved, seed, passed, acts) as evaluator, writer:
         manager = evaluator.env
         if manager.asynchronous:
             raise ValueError(
@@ -90,17 +102,24 @@ def collect(
 
 
 def config_to_play(
-    cfg: str | dict | None, seed: int, passed: Passed, load_path: str | None, overrides: tuple[str, ...]
+    cfg: str | dict | None,
+    seed: int,
+    passed: Passed,
+    load_path: str | None,
+    overrides: tuple[str, ...],
+    needed: bool = True,
 ) -> EasyDict:
-    """The resolved config, whose ``learner.load_path`` is the checkpoint."""
+    """The resolved config, whose ``learner.load_path`` is the checkpoint; an error if one is needed and not given."""
     resolved = prepare_launch(cfg, seed, passed, overrides, load_path=load_path, collects=False).cfg
-    if not resolved.learner.load_path:
+    if needed and not resolved.learner.load_path:
         raise NothingThereError('no checkpoint given; pass --load FILE (load_path=...) or set learner.load_path')
     return resolved
 
 
 @contextlib.contextmanager
-def trained_evaluator(resolved: EasyDict, seed: int, passed: Passed) -> Iterator[BaseSerialEvaluator]:
+def trained_evaluator(
+    resolved: EasyDict, seed: int, passed: Passed, acts: str = 'greedy'
+) -> Iterator[BaseSerialEvaluator]:
     """
     Overview:
         An evaluator with the eval mode of a trained policy, and nothing else of a run; its envs close behind it. Where
@@ -115,10 +134,62 @@ def trained_evaluator(resolved: EasyDict, seed: int, passed: Passed) -> Iterator
             load_for_evaluation(manager, state, path)
         elif manager.normalizer is not None:
             manager.normalizer.freeze()
-        cls = policy_class(resolved, passed.policy)
-        policy = build_policy(resolved, cls, passed.model, manager.env_info(), ('eval',))
-        if state is not None:
-            load_weights(policy, state, path)
         evaluator = BaseSerialEvaluator(resolved.evaluator, exp_name=None, seed=seed + EVALUATION_SEED_OFFSET)
-        evaluator.env, evaluator.policy = manager, policy.eval_mode
+        evaluator.env = manager
+        if acts == 'random':
+            evaluator.policy = RandomPlay(manager.env_info().act_space, seed)
+        else:
+            evaluator.policy = _trained_mode(resolved, passed, manager, state, path, acts)
         yield evaluator
+
+
+def _trained_mode(
+    resolved: EasyDict, passed: Passed, manager: Any, state: dict[str, Any] | None, path: str | None, acts: str
+) -> Any:
+    """What a policy acts by: its eval mode, or its collect mode, which explores as it did at its checkpoint."""
+    fields = ('eval', 'collect', 'command') if acts == 'sampled' else ('eval',)
+    if acts == 'sampled' and 'env_num' in resolved.policy.collect:
+        resolved.policy.collect.env_num = manager.env_num  # memories are kept for so many
+    cls = policy_class(resolved, passed.policy)
+    policy = build_policy(resolved, cls, passed.model, manager.env_info(), fields)
+    if state is not None:
+        load_weights(policy, state, path)
+    if acts == 'greedy':
+        return policy.eval_mode
+    if state is not None:
+        policy.collect_mode.load_state_dict({**state, 'attached': {}})
+        steps, updates = state['envstep'], state['last_iter']
+        told = dict(learner_step=updates, train_iter=updates, envstep=steps, total_collect_step=steps, progress=1.0)
+        policy.set_setting('collect', policy.command_mode.get_setting_collect(told))
+    return policy.collect_mode
+
+
+class RandomPlay:
+    """An eval mode that takes any legal action, each as likely as the others."""
+
+    def __init__(self, space: EnvElementInfo, seed: int) -> None:
+        self._space, self._rng = space, np.random.default_rng(seed)
+
+    @batched
+    def data_preprocess(self, block: ObsBlock) -> tuple[np.ndarray, dict[str, Any]]:
+        """The rows as they are."""
+        return block.env_id, {'obs': block.obs}
+
+    @batched
+    def forward(self, data_id: np.ndarray, data: dict[str, Any]) -> dict[str, np.ndarray]:
+        """An action for each row."""
+        obs = data['obs']
+        masks = obs[MASK] if isinstance(obs, Mapping) and MASK in obs else [None] * len(data_id)
+        return {'action': np.stack([random_action(self._space, self._rng, mask) for mask in masks])}
+
+    @batched
+    def data_postprocess(self, data_id: np.ndarray, output: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The actions as they are."""
+        return output
+
+    def reset(self, data_id: list[int] | None = None) -> None:
+        """Nothing is remembered."""
+
+    def get_attribute(self, name: str) -> Any:
+        """Where actions are drawn."""
+        return {'device': torch.device('cpu')}[name]

@@ -87,6 +87,13 @@ address = click.option('--address', metavar='HOST:PORT', help='Running Ray clust
 out = click.option(
     '--out', metavar='NAME', help='plot writes NAME.png and NAME.svg (curves), collect fills the folder NAME (data).'
 )
+acts = click.option(
+    '--acts',
+    type=click.Choice(['greedy', 'sampled', 'random']),
+    default='greedy',
+    show_default=True,
+    help='What collect plays: the best actions, those that the policy draws while it learns, or any.',
+)
 title = click.option('--title', help='Title of the picture or page.')
 axis = click.option(
     '--axis',

@@ -12,7 +12,7 @@ from nervex.envs.common import team_problems
 from nervex.envs.env.base_env import BaseEnv
 from nervex.envs.hosting.block import InvalidStepError, layout_from, layout_of, nothing_legal
 from nervex.envs.hosting.one_env import flag, reward_of
-from nervex.envs.spaces import MASK
+from nervex.envs.spaces import MASK, random_action
 from nervex.utils import tree
 
 
@@ -118,24 +118,13 @@ class _Check:
         n, kind = value.get('n'), value.get('kind')
         if isinstance(self._mask, np.ndarray) and self._mask.ndim and (text := nothing_legal(self._mask)):
             self.say(text)
-        if kind == 'discrete' and n:
-            if space.shape != (n,):
-                self.say(
-                    f'info().act_space: a discrete space of n={n} actions has the shape ({n}, ), got {space.shape}'
-                )
-            return np.array(self._rng.integers(n) if self._mask is None else self._legal(np.ravel(self._mask)))
-        if kind == 'multi_discrete':
-            masked = isinstance(self._mask, np.ndarray) and self._mask.shape[:-1] == space.shape
-            return np.array([self._legal(row) for row in self._mask]) if masked else self._rng.integers(np.asarray(n))
-        if kind == 'continuous':
-            bounds = (np.clip(np.asarray(value.get(k, d), np.float64), -1e3, 1e3) for k, d in (('min', -1), ('max', 1)))
-            return self._rng.uniform(*(np.broadcast_to(b, space.shape) for b in bounds)).astype(np.float32)
-        self.say(f"info().act_space.value['kind'] must be 'discrete', 'multi_discrete' or 'continuous', got {kind!r}")
-        raise _Unplayable
-
-    def _legal(self, mask: np.ndarray) -> int:
-        """One of the actions that a mask allows."""
-        return int(self._rng.choice(np.flatnonzero(mask))) if mask.any() else 0
+        if kind == 'discrete' and n and space.shape != (n,):
+            self.say(f'info().act_space: a discrete space of n={n} actions has the shape ({n}, ), got {space.shape}')
+        try:
+            return random_action(space, self._rng, self._mask)
+        except ValueError as error:
+            self.say(f'info().{error}')
+            raise _Unplayable from None
 
     def _reset(self) -> None:
         with self._trying('reset()'):

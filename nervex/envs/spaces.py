@@ -54,6 +54,30 @@ def to_gymnasium(info: EnvElementInfo) -> Any:
     return spaces.Box(low, high, shape=tuple(info.shape), dtype=dtype.type)
 
 
+def random_action(info: EnvElementInfo, rng: np.random.Generator, mask: Any = None) -> np.ndarray:
+    """
+    Overview:
+        An action that everything speaks for equally, as a manager takes it; ``mask`` says which choices are legal.
+        Bounds of numbers count up to a thousand. ValueError for a space that is no space of actions.
+    """
+    value = info.value if isinstance(info.value, dict) else {}
+    n, kind = value.get('n'), value.get('kind')
+    if kind == 'discrete' and n:
+        return np.array(rng.integers(n) if mask is None else _legal(rng, np.ravel(mask)))
+    if kind == 'multi_discrete':
+        masked = isinstance(mask, np.ndarray) and mask.shape[:-1] == info.shape
+        return np.array([_legal(rng, row) for row in mask]) if masked else rng.integers(np.asarray(n))
+    if kind == 'continuous':
+        bounds = (np.clip(np.asarray(value.get(k, d), np.float64), -1e3, 1e3) for k, d in (('min', -1), ('max', 1)))
+        return rng.uniform(*(np.broadcast_to(b, info.shape) for b in bounds)).astype(np.float32)
+    raise ValueError(f"act_space.value['kind'] must be 'discrete', 'multi_discrete' or 'continuous', got {kind!r}")
+
+
+def _legal(rng: np.random.Generator, mask: np.ndarray) -> int:
+    """One of the choices that a mask allows."""
+    return int(rng.choice(np.flatnonzero(mask))) if mask.any() else 0
+
+
 def sizes_of(space: Any) -> tuple[tuple[int, ...], np.ndarray] | None:
     """How many choices each part of a discrete space has, and the first value of each; None for another space."""
     kind = space_kind(space)
