@@ -6,6 +6,7 @@ One run in a process of its own: prints its record as the last line, JSON.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import json
 import os
@@ -58,9 +59,11 @@ def processor_s() -> float:
 
 def main() -> None:
     job = json.loads(sys.argv[1])
+    kept = job.pop('folder', None)
     torch.set_num_threads(1)
     run = {'nervex': nervex_run, 'sb3': sb3_run, 'epymarl': epymarl_run}[job['side']]()  # imports are not on the clock
-    with tempfile.TemporaryDirectory() as folder:
+    with contextlib.nullcontext(kept) if kept else tempfile.TemporaryDirectory() as folder:
+        os.makedirs(folder, exist_ok=True)
         os.chdir(folder)
         wall, cpu = time.perf_counter(), processor_s()
         record = run(job['config'], job['seed'], job['overrides'])

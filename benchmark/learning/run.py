@@ -5,6 +5,7 @@ pictures of learning curves beside Stable-Baselines3 and EPyMARL, and the table 
     python benchmark/learning/run.py                        # everything that is missing
     python benchmark/learning/run.py --rows cartpole_dqn    # of these rows (or beginnings of names)
     python benchmark/learning/run.py --pages                # write the pages from what is there
+    python benchmark/learning/run.py --keep runs            # keep what the runs write, to evaluate and to film
 
 Every finished run is stored at once in ``benchmark/learning/records/``, one line a run; what is there is not run again.
 Delete a line, or give ``--again``, to measure anew. Each run is one process with one thread. EPyMARL is found by the
@@ -51,9 +52,10 @@ def missing(row: Row) -> str | None:
     return None
 
 
-def run_one(row: Row, seed: int, records: Records) -> str:
+def run_one(row: Row, seed: int, records: Records, keep: Path | None) -> str:
     """One run in a process of its own, stored; answers one line about it."""
-    job = {'config': row.config, 'side': row.side, 'seed': seed, 'overrides': list(row.overrides)}
+    folder = str(keep / f'{row.name}_s{seed}') if keep else None
+    job = {'config': row.config, 'side': row.side, 'seed': seed, 'overrides': list(row.overrides), 'folder': folder}
     env = {**os.environ, **dict.fromkeys(THREADS, '1')}
     env['PYTHONPATH'] = os.pathsep.join(p for p in (str(HERE.parents[1]), env.get('PYTHONPATH', '')) if p)
     command = [sys.executable, str(HERE / 'one.py'), json.dumps(job)]
@@ -75,8 +77,10 @@ def main() -> None:
     parser.add_argument('--sides', nargs='+', choices=(NERVEX, SB3, EPYMARL), help='only what these train')
     parser.add_argument('--jobs', type=int, choices=(1, 2), default=1, help='runs at a time')
     parser.add_argument('--again', action='store_true', help='also what has been run')
+    parser.add_argument('--keep', type=Path, metavar='DIR', help='where the folders of runs go; else they are removed')
     parser.add_argument('--pages', action='store_true', help='run nothing, write the pages')
     options = parser.parse_args()
+    keep = options.keep and options.keep.resolve()
     records = Records(HERE / 'records')
     rows = [row for row in all_rows() if not options.rows or row.name.startswith(tuple(options.rows))]
     if not rows:
@@ -91,7 +95,7 @@ def main() -> None:
         todo += [(row, seed) for seed in row.seeds if options.again or not records.has(row, seed)]
     print(f'{len(todo)} runs to do')
     with ThreadPoolExecutor(options.jobs) as pool:
-        for line in pool.map(lambda job: run_one(*job, records), todo):
+        for line in pool.map(lambda job: run_one(*job, records, keep), todo):
             print(line, flush=True)
     for path in pages.write(all_rows(), records):
         print(f'written: {path}')
