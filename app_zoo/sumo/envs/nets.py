@@ -41,22 +41,24 @@ class Crossing:
 class Net:
     """
     Overview:
-        A net: its crossings with lights, the roads on which cars enter and leave it, length and course of each lane,
-        and the courses inside of crossings.
+        A net: its crossings with lights, of each road on which cars enter it those on which they can leave it, length
+        and course of each lane, and the courses inside of crossings.
     """
 
     path: str
     crossings: list[Crossing]
-    entries: list[str]
-    exits: list[str]
+    ways: dict[str, list[str]]
     length: dict[str, float]
     shape: dict[str, np.ndarray]
     inside: list[np.ndarray]
 
 
 def read_net(path: str | Path) -> Net:
-    """What a ``.net.xml`` holds; a ValueError if there is no crossing with two green phases in it."""
-    root = ElementTree.parse(path).getroot()
+    """What a ``.net.xml`` holds for cars; a ValueError if no crossing in it has two green phases, or no car a way."""
+    try:
+        root = ElementTree.parse(path).getroot()
+    except ElementTree.ParseError as e:
+        raise ValueError(f"{path}: no net, which is an XML file made by SUMO's netgenerate or netconvert: {e}") from e
     crossings = []
     for logic in root.iter('tlLogic'):
         states = [phase.get('state', '') for phase in logic.iter('phase')]
@@ -65,28 +67,62 @@ def read_net(path: str | Path) -> Net:
             crossings.append(Crossing(logic.get('id', ''), greens))
     if not crossings:
         raise ValueError(f'{path}: no traffic light with two green phases; give a net with one (netgenerate --tls.set)')
+    edges = [edge for edge in root.iter('edge') if edge.get('function', 'normal') == 'normal']
+    roads = {edge.get('id', ''): edge for edge in edges if any(map(_for_cars, edge.iter('lane')))}
+    lanes = {lane.get('id', ''): lane for edge in roads.values() for lane in edge.iter('lane') if _for_cars(lane)}
+    every = ((_lane(link, 'from'), _lane(link, 'to'), link) for link in root.iter('connection'))
+    links = [(before, after, link) for before, after, link in every if before in lanes and after in lanes]
     for crossing in crossings:
-        links = [link for link in root.iter('connection') if link.get('tl') == crossing.name]
-        ways = [(f'{link.get("from")}_{link.get("fromLane")}', int(link.get('linkIndex', 0))) for link in links]
-        crossing.lanes = list(dict.fromkeys(lane for lane, _ in ways))
-        crossing.leaving = list(dict.fromkeys(f'{link.get("to")}_{link.get("toLane")}' for link in links))
+        own = [(before, after, link) for before, after, link in links if link.get('tl') == crossing.name]
+        crossing.lanes = list(dict.fromkeys(before for before, _, _ in own))
+        crossing.leaving = list(dict.fromkeys(after for _, after, _ in own))
         crossing.served = np.zeros((len(crossing.greens), len(crossing.lanes)), bool)
-        for lane, index in ways:
+        for lane, _, link in own:
             for phase, state in enumerate(crossing.greens):
-                crossing.served[phase, crossing.lanes.index(lane)] |= state[index] in 'Gg'
-    roads = [edge for edge in root.iter('edge') if edge.get('function') != 'internal']
-    pairs = {frozenset((edge.get('from'), edge.get('to'))) for edge in roads}
-    ends = {node for pair in pairs for node in pair if sum(node in other for other in pairs) == 1}
-    lanes = [lane for edge in roads for lane in edge.iter('lane')]
+                crossing.served[phase, crossing.lanes.index(lane)] |= state[int(link.get('linkIndex', 0))] in 'Gg'
+    onward: dict[str, list[str]] = {road: [] for road in roads}
+    for before, after, link in links:
+        if link.get('dir') != 't':  # which turns round
+            onward[road_of(before)].append(road_of(after))
+    ways = _ways(onward, {road: (edge.get('from', ''), edge.get('to', '')) for road, edge in roads.items()})
+    if not ways:
+        raise ValueError(
+            f'{path}: no way for cars, which come and go by roads at its rim (netgenerate --grid.attach-length)'
+        )
+    inner = [edge for edge in root.iter('edge') if edge.get('function') == 'internal']
     return Net(
         path=str(path),
         crossings=crossings,
-        entries=[edge.get('id', '') for edge in roads if edge.get('from') in ends],
-        exits=[edge.get('id', '') for edge in roads if edge.get('to') in ends],
-        length={lane.get('id', ''): float(lane.get('length', 0)) for lane in lanes},
-        inside=[_points(lane.get('shape', '')) for edge in root.iter('edge') if edge not in roads for lane in edge],
-        shape={lane.get('id', ''): _points(lane.get('shape', '')) for lane in lanes},
+        ways=ways,
+        length={name: float(lane.get('length', 0)) for name, lane in lanes.items()},
+        inside=[_points(lane.get('shape', '')) for edge in inner for lane in edge.iter('lane')],
+        shape={name: _points(lane.get('shape', '')) for name, lane in lanes.items()},
     )
+
+
+def _ways(onward: dict[str, list[str]], ends: dict[str, tuple[str, str]]) -> dict[str, list[str]]:
+    """Of each road that none leads to: those that lead no further and can be reached, but back to where it begins."""
+    later = {road for roads in onward.values() for road in roads}
+    ways = {}
+    for entry in onward:
+        if entry in later:
+            continue
+        reached, left = set(), [entry]
+        while left:
+            found = set(onward[left.pop()]) - reached
+            reached |= found
+            left += found
+        ways[entry] = [r for r in onward if r in reached and not onward[r] and ends[r][1] != ends[entry][0]]
+    return {entry: found for entry, found in ways.items() if found}
+
+
+def _for_cars(lane: ElementTree.Element) -> bool:
+    allow, disallow = lane.get('allow', 'all').split(), lane.get('disallow', '').split()
+    return bool({'all', 'passenger'} & set(allow)) and not {'all', 'passenger'} & set(disallow)
+
+
+def _lane(link: ElementTree.Element, end: str) -> str:
+    return f'{link.get(end)}_{link.get(end + "Lane")}'
 
 
 def road_of(lane: str) -> str:
@@ -110,20 +146,14 @@ def traffic(
           every ``change_s`` seconds
     """
     cars = []
-    for entry in net.entries:
+    for entry in net.ways:
         for begin in np.arange(0, seconds, change_s):
             length = min(change_s, seconds - begin)
             rate = per_hour / 3600 * rng.uniform(1 - uneven, 1 + uneven)
             for second in np.sort(rng.uniform(begin, begin + length, rng.poisson(rate * length))):
                 cars.append((float(second), entry))
-    ways = {entry: [way for way in net.exits if not _returns(entry, way)] for entry in net.entries}
     for second, entry in sorted(cars):
-        yield second, entry, str(rng.choice(ways[entry]))
-
-
-def _returns(entry: str, way: str) -> bool:
-    """Whether a car would turn round: netgenerate names a road by its two ends."""
-    return len(entry) == len(way) and sorted(entry) == sorted(way)
+        yield second, entry, str(rng.choice(net.ways[entry]))
 
 
 def write_routes(path: str | Path, cars: Iterator[tuple[float, str, str]]) -> list[float]:

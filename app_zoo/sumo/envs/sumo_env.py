@@ -62,7 +62,7 @@ class SumoEnv(BaseEnv):
         super().__init__(cfg)
         c = self._cfg
         known = NETS.get(c.net, c.net)
-        if not os.path.exists(known):
+        if not os.path.isfile(known):
             raise ConfigError([f'env.net: {unknown_name("net", c.net, NETS)}, and there is no such file'])
         if c.yellow_s >= c.step_s:
             raise ConfigError([f'env.yellow_s: {c.yellow_s} must be less than env.step_s, {c.step_s}'])

@@ -21,10 +21,10 @@ def test_a_net_tells_who_has_green_when():
     north_south = np.array([lane.startswith(('top', 'bottom')) for lane in crossing.lanes])
     assert len(crossing.lanes) == len(crossing.leaving) == 8
     assert (crossing.served[0] == north_south).all() and (crossing.served[1] == ~north_south).all()
-    assert sorted(net.entries) == ['bottom0A0', 'left0A0', 'right0A0', 'top0A0']
+    assert sorted(net.ways) == ['bottom0A0', 'left0A0', 'right0A0', 'top0A0']
     assert net.length[crossing.lanes[0]] == 189.6
     three = read_net(NETS['wj3'])
-    assert [c.name for c in three.crossings] == ['A0', 'B0', 'C0'] and len(three.entries) == 8
+    assert [c.name for c in three.crossings] == ['A0', 'B0', 'C0'] and len(three.ways) == 8
 
 
 def test_a_net_without_lights_is_refused(tmp_path):
@@ -34,10 +34,70 @@ def test_a_net_without_lights_is_refused(tmp_path):
         read_net(path)
 
 
+def road(name, ends, lanes='all'):
+    """An edge of a net file, with a lane for each of the kinds of users that are named."""
+    rows = ''.join(
+        f'<lane id="{name}_{k}" allow="{kind}" length="50" shape="0,0 9,{k}"/>' for k, kind in enumerate(lanes.split())
+    )
+    return f'<edge id="{name}" from="{ends[0]}" to="{ends[1]}">{rows}</edge>'
+
+
+def link(before, after, index, lane=0, turn='s'):
+    tl = '' if index is None else f'tl="T" linkIndex="{index}"'
+    return f'<connection from="{before}" to="{after}" fromLane="{lane}" toLane="{lane}" dir="{turn}" {tl}/>'
+
+
+LIGHTS = '<tlLogic id="T"><phase state="Gr"/><phase state="yr"/><phase state="rG"/></tlLogic>'
+
+
+def test_ways_of_cars_are_those_that_the_net_connects(tmp_path):
+    path = tmp_path / 'own.net.xml'
+    walks = '<edge id=":M_w0" function="walkingarea"><lane id=":M_w0_0" allow="pedestrian" shape="0,0 1,1"/></edge>'
+    roads = [
+        road('E1', 'wM', 'pedestrian all'),
+        road('-E1', 'Mw'),
+        road('E2', 'Mx'),
+        road('E2.9', 'xe'),
+        road('E3', 'sM'),
+    ]
+    turns = [
+        link('E1', 'E2', 0, lane=1),
+        link('E3', '-E1', 1),
+        link('E2', 'E2.9', None),
+        link('-E1', 'E1', None, turn='t'),
+    ]
+    roads += [road('E4', 'ab'), walks]  # is connected with nothing
+    text = ''.join([*roads, *turns, link(':M_w0', ':M_c0', 1), LIGHTS])
+    text = text.replace('to="E2" fromLane="1" toLane="1"', 'to="E2" fromLane="1" toLane="0"')
+    path.write_text(f'<net>{text}</net>')
+    net = read_net(path)
+    assert net.ways == {'E1': ['E2.9'], 'E3': ['-E1']}
+    assert net.crossings[0].lanes == ['E1_1', 'E3_0'] and net.crossings[0].leaving == ['E2_0', '-E1_0']
+    assert set(net.length) == {'E1_1', '-E1_0', 'E2_0', 'E2.9_0', 'E3_0', 'E4_0'}
+    cars = list(traffic(net, np.random.default_rng(0), 900, 0.0, 100, 1000))
+    assert {(entry, way) for _, entry, way in cars} == {('E1', 'E2.9'), ('E3', '-E1')}
+
+
+def test_a_net_without_a_way_for_cars_is_refused(tmp_path):
+    path = tmp_path / 'ring.net.xml'
+    path.write_text(f'<net>{road("a", "MM")}{road("b", "MM")}{link("a", "b", 0)}{link("b", "a", 1)}{LIGHTS}</net>')
+    with pytest.raises(ValueError, match=r'ring\.net\.xml: no way for cars.*attach-length'):
+        read_net(path)
+
+
+def test_a_file_that_is_no_net_is_refused(tmp_path):
+    path = tmp_path / 'own.net.xml'
+    path.write_text('hello')
+    with pytest.raises(ValueError, match=r'own\.net\.xml: no net, which is an XML file'):
+        read_net(path)
+    with pytest.raises(ConfigError, match='there is no such file'):
+        SumoEnv({'net': str(tmp_path)})
+
+
 def test_cars_come_as_often_as_was_asked_for_and_do_not_turn_round(tmp_path):
     net = read_net(NETS['wj1'])
     cars = list(traffic(net, np.random.default_rng(0), per_hour=900, uneven=0.0, change_s=100, seconds=36_000))
-    for entry in net.entries:  # 9,000 are expected, with a deviation of 95
+    for entry in net.ways:  # 9,000 are expected, with a deviation of 95
         assert abs(sum(road == entry for _, road, _ in cars) - 9_000) < 400
     assert all(a[0] <= b[0] for a, b in itertools.pairwise(cars))
     assert all(entry[: entry.index('A0')] not in way for _, entry, way in cars)
