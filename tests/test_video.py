@@ -8,6 +8,7 @@ import gymnasium
 import numpy as np
 import pytest
 
+from app_zoo.classic_control.cartpole.envs import CartPoleEnv
 from nervex.entry import eval, serial_pipeline
 from nervex.entry.video import CannotDrawError, eval_and_show, picture_of
 from nervex.entry.viewers import Album
@@ -135,6 +136,31 @@ def test_envs_of_subprocesses_are_filmed_in_this_process(short_ppo, checkpoint):
     short_ppo.env.env_manager_type, short_ppo.env.manager = 'subprocess', dict(envs_per_worker=2, hybrid=True)
     shown = eval_and_show(short_ppo, load_path=checkpoint, n_episode=2)
     assert set(shown.videos) == {'best', 'worst'} and short_ppo.env.env_manager_type == 'subprocess'
+
+
+class AloneEnv(CartPoleEnv):
+    """Of which a process can have one."""
+
+    one_a_process = True
+    open_now = 0
+
+    def reset(self, **kwargs):
+        AloneEnv.open_now += not self.__dict__.get('runs', False)
+        self.runs = True
+        assert AloneEnv.open_now == 1
+        return super().reset(**kwargs)
+
+    def close(self):
+        AloneEnv.open_now -= self.__dict__.get('runs', False)
+        self.runs = False
+        super().close()
+
+
+def test_an_env_of_which_a_process_can_have_one_is_filmed_alone(short_ppo, checkpoint):
+    pytest.importorskip('imageio_ffmpeg')
+    short_ppo.env.env_manager_type = 'subprocess'
+    shown = eval_and_show(short_ppo, env_setting=(AloneEnv, [{}] * 2, [{}] * 2), load_path=checkpoint, n_episode=2)
+    assert set(shown.videos) == {'best', 'worst'} and AloneEnv.open_now == 0
 
 
 def test_videos_go_where_replay_path_says(short_ppo, checkpoint):

@@ -51,8 +51,8 @@ def eval_and_show(
     """
     Overview:
         As ``eval``, with every episode filmed or shown. The envs run in this process; they and their seeds are the same
-        as without pictures, except that ``render`` plays all episodes in one env, one behind the other. Videos
-        go to ``env.replay_path`` or else to ``video/`` in the run's folder.
+        as without pictures, except that ``render``, and an env of which a process can have one, plays all episodes in
+        one env, one behind the other. Videos go to ``env.replay_path`` or else to ``video/`` in the run's folder.
     Arguments:
         - video (:obj:`str | None`): 'mp4' or 'gif': keep the best and the worst episode; None: no file
         - render (:obj:`bool`): show a window, at the speed of the environment
@@ -75,6 +75,7 @@ def eval_and_show(
             resolved.env.replay_path = None  # the viewers see all
             if render:
                 viewers.append(stack.enter_context(closing(Window(fps))))
+            if render or getattr(env_fn, 'one_a_process', False):
                 env_cfgs = env_cfgs[:1]
             passed = replace(passed, env_setting=(lambda one: WatchedEnv(make(one), viewers), actor_cfgs, env_cfgs))
         with trained_evaluator(resolved, seed, passed) as evaluator:
