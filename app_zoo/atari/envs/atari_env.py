@@ -6,9 +6,10 @@ from typing import Any
 
 from easydict import EasyDict
 
-from nervex.envs.gym_env import GymEnv, known_spec
+from nervex.envs.gym_env import GymEnv, find_spec, known_spec
 from nervex.envs.vector_engine import bare_name, make_engine
 from nervex.utils.declare import setting, settings
+from nervex.utils.errors import ExtraMissingError, UnknownNameError
 
 
 class AtariEnv(GymEnv):
@@ -47,9 +48,12 @@ class AtariEnv(GymEnv):
 
     @staticmethod
     def check_config(cfg: dict) -> list[tuple[str, str]]:
-        """As of GymEnv, of the whole id of a game."""
-        env_id = cfg.get('env_id')
-        return GymEnv.check_config({**cfg, 'env_id': _ale_id(env_id) if isinstance(env_id, str) else env_id})
+        """A game that there is not."""
+        try:
+            full_id(cfg['env_id'])
+        except (UnknownNameError, ExtraMissingError) as error:
+            return [('env_id', str(error))]
+        return []
 
     @classmethod
     def create_vector_env(cls, cfgs: list[dict]) -> Any:
@@ -73,13 +77,13 @@ class AtariEnv(GymEnv):
 
 
 def full_id(name: str) -> str:
-    """ALE's id of a game; UnknownNameError if there is none such, ExtraMissingError if there is no ALE."""
-    known_spec(env_id := _ale_id(name))
+    """The id of a game; UnknownNameError if there is none such, ExtraMissingError if there is no ALE."""
+    env_id = name if '/' in name or '-v' in name else f'ALE/{name}-v5'
+    find_spec('ale_py:ALE/Pong-v5')  # so that ids of all forms are there to be found, and to be named
+    if 'ale_py' not in str(known_spec(env_id).entry_point):
+        text = f"env_type 'atari' is for games of ALE, which '{env_id}' is not; take env_type=gym"
+        raise UnknownNameError(text + " (and its wrapper 'atari', for an env of your own that has an ALE inside)")
     return env_id
-
-
-def _ale_id(name: str) -> str:
-    return name if '/' in name or '-v' in name else f'ALE/{name}-v5'
 
 
 def limit_of(cfg: EasyDict) -> int:

@@ -131,6 +131,21 @@ def test_a_game_that_is_none_is_named(made):
         made(dict(env_id='Pongg'))
 
 
+@pytest.mark.parametrize('made', [AtariEnv, lambda cfg: AtariEnv.create_vector_env([cfg])])
+def test_an_env_that_is_no_game_of_ale_is_refused(made):
+    with pytest.raises(UnknownNameError, match=r"'CartPole-v1' is not; take env_type=gym"):
+        made(dict(env_id='CartPole-v1'))
+
+
+def test_older_ids_are_the_same_game_and_are_named():
+    for name in ('Pong-v4', 'PongNoFrameskip-v4', 'ale_py:ALE/Pong-v5'):
+        assert AtariEnv.check_config(AtariEnv.complete_cfg(dict(env_id=name))) == []
+    frames = [AtariEnv(dict(env_id=name)).reset(seed=3) for name in ('Pong', 'Pong-v4')]
+    assert (frames[0] == frames[1]).all()
+    with pytest.raises(UnknownNameError, match=r"did you mean 'Pong-v4'"):
+        AtariEnv(dict(env_id='Pong-v5'))
+
+
 def test_envpool_names_a_game_that_it_has_not():
     pytest.importorskip('envpool')
     with pytest.raises(UnknownNameError, match=r"EnvPool has no env 'Pongg-v5'; did you mean 'Pong-v5'"):
