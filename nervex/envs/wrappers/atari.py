@@ -47,27 +47,25 @@ class MaxAndSkip(ActionRepeat):
 
 
 class EpisodicLife(_Presses):
-    """A lost life ends an episode, for training only; the game goes on, and is reset when it is over."""
+    """A lost life ends an episode, for training only, and the game goes on with the next; other ends are the game's."""
 
     def __init__(self, env: Any) -> None:
         super().__init__(env)
-        self._lives, self._over = 0, True
+        self._lives, self._goes_on = 0, False
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict]:
         """One step, as the class changes it."""
         obs, reward, terminated, truncated, info = super().step(action)
-        self._over = terminated or truncated
         lives = self.env.unwrapped.ale.lives()
-        if 0 < lives < self._lives:
-            terminated = True
-        self._lives = lives
-        return obs, reward, terminated, truncated, info
+        lost, self._lives = 0 < lives < self._lives, lives
+        self._goes_on = lost and not (terminated or truncated)
+        return obs, reward, terminated or lost, truncated, info
 
     def reset(self, *, seed: int | None = None, **kwargs: Any) -> tuple[Any, dict]:
         """Begin an episode: a game, or the next life."""
-        again = self._over or seed is not None
-        answer = super().reset(seed=seed, **kwargs) if again else self._press(0, **kwargs)
-        self._over, self._lives = False, self.env.unwrapped.ale.lives()
+        onward = self._goes_on and seed is None
+        answer = self._press(0, **kwargs) if onward else super().reset(seed=seed, **kwargs)
+        self._goes_on, self._lives = False, self.env.unwrapped.ale.lives()
         return answer
 
 
@@ -185,7 +183,7 @@ def wrap_atari(
         env = ScaledFloat(env)
     if clip_reward and trains:
         env = ClipReward(env)
-    return FrameStack(env, frame_stack) if frame_stack > 1 else env
+    return FrameStack(env, frame_stack)
 
 
 def _space(shape: tuple[int, ...], low: Any, high: Any, dtype: Any) -> Any:

@@ -66,6 +66,22 @@ def test_collecting_sees_lives_and_signs_evaluating_whole_games_and_scores():
     assert totals['actor'][0] < totals['evaluator'][0]  # one life of five
 
 
+def test_a_game_that_is_cut_off_is_over_also_for_who_collects():
+    env = AtariEnv(dict(env_id='Boxing', role='actor', max_frames=40))
+    for _ in range(3):
+        env.reset()
+        assert env.env.unwrapped.ale.getEpisodeFrameNumber() <= 30 + 4  # waiting, and the press of FIRE
+        ends = [env.step(0)[2:] for _ in range(10)]
+    assert [done for done, _ in ends] == [False] * 9 + [True] and ends[-1][1]['truncated']
+    env.close()
+
+
+def test_one_frame_is_a_stack_too_with_and_without_an_engine():
+    game = dict(env_id='Boxing', frame_stack=1, frame_size=64)
+    shapes = [create_env_manager(kind, AtariEnv, [game]).env_info().obs_space.shape for kind in ('base', 'vector')]
+    assert shapes == [(1, 64, 64)] * 2
+
+
 @pytest.mark.parametrize('engine', ['ale', 'envpool', 'envpool, asynchronous'])
 def test_the_vectorised_games_have_the_same_roles_and_make_no_row_of_their_own(engine):
     kind, n, given = 'vector', 2, dict(env_id='Breakout', vector_backend=engine.split(',')[0])

@@ -121,6 +121,18 @@ def test_episodic_life_ends_at_each_life_but_resets_only_at_game_over():
     assert lengths == [3, 2, 2, 3] and game.resets == 2  # a reset in mid-game is one step without action
 
 
+def test_an_episode_that_ended_otherwise_than_by_a_life_is_followed_by_another_game():
+    game = Game(life=3)
+    env = EpisodicLife(game)
+    env.reset()
+    for steps in (2, 1):  # a time limit from outside, in the first life and behind it
+        for _ in range(steps):
+            env.step(2)
+        env.reset()
+        assert game.steps == 0
+    assert game.resets == 3
+
+
 @pytest.mark.parametrize('meanings,fired', [(('NOOP', 'FIRE', 'UP'), [1]), (('NOOP', 'UP', 'DOWN'), [])])
 def test_fire_reset_fires_only_where_there_is_fire(meanings, fired):
     game = Game(meanings=meanings)
