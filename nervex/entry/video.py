@@ -17,6 +17,7 @@ import numpy as np
 from nervex.entry.eval_entry import config_to_play, trained_evaluator
 from nervex.entry.viewers import Album, Window
 from nervex.envs import BaseEnv, BaseEnvInfo, BaseEnvTimestep, GymEnv, PettingZooEnv, get_vec_env_setting
+from nervex.envs.gym_env import draw_without_screen
 from nervex.run.launch import EnvSetting, Passed
 from nervex.utils import ExtraMissingError, NervexError
 from nervex.utils.class_config import merge_config
@@ -110,7 +111,8 @@ def _prepare_headless() -> None:
     """Settings that graphics packages read when they are imported."""
     os.environ.setdefault('PYGAME_HIDE_SUPPORT_PROMPT', '1')
     if sys.platform == 'linux' and not os.environ.get('DISPLAY'):
-        os.environ.setdefault('MUJOCO_GL', 'egl')
+        with suppress(ExtraMissingError):  # what needs it says so
+            draw_without_screen()
         os.environ.setdefault('XDG_RUNTIME_DIR', tempfile.gettempdir())  # SDL reports an error without it
 
 

@@ -310,7 +310,7 @@ def find_spec(env_id: str) -> Any:
     for home in homes:
         if home == HOMES['dm_control/']:  # which asks at its import what to draw with
             with contextlib.suppress(ExtraMissingError):
-                _draw_without_screen()
+                draw_without_screen()
         try:
             importlib.import_module(home)
         except ModuleNotFoundError as error:
@@ -343,8 +343,9 @@ def make_gymnasium(env_id: str, kwargs: dict) -> tuple[Any, int | None]:
 
     spec = copy.deepcopy(known_spec(env_id))
     spec.order_enforce, limit = False, spec.max_episode_steps
-    if kwargs.get('render_mode') not in (None, 'human') and 'mujoco' in str(spec.entry_point):
-        _draw_without_screen()
+    asked = kwargs.get('render_mode') not in (None, 'human') or 'MUJOCO_GL' in os.environ  # which its import obeys
+    if asked and any(name in str(spec.entry_point) for name in ('mujoco', 'gymnasium_robotics')):
+        draw_without_screen()
     try:
         return gymnasium.make(spec, disable_env_checker=True, max_episode_steps=-1, **kwargs), limit
     except gymnasium.error.DependencyNotInstalled as error:
@@ -353,14 +354,19 @@ def make_gymnasium(env_id: str, kwargs: dict) -> tuple[Any, int | None]:
         raise ExtraMissingError(f"env '{env_id}' needs a package that is not installed{remedy} ({error})") from error
 
 
-def _draw_without_screen() -> None:
-    """Tell MuJoCo what to draw with where there is no screen; ExtraMissingError if the machine has nothing for it."""
-    if sys.platform != 'linux' or {'MUJOCO_GL', 'DISPLAY', 'WAYLAND_DISPLAY'} & os.environ.keys():
+def draw_without_screen() -> None:
+    """Tell MuJoCo what to draw with where there is no screen; ExtraMissingError if the machine does not have it."""
+    given, libraries = os.environ.get('MUJOCO_GL', '').lower(), {'egl': 'EGL', 'osmesa': 'OSMesa'}
+    windows = given not in libraries if given else {'DISPLAY', 'WAYLAND_DISPLAY'} & os.environ.keys()
+    if sys.platform != 'linux' or windows:
         return
-    for backend, library in (('egl', 'EGL'), ('osmesa', 'OSMesa')):
-        if ctypes.util.find_library(library):
+    for backend in [given] if given else libraries:
+        if ctypes.util.find_library(libraries[backend]):
             os.environ['MUJOCO_GL'] = backend
             return
+    if given:
+        package = {'egl': 'libegl1', 'osmesa': 'libosmesa6'}[given]
+        raise ExtraMissingError(f'MUJOCO_GL={given}: this machine has no {libraries[given]}: apt-get install {package}')
     text = 'MuJoCo draws without a screen by EGL or OSMesa, of which this machine has none: apt-get install libegl1'
     raise ExtraMissingError(text + ', or libosmesa6')
 

@@ -5,6 +5,7 @@ import os
 import numpy as np
 import pytest
 
+from nervex.entry.video import _prepare_headless
 from nervex.envs import GymEnv, check_env
 from nervex.utils import ConfigError, ExtraMissingError
 from nervex.worker.actor.env_manager import create_env_manager
@@ -192,7 +193,13 @@ def test_mujoco_draws_without_a_screen(monkeypatch, tmp_path):
     GymEnv(dict(env_id='Hopper-v5', render_mode='rgb_array')).info()
     assert os.environ['MUJOCO_GL'] == 'glfw'
     monkeypatch.delenv('MUJOCO_GL')
+    del found['EGL']
+    _prepare_headless()  # as for films
+    assert os.environ['MUJOCO_GL'] == 'osmesa'
     found.clear()
+    with pytest.raises(ExtraMissingError, match='MUJOCO_GL=osmesa: this machine has no OSMesa: apt-get install libosm'):
+        GymEnv(dict(env_id='Hopper-v5')).info()  # also who does not draw: MuJoCo loads it at its import
+    monkeypatch.delenv('MUJOCO_GL')
     with pytest.raises(ExtraMissingError, match='apt-get install libegl1, or libosmesa6'):
         GymEnv(dict(env_id='Hopper-v5', render_mode='rgb_array')).info()
     GymEnv(dict(env_id='Hopper-v5')).info()  # who does not draw needs neither
