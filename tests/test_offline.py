@@ -76,6 +76,20 @@ def test_the_statistics_of_the_data_are_part_of_the_checkpoint_and_scale_evaluat
     assert again.mean == pytest.approx(result.final_return)
 
 
+@pytest.mark.parametrize(
+    'policy, env, words',
+    [
+        ('td3_bc', 'Pendulum-v1', 'has discrete actions, but the env takes continuous ones'),
+        ('il', 'MountainCar-v0', r'has obs of shape \(4,\), those of the env have \(2,\)'),
+    ],
+)
+def test_data_of_another_env_are_refused(data, policy, env, words):
+    cfg = {**CONFIG, 'env': dict(env_type='gym', env_id=env), 'policy': dict(policy_type=policy)}
+    cfg['env'] |= dict(use_act_scale=True) if policy == 'td3_bc' else {}
+    with pytest.raises(ConfigError, match='--data: ' + words):
+        offline_pipeline(cfg, data)
+
+
 def test_scaled_rewards_are_refused(data):
     with pytest.raises(ConfigError, match=r'env\.manager\.norm_reward: got True'):
         offline_pipeline(config(norm_reward=True), data, seed=0)

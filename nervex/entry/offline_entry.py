@@ -6,9 +6,12 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from nervex.data import Batch
 from nervex.data.trajectories import TrajectoryDataset
 from nervex.entry.serial_entry import serial_loop
+from nervex.policy.suits import action_kind
 from nervex.policy.traj_block import TrajBlock
 from nervex.run.build import start_serial
 from nervex.run.launch import EnvSetting, Passed, prepare_launch
@@ -63,6 +66,7 @@ class OfflineRun(SerialRun):
             return
         if self.data is None:
             raise ConfigError(['--data: missing; the run was stopped before a state with its data was saved'])
+        self._check_data()
         make, used = self.policy.collect_mode.get_train_sample, 0
         for columns in self.episodes():
             samples = make(TrajBlock.cut(columns, repeats=0))
@@ -74,6 +78,22 @@ class OfflineRun(SerialRun):
         if (kept := self.buffer.count()) < used:
             text = f'keeps {kept} of the {used} samples of the data; set meta_maxlen to {used}'
             raise ConfigError([f'replay_buffer: {text}'])
+
+    def _check_data(self) -> None:
+        """Whether the data are of an env like the one that evaluates."""
+        info, first = self.actor.env.env_info(), self.data.episode(0).to_numpy()
+        kind, action = action_kind(info), first['action']
+        continuous = kind in ('continuous', 'team_continuous')
+        if kind is not None and isinstance(action, np.ndarray) and (action.dtype.kind == 'f') != continuous:
+            kinds = ('discrete', 'continuous') if continuous else ('continuous', 'discrete')
+            raise ConfigError(['--data: has {} actions, but the env takes {} ones'.format(*kinds)])
+        shapes = {'obs': info.obs_space.shape, **({'action': info.act_space.shape} if continuous else {})}
+        for name, shape in shapes.items():
+            column = first[name]
+            if isinstance(column, np.ndarray) and not isinstance(shape, dict) and column.shape[1:] != tuple(shape):
+                raise ConfigError(
+                    [f'--data: has {name} of shape {column.shape[1:]}, those of the env have {tuple(shape)}']
+                )
 
     def episodes(self) -> Iterator[dict[str, Any]]:
         """The columns of each episode; where the envs' observations are scaled, scaled by the statistics of all."""
