@@ -35,14 +35,21 @@ RECORDS, PAGE = HERE / 'records' / 'offline_pendulum.jsonl', HERE.parents[1] / '
 SEEDS, EPISODES, UPDATES = (0, 1, 2), 50, 3_000
 #: grade -> the mean return at which the player's training ends; None: it plays random actions
 GRADES = {'random': None, 'medium': -900.0, 'expert': -200.0}
+
+
+def ends(updates: int) -> tuple[str, ...]:
+    """The settings by which a run is over after so many updates."""
+    return 'evaluator.stop_val=null', f'evaluator.eval_freq={updates}', f'commander.max_train_iter={updates}'
+
+
+ENDS = ends(UPDATES)
 #: name -> config and what differs from it
 METHODS: dict[str, tuple[str, tuple[str, ...]]] = {
     'behaviour cloning': ('pendulum_td3_bc', ('policy.learn.algo.bc_alpha=0',)),
     'TD3+BC': ('pendulum_td3_bc', ('policy.learn.algo.bc_alpha=2.5',)),
-    'CQL': ('pendulum_cql', ('policy.learn.algo.cql_alpha=1', 'policy.learn.algo.cql_samples=4')),
-    'implicit Q-learning': ('pendulum_implicit_q', ('env.manager.norm_obs=True',)),
+    'CQL': ('pendulum_cql', ('policy.learn.algo.cql_alpha=5', 'policy.learn.algo.cql_samples=10')),
+    'implicit Q-learning': ('pendulum_implicit_q', ('env.manager.norm_obs=True', *ends(10_000))),
 }
-ENDS = ('evaluator.stop_val=null', f'evaluator.eval_freq={UPDATES}', f'commander.max_train_iter={UPDATES}')
 
 
 def make_data(grade: str, folder: Path) -> None:
@@ -75,11 +82,11 @@ def run_one(job: dict[str, Any], data: Path) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as here:
         os.chdir(here)
         wall, cpu = time.perf_counter(), processor_s()
-        result = offline_pipeline(config, str(folder / 'trajs'), seed=job['seed'], overrides=(*overrides, *ENDS))
+        result = offline_pipeline(config, str(folder / 'trajs'), seed=job['seed'], overrides=(*ENDS, *overrides))
         took = {'wall_s': time.perf_counter() - wall, 'cpu_s': processor_s() - cpu}
         os.chdir('/')
     told = {'return': result.final_return, 'updates': result.train_iters, 'data_return': mean_return(folder)}
-    return {**job, **told, **took, 'overrides': [*overrides, *ENDS], 'date': time.strftime('%Y-%m-%d')}
+    return {**job, **told, **took, 'overrides': [*ENDS, *overrides], 'date': time.strftime('%Y-%m-%d')}
 
 
 def records() -> list[dict[str, Any]]:
@@ -87,7 +94,7 @@ def records() -> list[dict[str, Any]]:
     if not RECORDS.exists():
         return []
     found = [json.loads(line) for line in RECORDS.read_text(encoding='utf-8').splitlines()]
-    return [r for r in found if r['method'] in METHODS and r['overrides'] == [*METHODS[r['method']][1], *ENDS]]
+    return [r for r in found if r['method'] in METHODS and r['overrides'] == [*ENDS, *METHODS[r['method']][1]]]
 
 
 def page() -> str:
@@ -99,9 +106,9 @@ def page() -> str:
         '# Learning from recorded episodes',
         '',
         f'Written by `python benchmark/learning/offline.py`. Pendulum, {EPISODES} episodes of data a grade (10,000 '
-        f'steps); {UPDATES:,} updates, then the mean return of 20 episodes. Cells: score, mean over {len(SEEDS)} seeds '
-        f'(smallest to largest); 0 is the mean return of random play ({low:.0f}), 100 that of the data of the '
-        f'expert ({high:.0f}).',
+        f'steps); {UPDATES:,} updates, where nothing else is said, then the mean return of 20 episodes. Cells: score, '
+        f'mean over {len(SEEDS)} seeds (smallest to largest); 0 is the mean return of random play ({low:.0f}), 100 '
+        f'that of the data of the expert ({high:.0f}).',
         '',
         '| data | its own score | ' + ' | '.join(METHODS) + ' |',
         '|---|---:|' + '---:|' * len(METHODS),
