@@ -14,7 +14,7 @@ atari_dqn_default_config = EasyDict(
                 learning_rate=1e-4,
                 grad_clip_norm=10.0,
                 init_data_count=20_000,
-                algo=dict(target_update_freq=1000, discount_factor=0.99, huber=True),
+                algo=dict(target_update_freq=1000, discount_factor=0.99, huber=True, nstep=3),
             ),
             command=dict(eps=dict(type='linear', start=1.0, end=0.01, decay=100_000), eps_by='envstep'),
         ),
