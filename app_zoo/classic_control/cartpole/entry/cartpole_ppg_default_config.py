@@ -18,7 +18,7 @@ cartpole_ppg_default_config = EasyDict(
                 batch_size=128,
                 learning_rate=2e-3,
                 aux_freq=80,
-                algo=dict(entropy_weight=0.0, discount_factor=0.98, gae_lambda=0.8),
+                algo=dict(entropy_weight=0.0, discount_factor=0.98, gae_lambda=0.9),
             ),
         ),
         replay_buffer=dict(buffer_name=['policy', 'value'], value=dict(type='replay', meta_maxlen=1024)),

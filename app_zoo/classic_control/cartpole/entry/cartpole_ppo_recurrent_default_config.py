@@ -17,7 +17,7 @@ cartpole_ppo_recurrent_default_config = EasyDict(
                 epochs=10,
                 batch_size=8,
                 learning_rate=2e-3,
-                algo=dict(entropy_weight=0.0, discount_factor=0.98, gae_lambda=0.8),
+                algo=dict(entropy_weight=0.0, discount_factor=0.98, gae_lambda=0.8, use_value_clip=False),
             ),
             collect=dict(unroll_len=16, traj_len=64),
         ),

@@ -16,9 +16,9 @@ cartpole_sqn_default_config = EasyDict(
             learn=dict(
                 train_step=4,
                 batch_size=64,
-                learning_rate=1e-3,
-                init_data_count=256,
-                algo=dict(target_theta=0.02, target_entropy=0.2, discount_factor=0.99),
+                learning_rate=5e-4,
+                init_data_count=1000,
+                algo=dict(target_theta=0.02, target_entropy=0.6, discount_factor=0.97),
             ),
         ),
         replay_buffer=dict(agent=dict(meta_maxlen=20000)),
