@@ -122,8 +122,9 @@ def trained_evaluator(
 ) -> Iterator[BaseSerialEvaluator]:
     """
     Overview:
-        An evaluator with the eval mode of a trained policy, and nothing else of a run; its envs close behind it. Where
-        the config names no checkpoint, the policy is as a run begins with.
+        An evaluator with the eval mode of a trained policy, or what else ``acts`` says (see ``collect``), and nothing
+        else of a run; its envs close behind it. Where the config names no checkpoint, the policy is as a run begins
+        with.
     """
     path = resolved.learner.load_path
     state = load_checkpoint_file(path) if path else None
@@ -154,13 +155,13 @@ def _trained_mode(
     policy = build_policy(resolved, cls, passed.model, manager.env_info(), fields)
     if state is not None:
         load_weights(policy, state, path)
-    if acts == 'greedy':
+    if acts == 'greedy' or state is None:
         return policy.eval_mode
-    if state is not None:
-        policy.collect_mode.load_state_dict({**state, 'attached': {}})
-        steps, updates = state['envstep'], state['last_iter']
-        told = dict(learner_step=updates, train_iter=updates, envstep=steps, total_collect_step=steps, progress=1.0)
-        policy.set_setting('collect', policy.command_mode.get_setting_collect(told))
+    policy.collect_mode.load_state_dict(state)
+    steps, updates, limit = state['envstep'], state['last_iter'], resolved.commander.max_env_step
+    told = dict(learner_step=updates, train_iter=updates, envstep=steps, total_collect_step=steps)
+    told['progress'] = min(1.0, steps / limit) if limit not in (None, -1) else 0.0
+    policy.set_setting('collect', policy.command_mode.get_setting_collect(told))
     return policy.collect_mode
 
 
