@@ -153,7 +153,7 @@ def page(runs: list[dict]) -> None:
     text = [
         '# The first 500,000 frames of Pong by PPO',
         '',
-        f'Written by `{COMMAND}`: {min(r["date"] for r in runs)} to {max(r["date"] for r in runs)}, one thread a run, '
+        f'Written by `{COMMAND}`: {" to ".join(sorted({r["date"] for r in runs}))}, one thread a run, '
         'float32. 8 games, rounds of 128 steps, 4 passes in batches of 256, step size 2.5e-4 (constant), both clips '
         f'{CLIP}. Cells: score of the games (21 points at most, sampled actions) that ended in the 50,000 frames up to '
         'there, mean of the seeds (lowest to highest).',
