@@ -57,7 +57,7 @@ def to_gymnasium(info: EnvElementInfo) -> Any:
 def random_action(info: EnvElementInfo, rng: np.random.Generator, mask: Any = None) -> np.ndarray:
     """
     Overview:
-        An action that everything speaks for equally, as a manager takes it; ``mask`` says which choices are legal.
+        A random action, in the form that a manager takes, each as likely as the others; ``mask`` says which are legal.
         Bounds of numbers count up to a thousand. ValueError for a space that is no space of actions.
     """
     value = info.value if isinstance(info.value, dict) else {}
