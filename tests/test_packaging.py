@@ -44,6 +44,14 @@ def test_the_image_takes_the_torch_of_the_package():
     assert f'"torch{bound}"' in (ROOT / 'Dockerfile').read_text(encoding='utf-8')
 
 
+def test_the_readme_names_every_extra():
+    setup, readme = ((ROOT / name).read_text(encoding='utf-8') for name in ('setup.py', 'README.md'))
+    extras = re.findall(r"^    '(\w+)': \[", re.search(r'^extras = \{.+?^\}', setup, flags=re.M | re.S)[0], flags=re.M)
+    text = readme.split('## Extras')[1]
+    assert len(extras) > 20
+    assert [name for name in extras if f'`{name}`' not in text and f'[{name}]' not in text] == []
+
+
 def test_contents_of_a_release_are_compared_with_what_is_tracked(tmp_path):
     spec = importlib.util.spec_from_file_location('release_contents', ROOT / '.ci' / 'release_contents.py')
     contents = importlib.util.module_from_spec(spec)

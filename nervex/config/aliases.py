@@ -98,6 +98,7 @@ ALIASES: dict[str, str | Callable[[Any], dict[str, Any] | None]] = {
     'policy.model.global_obs_shape': 'policy.model.global_obs_dim',
     'policy.model.alone_obs_shape': 'policy.model.alone_obs_dim',
     'evaluator.stop_value': 'evaluator.stop_val',
+    'env.engine': 'env.vector_backend',
     'env.norm_obs.use_norm': 'env.manager.norm_obs',
     'env.norm_reward.use_norm': 'env.manager.norm_reward',
     'policy.learn.algo.use_adv_norm': 'policy.learn.algo.adv_norm',
