@@ -32,13 +32,22 @@ class GymnasiumEngine:
     Arguments:
         - env (:obj:`Any`): the vector env; its ``metadata['autoreset_mode']`` is NEXT_STEP or SAME_STEP
         - use_act_scale, one_hot, flatten (:obj:`bool`): as in GymEnv
+        - rules (:obj:`Any`): told by ``begin()`` that all episodes begin; ``acted(actions, ids)`` and
+          ``answered(answer, ids)`` change what goes to these envs and comes from them. None: nothing changes
     """
 
-    def __init__(self, env: Any, use_act_scale: bool = False, one_hot: bool = True, flatten: bool = False) -> None:
+    def __init__(
+        self,
+        env: Any,
+        use_act_scale: bool = False,
+        one_hot: bool = True,
+        flatten: bool = False,
+        rules: Any = None,
+    ) -> None:
         mode = str(getattr(env.metadata.get('autoreset_mode'), 'value', 'NextStep'))
         if mode not in ('NextStep', 'SameStep'):
             raise ValueError(f'{env}: autoreset mode {mode} is not supported, make it with NEXT_STEP or SAME_STEP')
-        self.env, self.num = env, env.num_envs
+        self.env, self.num, self.rules = env, env.num_envs, rules
         self.same_step = mode == 'SameStep'
         self.act = ActionCodec(env.single_action_space, use_act_scale)
         self.obs = ObsCodec(env.single_observation_space, one_hot, flatten)
@@ -50,13 +59,15 @@ class GymnasiumEngine:
 
     def start(self, seeds: list[int | None]) -> Any:
         """Begin episodes; answers the first observations."""
+        self._all_begin()
         return self._observed(self.env.reset(seed=self._seed(seeds))[0])
 
     def exchange(self, actions: np.ndarray) -> Answer:
         """One action for each env."""
-        obs, reward, terminated, truncated, infos = self.env.step(self._acted(actions))
+        everyone = np.arange(self.num)
+        obs, reward, terminated, truncated, infos = self.env.step(self._acted(actions, everyone))
         final = infos.pop('final_obs', None) if self.same_step else None
-        return Answer(
+        answer = Answer(
             self._observed(obs),
             np.asarray(reward, np.float32),
             np.asarray(terminated, bool),
@@ -64,6 +75,7 @@ class GymnasiumEngine:
             infos,
             final,
         )
+        return answer if self.rules is None else self.rules.answered(answer, everyone)
 
     def final_row(self, final_obs: Any, k: int) -> Any:
         """The last observation of row k."""
@@ -89,7 +101,13 @@ class GymnasiumEngine:
 
         return _stack([self.obs(row) for row in iterate(self.env.observation_space, obs)])
 
-    def _acted(self, actions: np.ndarray) -> Any:
+    def _all_begin(self) -> None:
+        if self.rules is not None:
+            self.rules.begin()
+
+    def _acted(self, actions: np.ndarray, ids: np.ndarray) -> Any:
+        if self.rules is not None:
+            actions = self.rules.acted(actions, ids)
         if self.act.plain:
             return actions
         rows = [self.act.to_env(a) for a in actions]
@@ -110,8 +128,8 @@ class EnvPoolEngine(GymnasiumEngine):
         below the number of envs it takes actions and answers apart (``send``, ``recv``), for some envs at a time.
     """
 
-    def __init__(self, task_id: str, num: int, kwargs: dict, **codec: bool) -> None:
-        self._task, self._codec, self.env = task_id, codec, None
+    def __init__(self, task_id: str, num: int, kwargs: dict, rules: Any = None, **codec: bool) -> None:
+        self._task, self._codec, self.env, self.rules = task_id, codec, None, rules
         size = kwargs.get('batch_size', num)
         if not isinstance(size, int) or size < 1 or (size < num and num % size):
             text = f'got {size!r}, must be a number that divides the number of envs, {num}'
@@ -142,6 +160,7 @@ class EnvPoolEngine(GymnasiumEngine):
         """Begin episodes; the envs are made again if the seeds are other ones."""
         if seeds != self._made_with or seeds[0] is not None or self.batch_size < self.num:
             self._make(seeds)
+        self._all_begin()
         if self.batch_size == self.num:
             return self._observed(self.env.reset()[0])
         self.env.async_reset()
@@ -151,14 +170,15 @@ class EnvPoolEngine(GymnasiumEngine):
 
     def send(self, actions: np.ndarray, ids: np.ndarray) -> None:
         """Give these envs an action each; does not wait."""
-        self.env.send(self._acted(actions), ids.astype(np.int32))
+        self.env.send(self._acted(actions, ids), ids.astype(np.int32))
 
     def recv(self) -> tuple[np.ndarray, Answer]:
         """The ids of the first ``batch_size`` envs to answer, and their answers."""
         obs, reward, terminated, truncated, infos = self.env.recv()
         ids = np.array(infos.pop('env_id'))
         ended = np.asarray(terminated, bool), np.asarray(truncated, bool)
-        return ids, Answer(self._observed(obs), np.asarray(reward, np.float32), *ended, infos)
+        answer = Answer(self._observed(obs), np.asarray(reward, np.float32), *ended, infos)
+        return ids, answer if self.rules is None else self.rules.answered(answer, ids)
 
     def _observed(self, obs: Any) -> Any:
         if isinstance(obs, np.ndarray):
@@ -172,12 +192,13 @@ class EnvPoolEngine(GymnasiumEngine):
             self.env = None
 
 
-def make_engine(cfg: dict, num: int) -> Any:
+def make_engine(cfg: dict, num: int, rules: Any = None) -> Any:
     """
     Overview:
         The engine for a GymEnv config.
     Arguments:
         - cfg (:obj:`dict`): complete settings of GymEnv; ``vector_backend`` chooses, ``vector_kwargs`` go to the engine
+        - rules (:obj:`Any`): see GymnasiumEngine
     """
     from nervex.envs.gym_env import drawn
 
@@ -188,10 +209,10 @@ def make_engine(cfg: dict, num: int) -> Any:
     kwargs = {**drawn(cfg), **cfg['vector_kwargs']}
     limit = {} if cfg['max_episode_steps'] is None else {'max_episode_steps': cfg['max_episode_steps']}
     if backend == 'envpool':
-        return EnvPoolEngine(env_id, num, {**limit, **kwargs}, **codec)
+        return EnvPoolEngine(env_id, num, {**limit, **kwargs}, rules, **codec)
     if backend == 'ale' or (backend == 'auto' and env_id.split(':')[-1].startswith('ALE/')):
-        return GymnasiumEngine(_make_ale(env_id, num, cfg['max_episode_steps'], kwargs), **codec)
-    return GymnasiumEngine(_make_gymnasium(env_id, num, {**limit, **kwargs}), **codec)
+        return GymnasiumEngine(_make_ale(env_id, num, cfg['max_episode_steps'], kwargs), **codec, rules=rules)
+    return GymnasiumEngine(_make_gymnasium(env_id, num, {**limit, **kwargs}), **codec, rules=rules)
 
 
 def bare_name(env_id: str) -> str:

@@ -6,8 +6,10 @@ from typing import Any
 
 from easydict import EasyDict
 
+from app_zoo.atari.envs.lives import Lives
 from nervex.envs.gym_env import GymEnv, find_spec, known_spec
 from nervex.envs.vector_engine import bare_name, make_engine
+from nervex.envs.wrappers.atari import waits_for_fire
 from nervex.utils.declare import setting, settings
 from nervex.utils.errors import ExtraMissingError, UnknownNameError
 
@@ -42,7 +44,7 @@ class AtariEnv(GymEnv):
         c.env_id, self._limit = full_id(c.env_id), limit_of(c)
         c.make_kwargs = {**_game(c), 'frameskip': 1, 'obs_type': 'grayscale', **c.make_kwargs}
         kept = dict(frame_stack=c.frame_stack, size=c.frame_size, skip=c.frame_skip, noop_max=c.noop_max)
-        ends = dict(episodic_life=c.episodic_life, clip_reward=c.clip_reward)
+        ends = dict(episodic_life=c.episodic_life, clip_reward=c.clip_reward, max_steps=self._limit)
         c.wrappers = [dict(type='atari', **kept, **ends), *c.wrappers]
         c.max_episode_steps = self._limit
 
@@ -60,20 +62,29 @@ class AtariEnv(GymEnv):
         """ALE's own, or EnvPool's (``vector_backend``), which do all of the preprocessing."""
         c = cls.complete_cfg(cfgs[0])
         by_envpool, trains = c.vector_backend == 'envpool', c.role != 'evaluator'
-        skip, clip = ('frame_skip', 'reward_clip') if by_envpool else ('frameskip', 'reward_clipping')
+        skip, clip, ends = (
+            ('frame_skip', 'reward_clip', 'episodic_life')
+            if by_envpool
+            else ('frameskip', 'reward_clipping', 'life_loss_info')
+        )
+        by_lives = c.episodic_life and trains
         made = dict(
             stack_num=c.frame_stack,
             img_height=c.frame_size,
             img_width=c.frame_size,
             noop_max=c.noop_max,
-            episodic_life=c.episodic_life and trains,
-            **{skip: c.frame_skip, clip: c.clip_reward and trains},
+            **{skip: c.frame_skip, clip: c.clip_reward and trains, ends: by_lives},
         )
         env_id = f'{bare_name(c.env_id)}-v5' if by_envpool else full_id(c.env_id)
         given = {'vector_kwargs': {**_game(c), **made, **c.vector_kwargs}, 'make_kwargs': {}}
         backend = 'envpool' if by_envpool else 'ale'
         given |= {'vector_backend': backend, 'env_id': env_id, 'max_episode_steps': limit_of(c)}
-        return make_engine({**c, **given}, len(cfgs))
+        if by_envpool and by_lives:  # which goes on with the next life by itself
+            return make_engine({**c, **given}, len(cfgs))
+        game = cls(c)
+        rules = Lives(len(cfgs), waits_for_fire(game))
+        game.close()
+        return make_engine({**c, **given}, len(cfgs), rules)
 
 
 def full_id(name: str) -> str:

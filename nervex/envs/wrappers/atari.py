@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from nervex.envs.wrappers.base import ActionRepeat, GymWrapper
+from nervex.envs.wrappers.base import ActionRepeat, GymWrapper, TimeLimit
 from nervex.utils.errors import ExtraMissingError
 
 
@@ -70,17 +70,32 @@ class EpisodicLife(_Presses):
 
 
 class FireReset(_Presses):
-    """Presses FIRE after a reset in games that wait for it; other games are left alone."""
+    """
+    Overview:
+        Presses FIRE in games that wait for it, after a reset and in place of the first action of a further life; other
+        games are left alone.
+    """
 
     def __init__(self, env: Any) -> None:
         super().__init__(env)
-        meanings = env.unwrapped.get_action_meanings()
-        self._fires = len(meanings) >= 3 and meanings[1] == 'FIRE'
+        self._fires = waits_for_fire(env)
+        self._lives, self._waits = 0, False
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict]:
+        """One step, as the class changes it."""
+        answer = super().step(1 if self._waits else action)
+        if self._fires:
+            lives = self.env.unwrapped.ale.lives()
+            self._waits, self._lives = 0 < lives < self._lives, lives
+        return answer
 
     def reset(self, *, seed: int | None = None, **kwargs: Any) -> tuple[Any, dict]:
         """Begin an episode, and fire."""
         answer = super().reset(seed=seed, **kwargs)
-        return self._press(1, **kwargs) if self._fires else answer
+        if self._fires:
+            answer = self._press(1, **kwargs)
+            self._waits, self._lives = False, self.env.unwrapped.ale.lives()
+        return answer
 
 
 class WarpFrame(GymWrapper):
@@ -166,6 +181,7 @@ def wrap_atari(
     episodic_life: bool = True,
     clip_reward: bool = True,
     scale: bool = False,
+    max_steps: int | None = None,
 ) -> Any:
     """
     Overview:
@@ -173,17 +189,26 @@ def wrap_atari(
     Arguments:
         - env (:obj:`Any`): a raw game: made with ``frameskip=1, repeat_action_probability=0.`` (or a NoFrameskip id)
         - role (:obj:`str | None`): 'evaluator' plays whole games for their true score
+        - max_steps (:obj:`int | None`): after so many steps a game is cut off, with all of its lives; None: never
     """
     trains = role != 'evaluator'
-    env = MaxAndSkip(NoopReset(env, noop_max), skip)
+    env = FireReset(MaxAndSkip(NoopReset(env, noop_max), skip))
+    if max_steps is not None:
+        env = TimeLimit(env, max_steps)
     if episodic_life and trains:
         env = EpisodicLife(env)
-    env = WarpFrame(FireReset(env), size)
+    env = WarpFrame(env, size)
     if scale:
         env = ScaledFloat(env)
     if clip_reward and trains:
         env = ClipReward(env)
     return FrameStack(env, frame_stack)
+
+
+def waits_for_fire(env: Any) -> bool:
+    """Whether a game and its further lives begin with FIRE."""
+    meanings = env.unwrapped.get_action_meanings()
+    return len(meanings) >= 3 and meanings[1] == 'FIRE'
 
 
 def _space(shape: tuple[int, ...], low: Any, high: Any, dtype: Any) -> Any:

@@ -33,13 +33,15 @@ def test_frames_rewards_and_ends_are_those_of_gymnasium(game, seed):
     waiting = next(layer for layer in ours._layers() if isinstance(layer, NoopReset))
     waiting._rng = Mock(integers=Mock(return_value=raw.unwrapped.ale.getEpisodeFrameNumber()))
     mine = ours.reset()
-    if raw.unwrapped.get_action_meanings()[1] == 'FIRE':  # ours begins after the first press
+    fires = raw.unwrapped.get_action_meanings()[1] == 'FIRE'
+    if fires:  # ours begins after the first press
         seen, *_ = theirs.step(FIRE)
     assert (mine[-1] == seen[-1]).all()
-    rng, scored = np.random.default_rng(seed), 0.0
+    rng, scored, waits, lives = np.random.default_rng(seed), 0.0, False, raw.unwrapped.ale.lives()
     for step in range(300):
         action = int(rng.integers(theirs.action_space.n))
-        seen, reward, terminated, truncated, _ = theirs.step(action)
+        seen, reward, terminated, truncated, info = theirs.step(FIRE if waits else action)
+        waits, lives = fires and info['lives'] < lives, info['lives']  # and a further life, too
         timestep = ours.step(action)
         assert timestep.reward[0] == reward and timestep.done == (terminated or truncated)
         scored += abs(reward)
@@ -110,6 +112,60 @@ def test_the_vectorised_games_have_the_same_roles_and_make_no_row_of_their_own(e
         short = np.mean(finished) < 100  # a life; a whole game of five takes longer
         assert short == expected, (role, finished)
         manager.close()
+
+
+def play_breakout(steps, **game):
+    """Blocks of an engine while nobody catches the ball."""
+    cfg = dict(env_id='Breakout', noop_max=1, **game)
+    with create_env_manager('vector', AtariEnv, [cfg] * 2) as manager:
+        manager.seed(0)
+        manager.launch()
+        for _ in range(steps):
+            ids, obs = manager.observe()
+            yield obs[0], manager.advance(ids, np.zeros(len(ids), int))
+
+
+def test_an_engine_goes_on_with_the_next_life_where_the_last_was_lost():
+    lives, frames, ends, last = [], [], [], None
+    for seen, block in play_breakout(125, vector_backend='ale', role='actor'):
+        assert last is None or (seen == last).all()
+        lives.append(int(block.info[0]['lives']))
+        frames.append(int(block.info[0]['episode_frame_number']))
+        ends += [len(lives)] if block.done[0] else []
+        last = block.obs[0].copy() if block.done[0] and len(ends) < 5 else None
+        assert not block.truncated.any()
+    assert [lives[end - 1] for end in ends] == [4, 3, 2, 1, 5]  # FIRE throws in a ball, which falls in 23 steps
+    assert (np.diff(frames)[: ends[3]] == 4).all()  # one game
+
+
+@pytest.mark.parametrize('engine', ['ale', 'envpool'])
+def test_the_engines_throw_in_the_ball_for_who_evaluates(engine):
+    if engine != 'ale':
+        pytest.importorskip('envpool')
+    ends = [b.episode_length[0] for _, b in play_breakout(130, vector_backend=engine, role='evaluator') if b.done[0]]
+    assert len(ends) == 1 and 110 <= ends[0] <= 130  # five balls
+
+
+@pytest.mark.parametrize('engine', ['ale', 'envpool', None])
+def test_frames_count_by_games_not_by_lives(engine):
+    if engine == 'envpool':
+        pytest.importorskip('envpool')
+    given, ends = dict(role='actor', max_frames=160), []
+    if engine is not None:
+        blocks = (block for _, block in play_breakout(42, vector_backend=engine, **given))
+        ends = [(int(b.episode_length[0]), bool(b.truncated[0])) for b in blocks if b.done[0]]
+    else:
+        env = AtariEnv(dict(env_id='Breakout', noop_max=1, **given))
+        for _ in range(2):
+            env.reset()
+            steps, done = 0, False
+            while not done:
+                _, _, done, info = env.step(0)
+                steps += 1
+            ends.append((steps, info['truncated']))
+        env.close()
+    (life, cut), (rest, also_cut) = ends
+    assert not cut and also_cut and life + rest in (39, 40)  # without an engine FIRE is pressed between them
 
 
 def test_envpool_shows_the_same_and_its_resets_are_no_steps():

@@ -140,6 +140,47 @@ def test_fire_reset_fires_only_where_there_is_fire(meanings, fired):
     assert game.actions == fired
 
 
+@pytest.mark.parametrize(
+    'meanings,actions', [(('NOOP', 'FIRE', 'UP'), [1, 2, 2, 1, 2, 2, 1, 2]), (('NOOP', 'UP', 'DOWN'), [2] * 7)]
+)
+def test_the_first_action_of_a_further_life_is_fire_where_there_is_fire(meanings, actions):
+    game = Game(life=3, meanings=meanings)
+    env = FireReset(game)
+    for _ in range(2):  # a new game's is pressed by its reset
+        env.reset()
+        for _ in range(7):
+            env.step(2)
+    assert game.actions == actions * 2
+
+
+def test_who_collects_begins_a_further_life_with_one_press_of_fire():
+    pytest.importorskip('cv2')
+    game = Game(life=12)
+    env = wrap_atari(game, 'actor', noop_max=1)
+    env.reset(seed=0)
+    while not env.step(2)[2]:
+        pass
+    game.actions.clear()
+    env.reset()
+    assert game.actions == [1] * 4 and game.resets == 1
+
+
+def test_a_game_is_cut_off_with_all_of_its_lives():
+    pytest.importorskip('cv2')
+    game = Game(life=12)  # FIRE, 2 steps of 4 frames; FIRE for the first of 3 steps; FIRE as the sixth, and the seventh
+    env = wrap_atari(game, 'actor', noop_max=1, max_steps=7)
+    ends = []
+    for _ in range(2):
+        for _ in range(3):
+            env.reset(seed=None)
+            ended = cut = steps = 0
+            while not (ended or cut):
+                *_, ended, cut, _ = env.step(2)
+                steps += 1
+            ends.append((steps, bool(ended), bool(cut)))
+    assert ends == [(2, True, False), (2, True, False), (1, False, True)] * 2 and game.resets == 2
+
+
 def test_warp_frame_is_grey_and_84():
     pytest.importorskip('cv2')
     env = WarpFrame(Game())
