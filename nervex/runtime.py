@@ -59,20 +59,23 @@ class Exported:
         """
         inputs, lead = [], None
         for path, shape, dtype in self._leaves:
-            part = obs
-            for key in path:
-                part = part[int(key) if isinstance(part, (tuple, list)) else key]
-            array = np.asarray(part, dtype)
+            part, name = obs, '.'.join(('obs', *path))
+            try:
+                for key in path:
+                    part = part[int(key) if isinstance(part, (tuple, list)) else key]
+                array = np.asarray(part, dtype)
+            except (TypeError, ValueError, LookupError) as error:
+                raise self._misfit(name, f'a {type(part).__name__} ({error!r})', shape) from error
             front = array.shape[: array.ndim - len(shape)]
             if array.shape[len(front) :] != shape or len(front) > 1 or lead not in (None, front):
-                raise self._misfit('.'.join(('obs', *path)), array.shape, shape)
+                raise self._misfit(name, f'the shape {array.shape}', shape)
             lead = front
             inputs.append(array if front else array[None])
         if self._state_shape is not None:
             rows = (len(inputs[0]), *self._state_shape)
             given = np.zeros(rows, np.float32) if state is None else np.asarray(state, np.float32)
             if given.size != np.prod(rows):
-                raise self._misfit('state', given.shape, self._state_shape)
+                raise self._misfit('state', f'the shape {given.shape}', self._state_shape)
             inputs.append(given.reshape(rows))
         action: Any
         action, *after = self._run(inputs)
@@ -91,8 +94,8 @@ class Exported:
         """Episodes begin anew: a recurrent policy forgets."""
         self._memory = None
 
-    def _misfit(self, name: str, got: tuple[int, ...], shape: tuple[int, ...]) -> ValueError:
-        return ValueError(f'{name}: got the shape {got}, must be {shape}, or a batch of such in all parts; {self!r}')
+    def _misfit(self, name: str, got: str, shape: tuple[int, ...]) -> ValueError:
+        return ValueError(f'{name}: got {got}, must be {shape}, or a batch of such in all parts; {self!r}')
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f'{name}: an exported policy only acts (act, predict, reset); load the run for more')

@@ -316,6 +316,9 @@ def test_observations_of_another_shape_are_refused(exported):
     policy = runtime.load(str(exported / 'policy.npz'))
     with pytest.raises(ValueError, match=r'obs: got the shape \(4,\), must be \(5,\)'):
         policy.act(np.zeros(4))
+    for obs in ({'x': 1}, 'north', [[1.0], [2.0, 3.0]]):
+        with pytest.raises(ValueError, match=rf'obs: got a {type(obs).__name__} \(.*, must be \(5,\)'):
+            policy.act(obs)
 
 
 def test_a_checkpoint_of_another_ending_is_refused_before_anything_is_done():
