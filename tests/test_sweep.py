@@ -65,6 +65,7 @@ def test_values_of_a_grid_are_split_at_the_commas_between_them():
         (['--seeds', 'a-b'], 'write 0-9'),
         (['--seeds', ''], 'write 0-9'),
         (['--seeds', '0,0'], 'a seed twice'),
+        (['-o', 'exp_name=runs/mine'], 'below that of the sweep, --out'),
         (['--seeds', '0-20000'], 'more than 10,000 runs'),
         (['--seeds', '0-5000', '-g', f'{RATE}=1e-4,1e-3'], '10,002 runs'),
         (['-j', '0'], '0 is not in the range'),

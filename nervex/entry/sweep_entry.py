@@ -151,6 +151,8 @@ def begin_sweep(plan: Plan, out: str | None) -> str:
     Overview:
         Check all settings, before anything starts, and make the folder. What is wrong is a UsageError of one line.
     """
+    if any(text.partition('=')[0].strip() == 'exp_name' for text in plan.override):
+        raise click.UsageError('-o exp_name: every run has its own folder, below that of the sweep, --out')
     settings = plan.settings()
     if plan.optuna is not None:
         from nervex.entry.sweep_search import Search
