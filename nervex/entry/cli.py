@@ -30,7 +30,8 @@ MODES = {
 }
 DEFAULT_CONFIG = 'cartpole_dqn'  # of a command without any argument
 EXIT_FAILURE, EXIT_USAGE = 1, 2
-_HERE = (None, False, 'local', '0.0.0.0')  # values of options that ask for no other machine
+_SUBMIT = ('slurm', 'k8s')  # platforms to which a run is handed
+_elsewhere = partial(take.used_option, modes=['parallel'])
 
 
 class _Mode(click.Choice):
@@ -49,31 +50,36 @@ class _Mode(click.Choice):
         type=_Mode(list(MODES)),
         help='What to run; left out: what the config says, or serial. module:function runs that, with all options.',
     ),
-    click.option('-c', '--config', help='Config file (.py or .yaml), or the name of a built-in one: nervex -q config.'),
+    take.used_option(
+        '-c',
+        '--config',
+        modes=(*take.TRAIN, *take.PLAY, 'arena'),
+        help='Config file (.py or .yaml), or the name of a built-in one: nervex -q config.',
+    ),
     *(take.seed, take.override, take.load),
-    click.option(
+    take.used_option(
         '--resume',
+        modes=take.TRAIN,
         is_flag=False,
         flag_value='.',
         metavar='[FOLDER]',
         help='Continue the stopped run in FOLDER (the current one if none is given), exactly where it was.',
     ),
     *(take.trust, take.data, take.episodes, take.acts, take.opponent, take.video, take.gif, take.render),
-    click.option(
+    take.used_option(
         '-p',
         '--platform',
+        modes=['parallel'],
         type=click.Choice(['local', 'slurm', 'k8s']),
         default='local',
         show_default=True,
         help='Where -m parallel runs.',
     ),
-    click.option('-ch', '--coordinator_host', help='Node that the coordinator runs on (-p slurm, -p k8s).'),
-    click.option(
-        '-lh', '--learner_host', default='0.0.0.0', help='Nodes of the learners: gpu1,cpu[2-5]; 0.0.0.0: any.'
-    ),
-    click.option('-ah', '--actor_host', default='0.0.0.0', help='Nodes of the actors, likewise (-m parallel).'),
+    _elsewhere('-ch', '--coordinator_host', platforms=_SUBMIT, help='Node that the coordinator runs on (slurm, k8s).'),
+    _elsewhere('-lh', '--learner_host', default='0.0.0.0', help='Nodes of the learners: gpu1,cpu[2-5]; 0.0.0.0: any.'),
+    _elsewhere('-ah', '--actor_host', default='0.0.0.0', help='Nodes of the actors, likewise.'),
     take.address,
-    click.option('--dry-run', is_flag=True, help='-p slurm and -p k8s print what they would submit.'),
+    _elsewhere('--dry-run', platforms=_SUBMIT, is_flag=True, help='-p slurm and -p k8s print what they would submit.'),
     click.option(
         '-q',
         '--query-registry',
@@ -85,25 +91,25 @@ class _Mode(click.Choice):
 )
 def cli(**options: Any) -> None:
     """Train, evaluate and inspect deep-RL agents from one config."""
-    mode = options['mode']
+    mode, ctx = options['mode'], click.get_current_context()
     if options['version']:
         click.echo(f'{__TITLE__} {__VERSION__}')
     elif options['query_registry']:
         from nervex.config.query import query
 
+        take.refuse_unused(ctx, mode='')
         for line in query(options['query_registry'], options['folders']):
             click.echo(line)
-    elif mode in ('plot', 'arena') or ':' in (mode or ''):
+    elif ':' in (mode or ''):
         run_mode(**options)
-    elif options['folders']:
+    elif options['folders'] and mode not in ('plot', 'arena'):
         raise click.UsageError(f'unexpected {options["folders"][0]!r}: only -m plot and -m arena take folders')
     elif mode is None:
         cli.callback(**_by_default(options))  # type: ignore[misc]
-    elif not (options['config'] or options['load'] or (options['resume'] and mode not in ('eval', 'collect'))):
-        raise click.UsageError(f'-m {mode} needs a config: -c FILE, or the run that has one')
-    elif mode != 'parallel' and (elsewhere := _elsewhere(options)):
-        raise click.UsageError(f'{elsewhere} is for -m parallel; -m {mode} runs in this process')
     else:
+        take.refuse_unused(ctx, mode=mode, platform=options['platform'])
+        if mode not in ('plot', 'arena') and not (options['config'] or options['load'] or options['resume']):
+            raise click.UsageError(f'-m {mode} needs a config: -c FILE, or the run that has one')
         run_mode(**options)
 
 
@@ -147,15 +153,12 @@ def run_mode(mode: str, **given: Any) -> None:
     run(options)
 
 
-def _elsewhere(options: dict[str, Any]) -> str | None:
-    """The option, if any, that asks for other machines than this one."""
-    asking = ('platform', 'address', 'dry_run', 'coordinator_host', 'learner_host', 'actor_host')
-    given = (one for one in cli.params if one.name in asking and options[one.name] not in _HERE)
-    return next((f'-p {options["platform"]}' if one.name == 'platform' else one.opts[0] for one in given), None)
-
-
 def _train(pipeline: Callable[..., Any], options: dict[str, Any], *data: Any) -> None:
     """Carry out a run, and tell how it ended."""
+    from nervex.run.folder import saved_run
+
+    if options['resume'] and options['seed'] not in (None, own := saved_run(options['resume']).seed):
+        raise click.UsageError(f'-s {options["seed"]}: {options["resume"]} goes on with its own seed, {own}')
     how = dict(overrides=_overrides(options), progress=True, resume=options['resume'], trust=options['trust'])
     _tell(pipeline(_config(options), *data, options['seed'], **how), options)
 
@@ -269,6 +272,8 @@ def _eval(options: dict[str, Any]) -> None:
     if options['opponent'] == 'human':
         _play(options)
         return
+    if options['video'] and options['gif']:
+        raise click.UsageError('give --video or --gif')
     if options['opponent']:
         options['override'] += (f'env.evaluator_opponent={json.dumps(options["opponent"])}',)
     video = 'gif' if options['gif'] else 'mp4' if options['video'] else None
@@ -292,6 +297,8 @@ def _play(options: dict[str, Any]) -> None:
     from nervex.entry.arena_entry import play_human
 
     how = _how_to_play(options)
+    if filmed := next((name for name in ('video', 'gif', 'render') if options[name]), None):
+        raise click.UsageError(f'--{filmed}: games with --opponent human show themselves, and are not filmed')
     if not how['load_path']:
         raise click.UsageError('-m eval --opponent human needs a trained policy: --load FILE')
     results = play_human(how['cfg'], how['load_path'], how['n_episode'] or 1, how['seed'], how['overrides'])

@@ -74,6 +74,7 @@ def _arguments(cfg: EasyDict, options: Mapping[str, Any]) -> list[str]:
     for name, flag in (('config', '-c'), ('seed', '-s'), ('resume', '--resume'), ('load', '--load')):
         if options.get(name) is not None:
             found += [flag, str(options[name])]
+    found += ['--trust'] if options.get('trust') else []
     for override in [*options.get('override', ()), f'parallel.actor_num={make_plan(cfg).actors}']:
         found += ['-o', override]
     for name, flag in (('learner_host', '-lh'), ('actor_host', '-ah')):

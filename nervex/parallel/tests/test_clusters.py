@@ -97,6 +97,7 @@ def test_the_job_runs_the_users_command_with_a_token_and_joins_its_own_cluster()
         'nervex.entry.cli', '-m', 'parallel', '-p', 'local', '-c', 'cartpole_dqn', '-s', '3',
         '-o', "exp_name=it's here", '-o', 'parallel.actor_num=3',
     ]  # fmt: skip
+    assert '-s 3 --trust -o' in script(trust=True)
     assert 'RAY_AUTH_MODE=token' in text and '--include-dashboard=false' in text and 'ray stop' not in text
 
 
