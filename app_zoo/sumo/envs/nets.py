@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -41,16 +41,29 @@ class Crossing:
 class Net:
     """
     Overview:
-        A net: its crossings with lights, of each road on which cars enter it those on which they can leave it, length
-        and course of each lane, and the courses inside of crossings.
+        A net: its crossings with lights, of each road on which cars enter it those on which they can leave it, of each
+        road those from which cars come to it without passing such lights, length and course of each lane, and the
+        courses inside of crossings.
     """
 
     path: str
     crossings: list[Crossing]
     ways: dict[str, list[str]]
+    before: dict[str, list[str]]
     length: dict[str, float]
     shape: dict[str, np.ndarray]
     inside: list[np.ndarray]
+
+    def pieces(self, roads: Iterable[str]) -> set[str]:
+        """These roads with those in front of them that lead to nothing else: pieces of the same road."""
+        found: set[str] = set()
+        left = list(roads)
+        while left:
+            road = left.pop()
+            found.add(road)
+            before = self.before[road]
+            left += [one for one in before if len(before) == 1 and one not in found]
+        return found
 
 
 def read_net(path: str | Path) -> Net:
@@ -63,7 +76,8 @@ def read_net(path: str | Path) -> Net:
     for logic in root.iter('tlLogic'):
         states = [phase.get('state', '') for phase in logic.iter('phase')]
         greens = [state for state in states if 'y' not in state and 'G' in state]
-        if len(greens) > 1:
+        known = {crossing.name for crossing in crossings}
+        if len(greens) > 1 and logic.get('id', '') not in known:  # which may have other programs, by the hour
             crossings.append(Crossing(logic.get('id', ''), greens))
     if not crossings:
         raise ValueError(f'{path}: no traffic light with two green phases; give a net with one (netgenerate --tls.set)')
@@ -81,9 +95,13 @@ def read_net(path: str | Path) -> Net:
             for phase, state in enumerate(crossing.greens):
                 crossing.served[phase, crossing.lanes.index(lane)] |= state[int(link.get('linkIndex', 0))] in 'Gg'
     onward: dict[str, list[str]] = {road: [] for road in roads}
+    unlit: dict[str, list[str]] = {road: [] for road in roads}
+    names = {crossing.name for crossing in crossings}
     for before, after, link in links:
         if link.get('dir') != 't':  # which turns round
             onward[road_of(before)].append(road_of(after))
+            if link.get('tl') not in names and road_of(before) not in unlit[road_of(after)]:
+                unlit[road_of(after)].append(road_of(before))
     ways = _ways(onward, {road: (edge.get('from', ''), edge.get('to', '')) for road, edge in roads.items()})
     if not ways:
         raise ValueError(
@@ -94,6 +112,7 @@ def read_net(path: str | Path) -> Net:
         path=str(path),
         crossings=crossings,
         ways=ways,
+        before=unlit,
         length={name: float(lane.get('length', 0)) for name, lane in lanes.items()},
         inside=[_points(lane.get('shape', '')) for edge in inner for lane in edge.iter('lane')],
         shape={name: _points(lane.get('shape', '')) for name, lane in lanes.items()},

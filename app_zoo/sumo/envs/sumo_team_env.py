@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from app_zoo.sumo.envs.nets import Net
+from app_zoo.sumo.envs.nets import Net, road_of
 from app_zoo.sumo.envs.sumo_env import SumoEnv, check_installed
 from nervex.envs import BaseEnvInfo, EnvElementInfo
 from nervex.envs.common.team import padded
@@ -89,13 +89,13 @@ def side_of(there: np.ndarray) -> int:
 
 
 def neighbours(net: Net) -> list[dict[int, int]]:
-    """Of each crossing: side -> the crossing there from which a road leads to it."""
+    """Of each crossing: side -> the nearest crossing there from which a road, in one piece or several, leads to it."""
     middles = [np.mean([net.shape[lane][-1] for lane in crossing.lanes], axis=0) for crossing in net.crossings]
-    return [
-        {
-            side_of(middles[k] - here): k
-            for k, other in enumerate(net.crossings)
-            if set(other.leaving) & set(crossing.lanes)
-        }
-        for crossing, here in zip(net.crossings, middles)
-    ]
+    leaving = [{road_of(lane) for lane in crossing.leaving} for crossing in net.crossings]
+    found = []
+    for this, (crossing, here) in enumerate(zip(net.crossings, middles)):
+        coming = net.pieces(crossing.roads)
+        others = [k for k, roads in enumerate(leaving) if roads & coming and k != this]
+        others.sort(key=lambda k: -float(np.linalg.norm(middles[k] - here)))
+        found.append({side_of(middles[k] - here): k for k in others})
+    return found

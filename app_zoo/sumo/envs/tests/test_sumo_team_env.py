@@ -1,5 +1,7 @@
 """Crossings as a team: who sees whom without SUMO, the env where it is installed."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -19,6 +21,53 @@ def test_a_side_is_the_nearest_of_four(there, side):
 def test_neighbours_are_crossings_from_which_a_road_leads_here():
     assert neighbours(read_net(NETS['wj3'])) == [{EAST: 1}, {EAST: 2, WEST: 0}, {WEST: 1}]
     assert neighbours(read_net(NETS['wj1'])) == [{}]
+
+
+def row_of_two(tmp_path, *links):
+    """Crossings 'a' and, 300 m to the east, 'b'; from a to b by the roads ab1, ab2 and ab3, back by ba."""
+    lanes = {'wa': (-200, 0, 0, 0), 'sa': (0, -200, 0, 0), 'ab1': (0, 0, 100, 0), 'ab2': (100, 0, 200, 0)}
+    lanes |= {'ab3': (200, 0, 300, 0), 'sb': (300, -200, 300, 0), 'be': (300, 0, 500, 0), 'ba': (300, 0, 0, 0)}
+    lanes |= {'aw': (0, 0, -200, 0), 'nm': (100, 200, 100, 0)}
+    roads = [
+        f'<edge id="{name}" from="{name}0" to="{name}1"><lane id="{name}_0" length="9" shape="{x},{y} {u},{v}"/></edge>'
+        for name, (x, y, u, v) in lanes.items()
+    ]
+    lit = ['wa ab1 tl="a"', 'sa ab1 tl="a"', 'ba aw tl="a"', 'ab3 be tl="b"', 'sb be tl="b"', 'sb ba tl="b"']
+    joined = [
+        '<connection from="{}" to="{}" fromLane="0" toLane="0" {} linkIndex="{}"/>'.format(
+            *(*link.split(), '')[:3], k % 3
+        )
+        for k, link in enumerate([*lit, *links])
+    ]
+    logic = '<phase state="GGr"/><phase state="rrG"/>'
+    lights = [f'<tlLogic id="{name}" programID="{k}">{logic}</tlLogic>' for k in (0, 1) for name in 'ab']
+    path = tmp_path / 'row.net.xml'
+    path.write_text('\n'.join(['<net>', *roads, *joined, *lights, '</net>']))
+    return read_net(path)
+
+
+def test_a_road_in_pieces_leads_here_too(tmp_path):
+    net = row_of_two(tmp_path, 'ab1 ab2', 'ab2 ab3')
+    assert [crossing.name for crossing in net.crossings] == ['a', 'b']  # whose lights have two programs
+    assert neighbours(net) == [{EAST: 1}, {WEST: 0}]
+
+
+def test_a_road_that_others_flow_into_on_the_way_is_another_one(tmp_path):
+    assert neighbours(row_of_two(tmp_path, 'ab1 ab2', 'ab2 ab3', 'nm ab2')) == [{EAST: 1}, {}]
+    assert neighbours(row_of_two(tmp_path, 'ab1 ab2', 'nm ab3')) == [{EAST: 1}, {}]
+
+
+def test_a_ring_before_a_crossing_ends(tmp_path):
+    assert neighbours(row_of_two(tmp_path, 'ab2 ab3', 'ab3 ab2', 'nm ab1')) == [{EAST: 1}, {}]
+
+
+def test_the_nearest_of_two_on_a_side_is_the_neighbour(tmp_path):
+    net = row_of_two(tmp_path, 'ab1 ab2', 'ab2 ab3')
+    a, b = net.crossings
+    far = replace(a, name='c', lanes=['be_0'])  # 900 m to the west of a, with the same roads to it as a
+    net.shape['be_0'] = np.array([[300, 0], [-900.0, 0]])
+    assert neighbours(replace(net, crossings=[a, b, far]))[1] == {WEST: 0}
+    assert neighbours(replace(net, crossings=[far, b, a]))[1] == {WEST: 2}
 
 
 def test_every_agent_has_its_lanes_in_the_same_order():
