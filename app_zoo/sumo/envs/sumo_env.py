@@ -69,34 +69,23 @@ class SumoEnv(BaseEnv):
         self.net = read_net(known)
         self._crossings = self.net.crossings
         self._phases = [len(crossing.greens) for crossing in self._crossings]
-        self._folder: tempfile.TemporaryDirectory | None = None
         self._sumo: Any = None
 
     # ---- the env
     def reset(self, **kwargs: Any) -> np.ndarray:
         rng = self.episode_rng(kwargs.get('seed'))
         self._own_the_process()
-        assert self._folder is not None
-        routes = os.path.join(self._folder.name, 'cars.rou.xml')
         c = self._cfg
-        self._starts = np.array(
-            write_routes(routes, traffic(self.net, rng, c.per_hour, c.uneven, c.change_s, c.episode_s))
-        )
-        options = [
-            '-n',
-            self.net.path,
-            '-r',
-            routes,
-            '--seed',
-            str(rng.integers(2**31)),
-            '--no-step-log',
-            '--no-warnings',
-        ]
-        options += ['--time-to-teleport', '-1']
-        if self._sumo.isLoaded():
-            self._sumo.load(options)
-        else:
-            self._sumo.start(['sumo', *options])
+        with tempfile.TemporaryDirectory(prefix='nervex_sumo_') as folder:  # SUMO keeps open what it has begun to read
+            routes = os.path.join(folder, 'cars.rou.xml')
+            cars = traffic(self.net, rng, c.per_hour, c.uneven, c.change_s, c.episode_s)
+            self._starts = np.array(write_routes(routes, cars))
+            options = ['-n', self.net.path, '-r', routes, '--seed', str(rng.integers(2**31))]
+            options += ['--no-step-log', '--no-warnings', '--time-to-teleport', '-1']
+            if self._sumo.isLoaded():
+                self._sumo.load(options)
+            else:
+                self._sumo.start(['sumo', *options])
         self._phase, self._lasted = [0] * len(self._crossings), [0] * len(self._crossings)
         self._second, self._stood, self._arrived, self._score = 0, 0.0, 0, 0.0
         for crossing in self._crossings:
@@ -150,9 +139,6 @@ class SumoEnv(BaseEnv):
             self._sumo.close()
             _running = None
         self._sumo = None
-        if self._folder is not None:
-            self._folder.cleanup()
-            self._folder = None
 
     def __repr__(self) -> str:
         return f'SumoEnv(net={self._cfg.net!r})'
@@ -185,7 +171,7 @@ class SumoEnv(BaseEnv):
             )
         if self._sumo is None:
             self._sumo = importlib.import_module('libsumo')
-            self._folder, _running = tempfile.TemporaryDirectory(prefix='nervex_sumo_'), weakref.ref(self)
+            _running = weakref.ref(self)
 
     def _simulate(self) -> np.ndarray:
         """One second; the reward of each crossing."""

@@ -2,6 +2,7 @@
 
 import importlib.util
 import itertools
+import tempfile
 
 import numpy as np
 import pytest
@@ -181,6 +182,16 @@ def test_an_episode_is_its_seed_and_ends_with_what_happened(make):
     assert 0 < info['arrived'] < len(env._starts) and info['mean_wait'] > 0
     there = env._sumo.vehicle.getIDCount() + len(env._sumo.simulation.getPendingVehicles())
     assert env._arrived + there == (env._starts <= 299).sum()  # nobody is lost
+
+
+def test_an_episode_leaves_no_file_for_whoever_kills_its_process(make, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, 'tempdir', str(tmp_path))
+    env = make(episode_s=600, step_s=50)
+    for seed in (0, 1):
+        env.reset(seed=seed)
+        assert not list(tmp_path.iterdir())
+    info = [env.step(step % 2).info for step in range(12)][-1]
+    assert info['arrived'] > 200  # also of the cars that SUMO reads later: it begins with those of 200 s
 
 
 def test_yellow_comes_before_another_phase_only(make):
