@@ -3,6 +3,7 @@
 import os
 import sys
 import tracemalloc
+from types import SimpleNamespace
 
 import gymnasium
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 from app_zoo.classic_control.cartpole.envs import CartPoleEnv
 from nervex.entry import eval, serial_pipeline
-from nervex.entry.video import CannotDrawError, eval_and_show, picture_of
+from nervex.entry.video import CannotDrawError, WatchedEnv, eval_and_show, picture_of
 from nervex.entry.viewers import Album
 from nervex.envs import GymEnv
 from nervex.envs.tests import fakes
@@ -161,6 +162,25 @@ def test_an_env_of_which_a_process_can_have_one_is_filmed_alone(short_ppo, check
     short_ppo.env.env_manager_type = 'subprocess'
     shown = eval_and_show(short_ppo, env_setting=(AloneEnv, [{}] * 2, [{}] * 2), load_path=checkpoint, n_episode=2)
     assert set(shown.videos) == {'best', 'worst'} and AloneEnv.open_now == 0
+
+
+class PaidEach(fakes.FaultyTeam):
+    """Both agents get 1 in each of three steps; the team's return is the mean, 3."""
+
+    def step(self, action):
+        return super().step(action)._replace(reward=np.ones(2, np.float32))
+
+    def render(self):
+        return np.zeros((32, 32, 3), np.uint8)
+
+
+def test_an_episode_of_a_team_goes_by_the_return_of_its_evaluation():
+    ended = []
+    viewer = SimpleNamespace(begin=lambda key: None, frame=lambda key, picture: None, end=lambda *of: ended.append(of))
+    env = WatchedEnv(PaidEach({}), [viewer])
+    env.reset()
+    assert [env.step(np.zeros(2, np.int64)).done for _ in range(3)] == [False, False, True]
+    assert ended == [(id(env), 3.0)]
 
 
 def test_videos_go_where_replay_path_says(short_ppo, checkpoint):
