@@ -271,7 +271,8 @@ def _look_at(section: dict[str, Any], policy: type, given: dict[str, Any]) -> tu
     """
     Overview:
         Make one env and see whether the policy suits it. Of a Gymnasium env the section gets what its spaces ask for:
-        dicts are joined to one vector, actions are scaled to their bounds, an id without a time limit gets one.
+        dicts are joined to one vector, actions are scaled to their bounds, an id without a time limit gets one; and
+        of an env of which a process can have one that each has its own.
     Arguments:
         - given (:obj:`dict`): what overrides say of the policy
     Returns:
@@ -297,6 +298,8 @@ def _look_at(section: dict[str, Any], policy: type, given: dict[str, Any]) -> tu
     except (Exception, SystemExit) as error:  # an env may raise anything
         raise ConfigError([f'env: none can be made: {in_one_line(error)}']) from error
     check_env(policy, info)
+    if getattr(make, 'one_a_process', False):
+        section.setdefault('env_manager_type', 'subprocess')
     shape = info.obs_space.shape
     is_image = isinstance(shape, (tuple, list)) and len(shape) == 3
     if is_image and 'model' not in given and not _sees(policy):

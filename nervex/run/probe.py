@@ -13,6 +13,7 @@ import numpy as np
 from easydict import EasyDict
 
 from nervex.config import compile_config
+from nervex.envs.env.base_env import get_env_cls
 from nervex.envs.gym_env import known_spec
 from nervex.policy.suits import TEAMS, action_kind
 from nervex.run.build import build_env_managers, build_policy, policy_class
@@ -85,7 +86,8 @@ def probe(cfg: str | Mapping, seed: int = 0, seconds: float = 0.5, overrides: It
 
 
 def _look(cfg: EasyDict, seed: int, seconds: float, stack: contextlib.ExitStack) -> Probe:
-    env = {**cfg.env, 'actor_env_num': 1, 'env_manager_type': 'base', 'manager': {}, 'replay_path': None}
+    kind = 'subprocess' if getattr(get_env_cls(cfg.env), 'one_a_process', False) else 'base'
+    env = {**cfg.env, 'actor_env_num': 1, 'env_manager_type': kind, 'manager': {}, 'replay_path': None}
     (manager,) = build_env_managers(EasyDict(cfg, env=env), None, seed, stack, roles=('actor',))
     info, play = manager.env_info(), _Play()
     draw = _at_random(info, np.random.default_rng(seed))

@@ -4,6 +4,7 @@ import warnings
 import gymnasium
 import pytest
 
+from app_zoo.classic_control.cartpole.envs import CartPoleEnv
 from app_zoo.classic_control.pendulum.envs.pendulum_env import PendulumEnv
 from nervex.config import compile_config, read_config, save_config
 from nervex.entry.serial_entry import serial_loop
@@ -116,6 +117,17 @@ def test_settings_follow_the_spaces():
     assert config_for('ppo', 'FrozenLake-v1', env=dict(make_kwargs=dict(map_name='8x8'))).evaluator.stop_val is None
     assert config_for('dqn', 'CliffWalking-v1').env.max_episode_steps == STEP_LIMIT
     assert 'max_episode_steps' not in config_for('dqn', 'CartPole-v1').env
+
+
+def test_an_env_of_which_a_process_can_have_one_gets_processes():
+    assert config_for('dqn', OneAProcess).env.env_manager_type == 'subprocess'
+    given = config_for('dqn', OneAProcess, env=dict(env_manager_type='async_subprocess'))
+    assert given.env.env_manager_type == 'async_subprocess'
+    assert 'env_manager_type' not in config_for('dqn', CartPoleEnv).env
+
+
+class OneAProcess(CartPoleEnv):
+    one_a_process = True
 
 
 def test_overrides_name_sections_or_settings_of_the_policy_and_win():

@@ -7,6 +7,7 @@ import torch
 from gymnasium import spaces
 from rich.console import Console
 
+from app_zoo.classic_control.cartpole.envs import CartPoleEnv
 from nervex.run.defaults import config_for
 from nervex.run.probe import probe
 from nervex.run.tests.own_envs import Reach, ReachByNumber, Unbounded
@@ -81,6 +82,12 @@ def test_a_slow_env_is_left_soon():
     start = time.monotonic()
     seen = probe(config_for('dqn', Slow), seconds=0.25)
     assert time.monotonic() - start < 2.0 and seen.steps_per_s < 11
+
+
+def test_an_env_of_which_a_process_can_have_one_is_looked_at_in_another(monkeypatch):
+    monkeypatch.setattr(CartPoleEnv, 'one_a_process', True, raising=False)
+    seen = probe(config_for('dqn', 'cartpole'), seconds=0.05)
+    assert '(subprocess)' in seen.lines['env'] and seen.steps_per_s > 0
 
 
 def test_what_cannot_run_is_the_error_of_the_run():
