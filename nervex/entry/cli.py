@@ -8,7 +8,7 @@ import os
 import shlex
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -342,8 +342,7 @@ def _plot(options: dict[str, Any]) -> None:
 def main(argv: list[str] | None = None) -> None:
     """Entry point: run the command, and turn what went wrong into one message and an exit code."""
     from nervex.entry.commands import front_door
-    from nervex.run.signals import exit_code, interrupt, take_over
-    from nervex.utils.errors import ConfigError, NervexError, NothingThereError, UnknownNameError
+    from nervex.run.signals import interrupt, take_over
 
     if threading.current_thread() is threading.main_thread():
         take_over(interrupt)  # in every mode and at every moment; a script's background jobs begin with SIGINT ignored
@@ -355,8 +354,18 @@ def main(argv: list[str] | None = None) -> None:
     if sys.path[0] in ('', os.getcwd()):  # python -m: what lies in the current folder shadows no package
         sys.path.append(sys.path.pop(0))
 
-    try:
+    with told_in_one_message():
         front_door.main(args=argv, prog_name='nervex', standalone_mode=False)
+
+
+@contextlib.contextmanager
+def told_in_one_message() -> Iterator[None]:
+    """What goes wrong inside is one message and an exit code; a decorator of commands that are modules, too."""
+    from nervex.run.signals import exit_code
+    from nervex.utils.errors import ConfigError, NervexError, NothingThereError, UnknownNameError
+
+    try:
+        yield
     except click.ClickException as e:
         text = e.format_message()
         if isinstance(e, click.UsageError) and e.ctx is not None and '\n' not in text:  # else it is the help

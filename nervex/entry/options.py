@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -23,6 +24,13 @@ def taking(*parts: Callable) -> Callable[[Callable], Callable]:
         return function
 
     return decorated
+
+
+def at_least_one(text: str) -> int:
+    """A count on the command line of a module, which reads it by argparse."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f'got {text!r}, must be an int >= 1')
+    return int(text)
 
 
 # ---- options that some modes have no use for ----

@@ -7,6 +7,7 @@ Scripted players at a scenario: goals an episode, and their episodes as trajecto
 from __future__ import annotations
 
 import argparse
+import contextlib
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ import numpy as np
 from app_zoo.gfootball.envs import GFootballEnv
 from app_zoo.gfootball.envs.bots import BOTS, Bot
 from nervex.data import TrajectoryWriter
+from nervex.entry.cli import told_in_one_message
+from nervex.entry.options import at_least_one
 
 
 def play(env: GFootballEnv, bot: Bot, seed: int | None = None) -> tuple[list[dict[str, Any]], dict[str, Any]]:
@@ -31,21 +34,23 @@ def play(env: GFootballEnv, bot: Bot, seed: int | None = None) -> tuple[list[dic
             return rows, info
 
 
+@told_in_one_message()
 def main(args: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--scenario', default='academy_empty_goal_close')
-    parser.add_argument('--controlled', type=int, default=1, help='players that the bot acts for')
+    parser.add_argument('--controlled', type=at_least_one, default=1, help='players that the bot acts for')
     parser.add_argument('--bot', default='attacker', choices=BOTS)
-    parser.add_argument('--episodes', type=int, default=100)
+    parser.add_argument('--episodes', type=at_least_one, default=100)
     parser.add_argument('--seed', type=int, default=0)
     parser.add_argument('--out', help='folder for trajectory files')
     parser.add_argument('--won', action='store_true', help='save only episodes that were won')
     options = parser.parse_args(args)
     cfg = {'scenario': options.scenario, 'controlled': options.controlled, 'builtin_ai': options.bot == 'builtin'}
     goals, steps, saved = [], 0, 0
-    with GFootballEnv(cfg) as env:
+    with GFootballEnv(cfg) as env, contextlib.ExitStack() as stack:
         env.seed(options.seed)
-        writer = TrajectoryWriter(options.out) if options.out else None
+        env.info()  # which tells what is missing before there is a folder
+        writer = stack.enter_context(TrajectoryWriter(options.out)) if options.out else None
         for _ in range(options.episodes):
             rows, info = play(env, BOTS[options.bot])
             goals.append(info['final_eval_reward'])
@@ -53,8 +58,6 @@ def main(args: list[str] | None = None) -> None:
             if writer is not None and (info['win'] or not options.won):
                 writer.add(rows)
                 saved += 1
-        if writer is not None:
-            writer.close()
     won = np.mean(np.array(goals) > 0)
     print(
         f'{options.bot}, {options.scenario}: {np.mean(goals):.2f} goals an episode, {won:.0%} won, '

@@ -4,15 +4,20 @@ What the snapshots of a run of rock-paper-scissors do, and how much they can be 
     python -m app_zoo.matrix_games.entry.strategies RUN
 """
 
+from __future__ import annotations
+
+import argparse
 import glob
 import os
 import re
-import sys
 
 import numpy as np
 
 from app_zoo.matrix_games.envs import exploitability
+from app_zoo.matrix_games.envs.matrix_games import PAYOFFS
+from nervex.entry.cli import told_in_one_message
 from nervex.run.build import load_policy
+from nervex.utils.errors import NothingThereError
 
 
 def strategy_of(path: str) -> np.ndarray:
@@ -29,12 +34,18 @@ def strategies(folder: str) -> np.ndarray:
     places = ('snapshots/*.pth.tar', 'league/main_player_*_ckpt_*.pth.tar')
     found = [path for place in places for path in glob.glob(os.path.join(glob.escape(folder), place))]
     found.sort(key=lambda path: int(re.findall(r'\d+', os.path.basename(path))[-1]))
+    if not found:
+        raise NothingThereError(f'{folder}: holds no snapshots of a policy that played against itself, nor of a league')
     return np.stack([strategy_of(path) for path in found])
 
 
-if __name__ == '__main__':
-    seen = strategies(sys.argv[1])
-    payoff = sys.argv[2] if len(sys.argv) > 2 else 'plain'
+@told_in_one_message()
+def main(args: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('run', help='its folder')
+    parser.add_argument('payoff', nargs='?', default='plain', choices=PAYOFFS)
+    options = parser.parse_args(args)
+    seen, payoff = strategies(options.run), options.payoff
     each = [exploitability(one, payoff) for one in seen]
     print(f'{len(seen)} snapshots, exploitability of each: mean {np.mean(each):.3f}, last {each[-1]:.3f}')
     for quarter in range(1, 5):
@@ -43,3 +54,7 @@ if __name__ == '__main__':
             f'average of the first {quarter}/4 of them {np.round(mean, 3).tolist()}: '
             f'exploitability {exploitability(mean, payoff):.3f}'
         )
+
+
+if __name__ == '__main__':
+    main()

@@ -17,6 +17,8 @@ import numpy as np
 
 from app_zoo.sumo.entry.picture import Watched, draw
 from app_zoo.sumo.envs import SumoTeamEnv
+from nervex.entry.cli import told_in_one_message
+from nervex.entry.options import at_least_one
 from nervex.run.compare import bootstrap_interval
 
 Rule = Callable[[SumoTeamEnv, int, dict[str, np.ndarray]], np.ndarray]
@@ -78,7 +80,8 @@ def table(net: str, infos: dict[str, list[dict[str, float]]]) -> list[str]:
     return lines
 
 
-def main() -> None:
+@told_in_one_message()
+def main(args: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--net', default='wj1', help='wj1, wj3, or a .net.xml')
     parser.add_argument(
@@ -86,9 +89,9 @@ def main() -> None:
     )
     parser.add_argument('--longest-s', type=int, metavar='SECONDS', help='after which a phase makes way')
     parser.add_argument('--runs', nargs='*', default=[], metavar='FOLDER', help='runs whose policies play')
-    parser.add_argument('--episodes', type=int, default=10)
+    parser.add_argument('--episodes', type=at_least_one, default=10)
     parser.add_argument('--picture', metavar='FILE.svg', help='queues and phases of the first episode')
-    options = parser.parse_args()
+    options = parser.parse_args(args)
     given = {'per_hour': options.per_hour, 'longest_s': options.longest_s}
     env = SumoTeamEnv({'net': options.net} | {name: value for name, value in given.items() if value is not None})
     step_s = env._cfg.step_s

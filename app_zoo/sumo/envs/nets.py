@@ -9,8 +9,14 @@ from pathlib import Path
 
 import numpy as np
 
+from nervex.utils.errors import NervexError
+
 NETS = {path.name.split('.')[0]: path for path in sorted((Path(__file__).parent / 'nets').glob('*.net.xml'))}
 CAR_M = 7.5  # what a waiting car takes of a lane
+
+
+class NetError(NervexError, ValueError):
+    """A file is no net with lights to switch and ways for cars."""
 
 
 @dataclass
@@ -67,11 +73,11 @@ class Net:
 
 
 def read_net(path: str | Path) -> Net:
-    """What a ``.net.xml`` holds for cars; a ValueError if no crossing in it has two green phases, or no car a way."""
+    """What a ``.net.xml`` holds for cars; a NetError if no crossing in it has two green phases, or no car a way."""
     try:
         root = ElementTree.parse(path).getroot()
     except ElementTree.ParseError as e:
-        raise ValueError(f"{path}: no net, which is an XML file made by SUMO's netgenerate or netconvert: {e}") from e
+        raise NetError(f"{path}: no net, which is an XML file made by SUMO's netgenerate or netconvert: {e}") from e
     crossings = []
     for logic in root.iter('tlLogic'):
         states = [phase.get('state', '') for phase in logic.iter('phase')]
@@ -80,7 +86,7 @@ def read_net(path: str | Path) -> Net:
         if len(greens) > 1 and logic.get('id', '') not in known:  # which may have other programs, by the hour
             crossings.append(Crossing(logic.get('id', ''), greens))
     if not crossings:
-        raise ValueError(f'{path}: no traffic light with two green phases; give a net with one (netgenerate --tls.set)')
+        raise NetError(f'{path}: no traffic light with two green phases; give a net with one (netgenerate --tls.set)')
     edges = [edge for edge in root.iter('edge') if edge.get('function', 'normal') == 'normal']
     roads = {edge.get('id', ''): edge for edge in edges if any(map(_for_cars, edge.iter('lane')))}
     lanes = {lane.get('id', ''): lane for edge in roads.values() for lane in edge.iter('lane') if _for_cars(lane)}
@@ -104,7 +110,7 @@ def read_net(path: str | Path) -> Net:
                 unlit[road_of(after)].append(road_of(before))
     ways = _ways(onward, {road: (edge.get('from', ''), edge.get('to', '')) for road, edge in roads.items()})
     if not ways:
-        raise ValueError(
+        raise NetError(
             f'{path}: no way for cars, which come and go by roads at its rim (netgenerate --grid.attach-length)'
         )
     inner = [edge for edge in root.iter('edge') if edge.get('function') == 'internal']

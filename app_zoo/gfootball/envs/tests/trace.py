@@ -16,6 +16,7 @@ import numpy as np
 
 from app_zoo.gfootball.envs.bots import attacker
 from app_zoo.gfootball.envs.engine import Engine
+from nervex.entry.cli import told_in_one_message
 
 #: scenario, controlled players, seed
 TRACES = {'one': ('academy_empty_goal_close', 1, 0), 'team': ('academy_3_vs_1_with_keeper', 3, 1)}
@@ -59,6 +60,7 @@ class Replay:
 
 def record(scenario: str, controlled: int, seed: int) -> dict[str, np.ndarray]:
     """An episode by the scripted player."""
+    Engine.check(scenario)
     from gfootball.env.observation_preprocessing import generate_smm
     from gfootball.env.wrappers import CheckpointRewardWrapper, Simple115StateWrapper
 
@@ -91,8 +93,13 @@ def record(scenario: str, controlled: int, seed: int) -> dict[str, np.ndarray]:
     return {**columns, **{name: np.array(part) for name, part in kept.items()}}
 
 
-if __name__ == '__main__':
+@told_in_one_message()
+def main() -> None:
     for name, (scenario, controlled, seed) in TRACES.items():
         columns = record(scenario, controlled, seed)
         np.savez_compressed(path_of(name), **columns)
         print(path_of(name), len(columns['actions']), 'steps, goals', columns['scored'].sum())
+
+
+if __name__ == '__main__':
+    main()
