@@ -34,6 +34,8 @@ class CrossQPolicy(SACPolicy):
         ),
     )
 
+    _layers_follow = False
+
     def _build_model(self, model: torch.nn.Module | type | None) -> torch.nn.Module:
         return super()._build_model(model).eval()
 

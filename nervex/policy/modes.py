@@ -10,7 +10,11 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from easydict import EasyDict
+from torch import nn
+from torch.nn.modules.batchnorm import _NormBase
+from torch.nn.modules.dropout import _DropoutNd
 
+from nervex.torch_utils.network.renorm import BatchRenorm
 from nervex.utils.errors import unknown_name
 
 FIELDS = ('learn', 'collect', 'eval', 'command')
@@ -64,6 +68,15 @@ class CommandMode:
 V = TypeVar('V')
 
 
+def _changing_layers(model: Any) -> list[nn.Module]:
+    """Layers that do something else in training; not noisy ones, which explore while data is collected."""
+    if not isinstance(model, nn.Module):
+        return []
+    kinds = (_DropoutNd, _NormBase, BatchRenorm)
+    drops = (nn.RNNBase, nn.MultiheadAttention)
+    return [m for m in model.modules() if isinstance(m, kinds) or (isinstance(m, drops) and m.dropout > 0)]
+
+
 class HasModes:
     """The part of ``Policy`` that workers talk to: its modes, when it learns, and from which batches."""
 
@@ -71,6 +84,9 @@ class HasModes:
     #: what it is in: (True, False) the forward of the collect mode, (True, True) of the learn mode, (False, False) of
     #: the eval mode
     training = updating = False
+    #: False: the policy itself says when its Dropout, BatchNorm and the like are in training, not the forwards
+    _layers_follow = True
+    _model: Any = None
     _obs_scaling: Any = None  # a Normalizer, where a checkpoint brought one
 
     @property
@@ -114,14 +130,17 @@ class HasModes:
     def _told(self, mode: str, forward: Callable[..., dict]) -> Callable[..., dict]:
         """
         Overview:
-            ``forward``, so that the policy knows what it is in; of the eval mode, with observations scaled where a
-            checkpoint said how.
+            ``forward``, so that the policy knows what it is in, and layers as Dropout and BatchNorm are in training
+            in that of the learn mode only; of the eval mode, with observations scaled where a checkpoint said how.
         """
         training, updating = STATES[mode]
+        layers = _changing_layers(self._model) if self._layers_follow else []
 
         @functools.wraps(forward)
         def forward_told(*args: Any) -> dict:
             self.training, self.updating = training, updating
+            for layer in layers:
+                layer.training = updating
             if not training and self._obs_scaling is not None:
                 data_id, data = args
                 args = data_id, {**data, 'obs': self._obs_scaling.model_input(data['obs'])}

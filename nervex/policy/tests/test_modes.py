@@ -30,8 +30,8 @@ class Asking(DQNPolicy):
         return super()._forward_eval(data_id, data)
 
 
-def asking(**cfg):
-    policy = Asking(dict(model=dict(obs_dim=3, action_dim=2), **cfg), model=FCDiscreteNet)
+def asking(model_class=FCDiscreteNet, **cfg):
+    policy = Asking(dict(model=dict(obs_dim=3, action_dim=2), **cfg), model=model_class)
     policy.seen, policy._eps = [], 0.1
     return policy
 
@@ -50,6 +50,32 @@ def test_a_policy_knows_whether_it_collects_updates_or_is_tested():
     assert not policy.updating
     policy.eval_mode.forward([0], obs)
     assert policy.seen == [(True, False), (True, True), (False, False)]
+
+
+class Layered(FCDiscreteNet):
+    """With layers that differ in training; it counts the rows that they normalise."""
+
+    def __init__(self, obs_dim, action_dim):
+        super().__init__(obs_dim, action_dim)
+        self.before = torch.nn.Sequential(torch.nn.BatchNorm1d(obs_dim), torch.nn.Dropout(0.5))
+
+    def forward(self, data):
+        return super().forward({'obs': self.before(data['obs'])})
+
+
+def test_dropout_and_batch_norm_are_in_training_in_updates_only():
+    policy, obs = asking(model_class=Layered), {'obs': torch.randn(1, 3)}
+    policy._eps = 0.0
+    norm, _ = policy._model.before
+    first = policy.eval_mode.forward([0], obs)['logit']
+    assert first.abs().sum() > 0  # BatchNorm of one row by that row would be an error, Dropout would change it
+    for mode in (policy.eval_mode, policy.collect_mode):
+        assert torch.equal(mode.forward([0], obs)['logit'], first) and norm.num_batches_tracked == 0
+    policy.learn_mode.forward(policy.learn_mode.data_preprocess(batch(policy)))
+    assert norm.num_batches_tracked > 0
+    updated = norm.running_var.clone()
+    again = [policy.eval_mode.forward([0], obs)['logit'] for _ in range(2)]
+    assert torch.equal(*again) and torch.equal(norm.running_var, updated)
 
 
 def test_every_row_has_an_importance_weight():
