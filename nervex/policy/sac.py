@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import torch
+from easydict import EasyDict
 from torch import nn
 
 from nervex.policy.action_space import legal
@@ -14,6 +15,8 @@ from nervex.torch_utils import Adam
 from nervex.torch_utils.flat import FlatParameters
 from nervex.utils import POLICY_REGISTRY
 from nervex.utils.declare import setting, settings
+
+_NO_START = 'must be positive where the temperature is learned; auto_alpha=False keeps it as it is'
 
 
 @POLICY_REGISTRY.register('sac')
@@ -45,12 +48,26 @@ class SACPolicy(OffPolicyACPolicy):
     _logs = f'{OffPolicyACPolicy._logs} alpha alpha_loss entropy'
     learn_parts: tuple[str, ...] = ('_temperature', '_optimizer_alpha')
 
+    @classmethod
+    def check_config(cls, cfg: EasyDict) -> list[tuple[str, str]]:
+        """Settings of this policy that do not go together: pairs (path, what is wrong)."""
+        problems = super().check_config(cfg)
+        if cfg.learn.algo.auto_alpha and cfg.learn.algo.alpha == 0:
+            problems.append(('learn.algo.alpha', f'got 0, {_NO_START}'))
+        if 'num_quantiles' in cfg.model and (wrong := cls._wrong_quantiles(cfg.model.num_quantiles)):
+            problems.append(('model.num_quantiles', f'got {cfg.model.num_quantiles}, {wrong}'))
+        return problems
+
+    @staticmethod
+    def _wrong_quantiles(count: int) -> str | None:
+        return None if count == 1 else 'must be 1: the critics of this policy give one value; quantiles are policy tqc'
+
     def _init_learn(self) -> None:
         super()._init_learn()
         learn, algo = self._cfg.learn, self._cfg.learn.algo
         start = algo.alpha if algo.alpha is not None else 1.0 if algo.auto_alpha else 0.2
         if algo.auto_alpha and start <= 0:
-            raise ValueError(f'policy.learn.algo.alpha: got {start}, must be positive where the temperature is learned')
+            raise ValueError(f'policy.learn.algo.alpha: got {start}, {_NO_START}')
         self._temperature = Temperature(start).to(self._device)
         rate = learn.learning_rate if learn.learning_rate_alpha is None else learn.learning_rate_alpha
         if algo.auto_alpha:

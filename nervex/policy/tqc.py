@@ -36,12 +36,14 @@ class TQCPolicy(SACPolicy):
         problems = super().check_config(cfg)
         if 'num_quantiles' in cfg.model:
             count, dropped = cfg.model.num_quantiles, cfg.learn.algo.drop_quantiles
-            if count < 2:
-                problems.append(('model.num_quantiles', f'got {count}, must be at least 2; one alone is policy sac'))
-            elif dropped >= count:
+            if dropped >= count > 1:
                 text = f'got {dropped}, must be less than policy.model.num_quantiles = {count}'
                 problems.append(('learn.algo.drop_quantiles', text))
         return problems
+
+    @staticmethod
+    def _wrong_quantiles(count: int) -> str | None:
+        return None if count > 1 else 'must be at least 2; one alone is policy sac'
 
     def _next_value(self, q_values: list[torch.Tensor], cost: torch.Tensor) -> torch.Tensor:
         pooled = torch.cat(q_values, -1).sort(-1).values

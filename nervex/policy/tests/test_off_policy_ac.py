@@ -6,11 +6,12 @@ import math
 import pytest
 import torch
 
+from nervex.config import compile_config
 from nervex.policy import check_batched, create_policy
 from nervex.policy.tests.learning import no_bootstrap, train
 from nervex.policy.tests.toy_control import DepositEnv, uphill
 from nervex.policy.tests.toy_envs import ForbiddenEnv, TemptationEnv
-from nervex.utils import POLICY_REGISTRY
+from nervex.utils import POLICY_REGISTRY, ConfigError
 from nervex.utils.class_config import merge_config
 from nervex.worker.actor.env_manager import create_env_manager
 
@@ -61,6 +62,22 @@ def test_both_forms_of_transitions_and_samples_agree(name, nstep):
     with manager:
         manager.launch()
         assert check_batched(policy, manager, steps=20) == 60
+
+
+@pytest.mark.parametrize(
+    'name, settings, told',
+    [
+        ('sac', dict(model=dict(num_quantiles=5)), 'model.num_quantiles: got 5, must be 1: .*policy tqc'),
+        ('droq', dict(model=dict(num_quantiles=5)), 'model.num_quantiles: got 5, must be 1'),
+        ('cql_continuous', dict(model=dict(num_quantiles=5)), 'model.num_quantiles: got 5, must be 1'),
+        ('tqc', dict(model=dict(num_quantiles=1)), 'model.num_quantiles: got 1, must be at least 2; one alone is'),
+        ('tqc', dict(learn=dict(algo=dict(drop_quantiles=25))), 'drop_quantiles: got 25, must be less than'),
+        ('tqc', dict(learn=dict(algo=dict(alpha=0))), 'learn.algo.alpha: got 0, must be positive where'),
+    ],
+)
+def test_settings_that_do_not_go_together_are_told_before_a_run(name, settings, told):
+    with pytest.raises(ConfigError, match=told):
+        compile_config(dict(env=dict(env_type='gym', env_id='Pendulum-v1'), policy=dict(policy_type=name, **settings)))
 
 
 def make(name, fields, nstep=1, learn=None, algo=None, collect=None, model_dims=(3, 2), **cfg):
