@@ -76,7 +76,9 @@ def read_config(path_or_name: str | os.PathLike) -> EasyDict:
 
 def find_config(path_or_name: str | os.PathLike) -> str:
     """The file that a config argument means; ConfigError where there is none."""
-    path = os.path.expanduser(os.fspath(path_or_name))
+    path, known = os.path.expanduser(os.fspath(path_or_name)), builtin_configs()
+    if path in known:  # has no suffix, so that what lies here under this name is no config, but perhaps its run
+        return known[path]
     if os.path.isfile(path):
         if not path.endswith(SUFFIXES):
             raise ConfigError(f'{path}: a config file ends in {", ".join(SUFFIXES)}')
@@ -85,10 +87,7 @@ def find_config(path_or_name: str | os.PathLike) -> str:
         raise ConfigError(f'{path}: is a folder, must be a config file or the name of a built-in config')
     if path.endswith(SUFFIXES) or os.sep in path:
         raise ConfigError(_no_file(path))
-    known = builtin_configs()
-    if path not in known:
-        raise ConfigError(unknown_name('config', path, known) + ' (or give the path of a .py or .yaml file)')
-    return known[path]
+    raise ConfigError(unknown_name('config', path, known) + ' (or give the path of a .py or .yaml file)')
 
 
 def python_globals(path: str) -> dict[str, Any]:

@@ -178,6 +178,12 @@ class _Spec:
         self.submodule_search_locations = locations
 
 
+def test_a_folder_of_a_run_does_not_hide_the_built_in_config_of_its_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / 'cartpole_dqn').mkdir()
+    assert read_config('cartpole_dqn').policy.policy_type == 'dqn'
+
+
 def test_every_installed_config_has_a_name_of_its_own():
     names = builtin_configs()
     assert 'cartpole_dqn' in names
