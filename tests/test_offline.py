@@ -90,6 +90,12 @@ def test_data_of_another_env_are_refused(data, policy, env, words):
         offline_pipeline(cfg, data)
 
 
+def test_a_policy_that_needs_more_than_is_recorded_is_refused(data):
+    cfg = {**CONFIG, 'policy': dict(policy_type='ppo')}
+    with pytest.raises(ConfigError, match=r"PPOPolicy learns from 'value', which only what .* takes il, cql"):
+        offline_pipeline(cfg, data, seed=0)
+
+
 def test_scaled_rewards_are_refused(data):
     with pytest.raises(ConfigError, match=r'env\.manager\.norm_reward: got True'):
         offline_pipeline(config(norm_reward=True), data, seed=0)

@@ -19,6 +19,8 @@ from nervex.run.result import RunResult
 from nervex.run.serial_run import SerialRun
 from nervex.utils import ConfigError
 
+_OFFLINE = 'il, cql, cql_continuous, td3_bc, implicit_q, and most policies with a replay buffer'
+
 
 def offline_pipeline(
     cfg: str | dict | None,
@@ -69,7 +71,11 @@ class OfflineRun(SerialRun):
         self._check_data()
         make, used = self.policy.collect_mode.get_train_sample, 0
         for columns in self.episodes():
-            samples = make(TrajBlock.cut(columns, repeats=0))
+            try:
+                samples = make(TrajBlock.cut(columns, repeats=0))
+            except KeyError as e:
+                text = f'learns from {e}, which only what it collects itself has; -m offline takes {_OFFLINE}'
+                raise ConfigError([f'policy.policy_type: {type(self.policy).__name__} {text}']) from e
             if len(samples):
                 self.buffer.push_data(samples)
                 used += len(samples)
