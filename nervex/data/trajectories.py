@@ -138,8 +138,9 @@ class TrajectoryDataset:
                 logger.error('%s', e)
                 self.errors.append(e)
         if not episodes:
-            found = f'none of its {len(files)} files could be read' if files else 'there is no .npz file'
-            raise TrajectoryError('; '.join([f"no episodes in '{paths}': {found}", *map(str, self.errors)]))
+            named = paths if isinstance(paths, (str, os.PathLike)) else ', '.join(map(str, paths))
+            found = f'none of its {len(files)} files could be read'
+            raise TrajectoryError('; '.join([f"no episodes in '{named}': {found}", *map(str, self.errors)]))
         self.lengths = np.array([len(e) for e in episodes])  # steps of each episode
         self.steps = Batch.cat(episodes)  # all of them, episode after episode
         self._rng = np.random.default_rng(seed)
@@ -179,6 +180,8 @@ def _files(paths: str | Sequence[str]) -> list[str]:
     for path in [paths] if isinstance(paths, (str, os.PathLike)) else paths:
         if os.path.isdir(path):
             names = [n for n in os.listdir(path) if n.endswith('.npz')]
+            if not names:
+                raise TrajectoryError(f"no episodes in '{path}': there is no .npz file")
             found += sorted(os.path.join(path, name) for name in names)
         elif os.path.exists(path):
             found.append(os.fspath(path))

@@ -242,6 +242,17 @@ def test_nothing_readable_and_nothing_there(tmp_path):
         TrajectoryDataset(str(tmp_path / 'nowhere'))
 
 
+def test_a_folder_without_files_is_told_beside_one_that_has_some(tmp_path):
+    with TrajectoryWriter(str(tmp_path / 'full')) as writer:
+        writer.add([{'x': 1.0}])
+    (tmp_path / 'bare').mkdir()
+    with pytest.raises(TrajectoryError, match=rf"^no episodes in '{tmp_path}/bare': there is no \.npz file$"):
+        TrajectoryDataset([str(tmp_path / 'full'), str(tmp_path / 'bare')])
+    (tmp_path / 'bare' / 'a.npz').write_bytes(b'')
+    with pytest.raises(TrajectoryError, match=rf"^no episodes in '{tmp_path}/bare': none of its 1 files"):
+        TrajectoryDataset([str(tmp_path / 'bare')])
+
+
 def test_files_hold_no_pickles(tmp_path):
     path = str(tmp_path / 'one.npz')
     write_trajectory_file(path, [episode(5)])
