@@ -1,5 +1,7 @@
 """-m collect: the episodes of a trained policy as trajectory files that come back exactly."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -77,6 +79,14 @@ def test_a_policy_with_a_memory_samples_in_more_envs_than_it_learned_in():
     few = ('env.actor_env_num=2', 'env.evaluator_env_num=3', 'commander.max_env_step=200', 'evaluator.eval_freq=1000')
     checkpoint = serial_pipeline('cartpole_ppo_recurrent', seed=0, overrides=few).checkpoint
     assert len(actions_of('cartpole_ppo_recurrent', checkpoint, 'sampled', overrides=few)) > 6
+
+
+def test_envs_that_do_not_step_together_are_refused_in_a_line(capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(['-m', 'collect', '-c', 'cartpole_dqn', '--acts', 'random', '-o', 'env.env_manager_type=async_subprocess'])
+    said = capsys.readouterr().err
+    assert stop.value.code == 2 and 'take sync_subprocess, or base' in said and 'Traceback' not in said
+    assert not os.path.exists('data')
 
 
 def test_random_actions_need_no_checkpoint(capsys):

@@ -15,7 +15,7 @@ from nervex.envs.spaces import MASK, random_action
 from nervex.policy.batched import batched
 from nervex.run.build import EVALUATION_SEED_OFFSET, build_env_managers, build_policy, load_weights, policy_class
 from nervex.run.launch import EnvSetting, Passed, prepare_launch
-from nervex.utils import NothingThereError, unknown_name
+from nervex.utils import ConfigError, NothingThereError, unknown_name
 from nervex.utils.default_helper import set_pkg_seed
 from nervex.worker.actor import BaseSerialEvaluator
 from nervex.worker.actor.base_serial_evaluator import Evaluation
@@ -84,14 +84,13 @@ def collect(
     if acts not in ACTS:
         raise ValueError(unknown_name('way to act (acts)', acts, ACTS))
     resolved = config_to_play(cfg, seed, passed, load_path, overrides, needed=acts != 'random')
-    writer = EpisodeRecorder(folder)
-    with trained_evaluator(resolved, seed, passed, acts) as evaluator, writer:
+    with trained_evaluator(resolved, seed, passed, acts) as evaluator, contextlib.ExitStack() as stack:
         manager = evaluator.env
         if manager.asynchronous:
-            raise ValueError(
-                'collect: asynchronous env managers are not supported; use -o env.env_manager_type=base or '
-                'sync_subprocess'
-            )
+            text = f"got '{resolved.env.env_manager_type}', but episodes are saved of envs that step together"
+            raise ConfigError([f'env.env_manager_type: {text}; take sync_subprocess, or base'])
+        writer = EpisodeRecorder(folder)
+        stack.enter_context(writer)
 
         def record(block: Any, action: np.ndarray, step: Any) -> None:
             writer.see(manager, block.env_id, block.obs, action, step)
