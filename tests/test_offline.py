@@ -90,6 +90,24 @@ def test_data_of_another_env_are_refused(data, policy, env, words):
         offline_pipeline(cfg, data)
 
 
+def test_parts_and_choices_that_the_env_has_not_are_refused(data):
+    team = {**CONFIG, 'env': dict(env_type='two_step'), 'policy': dict(policy_type='iql')}
+    with pytest.raises(
+        ConfigError, match=r'--data: has no obs\.agent_state, a part of what the env shows\n.*global_state'
+    ):
+        offline_pipeline(team, data)
+    obs = np.zeros((21, 4), np.float32)
+    rest = dict(reward=np.ones(20, np.float32), truncated=np.zeros(20, bool), done=np.arange(20) == 19)
+    with TrajectoryWriter('three') as writer:
+        writer.add(Batch(dict(obs=obs[:-1], next_obs=obs[1:], action=np.arange(20) % 3, **rest)))
+    with pytest.raises(ConfigError, match='--data: has actions from 0 to 2, the env takes 0 to 1'):
+        offline_pipeline(CONFIG, 'three')
+    with TrajectoryWriter('parts') as writer:
+        writer.add(Batch(dict(obs=Batch(a=obs[:-1]), next_obs=Batch(a=obs[1:]), action=np.arange(20) % 2, **rest)))
+    with pytest.raises(ConfigError, match=r'--data: has obs in parts \(a\), those of the env have none'):
+        offline_pipeline(CONFIG, 'parts')
+
+
 def test_a_policy_that_needs_more_than_is_recorded_is_refused(data):
     cfg = {**CONFIG, 'policy': dict(policy_type='ppo')}
     with pytest.raises(ConfigError, match=r"PPOPolicy learns from 'value', which only what .* takes il, cql"):

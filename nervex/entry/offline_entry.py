@@ -93,13 +93,13 @@ class OfflineRun(SerialRun):
         if kind is not None and isinstance(action, np.ndarray) and (action.dtype.kind == 'f') != continuous:
             kinds = ('discrete', 'continuous') if continuous else ('continuous', 'discrete')
             raise ConfigError(['--data: has {} actions, but the env takes {} ones'.format(*kinds)])
-        shapes = {'obs': info.obs_space.shape, **({'action': info.act_space.shape} if continuous else {})}
-        for name, shape in shapes.items():
-            column = first[name]
-            if isinstance(column, np.ndarray) and not isinstance(shape, dict) and column.shape[1:] != tuple(shape):
-                raise ConfigError(
-                    [f'--data: has {name} of shape {column.shape[1:]}, those of the env have {tuple(shape)}']
-                )
+        wrong = list(_misfits('obs', first['obs'], info.obs_space.shape))
+        if continuous:
+            wrong += _misfits('action', action, info.act_space.shape)
+        elif kind is not None and isinstance(action, np.ndarray):
+            wrong += _not_in(self.data.steps.to_numpy()['action'], info.act_space.value.get('n'))
+        if wrong:
+            raise ConfigError([f'--data: {text}' for text in wrong])
 
     def episodes(self) -> Iterator[dict[str, Any]]:
         """The columns of each episode; where the envs' observations are scaled, scaled by the statistics of all."""
@@ -126,6 +126,32 @@ class OfflineRun(SerialRun):
         if self.learner.train_iter == before:
             text = f'the data give {self.buffer.count()} rows, too few for one batch of policy.learn.batch_size'
             raise ConfigError([f'replay_buffer: {text}'])
+
+
+def _misfits(name: str, column: Any, shape: Any) -> Iterator[str]:
+    """In which parts rows are not of these shapes."""
+    if isinstance(shape, dict):
+        parts = column if isinstance(column, Batch) else {}
+        for part, inner in shape.items():
+            if part not in parts:
+                yield f'has no {name}.{part}, a part of what the env shows'
+            else:
+                yield from _misfits(f'{name}.{part}', parts[part], inner)
+    elif isinstance(column, Batch):
+        yield f'has {name} in parts ({", ".join(column.keys())}), those of the env have none'
+    elif isinstance(column, np.ndarray) and column.shape[1:] != tuple(shape):
+        yield f'has {name} of shape {column.shape[1:]}, those of the env have {tuple(shape)}'
+
+
+def _not_in(action: np.ndarray, n: Any) -> Iterator[str]:
+    """Whether these are choices of so many; of several, a number each."""
+    if n is None:
+        return
+    rows = action.reshape(len(action), -1)
+    if rows.shape[1] != np.size(n):
+        yield f'has actions of shape {action.shape[1:]}, those of the env have {np.shape(n)}'
+    elif not ((rows >= 0) & (rows < np.asarray(n))).all():
+        yield f'has actions from {action.min()} to {action.max()}, the env takes 0 to {np.max(n) - 1}'
 
 
 def _block(column: Any) -> Any:
