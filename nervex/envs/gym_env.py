@@ -346,6 +346,8 @@ def make_gymnasium(env_id: str, kwargs: dict) -> tuple[Any, int | None]:
     asked = kwargs.get('render_mode') not in (None, 'human') or 'MUJOCO_GL' in os.environ  # which its import obeys
     if asked and any(name in str(spec.entry_point) for name in ('mujoco', 'gymnasium_robotics')):
         draw_without_screen()
+        if 'gymnasium.envs.mujoco' in str(spec.entry_point) and 'camera_id' not in kwargs:
+            kwargs = {'camera_name': 'track', **kwargs}  # its own choice stays where the body began to walk
     try:
         return gymnasium.make(spec, disable_env_checker=True, max_episode_steps=-1, **kwargs), limit
     except gymnasium.error.DependencyNotInstalled as error:

@@ -203,3 +203,18 @@ def test_mujoco_draws_without_a_screen(monkeypatch, tmp_path):
     with pytest.raises(ExtraMissingError, match='apt-get install libegl1, or libosmesa6'):
         GymEnv(dict(env_id='Hopper-v5', render_mode='rgb_array')).info()
     GymEnv(dict(env_id='Hopper-v5')).info()  # who does not draw needs neither
+
+
+def test_the_camera_goes_with_a_body_that_walks(monkeypatch):
+    pytest.importorskip('mujoco')
+    monkeypatch.setenv('MUJOCO_GL', 'glfw')  # nothing is drawn
+
+    def camera(**make_kwargs):
+        env = GymEnv(dict(env_id='HalfCheetah-v5', render_mode='rgb_array', make_kwargs=make_kwargs))
+        try:
+            return env.env.unwrapped.mujoco_renderer.camera_id
+        finally:
+            env.close()
+
+    assert camera() == camera(camera_id=0) == camera(camera_name='track') == 0  # the only one of the model
+    assert camera(camera_name='none') == camera(camera_id=-1) == -1  # free, as who makes the env wants it
