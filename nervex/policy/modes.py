@@ -193,6 +193,9 @@ class HasModes:
         """Rows of one update, or rows of each named buffer."""
         return self._cfg.learn.batch_size if 'batch_size' in self._cfg.learn else None
 
+    def _get_on_policy(self) -> bool:
+        return self._cfg.on_policy
+
     def _get_attribute(self, name: str) -> Any:
         """What a worker asks for by name: ``_get_<name>()`` if the policy has it, else ``_<name>``, else None."""
         getter = getattr(self, f'_get_{name}', None)

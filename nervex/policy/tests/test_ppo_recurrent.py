@@ -14,6 +14,7 @@ from nervex.policy.tests.learning import by_rows, train, wrong_sign
 from nervex.policy.tests.test_on_policy_ac import no_bootstrap
 from nervex.policy.tests.toy_control import DepositEnv
 from nervex.policy.tests.toy_envs import CueEnv, EndlessEnv, ForbiddenEnv, SwitchesEnv, TemptationEnv
+from nervex.run.build import build_serial
 from nervex.utils import ConfigError
 from nervex.utils.class_config import merge_config
 from nervex.worker.actor.env_manager import create_env_manager
@@ -141,3 +142,21 @@ def test_values_behind_a_window_remember_what_led_there():
 def test_a_model_without_memory_is_refused():
     with pytest.raises(ConfigError, match="take 'fcr_vac'"):
         train('ppo_recurrent', CueEnv, merge_config(PPO, dict(policy=dict(model=dict(model_type='fc_vac')))))
+
+
+def test_each_round_learns_from_all_that_it_collected_and_from_nothing_older(tmp_path, monkeypatch):
+    """A window, 16 steps of 4 envs in sequences of 4 at most, gives 16 of them or more, as episodes end."""
+    monkeypatch.chdir(tmp_path)
+    ours = dict(policy=dict(policy_type='ppo_recurrent', learn=dict(epochs=1)), actor=dict(n_sample=10))
+    cfg = merge_config(RECURRENT, ours)
+    with build_serial(cfg, 0, (CueEnv, [{}] * 4, [{}])) as run:
+        for _ in range(3):
+            run.commander.step()
+            before = run.actor.total_step
+            run.collect()
+            batches = [copy.deepcopy(batch) for batch in run.batches()]
+            assert all((np.asarray(batch['collect_iter']) == run.learner.train_iter).all() for batch in batches)
+            steps = sum(int(np.asarray(batch['mask']).sum()) for batch in batches)
+            assert steps == run.actor.total_step - before > 0
+            for batch in batches:
+                run.train(batch)

@@ -41,7 +41,8 @@ class BaseSerialActor(HasState):
     """
     Overview:
         Collects exactly ``n_sample`` training samples, or the samples of ``n_episode`` whole episodes, a call. The envs
-        are not reset between calls.
+        are not reset between calls. What exceeds ``n_sample`` comes with the next call; for an on-policy policy, which
+        would learn from it too late, with this one.
     Interfaces:
         generate_data, reset, close, env, policy
     """
@@ -112,6 +113,7 @@ class BaseSerialActor(HasState):
         self._hooks = in_columns(self._policy)
         self._pool: dict[int, tuple[Any, dict]] = {}  # env -> what it saw and the policy said, until it answers
         self._spare: list[Batch] = []  # samples beyond what a call had to answer
+        self._on_policy = bool(self._policy.get_attribute('on_policy'))
         self._new_rollout(by_episodes=self._cfg.n_sample is None)
 
     def _new_rollout(self, by_episodes: bool) -> None:
@@ -185,8 +187,8 @@ class BaseSerialActor(HasState):
             for piece in self._step():
                 fresh.append(piece)
                 count += len(piece)
-        data = self._exactly(fresh, iter_count, count, n_sample)
-        samples = count if n_sample is None else n_sample
+        data = self._joined(fresh, iter_count, count, n_sample)
+        samples = len(data)
         self.total_sample += samples
         if self._transform.chain and samples:
             data = self._transform(data)
@@ -263,8 +265,8 @@ class BaseSerialActor(HasState):
     def settle(self) -> None:
         """Wait for what is collected beside learning: here nothing is."""
 
-    def _exactly(self, fresh: list[Batch], iter_count: int, count: int, n_sample: int | None) -> Batch:
-        """Join what was kept and what is fresh, stamped; what exceeds ``n_sample`` waits for the next call."""
+    def _joined(self, fresh: list[Batch], iter_count: int, count: int, n_sample: int | None) -> Batch:
+        """What was kept and what is fresh, stamped; what exceeds ``n_sample`` waits for the next call, if it may."""
         pieces, self._spare = self._spare, []
         if fresh:
             data = fresh[0] if len(fresh) == 1 else Batch.cat(fresh)
@@ -272,7 +274,7 @@ class BaseSerialActor(HasState):
             stamp.fill(iter_count)
             pieces = [*pieces, Batch.of({**dict(data.items()), 'collect_iter': stamp})]
         data = pieces[0] if len(pieces) == 1 else Batch.cat(pieces)
-        if n_sample is not None and count > n_sample:
+        if n_sample is not None and count > n_sample and not self._on_policy:
             self._spare = [data[n_sample:]]
             data = data[:n_sample]
         return data

@@ -58,6 +58,18 @@ def test_exactly_n_sample_rows_and_none_lost_between_calls(actor, n_sample):
         assert mine == sorted(mine)  # in the order of time
 
 
+def test_on_policy_nothing_of_a_call_waits_for_the_next_one(actor):
+    mode = Hooks().collect_mode(get_attribute=lambda name: True if name == 'on_policy' else None)
+    one = actor(mode=mode, n_sample=3)  # of two envs: 2 steps each are 4 samples
+    rows = []
+    for iteration in range(3):
+        data, info = one.generate_data(iteration)
+        assert len(data) == info['sample'] == 4
+        assert np.asarray(data['collect_iter']).tolist() == [iteration] * 4
+        rows += check_rows(data)[0]
+    assert len(set(rows)) == one.total_step == one.total_sample == 12
+
+
 def test_whole_episodes(actor):
     one = actor(n_episode=3)
     data, info = one.generate_data(0)
