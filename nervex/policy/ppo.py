@@ -155,7 +155,7 @@ class A2CPolicy(CommonPolicy):
 class PPOPolicy(A2CPolicy):
     """
     Overview:
-        ratio = pi(a|s) / pi_old(a|s); the loss is -min(ratio A, clip(ratio, 1 +- eps) A) + c_v (R - V)^2 - c_e H(pi),
+        ratio = pi(a|s) / pi_old(a|s); the loss is -min(ratio A, clip(ratio, 1 +- eps) A) + c_v/2 (R - V)^2 - c_e H(pi),
         with R = V_old + A before A is normalised. Papers: Schulman et al. 2017 (PPO); Ye et al. 2020 (dual clip).
     """
 
