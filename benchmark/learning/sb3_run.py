@@ -1,6 +1,6 @@
 """
 The same training by Stable-Baselines3: its arguments are read off the resolved nervex config, so that settings are
-equal by construction. Evaluations happen at the same env steps, on as many episodes.
+equal by construction; what has no equal here is refused. Evaluations are as many env steps apart, of as many episodes.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.common.vec_env import VecNormalize
 from torch import nn
+from torch.optim import Adam
 
 from nervex.config import compile_config
 
@@ -108,8 +109,18 @@ def _td3(cfg: Any, seed: int) -> Any:
     return TD3(action_noise=noise, policy_delay=algo.actor_update_freq, **smooth, **settings)
 
 
+def _adam(learn: Any) -> dict[str, Any]:
+    """Both libraries' Adam with the same eps: SB3's PPO and QR-DQN have others than 1e-8."""
+    if learn.optimizer != 'adam':
+        raise ValueError(f'optimizer {learn.optimizer}: not written for Stable-Baselines3')
+    return {'optimizer_class': Adam, 'optimizer_kwargs': {'eps': learn.optimizer_eps or 1e-8}}
+
+
 def _value_based(cfg: Any, seed: int) -> dict[str, Any]:
     learn, eps, n_sample = cfg.policy.learn, cfg.policy.command.eps, cfg.actor.n_sample
+    algo = learn.algo
+    if algo.double_q or algo.nstep != 1 or eps.type != 'linear' or cfg.policy.command.eps_by != 'envstep':
+        raise ValueError('SB3 has no double Q-learning, and epsilon falls linearly over env steps')
     return dict(
         **_off_policy(cfg, seed),
         target_update_interval=learn.algo.target_update_freq * n_sample // learn.train_step,
@@ -121,13 +132,18 @@ def _value_based(cfg: Any, seed: int) -> dict[str, Any]:
 
 
 def _dqn(cfg: Any, seed: int) -> Any:
-    return DQN(policy_kwargs={'net_arch': list(cfg.policy.model.hidden_dim_list)}, **_value_based(cfg, seed))
+    learn, model = cfg.policy.learn, cfg.policy.model
+    if model.dueling or not learn.algo.huber:
+        raise ValueError("SB3's DQN has no dueling head, and its loss is Huber's")
+    net = {'net_arch': list(model.hidden_dim_list), **_adam(learn)}
+    return DQN(policy_kwargs=net, **_value_based(cfg, seed))
 
 
 def _qrdqn(cfg: Any, seed: int) -> Any:
     from sb3_contrib import QRDQN
 
-    net = {'net_arch': list(cfg.policy.model.hidden_dim_list), 'n_quantiles': cfg.policy.model.num_quantiles}
+    learn, model = cfg.policy.learn, cfg.policy.model
+    net = {'net_arch': list(model.hidden_dim_list), 'n_quantiles': model.num_quantiles, **_adam(learn)}
     return QRDQN(policy_kwargs=net, **_value_based(cfg, seed))
 
 
@@ -142,7 +158,12 @@ def _step_size(learn: Any) -> Any:
 
 
 def _ppo(cfg: Any, seed: int) -> Any:
-    learn, algo, widths = cfg.policy.learn, cfg.policy.learn.algo, list(cfg.policy.model.hidden_dim_list)
+    learn, algo, model = cfg.policy.learn, cfg.policy.learn.algo, cfg.policy.model
+    if model.share_encoder or model.head_layer_num or model.activation != 'tanh' or not model.ortho_init:
+        raise ValueError('written for two networks with tanh, orthogonal at the start, without hidden layers in heads')
+    if algo.use_value_clip:
+        raise ValueError('the value clip: nerveX and the paper take the larger error, SB3 the clipped one')
+    widths = list(model.hidden_dim_list)
     return PPO(
         'MlpPolicy',
         _envs(cfg, seed),
@@ -154,9 +175,9 @@ def _ppo(cfg: Any, seed: int) -> Any:
         gae_lambda=algo.gae_lambda,
         clip_range=algo.clip_ratio,
         ent_coef=algo.entropy_weight,
-        vf_coef=algo.value_weight,
+        vf_coef=algo.value_weight / 2,  # of the squared error; in nerveX of half of it
         max_grad_norm=learn.grad_clip_norm,
-        policy_kwargs={'net_arch': {'pi': widths, 'vf': widths}, 'activation_fn': nn.Tanh},
+        policy_kwargs={'net_arch': {'pi': widths, 'vf': widths}, 'activation_fn': nn.Tanh, **_adam(learn)},
         seed=seed,
         device='cpu',
     )
