@@ -24,12 +24,12 @@ FORMS = [
 
 
 class Paying(gymnasium.Env):
-    """Episodes of two steps that give the same reward; with ``dict_obs`` it is not stepped directly."""
+    """Episodes of ``length`` steps that give the same reward; with ``dict_obs`` it is not stepped directly."""
 
-    def __init__(self, reward, dict_obs, shape):
+    def __init__(self, reward, dict_obs, shape, length=2):
         box = spaces.Box(0, 9, shape, np.float32)
         self.observation_space, self.action_space = spaces.Dict({'x': box}) if dict_obs else box, spaces.Discrete(2)
-        self.reward, self.dict_obs, self.shape, self.steps = reward, dict_obs, shape, 0
+        self.reward, self.dict_obs, self.shape, self.length, self.steps = reward, dict_obs, shape, length, 0
 
     def reset(self, *, seed=None, options=None):
         self.steps = 0
@@ -37,7 +37,7 @@ class Paying(gymnasium.Env):
 
     def step(self, action):
         self.steps += 1
-        return self._obs(), self.reward, self.steps == 2, False, {}
+        return self._obs(), self.reward, self.steps == self.length, False, {}
 
     def _obs(self):
         obs = np.full(self.shape, self.steps, np.float32)
@@ -58,6 +58,16 @@ def test_every_form_of_one_number_is_a_reward(single_kind, dict_obs, shape):
                 value = 1.0 if reward is True else 2.0
                 assert timesteps[i].reward.tolist() == [value] and timesteps[i].done is done, reward
                 assert not done or timesteps[i].info['final_eval_reward'] == 2 * value
+        assert manager.faults.total == 0
+
+
+@pytest.mark.parametrize('reward', [np.float16(40_000), np.float32(2**24 + 2), np.array([[2**24 + 2]], np.float32)])
+def test_returns_are_summed_in_full_whatever_kind_of_number_a_reward_is(single_kind, reward):
+    cfg = dict(reward=reward, dict_obs=False, shape=(3,), length=3)
+    with build(single_kind, [cfg], env=make) as manager:
+        for _ in range(3):
+            timestep = manager.step({0: 1})[0]
+        assert timestep.info['final_eval_reward'] == 3 * float(np.sum(reward))  # float16 ends at 65504
         assert manager.faults.total == 0
 
 
