@@ -15,7 +15,11 @@ BACKENDS = ('auto', 'gymnasium', 'ale', 'envpool')
 
 
 class Answer(NamedTuple):
-    """One step; ``final_obs`` has the last observations of envs that the engine has reset already."""
+    """
+    Overview:
+        One step; ``final_obs`` has the last observations of envs that the engine has reset already, and
+        ``infos['final_info']`` their last infos, if it tells them.
+    """
 
     obs: Any
     reward: np.ndarray

@@ -308,10 +308,23 @@ class _Infos:
         self._infos, self._live, self._ids = infos, live, ids
 
     def __call__(self) -> dict[int, dict]:
-        found: dict[int, dict] = {}
-        for key, column in self._infos.items():
-            if key.startswith('_') or not isinstance(column, np.ndarray):
-                continue
-            for k in np.flatnonzero(self._live & self._infos.get('_' + key, True)).tolist():
-                found.setdefault(self._ids[k], {})[key] = column[k]
-        return found
+        last, over = self._infos.get('final_info', {}), self._infos.get('_final_info', False)
+        now = {name: column for name, column in self._infos.items() if column is not last}
+        found = {**_rows(now, self._live & ~np.asarray(over)), **_rows(last, self._live & over)}
+        return {self._ids[k]: row for k, row in found.items()}
+
+
+def _rows(infos: dict, live: np.ndarray) -> dict[int, dict]:
+    """Columns of infos, with a mask each, by the rows that are live."""
+    found: dict[int, dict] = {}
+    for key, column in infos.items():
+        there = live & infos.get('_' + key, True)
+        if key.startswith('_') or not there.any():
+            continue
+        if isinstance(column, dict):
+            parts: Any = _rows(column, there)
+        else:
+            parts = {k: column[k] for k in np.flatnonzero(there).tolist()} if isinstance(column, np.ndarray) else {}
+        for k, part in parts.items():
+            found.setdefault(k, {})[key] = part
+    return found

@@ -1,0 +1,56 @@
+"""An id of Gymnasium means the same env whether its envs are single or one that is vectorised."""
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+from nervex.envs import GymEnv
+from nervex.worker.actor.env_manager import BaseEnvManager, VectorEnvManager
+
+KINDS = (BaseEnvManager, VectorEnvManager)
+
+
+class Drawn(gymnasium.Env):
+    """Episodes of one to three steps; an observation tells the episode's draw, the step and the last action."""
+
+    observation_space = spaces.Box(-np.inf, np.inf, (3,), np.float32)
+    action_space = spaces.Discrete(4)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.draw, self.length, self.steps = *self.np_random.integers(1, (1000, 4)).tolist(), 0
+        return self.seen(0), {'begun': True}
+
+    def step(self, action):
+        self.steps += 1
+        over = self.steps >= self.length
+        info = {'is_success': self.draw % 2 == 0, 'last': {'draw': self.draw}} if over else {'steps': self.steps}
+        return self.seen(action), float(action), over and self.length != 2, over and self.length == 2, info
+
+    def seen(self, action):
+        return np.float32([self.draw, self.steps, action])
+
+
+gymnasium.register('Drawn-v0', entry_point=Drawn)
+
+
+def rows_of(cls, cfg=None, steps=12, num=2):
+    """What each env answers to the same actions: (observation, next, reward, done, truncated, info) of each step."""
+    rows, actions = [[] for _ in range(num)], np.random.default_rng(0).integers(4, size=(steps, num))
+    with cls(GymEnv, [cfg or dict(env_id='Drawn-v0')] * num) as manager:
+        manager.seed(3)
+        manager.launch()
+        for action in actions:
+            ids, obs = manager.observe()
+            before, block = obs.tolist(), manager.advance(ids, action)
+            told = before, block.obs.tolist(), block.reward.tolist(), block.done.tolist(), block.truncated.tolist()
+            for i, row in enumerate(zip(*told, block.info)):
+                rows[i].append(row)
+    return rows
+
+
+def test_infos_are_those_of_the_step_also_where_it_ends_an_episode():
+    single, vectorised = (rows_of(cls) for cls in KINDS)
+    assert single == vectorised
+    ends = [row[-1] for rows in vectorised for row in rows if row[3]]
+    assert len(ends) > 5 and all('is_success' in info and info['last']['draw'] > 0 for info in ends)
