@@ -70,15 +70,9 @@ class GymnasiumEngine:
         """One action for each env."""
         everyone = np.arange(self.num)
         obs, reward, terminated, truncated, infos = self.env.step(self._acted(actions, everyone))
+        ended, cut = np.asarray(terminated, bool), np.asarray(truncated, bool)
         final = infos.pop('final_obs', None) if self.same_step else None
-        answer = Answer(
-            self._observed(obs),
-            np.asarray(reward, np.float32),
-            np.asarray(terminated, bool),
-            np.asarray(truncated, bool),
-            infos,
-            final,
-        )
+        answer = Answer(self._observed(obs), np.asarray(reward, np.float32), ended, cut, infos, final)
         return answer if self.rules is None else self.rules.answered(answer, everyone)
 
     def final_row(self, final_obs: Any, k: int) -> Any:
@@ -118,11 +112,12 @@ class GymnasiumEngine:
         return tuple(np.array(p) for p in zip(*rows)) if isinstance(rows[0], tuple) else np.stack(rows)
 
     def _seed(self, seeds: list[int | None]) -> Any:
-        if seeds[0] is None:
-            return None
-        if seeds == list(range(seeds[0], seeds[0] + self.num)):
-            return int(seeds[0])
-        return np.array(seeds) if type(self.env).__name__ == 'AtariVectorEnv' else list(seeds)
+        first = _first_of(seeds)
+        if first is None or hasattr(self.env, 'env_fns'):  # it has single envs
+            return None if first is None else list(seeds)
+        if type(self.env).__name__ == 'AtariVectorEnv' and None not in seeds:
+            return np.array(seeds)
+        return first  # of a generator that all share
 
 
 class EnvPoolEngine(GymnasiumEngine):
@@ -139,10 +134,10 @@ class EnvPoolEngine(GymnasiumEngine):
             text = f'got {size!r}, must be a number that divides the number of envs, {num}'
             raise ConfigError([f'env.vector_kwargs.batch_size: {text}'])
         self.num, self.same_step, self.batch_size = num, False, min(size, num)
-        self._kwargs = {**kwargs, 'batch_size': self.batch_size}
-        self._make([None] * num)
+        self._kwargs, self._seeds = {**kwargs, 'batch_size': self.batch_size}, None  # type: dict, Any
+        self._make(None)
 
-    def _make(self, seeds: list[int | None]) -> None:
+    def _make(self, seed: int | None) -> None:
         try:
             import envpool
         except ImportError as error:
@@ -153,17 +148,21 @@ class EnvPoolEngine(GymnasiumEngine):
             hint = f"; did you mean '{near}'?" if near else ''
             raise UnknownNameError(f"EnvPool has no env '{self._task}'{hint}")
         self.close()
-        seeded = {} if seeds[0] is None else {'seed': int(seeds[0])}
+        seeded = {} if seed is None else {'seed': seed}
         self.env = envpool.make(self._task, env_type='gymnasium', num_envs=self.num, **seeded, **self._kwargs)
-        self._made_with = list(seeds)
         self.act = ActionCodec(self.env.action_space, self._codec.get('use_act_scale', False))
         one_hot, flatten = self._codec.get('one_hot', True), self._codec.get('flatten', False)
         self.obs = ObsCodec(self.env.observation_space, one_hot, flatten)
 
     def start(self, seeds: list[int | None]) -> Any:
-        """Begin episodes; the envs are made again if the seeds are other ones."""
-        if seeds != self._made_with or seeds[0] is not None or self.batch_size < self.num:
-            self._make(seeds)
+        """Begin episodes; the envs are made again if there are seeds, or if some may be in the middle of a step."""
+        seed = _first_of(seeds)
+        if seed is not None:
+            self._seeds = np.random.default_rng(seed)
+        elif self._seeds is not None and self.batch_size < self.num:
+            seed = int(self._seeds.integers(2**31 - self.num))
+        if seed is not None or self.batch_size < self.num:
+            self._make(seed)
         self._all_begin()
         if self.batch_size == self.num:
             return self._observed(self.env.reset()[0])
@@ -217,6 +216,10 @@ def make_engine(cfg: dict, num: int, rules: Any = None) -> Any:
     if backend == 'ale' or (backend == 'auto' and env_id.split(':')[-1].startswith('ALE/')):
         return GymnasiumEngine(_make_ale(env_id, num, cfg['max_episode_steps'], kwargs), **codec, rules=rules)
     return GymnasiumEngine(_make_gymnasium(env_id, num, {**limit, **kwargs}), **codec, rules=rules)
+
+
+def _first_of(seeds: list[int | None]) -> int | None:
+    return next((int(seed) for seed in seeds if seed is not None), None)
 
 
 def bare_name(env_id: str) -> str:

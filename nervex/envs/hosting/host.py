@@ -17,7 +17,7 @@ from nervex.envs.hosting.block import (
     write_row,
 )
 from nervex.envs.hosting.messages import EnvFault, Events, HostSetup, describe_error, kind_of
-from nervex.envs.hosting.one_env import FAILURES, ask_env, flag, load_env, make_env, save_env
+from nervex.envs.hosting.one_env import FAILURES, ask_env, flag, load_env, make_env, renewed_seed, save_env
 from nervex.envs.hosting.stepping import make_loop, make_steps
 from nervex.utils.errors import ExtraMissingError
 
@@ -275,8 +275,7 @@ class EnvHost:
         if env is None or wanted is None:
             return
         seed, dynamic = wanted
-        if self._renewed[index] and dynamic is not False:
-            seed = int(np.random.SeedSequence([abs(seed), self._renewed[index]]).generate_state(1)[0] % (2**31))
+        seed = renewed_seed(seed, self._renewed[index], dynamic)
         if dynamic is None or 'dynamic_seed' not in inspect.signature(env.seed).parameters:
             env.seed(seed)
         else:

@@ -25,6 +25,13 @@ def make_env(env_fn: Callable[[dict], Any], cfg: dict) -> Any:
     return GymEnv(env)
 
 
+def renewed_seed(seed: int, renewed: int, dynamic: bool | None) -> int:
+    """The seed of an env that was replaced so often: it does not replay the episodes of those before it."""
+    if not renewed or dynamic is False:
+        return seed
+    return int(np.random.SeedSequence([abs(seed), renewed]).generate_state(1)[0] % (2**31))
+
+
 def ask_env(env: Any, name: str, call: tuple[tuple, dict] | None) -> Any:
     """The attribute ``name`` (METHOD if it can be called), or with ``call`` the method's answer."""
     value = getattr(env, name)

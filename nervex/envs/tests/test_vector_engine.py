@@ -2,6 +2,7 @@
 
 import gymnasium
 import numpy as np
+import pytest
 from gymnasium import spaces
 
 from nervex.envs import GymEnv
@@ -18,7 +19,7 @@ class Drawn(gymnasium.Env):
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
-        self.draw, self.length, self.steps = *self.np_random.integers(1, (1000, 4)).tolist(), 0
+        self.draw, self.length, self.steps = *self.np_random.integers(1, (10**6, 4)).tolist(), 0
         return self.seen(0), {'begun': True}
 
     def step(self, action):
@@ -54,3 +55,43 @@ def test_infos_are_those_of_the_step_also_where_it_ends_an_episode():
     assert single == vectorised
     ends = [row[-1] for rows in vectorised for row in rows if row[3]]
     assert len(ends) > 5 and all('is_success' in info and info['last']['draw'] > 0 for info in ends)
+
+
+def draws_of(cls, events, num=2, steps=40, **manager_cfg):
+    """The draws of the episodes of each env, '-' between those before and behind each event: step -> what is done."""
+    seen, cfg = [[] for _ in range(num)], dict(retry_waiting_time=0.0, max_retry=5, **manager_cfg)
+    with cls(GymEnv, [dict(env_id='Drawn-v0')] * num, manager_cfg=cfg) as manager:
+        manager.seed(3)
+        manager.launch()
+        for t in range(steps):
+            if t in events:
+                events[t](manager)
+                seen = [[*row, '-'] for row in seen]
+            ids, obs = manager.observe()
+            for i, (draw, step, _) in zip(ids, obs.tolist()):
+                seen[i] += [draw] if step == 0 else []
+            manager.advance(ids, np.zeros(len(ids), np.int64))
+    return seen
+
+
+@pytest.mark.parametrize('cls', KINDS)
+def test_a_reset_goes_on_with_other_episodes_and_a_seed_begins_them_again(cls):
+    for row in draws_of(cls, {10: lambda m: m.reset(), 20: lambda m: (m.seed(3), m.reset())}):
+        first, second, third = ' '.join(map(str, row)).split(' - ')
+        assert not set(first.split()) & set(second.split())
+        assert first.startswith(third[: len(first)]) or third.startswith(first)
+
+
+@pytest.mark.parametrize('cls', KINDS)
+def test_envs_that_were_restarted_do_not_play_the_same_episodes_again(cls, monkeypatch):
+    true_step, calls = Drawn.step, []
+
+    def step(self, action):
+        calls.append(1)
+        if len(calls) in (21, 41):
+            raise RuntimeError('broken')
+        return true_step(self, action)
+
+    monkeypatch.setattr(Drawn, 'step', step)
+    for row in draws_of(cls, {}):
+        assert len(row) > 10 and len(set(row)) == len(row)

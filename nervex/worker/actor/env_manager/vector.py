@@ -10,7 +10,7 @@ import numpy as np
 from nervex.envs.hosting.actions import ActionRows
 from nervex.envs.hosting.block import SLOTS, BlockStore, Check, copy_row, write_row
 from nervex.envs.hosting.messages import FORKS, EnvFault, Events, HostSetup, describe_error, kind_of, leave_copy
-from nervex.envs.hosting.one_env import FAILURES, METHOD, load_env, save_env
+from nervex.envs.hosting.one_env import FAILURES, METHOD, load_env, renewed_seed, save_env
 from nervex.utils import tree
 from nervex.utils.errors import ConfigError
 from nervex.worker.actor.env_manager.backend import PENDING, InProcess, WorkerLost
@@ -77,7 +77,12 @@ class _EngineHost:
             logger.warning('a vectorised env goes on from its seed: episodes differ although it is fixed')
         self._setup, self._num, self.first_id = setup, len(setup.cfgs), setup.first_id
         self._forks = FORKS[0]
-        self._seeds: list[int | None] = [None if seed is None else seed[0] for seed in setup.seeds]
+        fixed = [seed is not None and seed[1] is False for seed in setup.seeds]
+        self._fixed: list[bool] = fixed  # which seeds hold for every start; the others for the next one
+        self._seeds: list[int | None] = [
+            None if seed is None else renewed_seed(seed[0], renewed, seed[1])
+            for seed, renewed in zip(setup.seeds, setup.renewed)
+        ]
 
     def make(self) -> Any:
         """Make the engine; answers as EnvHost does."""
@@ -85,12 +90,17 @@ class _EngineHost:
         try:
             self._engine = _make_engine(setup.env_fn, setup.cfgs)
             self._check()
-            self._first = self._engine.start(list(self._seeds))
+            self._first = self._start()
         except FAILURES as error:
             if setup.describe and not isinstance(error, SystemExit):
                 raise
             return EnvFault(0, 'build', kind_of(error), describe_error(error))
         return (self._engine.info(), tree.index(self._first, 0)) if setup.describe else None
+
+    def _start(self) -> Any:
+        first = self._engine.start(list(self._seeds))
+        self._seeds = [seed if fixed else None for seed, fixed in zip(self._seeds, self._fixed)]
+        return first
 
     def _check(self) -> None:
         if (size := getattr(self._engine, 'batch_size', self._num)) != self._num:
@@ -113,7 +123,7 @@ class _EngineHost:
         if name in ('save', 'load'):
             return getattr(self, f'_{name}')(*args)
         for i, seed in zip(*args[:2]):
-            self._seeds[i] = seed  # it counts from the next reset on
+            self._seeds[i], self._fixed[i] = seed, args[2] is False  # it counts from the next reset on
         return None
 
     def _save(self, ids: Sequence[int]) -> list[bytes | None]:
@@ -130,7 +140,7 @@ class _EngineHost:
         self._waiting: list[int] = []  # envs whose next answer is the first observation of an episode
         self._returns, self._lengths = np.zeros(self._num), np.zeros(self._num, np.int64)
         try:
-            first = self._engine.start(list(self._seeds)) if self._first is None else self._first
+            first = self._start() if self._first is None else self._first
             self._first = None
             self._store.reward[slot][:] = 0  # the next engine must not be blamed for what the last one paid
             self._write(slot, first)
