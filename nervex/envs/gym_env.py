@@ -20,7 +20,7 @@ from nervex.envs.env.base_env import BaseEnv, BaseEnvInfo, BaseEnvTimestep
 from nervex.envs.env.plain_state import attributes, decode, encode, set_attributes
 from nervex.envs.hosting.block import write_row
 from nervex.envs.spaces import ActionCodec, ObsCodec, reward_info
-from nervex.envs.wrappers.base import GymWrapper, check_wrappers, reset_gym, step_gym, wrap
+from nervex.envs.wrappers.base import GymWrapper, TimeLimit, check_wrappers, reset_gym, step_gym, wrap
 from nervex.utils import ENV_REGISTRY
 from nervex.utils.declare import setting, settings
 from nervex.utils.errors import ExtraMissingError, UnknownNameError, nearest
@@ -231,6 +231,11 @@ class GymEnv(Adapter):
         from nervex.envs.vector_engine import make_engine
 
         return make_engine(cls.complete_cfg(cfgs[0]), len(cfgs))
+
+    def limited(self) -> Any:
+        """The Gym object, with its time limit as a wrapper."""
+        self._build()
+        return self._env if self._limit is None else TimeLimit(self._env, self._limit)
 
     def direct_step(self) -> tuple[Callable[[Any], tuple], int | None] | None:
         """For env managers: the Gym object's own ``step`` and its time limit, which they keep; None if it converts."""

@@ -208,14 +208,28 @@ def make_engine(cfg: dict, num: int, rules: Any = None) -> Any:
     backend, env_id = cfg['vector_backend'], cfg['env_id']
     if backend not in BACKENDS:
         raise ValueError(unknown_name('vector_backend', backend, BACKENDS))
+    if backend == 'auto':
+        backend = 'ale' if (env_id or '').split(':')[-1].startswith('ALE/') else 'gymnasium'
+    _check_that_it_plays(backend, cfg)
     codec = dict(use_act_scale=cfg['use_act_scale'], one_hot=cfg['one_hot_obs'], flatten=cfg['flatten_obs'])
     kwargs = {**drawn(cfg), **cfg['vector_kwargs']}
     limit = {} if cfg['max_episode_steps'] is None else {'max_episode_steps': cfg['max_episode_steps']}
     if backend == 'envpool':
         return EnvPoolEngine(env_id, num, {**limit, **kwargs}, rules, **codec)
-    if backend == 'ale' or (backend == 'auto' and env_id.split(':')[-1].startswith('ALE/')):
+    if backend == 'ale':
         return GymnasiumEngine(_make_ale(env_id, num, cfg['max_episode_steps'], kwargs), **codec, rules=rules)
-    return GymnasiumEngine(_make_gymnasium(env_id, num, {**limit, **kwargs}), **codec, rules=rules)
+    return GymnasiumEngine(_make_gymnasium(cfg, num, limit, kwargs), **codec, rules=rules)
+
+
+def _check_that_it_plays(backend: str, cfg: dict) -> None:
+    """ConfigError for settings of single envs that an engine has no use for."""
+    names = ['package'] if backend == 'gymnasium' else ['wrappers', 'env_fn', 'package']
+    usual: dict[str, Any] = {'wrappers': [], 'env_fn': None, 'package': 'gymnasium'}
+    made = "by Gymnasium's own vector env" if backend == 'gymnasium' else f'by vector_backend {backend}, as a whole'
+    text = f'which the envs of env_manager_type vector have not: they are made {made}; take base or subprocess'
+    wrong = [f'env.{name}: got {cfg[name]!r}, {text}' for name in names if cfg[name] != usual[name]]
+    if wrong:
+        raise ConfigError(wrong)
 
 
 def _first_of(seeds: list[int | None]) -> int | None:
@@ -240,17 +254,18 @@ def _make_ale(env_id: str, num: int, limit: int | None, kwargs: dict) -> Any:
     return AtariVectorEnv(game, num, **kwargs)
 
 
-def _make_gymnasium(env_id: str, num: int, kwargs: dict) -> Any:
+def _make_gymnasium(cfg: dict, num: int, limit: dict, kwargs: dict) -> Any:
+    """The vector env that an id brings, or, for others and with wrappers, single envs as GymEnv makes them."""
     import gymnasium
 
-    from nervex.envs.gym_env import find_spec
+    from nervex.envs.gym_env import GymEnv, find_spec
 
-    spec = find_spec(env_id)
-    env_id = spec.id
-    if spec.vector_entry_point is not None:
-        return gymnasium.make_vec(env_id, num_envs=num, vectorization_mode='vector_entry_point', **kwargs)
-    mode = {'autoreset_mode': gymnasium.vector.AutoresetMode.SAME_STEP}
-    return gymnasium.make_vec(env_id, num_envs=num, vectorization_mode='sync', vector_kwargs=mode, **kwargs)
+    spec = None if cfg['env_fn'] is not None or cfg['wrappers'] else find_spec(cfg['env_id'])
+    if spec is not None and spec.vector_entry_point is not None:
+        return gymnasium.make_vec(spec.id, num, vectorization_mode='vector_entry_point', **limit, **kwargs)
+    one = {**cfg, 'make_kwargs': {} if cfg['env_fn'] is not None else kwargs}
+    mode = gymnasium.vector.AutoresetMode.SAME_STEP
+    return gymnasium.vector.SyncVectorEnv([lambda: GymEnv(dict(one)).limited()] * num, autoreset_mode=mode)
 
 
 def _stack(rows: Iterable[Any]) -> Any:

@@ -11,7 +11,7 @@ from nervex.envs.gym_env import GymEnv, find_spec, known_spec
 from nervex.envs.vector_engine import bare_name, make_engine
 from nervex.envs.wrappers.atari import waits_for_fire
 from nervex.utils.declare import setting, settings
-from nervex.utils.errors import ExtraMissingError, UnknownNameError
+from nervex.utils.errors import ConfigError, ExtraMissingError, UnknownNameError
 
 
 class AtariEnv(GymEnv):
@@ -67,6 +67,9 @@ class AtariEnv(GymEnv):
             if by_envpool
             else ('frameskip', 'reward_clipping', 'life_loss_info')
         )
+        if c.make_kwargs:
+            text = f'got {dict(c.make_kwargs)}, which are for single games; '
+            raise ConfigError([f'env.make_kwargs: {text}with env_manager_type vector give env.vector_kwargs'])
         by_lives = c.episodic_life and trains
         made = dict(
             stack_num=c.frame_stack,
@@ -76,7 +79,7 @@ class AtariEnv(GymEnv):
             **{skip: c.frame_skip, clip: c.clip_reward and trains, ends: by_lives},
         )
         env_id = f'{bare_name(c.env_id)}-v5' if by_envpool else full_id(c.env_id)
-        given = {'vector_kwargs': {**_game(c), **made, **c.vector_kwargs}, 'make_kwargs': {}}
+        given = {'vector_kwargs': {**_game(c), **made, **c.vector_kwargs}}
         backend = 'envpool' if by_envpool else 'ale'
         given |= {'vector_backend': backend, 'env_id': env_id, 'max_episode_steps': limit_of(c)}
         if by_envpool and by_lives:  # which goes on with the next life by itself

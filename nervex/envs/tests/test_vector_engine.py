@@ -6,6 +6,7 @@ import pytest
 from gymnasium import spaces
 
 from nervex.envs import GymEnv
+from nervex.utils.errors import ConfigError
 from nervex.worker.actor.env_manager import BaseEnvManager, VectorEnvManager
 
 KINDS = (BaseEnvManager, VectorEnvManager)
@@ -95,3 +96,37 @@ def test_envs_that_were_restarted_do_not_play_the_same_episodes_again(cls, monke
     monkeypatch.setattr(Drawn, 'step', step)
     for row in draws_of(cls, {}):
         assert len(row) > 10 and len(set(row)) == len(row)
+
+
+class Negative(gymnasium.RewardWrapper):
+    def reward(self, reward):
+        return -reward
+
+
+@pytest.mark.parametrize(
+    'cfg',
+    [
+        dict(env_id='Drawn-v0', wrappers=[dict(type='action_repeat', times=2), 'frame_stack']),
+        dict(env_id='Drawn-v0', wrappers=[Negative, dict(type='time_limit', max_episode_steps=2)]),
+        dict(env_id='Drawn-v0', wrappers=[dict(type=Negative, only='evaluator')], role='actor'),
+        dict(env_id='Drawn-v0', max_episode_steps=2, wrappers=['clip_reward']),
+        dict(env_fn=Drawn, max_episode_steps=1),
+    ],
+)
+def test_wrappers_time_limits_and_functions_make_the_same_envs(cfg):
+    single, vectorised = (rows_of(cls, cfg) for cls in KINDS)
+    assert single == vectorised
+
+
+def test_wrappers_are_put_around_the_single_envs_of_an_id_that_is_vectorised():
+    cfg = dict(env_id='CartPole-v1', wrappers=['frame_stack'])
+    with VectorEnvManager(GymEnv, [cfg] * 2) as manager:
+        manager.launch()
+        assert manager.observe()[1].shape == (2, 4, 4)
+
+
+@pytest.mark.parametrize('given', [dict(wrappers=['clip_reward']), dict(env_fn=Drawn, env_id=None)])
+def test_what_a_foreign_engine_cannot_do_is_refused(given):
+    cfg = dict(env_id='CartPole-v1', vector_backend='envpool', **{k: v for k, v in given.items() if k != 'env_id'})
+    with pytest.raises(ConfigError, match=f'env.{next(iter(given))}: got .*by vector_backend envpool'):
+        VectorEnvManager(GymEnv, [{**cfg, **given}]).launch()

@@ -13,7 +13,7 @@ pytest.importorskip('cv2')
 from app_zoo.atari.envs import AtariEnv
 from nervex.envs import check_env
 from nervex.envs.wrappers.atari import NoopReset
-from nervex.utils import ExtraMissingError, UnknownNameError
+from nervex.utils import ConfigError, ExtraMissingError, UnknownNameError
 from nervex.worker.actor.env_manager import create_env_manager
 
 FIRE = 1
@@ -207,6 +207,12 @@ def test_a_game_that_is_none_is_named(made):
 def test_an_env_that_is_no_game_of_ale_is_refused(made):
     with pytest.raises(UnknownNameError, match=r"'CartPole-v1' is not; take env_type=gym"):
         made(dict(env_id='CartPole-v1'))
+
+
+@pytest.mark.parametrize('given', [dict(wrappers=['frame_stack']), dict(make_kwargs=dict(mode=1))])
+def test_what_only_single_games_take_is_refused_where_an_engine_steps_them(given):
+    with pytest.raises(ConfigError, match=f'env.{next(iter(given))}: got '):
+        AtariEnv.create_vector_env([dict(env_id='Pong', **given)])
 
 
 def test_older_ids_are_the_same_game_and_are_named():
