@@ -152,7 +152,10 @@ class EnvPoolEngine(GymnasiumEngine):
         self.env = envpool.make(self._task, env_type='gymnasium', num_envs=self.num, **seeded, **self._kwargs)
         self.act = ActionCodec(self.env.action_space, self._codec.get('use_act_scale', False))
         one_hot, flatten = self._codec.get('one_hot', True), self._codec.get('flatten', False)
-        self.obs = ObsCodec(self.env.observation_space, one_hot, flatten)
+        self.obs, space = ObsCodec(self.env.observation_space, one_hot, flatten), self.env.observation_space
+        self._is_box = space_kind(space) == 'Box'
+        boxes = not flatten and space_kind(space) == 'Dict' and all(space_kind(s) == 'Box' for s in space.values())
+        self._boxes = boxes  # nothing but their kinds of numbers is to be changed
 
     def start(self, seeds: list[int | None]) -> Any:
         """Begin episodes; the envs are made again if there are seeds, or if some may be in the middle of a step."""
@@ -184,9 +187,11 @@ class EnvPoolEngine(GymnasiumEngine):
         return ids, answer if self.rules is None else self.rules.answered(answer, ids)
 
     def _observed(self, obs: Any) -> Any:
-        if isinstance(obs, np.ndarray):
-            return np.asarray(obs, self.obs.info.value['dtype'])
-        return {k: np.asarray(v, np.float32 if v.dtype == np.float64 else v.dtype) for k, v in obs.items()}
+        if isinstance(obs, np.ndarray) and self._is_box:
+            return super()._observed(obs)
+        if isinstance(obs, dict) and self._boxes:
+            return {k: np.asarray(v, np.float32 if v.dtype == np.float64 else v.dtype) for k, v in obs.items()}
+        return _stack([self.obs(tree.index(obs, k)) for k in range(len(next(iter(tree.leaves(obs)))))])
 
     def close(self) -> None:
         """Free what is held; may be called twice."""

@@ -85,6 +85,23 @@ def test_envpool(env_id):
         assert (manager.observe()[1] == first).all()
 
 
+@pytest.mark.parametrize(
+    'env_id,given,shape',
+    [
+        ('FrozenLake-v1', {}, (16,)),
+        ('FrozenLake-v1', dict(one_hot_obs=False), ()),
+        ('Catch-v0', dict(flatten_obs=True), (50,)),
+        ('CheetahRun-v1', dict(flatten_obs=True), (17,)),
+    ],
+)
+def test_observations_of_envpool_are_turned_into_those_of_the_config(env_id, given, shape):
+    pytest.importorskip('envpool')
+    cfg = dict(env_id=env_id, vector_backend='envpool', **given)
+    with create_env_manager('vector', GymEnv, [cfg] * 2) as manager:
+        manager.launch()
+        assert manager.observe()[1].shape == (2, *shape) and manager.env_info().obs_space.shape == shape
+
+
 @pytest.mark.parametrize('size', [1, 2, 4])
 def test_envpool_answers_with_the_first_of_its_envs(size):
     pytest.importorskip('envpool')
