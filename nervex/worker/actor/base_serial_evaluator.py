@@ -213,20 +213,27 @@ class BaseSerialEvaluator(HasState):
         env.reset()
         self._policy.reset()
         steps, so_far = np.zeros(env_num, np.int64), np.zeros((env_num, env.reward_size))  # of episodes that go on
+        parked = np.zeros(env_num, bool)  # cut, and cannot begin anew alone
         while (left > 0).any():
+            if not (plays := (left > 0) & ~parked).any():
+                env.reset()
+                self._policy.reset()
+                parked[:], steps[:], so_far[:], plays = False, 0, 0.0, left > 0
             ids, obs = env.observe()
-            playing = left[ids] > 0
+            playing = plays[ids]
             if env.partial_steps and not playing.all():
                 ids, obs = ids[playing], tree.index(obs, playing)
-            data_id, data = self._hooks.data_preprocess(ObsBlock(ids, obs))
-            action = as_array(self._hooks.data_postprocess(data_id, self._hooks.forward(data_id, data))['action'])
+            action: Any = []
+            if len(ids):  # else those that are still to play are in the middle of a step
+                data_id, data = self._hooks.data_preprocess(ObsBlock(ids, obs))
+                action = as_array(self._hooks.data_postprocess(data_id, self._hooks.forward(data_id, data))['action'])
             step = env.advance(ids, action)
             raw, lost = env.raw_step or step, list(step.abnormal)
             steps[lost] = so_far[lost] = 0
             steps[raw.env_id] += 1
             so_far[raw.env_id] += raw.reward.reshape(len(raw), env.reward_size)
             if not env.partial_steps and not playing.all():  # envs that had to step along play for nothing
-                step = step.rows(np.flatnonzero(left[step.env_id] > 0))
+                step = step.rows(np.flatnonzero(plays[step.env_id]))
                 ids, obs, action = ids[playing], tree.index(obs, playing), action[playing]
             if on_step is not None:
                 on_step(ObsBlock(ids, obs), action, step)
@@ -238,9 +245,10 @@ class BaseSerialEvaluator(HasState):
                 played[i].append((score, int(step.episode_length[k]), won, so_far[i].copy()))
                 left[i] -= 1
             steps[ended] = so_far[ended] = 0
-            for i in np.flatnonzero((steps >= (self._cfg.max_episode_step or np.inf)) & (left > 0)).tolist():
+            for i in np.flatnonzero((steps >= (self._cfg.max_episode_step or np.inf)) & plays).tolist():
                 played[i].append((float(so_far[i].sum()), int(steps[i]), np.nan, so_far[i].copy()))
-                left[i] = self._cut(i, left[i] - 1)
+                left[i] -= 1
+                parked[i] = not self._cut(i, begin=left[i] > 0)
                 steps[i] = so_far[i] = 0
             for i in [*map(int, lost), *ended]:
                 self._policy.reset(data_id=[i])
@@ -249,8 +257,8 @@ class BaseSerialEvaluator(HasState):
         agents = each if env.reward_size > 1 else None
         return Evaluation(returns, lengths, time.perf_counter() - start, said, agents)
 
-    def _cut(self, i: int, left: int) -> int:
-        """End the present episode of an env, and say so once; answers how many episodes it can still play."""
+    def _cut(self, i: int, begin: bool) -> bool:
+        """Say once that an episode was cut, and begin another if asked to; answers whether the env can do so alone."""
         if not self._said_cut:
             self._said_cut = True
             logger.warning(
@@ -259,11 +267,10 @@ class BaseSerialEvaluator(HasState):
                 self._cfg.max_episode_step,
                 i,
             )
-        if left and self.env.partial_steps:
+        if begin and self.env.partial_steps:
             self.env.reset({i: {}})
             self._policy.reset(data_id=[i])
-            return left
-        return 0  # envs that are one cannot begin anew alone
+        return self.env.partial_steps
 
     def _write(self, train_iter: int, envstep: int, result: Evaluation) -> None:
         if self._logger is None:

@@ -234,6 +234,24 @@ def test_every_env_plays_its_share(evaluator, n, kind):
     assert (result.returns == result.lengths * (result.lengths + 1) / 2).all()
 
 
+class Wondering(Hooks):
+    """Refuses to be asked about no env at all."""
+
+    def forward(self, data_id, data):
+        assert len(data_id)
+        return super().forward(data_id, data)
+
+
+@pytest.mark.parametrize('kind', ['async_subprocess', 'thread'])
+def test_a_policy_is_not_asked_while_only_envs_that_are_done_are_ready(tmp_path, kind):
+    one = BaseSerialEvaluator({}, str(tmp_path))
+    one.env = create_env_manager(kind, fakes.CounterEnv, [{'length': 1}, {'length': 3, 'sleep_s': 0.04}])
+    one.env.launch()
+    one.policy = Wondering().eval_mode()
+    assert one.evaluate(2).lengths.tolist() == [1, 3]
+    one.close()
+
+
 class TenfoldGame(fakes.CounterEnv):
     """Its rewards are a tenth of the score that it is judged by."""
 
@@ -256,8 +274,7 @@ def test_scaled_rewards_are_judged_by_the_score_that_the_env_tells(tmp_path, kin
 @pytest.mark.parametrize('kind', ['base', 'async_subprocess', 'vector'])
 def test_an_episode_that_does_not_end_is_cut_and_that_is_said(evaluator, caplog, kind):
     result = evaluator(kind=kind, max_episode_step=3).evaluate(6)  # of envs whose episodes take 2, 3 and 4 steps
-    lengths = [2, 2, 3, 3, 3] + [3] * (kind != 'vector')  # one of whose envs cannot begin anew alone
-    assert sorted(result.lengths.tolist()) == lengths
+    assert sorted(result.lengths.tolist()) == [2, 2, 3, 3, 3, 3]
     assert (result.returns == result.lengths * (result.lengths + 1) / 2).all()
     (said,) = (record.getMessage() for record in caplog.records)
     assert 'cut after 3 steps' in said and 'evaluator.max_episode_step' in said
