@@ -12,6 +12,8 @@ from nervex.utils import tree
 from nervex.utils.errors import ConfigError, ExtraMissingError, UnknownNameError, nearest, unknown_name
 
 BACKENDS = ('auto', 'gymnasium', 'ale', 'envpool')
+# what an id of ALE says of the game, and not of the picture
+_OF_GAMES = ('repeat_action_probability', 'full_action_space', 'frameskip', 'max_num_frames_per_episode')
 
 
 class Answer(NamedTuple):
@@ -251,9 +253,12 @@ def _make_ale(env_id: str, num: int, limit: int | None, kwargs: dict) -> Any:
         from ale_py.vector_env import AtariVectorEnv
     except ImportError as error:
         raise ExtraMissingError(f"env '{env_id}': pip install nervex[atari]") from error
+    from nervex.envs.gym_env import find_spec
+
     name = bare_name(env_id)
     game = ''.join('_' + c.lower() if c.isupper() and k else c.lower() for k, c in enumerate(name))
-    kwargs = {'autoreset_mode': 'SameStep', **kwargs}
+    game_of_id = {name: value for name, value in find_spec(env_id).kwargs.items() if name in _OF_GAMES}
+    kwargs = {'autoreset_mode': 'SameStep', 'reward_clipping': False, **game_of_id, **kwargs}
     if limit is not None:
         kwargs['max_num_frames_per_episode'] = limit * kwargs.get('frameskip', 4)
     return AtariVectorEnv(game, num, **kwargs)

@@ -182,6 +182,17 @@ def test_ale_vector_env(mode):
         assert len(lengths) >= 6 and set(lengths) <= {12, 13}
 
 
+def test_an_id_of_ale_is_the_same_game_where_its_engine_plays_it(monkeypatch):
+    vector_env = pytest.importorskip('ale_py.vector_env')
+    made, maker = {}, vector_env.AtariVectorEnv
+    noting = lambda *args, **kwargs: made.update(kwargs) or maker(*args, **kwargs)  # noqa: E731
+    monkeypatch.setattr(vector_env, 'AtariVectorEnv', noting)
+    GymEnv.create_vector_env([dict(env_id='ALE/Pong-v5', vector_kwargs=dict(repeat_action_probability=0.1))]).close()
+    assert made['reward_clipping'] is False and made['repeat_action_probability'] == 0.1
+    GymEnv.create_vector_env([dict(env_id='ALE/Pong-v5', make_kwargs=dict(full_action_space=True))]).close()
+    assert made['repeat_action_probability'] == 0.25 and made['full_action_space'] and made['frameskip'] == 4
+
+
 def test_pettingzoo_in_every_kind_of_process():
     pytest.importorskip('mpe2')
     from mpe2 import simple_spread_v3
