@@ -60,9 +60,9 @@ class Scaled(Running):
         return self._normalizer.observe(super().present_obs(ids), count=False)
 
     def reset(self, ids: list[int]) -> None:
-        """Begin new episodes; the discounted returns begin anew."""
+        """Begin new episodes of these envs; their discounted returns begin anew."""
         super().reset(ids)
-        self._returns[:], self._fresh[:], self._seen = 0.0, True, None
+        self._returns[ids], self._fresh[ids], self._seen = 0.0, True, None
 
     def state_of(self, inner: dict[str, Any]) -> dict[str, Any]:
         """The envs' state with the statistics."""

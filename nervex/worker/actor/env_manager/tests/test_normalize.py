@@ -189,3 +189,12 @@ def test_a_step_of_no_env_scales_nothing():
     none, flags = np.zeros(0), np.zeros(0, bool)
     nobody = StepBlock(none.astype(int), np.zeros((0, 2)), np.zeros((0, 1)), flags, flags, none, none)
     assert Normalizer(norm_reward=True).reward(nobody, np.zeros(3)).shape == (0, 1)
+
+
+def test_a_reset_of_some_envs_leaves_the_statistics_of_the_others_alone():
+    with make(norm_reward=True, norm_discount=0.5) as manager:
+        manager.advance(manager.observe()[0], np.array([1, 1]))
+        manager.reset({0: {}})
+        manager.observe()
+        assert manager.normalizer._stats[0].count == 5  # two first ones, two steps, and one first one more
+        assert manager._live._returns.tolist() == [0.0, 1.0]
