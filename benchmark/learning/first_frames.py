@@ -1,6 +1,7 @@
 """
 The first 500,000 frames of Pong by PPO, by nervex, Stable-Baselines3 and CleanRL at equal settings (CleanRL's, the step
-size constant): what the games had that ended while collecting, sampled actions, in parts of 50,000 frames.
+size constant; the page tells what is not): what the games had that ended while collecting, sampled actions, in parts of
+50,000 frames.
 
     python benchmark/learning/first_frames.py --cleanrl ~/cleanrl      # everything that is missing, then the page
     python benchmark/learning/first_frames.py --page                   # write the page from what is there
@@ -155,8 +156,9 @@ def page(runs: list[dict]) -> None:
         '',
         f'Written by `{COMMAND}`: {" to ".join(sorted({r["date"] for r in runs}))}, one thread a run, '
         'float32. 8 games, rounds of 128 steps, 4 passes in batches of 256, step size 2.5e-4 (constant), both clips '
-        f'{CLIP}. Cells: score of the games (21 points at most, sampled actions) that ended in the 50,000 frames up to '
-        'there, mean of the seeds (lowest to highest).',
+        f"{CLIP}. Not equal: SB3 weighs the value's squared error by 0.5, the others half of it, and its clip of "
+        'values takes the clipped error, theirs the larger one. Cells: score of the games (21 points at most, sampled '
+        'actions) that ended in the 50,000 frames up to there, mean of the seeds (lowest to highest).',
         '',
         *lines,
         '',

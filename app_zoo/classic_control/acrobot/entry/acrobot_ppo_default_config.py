@@ -20,7 +20,10 @@ acrobot_ppo_default_config = EasyDict(
                 epochs=4,
                 batch_size=64,
                 learning_rate=3e-4,
-                algo=dict(discount_factor=0.99, gae_lambda=0.94, entropy_weight=0.0, use_value_clip=False),
+                optimizer_eps=1e-5,
+                algo=dict(
+                    discount_factor=0.99, gae_lambda=0.94, value_weight=1.0, entropy_weight=0.0, use_value_clip=False
+                ),
             ),
         ),
         actor=dict(n_sample=16 * 256),

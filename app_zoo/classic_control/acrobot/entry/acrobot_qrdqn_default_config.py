@@ -12,6 +12,7 @@ acrobot_qrdqn_default_config = EasyDict(
                 train_step=4,
                 batch_size=128,
                 learning_rate=6.3e-4,
+                optimizer_eps=0.01 / 128,
                 grad_clip_norm=10.0,
                 algo=dict(target_update_freq=250, discount_factor=0.99, double_q=False),
             ),
