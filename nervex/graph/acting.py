@@ -28,7 +28,7 @@ class GraphedForward(Recorded):
         ``module(data)`` without gradients, for few rows at a time: the first call with a kind of data records the
         forward pass, later calls run it as NumPy calls over the same weights (3-4 times as fast for one row of a
         small network). Weights that change in place are seen at once. What cannot be recorded, or has an operator
-        without NumPy form, runs as the module itself, which is one line in the log.
+        without NumPy form, runs as the module itself; ``eager_reason`` says why.
     Notes:
         Python numbers in ``forward`` are frozen when it is recorded; draw and mix exploration outside. Results of the
         first calls and of every call that is a power of four are compared with the module. A recording works in memory

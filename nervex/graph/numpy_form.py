@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from nervex.graph.program import Call, Program, Ref, TraceError
+from nervex.graph.program import Call, NoFormError, Program, Ref, TraceError
 from nervex.graph.recording import Run, Source
 from nervex.runtime import OPERATIONS
 from nervex.utils import tree
@@ -49,7 +49,7 @@ def compile_numpy(program: Program, structure: Any) -> Run:
     Overview:
         A function of arrays that returns arrays. Weights are views of the tensors' memory and so always current. Most
         results have a buffer of their own, whose views are made in advance; outputs are copied. Only operators of a
-        white list are known; any other raises TraceError with its name.
+        white list are known; any other raises NoFormError with its name.
     Arguments:
         - structure (:obj:`Any`): the results in their containers
     """
@@ -62,7 +62,7 @@ def compile_numpy(program: Program, structure: Any) -> Run:
         try:
             writer.call(call)
         except (TypeError, ValueError, LookupError) as e:
-            raise TraceError(f"there is no NumPy form of '{call.name}' with these arguments: {e}") from e
+            raise NoFormError(f"there is no NumPy form of '{call.name}' with these arguments: {e}") from e
     outputs = map(writer.output, program.outputs)
     return writer.source.finish(_nested(structure, outputs), '<recorded acting>')
 
@@ -129,7 +129,7 @@ class _Writer:
         elif function is not None and not isinstance(function, np.ufunc):
             found = self._any(function, operands)
         else:
-            raise TraceError(f"there is no NumPy form of '{call.name}', or none with these arguments")
+            raise NoFormError(f"there is no NumPy form of '{call.name}', or none with these arguments")
         if isinstance(wanted := call.result.example, torch.Tensor):
             kinds = found.now.dtype, found.now.shape
             if kinds != (_dtype(call.result), wanted.shape):
@@ -214,4 +214,4 @@ def _dtype(ref: Ref) -> np.dtype:
     try:
         return ref.example.detach().numpy().dtype
     except TypeError as e:
-        raise TraceError(f'NumPy has no {ref.example.dtype}') from e
+        raise NoFormError(f'NumPy has no {ref.example.dtype}') from e

@@ -18,6 +18,10 @@ class TraceError(Exception):
     """The function cannot be recorded; the text says why, for the line that is logged before going on in eager mode."""
 
 
+class NoFormError(TraceError):
+    """An operator or kind of number that the form has not: nothing for a user to mend, so that no line is logged."""
+
+
 class Ref:
     """
     Overview:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from nervex.graph.program import TraceError
+from nervex.graph.program import NoFormError, TraceError
 from nervex.utils import tree
 from nervex.utils.errors import unknown_name
 
@@ -25,7 +25,7 @@ class Recorded:
     """
     Overview:
         A function of nested tensors that is recorded at its first call with a kind of data. What cannot be recorded
-        runs as it is (``eager``), with one line in the log that says why. Both are compared at calls 1, 2, 64, 256,
+        runs as it is (``eager``), with one line in the log that says why where somebody could mend it. Both are compared at calls 1, 2, 64, 256,
         1024, ...
     Arguments:
         - title (:obj:`str`): what the log calls it
@@ -92,7 +92,8 @@ class Recorded:
         try:
             plan = self._record(data)
         except TraceError as e:
-            self._give_up(f'it cannot be recorded: {e}')
+            level = logging.DEBUG if isinstance(e, NoFormError) else logging.WARNING
+            self._give_up(f'it cannot be recorded: {e}', level)
             return None, None
         self._plans.append(plan)
         self._last = plan
@@ -110,7 +111,7 @@ class Recorded:
             )
         return wrong is None
 
-    def _give_up(self, reason: str) -> None:
+    def _give_up(self, reason: str, level: int = logging.WARNING) -> None:
         self.backend, self.eager_reason, self._last = 'off', reason, None
         self._plans.clear()
-        logger.warning('%s runs in eager mode: %s', self.title, reason)
+        logger.log(level, '%s runs in eager mode: %s', self.title, reason)
