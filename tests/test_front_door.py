@@ -197,10 +197,12 @@ def test_resume_goes_on_exactly_where_the_run_was(config_file, two_runs, capsys)
     assert without_seconds[0] == without_seconds[1]
 
 
-def test_a_run_that_goes_on_has_its_own_seed(two_runs, capsys):
+def test_a_run_that_goes_on_has_its_own_seed_and_weights(two_runs, capsys):
     code, _, err = ends(capsys, '-m', 'serial', '--resume', two_runs[0], '-s', '7')
     assert code == 2 and f'-s 7: {two_runs[0]} goes on with its own seed, 0' in err
     assert ends(capsys, '-m', 'serial', '--resume', two_runs[0], '-s', '0')[0] == 0
+    code, _, err = ends(capsys, '-m', 'serial', '--resume', two_runs[0], '--load', two_runs[1])
+    assert code == 2 and f'--load {two_runs[1]}: {two_runs[0]} goes on with its own weights' in err
 
 
 def test_ctrl_c_says_how_to_go_on(config_file):

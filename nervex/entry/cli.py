@@ -159,6 +159,8 @@ def _train(pipeline: Callable[..., Any], options: dict[str, Any], *data: Any) ->
 
     if options['resume'] and options['seed'] not in (None, own := saved_run(options['resume']).seed):
         raise click.UsageError(f'-s {options["seed"]}: {options["resume"]} goes on with its own seed, {own}')
+    if options['resume'] and options['load']:
+        raise click.UsageError(f'--load {options["load"]}: {options["resume"]} goes on with its own weights')
     how = dict(overrides=_overrides(options), progress=True, resume=options['resume'], trust=options['trust'])
     _tell(pipeline(_config(options), *data, options['seed'], **how), options)
 
