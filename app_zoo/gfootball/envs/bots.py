@@ -11,10 +11,11 @@ from app_zoo.gfootball.envs.engine import ACTIONS
 from app_zoo.gfootball.envs.picture import TALL
 
 GOAL = np.array([1.0, 0.0])
-SHOOT, CLOSE, AIMED = 0.28, 0.16, 0.85  # distances in half lengths of the field; cosine to the target of a pass
+SHOOT, CLOSE, AIMED = 0.2, 0.08, 0.85  # distances in half lengths of the field; cosine to the target of a pass
 _RUNS = ('left', 'top_left', 'top', 'top_right', 'right', 'bottom_right', 'bottom', 'bottom_left')
 _ANGLES = np.pi * (1 - np.arange(8) / 4)  # of the runs; the engine's y goes downwards
 _WAYS = np.stack([np.cos(_ANGLES), -np.sin(_ANGLES)], 1)
+_SPRINT = 8  # among the actions that last: the eight runs come before
 _SCALE = np.array([1.0, TALL])
 
 Bot = Callable[[dict[str, Any], int], int]
@@ -23,7 +24,7 @@ Bot = Callable[[dict[str, Any], int], int]
 def attacker(raw: dict[str, Any], player: int) -> int:
     """
     Overview:
-        With the ball: run to the goal, shoot where it is near, and pass to a comrade who is freer where somebody stands
+        With the ball: sprint to the goal, shoot where it is near, and pass to a comrade who is freer where somebody stands
         in the way. Without: keep up with a comrade who has it, else go for it.
     Arguments:
         - player (:obj:`int`): row of the left team
@@ -35,6 +36,8 @@ def attacker(raw: dict[str, Any], player: int) -> int:
         return run(ball + 5 * raw['ball_direction'][:2] * _SCALE - place)
     if raw['ball_owned_player'] != player:
         return run(np.array([min(ball[0] + 0.1, 0.9), place[1]]) - place)
+    if not _sprints(raw, player):
+        return ACTIONS.index('sprint')
     foes = raw['right_team'] * _SCALE
     if np.linalg.norm(GOAL - place) < SHOOT:
         return ACTIONS.index('shot')
@@ -55,6 +58,12 @@ def builtin(raw: dict[str, Any], player: int) -> int:
 def run(way: np.ndarray) -> int:
     """The action that runs this way."""
     return ACTIONS.index(_RUNS[int((_WAYS @ way).argmax())])
+
+
+def _sprints(raw: dict[str, Any], player: int) -> bool:
+    """Whether an earlier action of the player, which lasts, was to sprint."""
+    acting = list(raw['left_agent_controlled_player']).index(player)
+    return bool(raw['left_agent_sticky_actions'][acting][_SPRINT])
 
 
 def _pressed(place: np.ndarray, foes: np.ndarray) -> bool:

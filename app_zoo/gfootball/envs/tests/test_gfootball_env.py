@@ -134,7 +134,8 @@ def field(place=(0.0, 0.0), foes=((1.0, 0.0),), mates=(), **raw):
     team = np.array([(-1.0, 0.0), place, *mates])
     base = dict(ball=np.array([*place, 0.0]), ball_direction=np.zeros(3), ball_owned_team=0, ball_owned_player=1)
     moves = dict(left_team_direction=np.tile([0.01, 0.0], (len(team), 1)))
-    return {**base, **moves, 'left_team': team, 'right_team': np.array(foes), **raw}
+    lasting = dict(left_agent_controlled_player=[1], left_agent_sticky_actions=[np.array([0] * 8 + [1, 0])])
+    return {**base, **moves, **lasting, 'left_team': team, 'right_team': np.array(foes), **raw}
 
 
 @pytest.mark.parametrize(
@@ -143,9 +144,10 @@ def field(place=(0.0, 0.0), foes=((1.0, 0.0),), mates=(), **raw):
         (field((0.0, 0.0)), 'right'),
         (field((0.5, 0.4)), 'top_right'),
         (field((0.9, 0.1)), 'shot'),
-        (field((0.5, 0.0), foes=[(0.6, 0.0)], mates=[(0.5, 0.2)]), 'bottom'),  # turns to whom it will pass
-        (field((0.5, 0.0), foes=[(0.6, 0.06)], mates=[(0.8, 0.0)]), 'short_pass'),
-        (field((0.5, 0.0), foes=[(0.6, 0.0)]), 'right'),  # nobody is there
+        (field(left_agent_sticky_actions=[np.array([0] * 9 + [1])]), 'sprint'),
+        (field((0.5, 0.0), foes=[(0.56, 0.0)], mates=[(0.5, 0.2)]), 'bottom'),  # turns to whom it will pass
+        (field((0.5, 0.0), foes=[(0.53, 0.045)], mates=[(0.8, 0.0)]), 'short_pass'),
+        (field((0.5, 0.0), foes=[(0.56, 0.0)]), 'right'),  # nobody is there
         (field(ball=np.array([-0.5, 0.0, 0.0]), ball_owned_team=-1), 'left'),
         (field(ball=np.array([0.0, -0.3, 0.0]), ball_owned_team=1), 'top'),
         (field((0.2, 0.0), mates=[(0.6, 0.2)], ball=np.array([0.6, 0.2, 0.0]), ball_owned_player=2), 'right'),
