@@ -62,6 +62,16 @@ def test_eval_plays_the_checkpoint(short_dqn):
     assert np.array_equal(played.returns, played.lengths)  # CartPole pays 1 a step
 
 
+def test_a_run_that_begins_with_a_checkpoint_has_its_own_settings_of_the_optimizer(short_ppo):
+    first = serial_pipeline(short_ppo, seed=0)
+    short_ppo.learner = dict(load_path=first.checkpoint)
+    short_ppo.policy.learn.update(learning_rate=5e-4, optimizer_eps=1e-5)
+    second = serial_pipeline(short_ppo, seed=0, overrides=('exp_name=second', 'commander.max_env_step=512'))
+    state = torch.load(second.checkpoint)['optimizer']
+    assert (state['param_groups'][0]['lr'], state['param_groups'][0]['eps']) == (5e-4, 1e-5)
+    assert second.train_iters > first.train_iters and float(state['state'][0]['step']) == second.train_iters
+
+
 def test_eval_of_a_missing_foreign_or_other_models_checkpoint(short_dqn, tmp_path):
     with pytest.raises(CheckpointError, match='no such checkpoint'):
         eval(short_dqn, load_path='nowhere.pth.tar')

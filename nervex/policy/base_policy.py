@@ -253,6 +253,11 @@ class Policy(HasModes):
         """What checkpoints of the learn mode carry beside the model, by name."""
         return {name.lstrip('_'): part for name, part in named(self, 'learn_parts').items()}
 
+    @property
+    def _param_groups(self) -> list[dict[str, Any]]:
+        """Of all optimizers; loading a state replaces them."""
+        return [group for part in self._learn_parts().values() for group in getattr(part, 'param_groups', ())]
+
     def _state_dict_learn(self) -> dict:
         return self._state_with('learn_parts')
 

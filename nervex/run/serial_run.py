@@ -170,16 +170,12 @@ class SerialRun(RunLife):
 
     def resume(self, state: dict[str, Any], new_rates: bool = False) -> None:
         """Go on from a complete state; with ``new_rates`` by the config's learning rates, not by those that it has."""
-        rates = [group['lr'] for group in self._param_groups()]
+        rates = [group['lr'] for group in self.policy._param_groups]
         restore_state(self, state)
         if new_rates:
-            for group, rate in zip(self._param_groups(), rates):
+            for group, rate in zip(self.policy._param_groups, rates):
                 group['lr'] = rate
             self.save()
         self.folder.count_resumes(True)
         self._resumed = True
         logger.info('the run goes on at update %d, env step %d', self.learner.train_iter, self.actor.total_step)
-
-    def _param_groups(self) -> list[dict[str, Any]]:
-        """Of all optimizers; loading a state replaces them."""
-        return [group for part in self.policy._learn_parts().values() for group in getattr(part, 'param_groups', ())]

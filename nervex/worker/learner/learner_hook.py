@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from nervex.loader.errors import shown
@@ -60,14 +61,18 @@ def register_learner_hook(name: str, cls: type[LearnerHook]) -> None:
 
 @LEARNER_HOOK_REGISTRY.register('load_ckpt')
 class LoadCkptHook(LearnerHook):
-    """Before the run: load ``load_path`` if it is set."""
+    """Before the run: load ``load_path`` if it is set. Step sizes and the like are those of this run's settings."""
 
     config = settings(load_path=setting(None, 'str | None', "checkpoint; None: the learner's load_path"))
 
     def __call__(self, learner: Any) -> None:
         path = self.ext_args.get('load_path') or learner.cfg.load_path
         if path:
+            groups = partial(learner.policy.get_attribute, 'param_groups')
+            own = [{name: value for name, value in group.items() if name != 'params'} for group in groups() or ()]
             learner.load_checkpoint(path)
+            for group, values in zip(groups() or (), own):
+                group.update(values)
 
 
 @LEARNER_HOOK_REGISTRY.register('save_ckpt')
