@@ -12,10 +12,11 @@ from app_zoo.gfootball.envs.picture import TALL
 
 GOAL = np.array([1.0, 0.0])
 SHOOT, CLOSE, AIMED = 0.2, 0.08, 0.85  # distances in half lengths of the field; cosine to the target of a pass
+WING, FROM_WING, KEEPER = np.array([0.9, -0.3]), 0.244, 0.186
 _RUNS = ('left', 'top_left', 'top', 'top_right', 'right', 'bottom_right', 'bottom', 'bottom_left')
 _ANGLES = np.pi * (1 - np.arange(8) / 4)  # of the runs; the engine's y goes downwards
 _WAYS = np.stack([np.cos(_ANGLES), -np.sin(_ANGLES)], 1)
-_SPRINT = 8  # among the actions that last: the eight runs come before
+_LASTING = (*_RUNS, 'sprint', 'dribble')
 _SCALE = np.array([1.0, TALL])
 
 Bot = Callable[[dict[str, Any], int], int]
@@ -36,7 +37,7 @@ def attacker(raw: dict[str, Any], player: int) -> int:
         return run(ball + 5 * raw['ball_direction'][:2] * _SCALE - place)
     if raw['ball_owned_player'] != player:
         return run(np.array([min(ball[0] + 0.1, 0.9), place[1]]) - place)
-    if not _sprints(raw, player):
+    if not _lasting(raw, player, 'sprint'):
         return ACTIONS.index('sprint')
     foes = raw['right_team'] * _SCALE
     if np.linalg.norm(GOAL - place) < SHOOT:
@@ -50,6 +51,24 @@ def attacker(raw: dict[str, Any], player: int) -> int:
     return run(GOAL - place)
 
 
+def winger(raw: dict[str, Any], player: int) -> int:
+    """
+    Overview:
+        An attacker who goes round the defence: he sprints along the left wing, cuts in beside the goal, slowly where
+        the keeper is near, and shoots at the far post. Made for ``academy_3_vs_1_with_keeper``.
+    """
+    place = raw['left_team'][player] * _SCALE
+    if raw['ball_owned_team'] != 0 or raw['ball_owned_player'] != player:
+        return attacker(raw, player)
+    if np.linalg.norm(GOAL - place) < FROM_WING:
+        far = 'bottom_right' if place[1] < 0 else 'top_right'
+        return ACTIONS.index('shot' if _lasting(raw, player, far) else far)
+    slow = np.linalg.norm(raw['right_team'][0] * _SCALE - place) < KEEPER
+    if slow == _lasting(raw, player, 'sprint'):
+        return ACTIONS.index('release_sprint' if slow else 'sprint')
+    return run((GOAL if place[0] > WING[0] else WING) - place)
+
+
 def builtin(raw: dict[str, Any], player: int) -> int:
     """The engine's own player; the env needs ``builtin_ai=True``."""
     return ACTIONS.index('builtin_ai')
@@ -60,10 +79,10 @@ def run(way: np.ndarray) -> int:
     return ACTIONS.index(_RUNS[int((_WAYS @ way).argmax())])
 
 
-def _sprints(raw: dict[str, Any], player: int) -> bool:
-    """Whether an earlier action of the player, which lasts, was to sprint."""
+def _lasting(raw: dict[str, Any], player: int, action: str) -> bool:
+    """Whether the player still does what he was once told: runs and sprints last."""
     acting = list(raw['left_agent_controlled_player']).index(player)
-    return bool(raw['left_agent_sticky_actions'][acting][_SPRINT])
+    return bool(raw['left_agent_sticky_actions'][acting][_LASTING.index(action)])
 
 
 def _pressed(place: np.ndarray, foes: np.ndarray) -> bool:
@@ -88,4 +107,4 @@ def _freest(team: np.ndarray, player: int, foes: np.ndarray) -> np.ndarray | Non
     return best
 
 
-BOTS: dict[str, Bot] = {'attacker': attacker, 'builtin': builtin}
+BOTS: dict[str, Bot] = {'attacker': attacker, 'winger': winger, 'builtin': builtin}

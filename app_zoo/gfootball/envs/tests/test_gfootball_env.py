@@ -7,7 +7,7 @@ import pytest
 
 from app_zoo.gfootball.entry import bot as bot_entry
 from app_zoo.gfootball.envs import GFootballEnv, features, gfootball_env
-from app_zoo.gfootball.envs.bots import attacker, run
+from app_zoo.gfootball.envs.bots import attacker, run, winger
 from app_zoo.gfootball.envs.engine import ACTIONS
 from app_zoo.gfootball.envs.tests.trace import TRACES, Replay
 from nervex.data import TrajectoryDataset
@@ -155,6 +155,28 @@ def field(place=(0.0, 0.0), foes=((1.0, 0.0),), mates=(), **raw):
 )
 def test_the_scripted_player_does_what_it_should(raw, action):
     assert ACTIONS[attacker(raw, 1)] == action
+
+
+def lasting(*numbers):
+    return dict(left_agent_sticky_actions=[np.isin(np.arange(10), numbers).astype(np.uint8)])
+
+
+@pytest.mark.parametrize(
+    'raw, action',
+    [
+        (field((0.6, 0.0), **lasting()), 'sprint'),
+        (field((0.6, 0.0)), 'top_right'),  # to the wing
+        (field((0.95, -0.18)), 'bottom'),  # and from there to the goal
+        (field((0.92, -0.18), foes=[(0.99, -0.12)]), 'release_sprint'),
+        (field((0.92, -0.18), foes=[(0.99, -0.12)], **lasting()), 'bottom'),
+        (field((0.95, -0.1)), 'bottom_right'),  # aims at the far post
+        (field((0.95, -0.1), **lasting(5, 8)), 'shot'),
+        (field((0.95, 0.1), **lasting(3, 8)), 'shot'),
+        (field(ball=np.array([-0.5, 0.0, 0.0]), ball_owned_team=-1), 'left'),
+    ],
+)
+def test_the_winger_goes_round(raw, action):
+    assert ACTIONS[winger(raw, 1)] == action
 
 
 def test_every_direction_is_an_action_of_its_own():
