@@ -7,8 +7,14 @@ gfootball_il_default_config = EasyDict(
         env=dict(env_type='gfootball', scenario='academy_empty_goal', actor_env_num=8, evaluator_env_num=4),
         policy=dict(
             policy_type='il',
-            model=dict(hidden_dim_list=[128, 128]),
-            learn=dict(train_step=10, batch_size=128, learning_rate=1e-3),
+            model=dict(  # that of gfootball_3_vs_1_with_keeper_ppo, which can go on with the clone
+                model_type='fc_vac',
+                hidden_dim_list=[128, 128],
+                share_encoder=False,
+                head_layer_num=0,
+                activation='tanh',
+            ),
+            learn=dict(train_step=10, batch_size=128, learning_rate=1e-3, algo=dict(entropy_weight=0.02)),
         ),
         replay_buffer=dict(agent=dict(meta_maxlen=200_000)),
         actor=dict(n_sample=64),
