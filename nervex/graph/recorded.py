@@ -25,8 +25,8 @@ class Recorded:
     """
     Overview:
         A function of nested tensors that is recorded at its first call with a kind of data. What cannot be recorded
-        runs as it is (``eager``), with one line in the log that says why where somebody could mend it. Both are compared at calls 1, 2, 64, 256,
-        1024, ...
+        runs as it is (``eager``), with one line in the log that says why where somebody could mend it. Both are
+        compared at calls 1, 2, 64, 256, 1024, ...
     Arguments:
         - title (:obj:`str`): what the log calls it
         - backend (:obj:`str`): one of ``backends``; 'off' is the function itself

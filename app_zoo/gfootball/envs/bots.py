@@ -12,7 +12,7 @@ from app_zoo.gfootball.envs.picture import TALL
 
 GOAL = np.array([1.0, 0.0])
 SHOOT, CLOSE, AIMED = 0.2, 0.08, 0.85  # distances in half lengths of the field; cosine to the target of a pass
-WING, FROM_WING, KEEPER = np.array([0.9, -0.3]), 0.244, 0.186
+WING, FROM_WING, KEEPER = np.array([0.9, -0.3]), 0.244, 0.186  # of the winger: where he turns, shoots, is slow
 _RUNS = ('left', 'top_left', 'top', 'top_right', 'right', 'bottom_right', 'bottom', 'bottom_left')
 _ANGLES = np.pi * (1 - np.arange(8) / 4)  # of the runs; the engine's y goes downwards
 _WAYS = np.stack([np.cos(_ANGLES), -np.sin(_ANGLES)], 1)
@@ -25,8 +25,8 @@ Bot = Callable[[dict[str, Any], int], int]
 def attacker(raw: dict[str, Any], player: int) -> int:
     """
     Overview:
-        With the ball: sprint to the goal, shoot where it is near, and pass to a comrade who is freer where somebody stands
-        in the way. Without: keep up with a comrade who has it, else go for it.
+        With the ball: sprint to the goal, shoot where it is near, and pass to a comrade who is freer where somebody
+        stands in the way. Without: keep up with a comrade who has it, else go for it.
     Arguments:
         - player (:obj:`int`): row of the left team
     Returns:
