@@ -1,5 +1,7 @@
 """-m offline: learning from trajectory files, whose own statistics scale them."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -7,9 +9,10 @@ from nervex.data import Batch, TrajectoryDataset, TrajectoryWriter
 from nervex.entry import eval, offline_pipeline, serial_pipeline
 from nervex.entry.cli import main
 from nervex.entry.offline_entry import OfflineRun
+from nervex.policy import ILPolicy
 from nervex.run.build import start_serial
 from nervex.run.launch import Passed, prepare_launch
-from nervex.utils import ConfigError
+from nervex.utils import CheckpointError, ConfigError
 from nervex.worker.learner.checkpoints import load_checkpoint_file
 
 CONFIG = dict(
@@ -110,8 +113,31 @@ def test_parts_and_choices_that_the_env_has_not_are_refused(data):
 
 def test_a_policy_that_needs_more_than_is_recorded_is_refused(data):
     cfg = {**CONFIG, 'policy': dict(policy_type='ppo')}
-    with pytest.raises(ConfigError, match=r"PPOPolicy learns from 'value', which only what .* takes il, cql"):
+    with pytest.raises(ConfigError, match=r"PPOPolicy._get_train_sample asks for 'value', .* takes il, cql"):
         offline_pipeline(cfg, data, seed=0)
+
+
+def test_an_error_of_a_hook_that_is_not_about_the_data_is_told_as_it_is(data):
+    class Forgetful(ILPolicy):
+        def _get_train_sample(self, traj_cache):
+            return {'action': 1}[0]
+
+    with pytest.raises(KeyError, match='^0$'):
+        offline_pipeline(CONFIG, data, policy_fn=Forgetful)
+
+
+def test_a_run_that_cannot_begin_leaves_no_folder(data):
+    checkpoint = offline_pipeline({**CONFIG, 'exp_name': 'narrow'}, data).checkpoint
+    wide = {**CONFIG, 'exp_name': 'wide', 'learner': dict(load_path=checkpoint)}
+    wide['policy'] = {**CONFIG['policy'], 'model': dict(hidden_dim_list=[32])}
+    with pytest.raises(CheckpointError, match='does not fit this policy and model'):
+        offline_pipeline(wide, data)
+    with pytest.raises(ConfigError, match='takes il, cql'):
+        offline_pipeline({**CONFIG, 'policy': dict(policy_type='ppo'), 'exp_name': 'wide'}, data)
+    assert not os.path.exists('wide') and os.path.exists('narrow')
+    with pytest.raises(ConfigError, match='takes il, cql'):
+        offline_pipeline({**CONFIG, 'policy': dict(policy_type='ppo'), 'exp_name': 'narrow'}, data)
+    assert os.path.exists(checkpoint)
 
 
 def test_scaled_rewards_are_refused(data):

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from nervex.data import Batch
+from nervex.data.names import missing_column
 from nervex.data.trajectories import TrajectoryDataset
 from nervex.entry.serial_entry import serial_loop
+from nervex.policy.batched import name_of
 from nervex.policy.suits import action_kind
 from nervex.policy.traj_block import TrajBlock
 from nervex.run.build import start_serial
@@ -74,8 +76,11 @@ class OfflineRun(SerialRun):
             try:
                 samples = make(TrajBlock.cut(columns, repeats=0))
             except KeyError as e:
-                text = f'learns from {e}, which only what it collects itself has; -m offline takes {_OFFLINE}'
-                raise ConfigError([f'policy.policy_type: {type(self.policy).__name__} {text}']) from e
+                remedy = f'only what the policy collects itself has it; -m offline takes {_OFFLINE}'
+                missing = missing_column(e, columns, f'policy.policy_type: {name_of(make)}', remedy)
+                if missing is e:
+                    raise
+                raise ConfigError([str(missing)]) from e
             if len(samples):
                 self.buffer.push_data(samples)
                 used += len(samples)

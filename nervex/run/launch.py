@@ -99,7 +99,11 @@ class Launch:
                     print(f'in {run.folder.path}; Ctrl-C saves and stops it', flush=True)
             run.show(progress, total_log)
             try:
-                run.begin()
+                try:
+                    run.begin()
+                except NervexError:  # such as a checkpoint of another model
+                    run.folder.withdraw()
+                    raise
                 loop(run)
             except KeyboardInterrupt:
                 raise run.interrupted() from None
