@@ -122,7 +122,7 @@ def test_an_error_of_a_hook_that_is_not_about_the_data_is_told_as_it_is(data):
         def _get_train_sample(self, traj_cache):
             return {'action': 1}[0]
 
-    with pytest.raises(KeyError, match='^0$'):
+    with pytest.raises(KeyError, match=r'^0$'):
         offline_pipeline(CONFIG, data, policy_fn=Forgetful)
 
 

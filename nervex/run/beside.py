@@ -21,6 +21,7 @@ from nervex.torch_utils.flat import FlatParameters
 from nervex.utils import CheckpointError, ConfigError
 from nervex.utils.part_state import put_back, restored, state_of
 from nervex.worker.actor.base_serial_actor import COUNTERS
+from nervex.worker.actor.collect_log import line_due
 
 _ALIKE = {torch.randn_like: torch.randn, torch.rand_like: torch.rand}  # to functions that take a generator
 _DRAWING = {torch.rand, torch.randn, torch.randint, torch.randperm, torch.normal, torch.bernoulli, torch.multinomial}
@@ -67,7 +68,7 @@ class BesideActor:
             self._begin_alone(iter_count)
         answer = self._round.result()  # type: ignore[union-attr]
         self._count()
-        if self._log_every and self.rounds % self._log_every == 0:
+        if line_due(self._log_every, self.rounds, answer[1]):
             self._actor.log.totals(self, self.last_iter)
         self._begin(iter_count)
         return answer

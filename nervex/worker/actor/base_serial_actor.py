@@ -18,7 +18,7 @@ from nervex.policy.batched import is_batched
 from nervex.utils import ACTOR_REGISTRY, tree
 from nervex.utils.declare import setting, settings
 from nervex.utils.part_state import HasState
-from nervex.worker.actor.collect_log import CollectLog
+from nervex.worker.actor.collect_log import CollectLog, line_due
 from nervex.worker.actor.recorder import EpisodeRecorder
 from nervex.worker.actor.rollout import ColumnRollout
 from nervex.worker.actor.rows import (
@@ -53,7 +53,9 @@ class BaseSerialActor(HasState):
         n_episode=setting(None, 'int in [1, 1000000000] | None', 'whole episodes of one round'),
         traj_len=setting(None, 'int >= 1 | inf | None', 'window length', same_as='policy.collect.traj_len'),
         traj_print_freq=setting(100, 'int >= 0', 'episodes between two lines in the log; 0: none'),
-        collect_print_freq=setting(100, 'int >= 0', 'rounds between two lines in the log; 0: none'),
+        collect_print_freq=setting(
+            100, 'int >= 0', 'rounds between two lines in the log; of long ones, tens of env steps; 0: none'
+        ),
         collect_traj=setting(None, 'str | None', 'folder in that of the run, for files of whole episodes; None: none'),
         beside_learning=setting(False, 'bool', 'collect each round while the one before is learned, by older weights'),
         transform=setting({}, TRANSFORMS, 'changes to samples before they are stored, by name: dict(her=dict(k=4))'),
@@ -197,9 +199,7 @@ class BaseSerialActor(HasState):
         self.total_duration += seconds
         self.rounds += 1
         self.last_iter = iter_count
-        if self._cfg.collect_print_freq and self.rounds % self._cfg.collect_print_freq == 0:
-            self.log.totals(self, iter_count)
-        return data, dict(
+        info = dict(
             total_collect_step=self.total_step,
             total_step=self.total_step,
             total_sample=self.total_sample,
@@ -211,6 +211,9 @@ class BaseSerialActor(HasState):
             episode=self.total_episode - first_episode,
             duration=seconds,
         )
+        if line_due(self._cfg.collect_print_freq, self.rounds, info):
+            self.log.totals(self, iter_count)
+        return data, info
 
     def _step(self) -> list[Batch]:
         """One step of the envs that are ready; answers the training samples that it completed."""

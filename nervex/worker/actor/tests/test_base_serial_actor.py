@@ -111,6 +111,15 @@ def test_episodes_are_counted_with_their_returns(actor):
     assert sorted(one.recent_lengths) == [3] * 5 + [5] * 3
 
 
+@pytest.mark.parametrize('n_sample, rounds', [(4, [10, 20, 30]), (60, [2, 4, 5, 7, 9, 10])])
+def test_lines_in_the_log_come_by_rounds_and_where_these_are_long_by_steps(actor, n_sample, rounds):
+    one, said = actor(n_sample=n_sample, collect_print_freq=10), []
+    one.log.totals = lambda who, iter_count: said.append(who.rounds)
+    for _ in range(rounds[-1]):
+        one.generate_data(0)
+    assert said == rounds
+
+
 def test_time_limits_are_told_from_ends(actor):
     data, _ = actor(fakes.TimeLimitEnv, n_sample=10).generate_data(0)
     assert (np.asarray(data['truncated']) == np.asarray(data['done'])).all() and np.asarray(data['done']).any()
