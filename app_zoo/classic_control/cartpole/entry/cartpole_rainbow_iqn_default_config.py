@@ -19,7 +19,7 @@ cartpole_rainbow_iqn_default_config = EasyDict(
                 batch_size=64,
                 learning_rate=1e-3,
                 init_data_count=256,
-                algo=dict(target_update_freq=50, discount_factor=0.97, nstep=3, quantile_num=8),
+                algo=dict(target_update_freq=50, discount_factor=0.99, nstep=3, quantile_num=8),
             ),
             command=dict(eps=dict(start=0.95, end=0.05, decay=1500)),
         ),
