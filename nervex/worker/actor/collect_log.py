@@ -20,8 +20,10 @@ def line_due(print_freq: int, rounds: int, info: dict[str, Any]) -> bool:
         - rounds (:obj:`int`): those that have ended
         - info (:obj:`dict`): the newest one's, as ``generate_data`` answers it
     """
-    if not print_freq or info['step'] < LONG_ROUND:
-        return bool(print_freq) and rounds % print_freq == 0
+    if not print_freq:
+        return False
+    if info['step'] < LONG_ROUND:
+        return rounds % print_freq == 0
     steps, after = print_freq * LONG_ROUND, info['total_step']
     return after // steps > (after - info['step']) // steps
 
