@@ -70,7 +70,7 @@ def main() -> None:
         record['wall_s'], record['cpu_s'] = time.perf_counter() - wall, processor_s() - cpu
         os.chdir('/')
     record.update(job, date=time.strftime('%Y-%m-%d'), machine=f'{os.cpu_count()} cores ({platform.machine()})')
-    wanted = ('torch', 'gymnasium', 'stable-baselines3', 'sb3-contrib')
+    wanted = ('torch', 'gymnasium', 'mujoco', 'ale-py', 'stable-baselines3', 'sb3-contrib')
     have = {d.metadata['Name'].replace('_', '-'): d.version for d in importlib.metadata.distributions()}
     record['versions'] = {name: have[name] for name in wanted if name in have}
     print('\n' + json.dumps(record), flush=True)
