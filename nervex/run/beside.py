@@ -20,8 +20,7 @@ from nervex.policy import Policy
 from nervex.torch_utils.flat import FlatParameters
 from nervex.utils import CheckpointError, ConfigError
 from nervex.utils.part_state import put_back, restored, state_of
-from nervex.worker.actor.base_serial_actor import COUNTERS
-from nervex.worker.actor.collect_log import line_due
+from nervex.worker.actor.base_serial_actor import COUNTERS, line_due
 
 _ALIKE = {torch.randn_like: torch.randn, torch.rand_like: torch.rand}  # to functions that take a generator
 _DRAWING = {torch.rand, torch.randn, torch.randint, torch.randperm, torch.normal, torch.bernoulli, torch.multinomial}

@@ -18,7 +18,7 @@ from nervex.policy.batched import is_batched
 from nervex.utils import ACTOR_REGISTRY, tree
 from nervex.utils.declare import setting, settings
 from nervex.utils.part_state import HasState
-from nervex.worker.actor.collect_log import CollectLog, line_due
+from nervex.worker.actor.collect_log import CollectLog
 from nervex.worker.actor.recorder import EpisodeRecorder
 from nervex.worker.actor.rollout import ColumnRollout
 from nervex.worker.actor.rows import (
@@ -34,6 +34,7 @@ from nervex.worker.actor.transform import TRANSFORMS, SampleTransforms
 
 COUNTERS: tuple[str, ...] = ('total_step', 'total_sample', 'total_episode', 'total_duration', 'rounds', 'last_iter')
 COUNTERS += ('recent_returns', 'recent_lengths')
+LONG_ROUND = 10  # env steps
 
 
 @ACTOR_REGISTRY.register('base')
@@ -311,3 +312,19 @@ class BaseSerialActor(HasState):
             self._open = False
             self.log.totals(self, self.last_iter)
             self.log.close()
+
+
+def line_due(print_freq: int, rounds: int, info: dict[str, Any]) -> bool:
+    """
+    Overview:
+        Whether the round that has just ended gets a line: every ``print_freq``-th does; of long ones, so that they have
+        curves, too, each with which another ten times as many env steps are full.
+    Arguments:
+        - info (:obj:`dict`): the newest round's, as ``generate_data`` answers it
+    """
+    if not print_freq:
+        return False
+    if info['step'] < LONG_ROUND:
+        return rounds % print_freq == 0
+    steps, after = print_freq * LONG_ROUND, info['total_step']
+    return after // steps > (after - info['step']) // steps

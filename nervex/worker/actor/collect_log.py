@@ -8,25 +8,6 @@ import numpy as np
 
 from nervex.utils.log_helper import TextLogger
 
-LONG_ROUND = 10  # env steps
-
-
-def line_due(print_freq: int, rounds: int, info: dict[str, Any]) -> bool:
-    """
-    Overview:
-        Whether the round that has just ended gets a line: every ``print_freq``-th does; of long ones, so that they have
-        curves, too, each with which another ten times as many env steps are full.
-    Arguments:
-        - rounds (:obj:`int`): those that have ended
-        - info (:obj:`dict`): the newest one's, as ``generate_data`` answers it
-    """
-    if not print_freq:
-        return False
-    if info['step'] < LONG_ROUND:
-        return rounds % print_freq == 0
-    steps, after = print_freq * LONG_ROUND, info['total_step']
-    return after // steps > (after - info['step']) // steps
-
 
 class CollectLog:
     """
