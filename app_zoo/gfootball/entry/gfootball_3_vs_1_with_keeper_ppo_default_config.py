@@ -17,7 +17,7 @@ gfootball_3_vs_1_with_keeper_ppo_default_config = EasyDict(
             learn=dict(
                 epochs=4,
                 batch_size=512,
-                learning_rate=1e-4,  # by 3e-4, or of rounds of a quarter, the clone unlearns
+                learning_rate=1e-4,  # by 3e-4 the clone unlearns
                 grad_clip_norm=0.5,
                 algo=dict(discount_factor=0.997, gae_lambda=0.95, entropy_weight=0.0),
             ),
