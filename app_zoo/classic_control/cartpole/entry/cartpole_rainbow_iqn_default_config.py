@@ -21,7 +21,7 @@ cartpole_rainbow_iqn_default_config = EasyDict(
                 init_data_count=256,
                 algo=dict(target_update_freq=50, discount_factor=0.99, nstep=3, quantile_num=8),
             ),
-            command=dict(eps=dict(start=0.95, end=0.05, decay=1500)),
+            command=dict(eps=dict(start=0.95, end=0.05, decay=6000)),
         ),
         replay_buffer=dict(agent=dict(meta_maxlen=20000)),
         actor=dict(n_sample=8),
