@@ -197,8 +197,7 @@ def _table(body: Body) -> list[str]:
         cells = []
         for method in body.methods:
             scores = [score(r['return']) for r in found if (r['grade'], r['method']) == (grade, method)]
-            spread = f'{statistics.fmean(scores):.0f} ({min(scores):.0f} to {max(scores):.0f})' if scores else ''
-            cells.append(spread if len(scores) == len(SEEDS) else f'{spread} of {len(scores)} runs'.strip())
+            cells.append(_cell(scores))
         own_score = f'{score(own["data_return"]):.0f}'
         lines.append(f'| {grade} | {own["data_steps"]:,} | {own_score} | ' + ' | '.join(cells) + ' |')
     lines += ['', 'Processor seconds a run: ' + ', '.join(_seconds(found, method) for method in body.methods) + '.', '']
@@ -209,6 +208,15 @@ def _table(body: Body) -> list[str]:
     lines += ['', 'Settings, beside those of the config:', '']
     both = [(name, config, ' '.join(own)) for name, (config, own) in body.methods.items()]
     return [*lines, *(f'- {name}: `{config}`' + (f', `{own}`' if own else '') for name, config, own in both)]
+
+
+def _cell(scores: list[float]) -> str:
+    if not scores:
+        return 'not measured'
+    spread = f'{statistics.fmean(scores):.0f} ({min(scores):.0f} to {max(scores):.0f})'
+    if len(scores) == len(SEEDS):
+        return spread
+    return f'{scores[0]:.0f}, 1 seed' if len(scores) == 1 else f'{spread}, {len(scores)} seeds'
 
 
 def _seconds(found: list[dict[str, Any]], method: str) -> str:
